@@ -201,7 +201,7 @@ class OptimalUnbiased(Mechanism):
         k = domain.size
         most, fewest = 2 * k, max(k // 2, 1)
         if k > _FEW_LABELS:
-            fewest = k // 16  # many labels are often solved in groups
+            fewest = k // 16  # many labels are often solved coarsely
         if self.outputs != "exact":
             most, fewest = self.outputs.count, 2
         elif self.bias is not None:

@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby
 
 _TRIES = 64
 
@@ -32,9 +31,7 @@ def rounded_shape(magnitudes: Sequence[int], total: int) -> list[int]:
     n, whole = len(magnitudes), sum(magnitudes)
     if n > total:
         raise ValueError(f"{n:,} points do not fit {total:,} words")
-    counts: list[int] = []
-    for magnitude, run in groupby(magnitudes):
-        counts += [-(-total * magnitude // whole)] * sum(1 for _ in run)
+    counts = [-(-total * magnitude // whole) for magnitude in magnitudes]
     # Rounding up has given away fewer than n words too many: the largest counts pay, by coming
     # down to one level.
     excess = sum(counts) - total

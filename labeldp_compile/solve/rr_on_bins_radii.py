@@ -9,7 +9,7 @@ output. One share of the way there per bin gives every bin its sum of α, and th
 lines between outputs, edges of bins and the middles between next but one outputs. Up to ε = 1 that
 is mostly optimal. If not, α/p is moved on a grid of nodes as little as possible (a least-distance
 program), so that Σα is just below the optimum and no minimum of F met so far is negative: a level
-method, whose optimum is known beforehand. All of that is done for groups of labels; for the labels
+method, whose optimum is known beforehand. All of that is done for merged labels; for the labels
 themselves the radii are then shrunk until F ≥ 0.
 """
 
@@ -25,8 +25,8 @@ from scipy.optimize import nnls
 from labeldp_compile.solve.losses import DistanceLoss, Floats, Ints, loss_of
 from labeldp_compile.solve.rr_on_bins import BinsSolution
 
-_GROUPS = 8192  # of labels, at most, while radii are looked for
-_MOST_BINS = 1024  # beyond, groups are too coarse
+_MERGED = 8192  # of labels, at most, while radii are looked for
+_MOST_BINS = 1024  # beyond, merged labels are too coarse
 _NODES = 800  # about, and 16 between neighbouring bends at most
 _FINER = 4  # knots for each node: the radius is a root of what is linear between nodes
 _TARGET = 2e-4  # of Σα below the optimum, which leaves F some room
@@ -76,7 +76,7 @@ def radii_of_rr_on_bins(
     unit = float(y[-1] - y[0])
     scaled = (y - middle) / unit
     values = (solution.values - middle) / unit
-    found = _Search(*_grouped(scaled, p), epsilon, loss, values, solution.loss).run()
+    found = _Search(*_merged(scaled, p), epsilon, loss, values, solution.loss).run()
     everywhere = (labels - middle) / unit
     above = np.minimum(np.searchsorted(everywhere, found.places), labels.size - 1)
     knots = np.union1d(above, [0, *np.maximum(above - 1, 0).tolist(), labels.size - 1])
@@ -87,11 +87,11 @@ def radii_of_rr_on_bins(
     return Radii(knots, radii * unit, bound * size) if bound > 0.0 else None
 
 
-def _grouped(y: Floats, p: Floats) -> tuple[Floats, Floats]:
+def _merged(y: Floats, p: Floats) -> tuple[Floats, Floats]:
     """Neighbouring labels as one, at their mean."""
-    group = np.arange(y.size) * min(_GROUPS, y.size) // y.size
-    mass: Floats = np.bincount(group, p).astype(np.float64)
-    return np.bincount(group, p * y) / mass, mass
+    owner = np.arange(y.size) * min(_MERGED, y.size) // y.size
+    mass: Floats = np.bincount(owner, p).astype(np.float64)
+    return np.bincount(owner, p * y) / mass, mass
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,6 @@ import numpy as np
 from labeldp_compile.solve.block_designs.design import (
     Blocks,
     Candidate,
-    half,
     relative,
 )
 from labeldp_compile.solve.block_designs.residues import cyclotomic, quartic, twin_primes
@@ -27,7 +26,7 @@ _ROUNDING = 1e-9  # far above the rounding of `relative`
 
 def subsets(classes: int, max_blocks: int) -> Iterator[Candidate]:
     """Those with at most so many sets, and at most half of the classes in each."""
-    for d in half(classes):
+    for d in range(1, classes // 2 + 1):
         blocks = comb(classes, d)
         if blocks > max_blocks:
             return

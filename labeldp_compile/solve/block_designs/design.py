@@ -40,11 +40,6 @@ def noise(classes: int, blocks: int, replication: int, pairs: int, ratio: Fracti
     return Fraction(variances, (own - other) ** 2)
 
 
-def half(classes: int) -> range:
-    """The sizes 1 … ⌊k/2⌋ of blocks that are worth trying."""
-    return range(1, classes // 2 + 1)
-
-
 def relative(
     classes: int, blocks: Floats, replication: Floats, pairs: Floats, ratio: Fraction
 ) -> Floats:

@@ -69,7 +69,7 @@ def dual_value(problem: Program, alpha: Floats, beta: Floats) -> float:
 
 
 def complete(problem: Program, columns: Columns, alpha: Floats, beta: Floats) -> Floats:
-    """Return α split anew within every group of labels with the same row.
+    """Return α split anew among labels with the same row.
 
     Args:
         problem: the problem. columns: the mechanism. alpha, beta: [k] multipliers.

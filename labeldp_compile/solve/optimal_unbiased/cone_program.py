@@ -36,7 +36,7 @@ class Guards:
 
     They hold at an optimum. Without them the multipliers of labels that hardly ever occur, or of
     labels that share a window, are hardly determined: they meet the conditions on intervals but
-    not those on other subsets. A wrong guard lowers the bound, it cannot make it false.
+    not those on other columns. A wrong guard lowers the bound, it cannot make it false.
 
     Attributes:
         labels: [n] label indices. values: [n] the outputs.
@@ -58,7 +58,7 @@ def solve_cones(
     Args:
         problem: in units in which the loss is about 1/2.
         intervals: the columns; they must contain a feasible mechanism.
-        tolerance: gap and residuals asked of Clarabel. runs: further subsets of labels.
+        tolerance: gap and residuals asked of Clarabel. runs: further columns.
         guards: further inequalities.
 
     Returns:

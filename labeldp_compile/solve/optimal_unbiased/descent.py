@@ -48,7 +48,7 @@ _COLD_RADIUS = 2  # where a cone program starts from nothing
 _ACCURACY = 1e-3  # of a level, relative to the gap above it, or on the last to the one wanted
 _ROUGH = 1e-9  # of a level at the least: labels of little weight need it, and the next level them
 _PRICINGS = 12  # rounds of further intervals on the last level
-_TRIED = 500  # groups from which a level may be the solution of all labels
+_TRIED = 500  # coarse labels from which a level may be the solution of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ def _finish(
         search.offer(point, means)
         if search.gap <= search.tolerance:
             return
-        new = search.missing(point)
+        new, _ = search.missing(point, True)
         if turn == _PRICINGS or not len(new):
             break
         further = join(problem.k, further, neighbourhood(new, problem.k, _RADIUS))
@@ -133,9 +133,9 @@ def _finish(
 
 
 def _moved(coarse: Level, fine: Program, solution: _Solution) -> _Solution:
-    """The solution of groups as a guess of that of the labels in them."""
+    """A coarse solution as a guess of a finer one."""
     means = fine.allowed(predicted_means(coarse.problem, solution.means, fine.labels))
-    alpha, beta = moved_along(coarse.problem, fine, coarse.group, solution.alpha, solution.beta)
+    alpha, beta = moved_along(coarse.problem, fine, coarse.parent, solution.alpha, solution.beta)
     return _Solution(solution.line, means, alpha, beta)
 
 

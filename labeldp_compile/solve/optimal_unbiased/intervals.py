@@ -48,10 +48,10 @@ def unique_intervals(first: Ints, last: Ints, k: int) -> Intervals:
     return Intervals(keys // k, keys % k)
 
 
-def join(k: int, *sets: Intervals) -> Intervals:
-    """Return the union of several sets of intervals of ``k`` labels."""
+def join(k: int, *parts: Intervals) -> Intervals:
+    """Return the intervals of ``k`` labels that are in any of the parts."""
     return unique_intervals(
-        np.concatenate([s.first for s in sets]), np.concatenate([s.last for s in sets]), k
+        np.concatenate([s.first for s in parts]), np.concatenate([s.last for s in parts]), k
     )
 
 
@@ -102,15 +102,15 @@ def beside(intervals: Intervals, k: int) -> Intervals:
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Subsets of labels that are not one interval, each as its runs of neighbouring labels.
+    """Columns that are not one interval, each as its runs of neighbouring labels.
 
     No optimum uses them, but where the multipliers are not unique the conditions on them are
-    needed to find multipliers that satisfy all subsets.
+    needed to find multipliers that satisfy all of them.
 
     Attributes:
-        owner: [r] which subset a run belongs to, 0 to count − 1.
+        owner: [r] which column a run belongs to, 0 to count − 1.
         first, last: [r] the runs.
-        count: number of subsets.
+        count: number of columns.
     """
 
     owner: Ints
@@ -120,13 +120,13 @@ class Runs:
 
 
 def no_runs() -> Runs:
-    """Return no subsets."""
+    """Return no columns."""
     nothing = np.zeros(0, np.int64)
     return Runs(nothing, nothing, nothing, 0)
 
 
 def both_runs(one: Runs, other: Runs) -> Runs:
-    """Return the subsets of both."""
+    """Return the columns of both."""
     return Runs(
         np.concatenate([one.owner, other.owner + one.count]),
         np.concatenate([one.first, other.first]),

@@ -82,7 +82,7 @@ def solve_linear_program(
     if status == HighsModelStatus.kTimeLimit:
         raise TimeLimitError(
             f"a linear program of {rows:,} rows and {columns:,} columns was not solved in "
-            f"{TIME_LIMIT:,g} s"
+            f"{TIME_LIMIT:,g} s: give fewer outputs"
         )
     if status != HighsModelStatus.kOptimal:
         raise UnsolvedError(f"HiGHS says: {solver.modelStatusToString(status)}")
@@ -187,8 +187,6 @@ def solve_lp_grid(
             np.concatenate([np.zeros(k * n), right]),
             observer=observer,
         )
-    except TimeLimitError as error:
-        raise TimeLimitError(f"{error}: give fewer outputs") from None
     except UnsolvedError as error:
         raise ValueError(f"the linear program on {n} outputs was not solved: {error}") from None
     unknowns = np.maximum(unknowns, 0.0)

@@ -94,7 +94,7 @@ def deciding_labels(problem: Program, negligible: float) -> Ints:
 
 
 def merge_neighbours(problem: Program, n: int) -> Program:
-    """Return the problem of ``n`` groups of neighbouring labels: mean label and total prior.
+    """Return the problem of ``n`` runs of neighbouring labels: mean label and total prior.
 
     The two ends stay alone: they decide how far outputs must reach, and may lie far from the rest.
     """

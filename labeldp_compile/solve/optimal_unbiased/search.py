@@ -147,7 +147,7 @@ class Search:
             cones = solve_cones(self.problem, columns, accuracy, runs, guards)
             self.observer.step(f"level of {k} labels: {len(columns)} intervals, {cones.how}")
             start = self._start(cones, sliver)
-            missing, uneven = self._missing(cones, True)
+            missing, uneven = self.missing(cones, True)
             found = self._newton_rounds(start)
             if self.gap <= self.tolerance:
                 return
@@ -206,16 +206,15 @@ class Search:
             np.concatenate([line.values[before[low]], line.values[after[high]]]),
         )
 
-    def missing(self, point: Point) -> Intervals:
-        """Return the intervals that violate the multipliers by more than the gap allows."""
-        return self._missing(point, True)[0]
+    def missing(self, point: Point, every: bool) -> tuple[Intervals, Runs]:
+        """Return the columns that violate the multipliers by more than the gap allows.
 
-    def _missing(self, point: Point, every: bool) -> tuple[Intervals, Runs]:
-        """Return the subsets that violate the multipliers by more than the gap allows."""
+        Only the worst of neighbouring ones unless ``every`` one is asked for.
+        """
         problem, k, low = self.problem, self.problem.k, self.problem.low
         threshold = 0.1 * self.tolerance * (1.0 + low * (k - 1)) / k
         y, p = problem.labels, problem.prior
-        return priced_out(y, p, low, point.alpha, point.beta, threshold, k, every)
+        return priced_out(y, p, low, point.alpha, point.beta, threshold, every)
 
     def _newton_rounds(self, point: Point) -> Intervals:
         """Polish, price and add; return what was priced out on the way."""
@@ -228,7 +227,7 @@ class Search:
                 break
             means = problem.allowed(column_means(polished.columns, k, low))
             idle = 0 if self.offer(polished, means) else idle + 1
-            new, _ = self._missing(polished, False)
+            new, _ = self.missing(polished, False)
             if self.gap <= self.tolerance or len(new) == 0 or idle == _IDLE:
                 break
             missing = join(k, missing, new)

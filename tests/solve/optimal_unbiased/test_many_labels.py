@@ -81,11 +81,11 @@ def test_groups_keep_mass_and_mean_and_never_merge_the_ends(kind):
     coarse = level.problem
     assert 50 <= coarse.k < 80
     assert (np.diff(coarse.labels) > 0).all()
-    assert (np.diff(level.group) >= 0).all() and level.group[-1] == coarse.k - 1
-    np.testing.assert_allclose(np.bincount(level.group, problem.prior), coarse.prior)
-    mean = np.bincount(level.group, problem.prior * problem.labels)
+    assert (np.diff(level.parent) >= 0).all() and level.parent[-1] == coarse.k - 1
+    np.testing.assert_allclose(np.bincount(level.parent, problem.prior), coarse.prior)
+    mean = np.bincount(level.parent, problem.prior * problem.labels)
     np.testing.assert_allclose(mean, coarse.prior * coarse.labels, atol=1e-15)
-    assert (level.group[[1, -2]] == [1, coarse.k - 2]).all()
+    assert (level.parent[[1, -2]] == [1, coarse.k - 2]).all()
     assert coarse.labels[0] == problem.labels[0] and coarse.labels[-1] == problem.labels[-1]
 
 
@@ -94,7 +94,7 @@ def test_two_labels_that_hold_much_of_the_prior_stay_apart():
     prior = problem.prior.copy()
     prior[201:203] = 0.5
     level = coarsen(type(problem)(problem.labels, prior / prior.sum(), problem.low, problem.bias))
-    assert (np.bincount(level.group)[level.group[201:203]] == 1).all()
+    assert (np.bincount(level.parent)[level.parent[201:203]] == 1).all()
     assert level.problem.k < 210
 
 
@@ -104,10 +104,10 @@ def test_multipliers_that_move_along_are_valid_up_to_the_spread_of_a_group(kind)
     level = coarsen(problem)
     coarse = level.problem
     best = solve_optimal_unbiased(coarse.labels, coarse.prior, 1.0, tolerance=1e-10)
-    alpha, beta = moved_along(coarse, problem, level.group, best.alpha, best.beta)
+    alpha, beta = moved_along(coarse, problem, level.parent, best.alpha, best.beta)
     worst = price(problem.labels, problem.prior, problem.low, alpha, beta).worst
     assert worst >= -1e-5 * best.loss
-    shares = np.bincount(level.group, beta)
+    shares = np.bincount(level.parent, beta)
     np.testing.assert_allclose(shares, best.beta, rtol=1e-9, atol=1e-12)
 
 

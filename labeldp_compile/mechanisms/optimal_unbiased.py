@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Literal, Self
+from functools import partial
+from typing import Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from labeldp_verify.analysis import BiasRule, analyse, row_means
@@ -38,6 +39,7 @@ from labeldp_compile.solve.losses import Floats, loss_of
 from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget, feasible_outputs
 from labeldp_compile.yaml_model import Number, Strict
 
+T = TypeVar("T")
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
 _GAP = 1e-9
 # With many labels a coarse level soon comes so close, and needs fewer outputs than the optimum.
@@ -188,11 +190,11 @@ class OptimalUnbiased(Mechanism):
         At a very large ε the rarest outputs would need less than one word of 2^62; then a smaller ε
         is used, which is private all the more, and costs no loss that float64 could show.
         """
-        return _carried(problem, self._build)
+        return _at_smaller(problem, _CARRIED, ShortWordError, self._build)
 
     def rehearse(self, problem: Problem) -> Solved:
         """Two outputs, at the ends: as unbiased as the best ones, and no solver is asked."""
-        return _carried(problem, self._rehearse)
+        return _at_smaller(problem, _CARRIED, ShortWordError, self._rehearse)
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
@@ -269,7 +271,8 @@ class OptimalUnbiased(Mechanism):
         y, prior = _floats(labels), problem.prior()
         if self.outputs != "exact":
             self.require_feasible(domain, problem.loss, problem.epsilon)
-            return Solved(_on_given_outputs(self.outputs, problem, labels, y, prior))
+            on_outputs = partial(_on_outputs, self.outputs, labels=labels, y=y, prior=prior)
+            return Solved(_at_smaller(problem, _SOLVABLE, ValueError, on_outputs))
         budget, rule = bias_budget(self.bias)
         if rule.kind == "any":  # bias for nothing: RR-on-Bins is the best of all
             return RRonBins.named().build(problem)
@@ -313,12 +316,18 @@ def _floats(labels: Sequence[Fraction]) -> Floats:
     return np.array(ExactNumbers.of(labels).floats())
 
 
-def _carried(problem: Problem, make: Callable[[Problem], Solved]) -> Solved:
-    *attempts, last = [problem.epsilon, *(e for e in _CARRIED if e < problem.epsilon)]
+def _at_smaller(
+    problem: Problem,
+    epsilons: Sequence[Fraction],
+    failure: type[ValueError],
+    make: Callable[[Problem], T],
+) -> T:
+    """What is made at the problem's ε, or where that fails at the first smaller one that works."""
+    *attempts, last = [problem.epsilon, *(e for e in epsilons if e < problem.epsilon)]
     for epsilon in attempts:
         try:
             return make(replace(problem, epsilon=epsilon))
-        except ShortWordError:
+        except failure:
             continue
     return make(replace(problem, epsilon=last))
 
@@ -416,27 +425,15 @@ def _small(
     return min(fitting, key=loss)
 
 
-def _on_given_outputs(
+def _on_outputs(
     outputs: GivenOutputs, problem: Problem, labels: Sequence[Fraction], y: Floats, prior: Floats
 ) -> WindowRandomizer:
     """Algorithms 1 and 2 of the paper, as windows.
 
     A column's minimum over the labels is its low entry; by Claims 12 to 14 windows at the same
     means lose no more than the LP's own rows. HiGHS calls problems infeasible, or no problems at
-    all, where e^ε goes beyond its tolerances; then a smaller ε is used, which is private, too.
+    all, where e^ε goes beyond its tolerances (ValueError).
     """
-    smaller = [e for e in _SOLVABLE if e < problem.epsilon]
-    try:
-        return _small(problem, labels, labels, *_lp_outputs(outputs, problem, y, prior))
-    except ValueError:
-        if not smaller:
-            raise
-        return _on_given_outputs(outputs, replace(problem, epsilon=smaller[0]), labels, y, prior)
-
-
-def _lp_outputs(
-    outputs: GivenOutputs, problem: Problem, y: Floats, prior: Floats
-) -> tuple[Floats, Floats]:
     from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid  # noqa: PLC0415
 
     epsilon = float(problem.epsilon)
@@ -447,7 +444,7 @@ def _lp_outputs(
     kept = weights > _LEAST_COLUMN * weights.max()
     if kept.sum() < 2:
         raise ValueError("the linear program left one output, which has only one mean")
-    return values[kept], weights[kept]
+    return _small(problem, labels, labels, values[kept], weights[kept])
 
 
 def _given_outputs(outputs: GivenOutputs, y: Floats, epsilon: float) -> Floats:

@@ -19,8 +19,6 @@ gives a cut, a linear inequality that an optimum meets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -112,15 +110,6 @@ def local_minima(minima: Floats, places: Floats, below: float) -> Floats:
     return np.unique(places[least])
 
 
-@dataclass(frozen=True, eq=False)
-class _Box:
-    """Ranges [k] of the multipliers and their sums [d] over bins, by complementary slackness."""
-
-    low: Floats
-    high: Floats
-    totals: Floats
-
-
 class _Search:
     """The best multipliers so far, for labels of positive prior."""
 
@@ -145,12 +134,12 @@ class _Search:
             return self._best
         if self._tight():
             return self._best
-        box = self._box()
-        for alpha in self._closed_forms(box):
-            if self._try(alpha) or self._project(box, alpha):
+        self._low, self._high, self._totals = self._box()
+        for alpha in self._closed_forms():
+            if self._try(alpha) or self._project(alpha):
                 return self._best
         if self._y.size <= _LARGEST:
-            self._refine(box, alpha)
+            self._refine(alpha)
         return self._best
 
     def _tight(self, gap: float = _TIGHT) -> bool:
@@ -167,27 +156,30 @@ class _Search:
             self._best, self._bound = lowered, bound
         return self._tight()
 
-    def _box(self) -> _Box:
-        """Only the outputs next to a bin's own can bound its multipliers from above."""
+    def _box(self) -> tuple[Floats, Floats, Floats]:
+        """Ranges [k] of the multipliers and their sums [d] over bins, by complementary slackness.
+
+        Only the outputs next to a bin's own can bound its multipliers from above.
+        """
         last = self._values.size - 1
         left = loss_of(self._loss, self._values[np.maximum(self._bins - 1, 0)], self._y)
         right = loss_of(self._loss, self._values[np.minimum(self._bins + 1, last)], self._y)
         left[self._bins == 0] = np.inf
         right[self._bins == last] = np.inf
         high = np.maximum(self._p * np.minimum(left, right), self._own)
-        return _Box(self._own, high, (self._costs - self._lambda) / self._e)
+        return self._own, high, (self._costs - self._lambda) / self._e
 
-    def _closed_forms(self, box: _Box) -> list[Floats]:
+    def _closed_forms(self) -> list[Floats]:
         """Points of the box with the right sums, between its corners in loss or in radius."""
         d = self._values.size
-        room = box.totals - np.bincount(self._bins, box.low, d)
-        wide = np.bincount(self._bins, box.high - box.low, d)
+        room = self._totals - np.bincount(self._bins, self._low, d)
+        wide = np.bincount(self._bins, self._high - self._low, d)
         theta = np.divide(room, wide, out=np.zeros(d), where=wide > 0)
         theta = np.clip(theta, 0.0, 1.0)[self._bins]
-        points = [box.low + theta * (box.high - box.low)]
+        points = [self._low + theta * (self._high - self._low)]
         if self._loss == "squared":
             # Roots as far from the label as θ says: (r + θ·(R − r))² sums to what it has to.
-            r, far = np.sqrt(box.low), np.sqrt(box.high)
+            r, far = np.sqrt(self._low), np.sqrt(self._high)
             a = np.bincount(self._bins, (far - r) ** 2, d)
             b = 2.0 * np.bincount(self._bins, r * (far - r), d)
             root = b + np.sqrt(b**2 + 4.0 * a * np.maximum(room, 0.0))
@@ -196,7 +188,7 @@ class _Search:
             points.append((r + theta * (far - r)) ** 2)
         return points
 
-    def _refine(self, box: _Box, alpha: Floats) -> None:
+    def _refine(self, alpha: Floats) -> None:
         """Cutting planes from ``alpha`` on: F where it was negative, for the labels negative there.
 
         Of all multipliers in the box a linear program takes those that keep the largest share of
@@ -217,14 +209,14 @@ class _Search:
             # Of the labels of bin j alone F cannot be more than what v costs bin j above v_j.
             above = (free[:, None] - self._costs) / self._e + cost @ member.T
             scale = np.append(scale, np.maximum(above.min(axis=1), 0.0))
-            alpha = self._largest_share(box, member, np.column_stack([rows, scale]), most)
-            if self._try(alpha) or self._project(box, alpha):
+            alpha = self._largest_share(member, np.column_stack([rows, scale]), most)
+            if self._try(alpha) or self._project(alpha):
                 return
             outputs = local_minima(*self._minima(alpha), 0.0)
             if outputs.size == 0:
                 return
 
-    def _largest_share(self, box: _Box, member: Floats, rows: Floats, most: Floats) -> Floats:
+    def _largest_share(self, member: Floats, rows: Floats, most: Floats) -> Floats:
         """[k] α in the box with rows·(α, t) ≤ most and the largest t ≤ 1."""
         import clarabel  # noqa: PLC0415  # few need it
 
@@ -236,7 +228,7 @@ class _Search:
         last = sparse.csc_matrix(([1.0], ([0], [k])), (1, k + 1))
         sums = sparse.hstack([sparse.csc_matrix(member), none[:d]])
         matrix = sparse.vstack([sums, sparse.csc_matrix(rows), each, -each, last], "csc")
-        right = np.concatenate([box.totals, most, box.high, -box.low, [unit]]) / unit
+        right = np.concatenate([self._totals, most, self._high, -self._low, [unit]]) / unit
         settings = clarabel.DefaultSettings()
         settings.verbose, settings.max_threads = False, 1
         settings.tol_gap_abs = settings.tol_gap_rel = _GAP_OF_SHARE
@@ -251,14 +243,14 @@ class _Search:
     def _minima(self, alpha: Floats) -> tuple[Floats, Floats]:
         return piece_minima(self._loss, self._y, self._p, self._epsilon, alpha)
 
-    def _project(self, box: _Box, alpha: Floats) -> bool:
+    def _project(self, alpha: Floats) -> bool:
         """Try nearby points where the minima of F are 0; whether the best is close to tight.
 
         α moves until F = 0 where it has negative minima, given the labels with negative h there, as
         little as it can, measured by how far a multiplier may go. That is the right move where no
         optimal α leaves F positive, because equally good bins exist.
         """
-        weight = np.maximum(np.minimum(alpha - box.low, box.high - alpha), 0.0)
+        weight = np.maximum(np.minimum(alpha - self._low, self._high - alpha), 0.0)
         rows = (np.arange(self._values.size)[:, None] == self._bins).astype(np.float64)
         below = -_TIGHT * self._lambda * np.exp(-self._epsilon)
         for _ in range(_PROJECTIONS):

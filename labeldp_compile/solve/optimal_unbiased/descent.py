@@ -19,7 +19,6 @@ from labeldp_compile.solve.optimal_unbiased.interior_point import solve_near
 from labeldp_compile.solve.optimal_unbiased.intervals import (
     Floats,
     Intervals,
-    beside,
     join,
     neighbourhood,
     no_intervals,
@@ -156,10 +155,7 @@ def _solved(
     start, _ = guess.point(unit, low)
     path = start.columns
     # Under a budget labels may share a window, and both its ends move at once.
-    if fine.bias.unbiased:
-        close = beside(path.intervals, k)
-    else:
-        close = neighbourhood(path.intervals, k, _RADIUS)
+    close = neighbourhood(path.intervals, k, _RADIUS, ends=1 if fine.bias.unbiased else 2)
     start = replace(start, columns=path.among(join(k, close, further), k))
     found = solve_near(problem, start, accuracy)
     if found is None:

@@ -84,20 +84,19 @@ def singletons(k: int) -> Intervals:
     return Intervals(index, index.copy())
 
 
-def neighbourhood(intervals: Intervals, k: int, radius: int) -> Intervals:
-    """Return all intervals whose ends are both at most ``radius`` from those of a given one."""
+def neighbourhood(intervals: Intervals, k: int, radius: int, ends: int = 2) -> Intervals:
+    """Return all intervals whose ends are at most ``radius`` from those of a given one.
+
+    With ``ends`` of 1 at least one of the two ends is that of the given one.
+    """
     step = np.arange(-radius, radius + 1, dtype=np.int64)
-    first = intervals.first[:, None, None] + step[None, :, None]
-    last = intervals.last[:, None, None] + step[None, None, :]
-    first, last = np.broadcast_arrays(first, last)
-    return unique_intervals(first.ravel(), last.ravel(), k)
-
-
-def beside(intervals: Intervals, k: int) -> Intervals:
-    """Return the given intervals and those of which one end is one label further or less far."""
-    first = intervals.first[:, None] + np.array([0, -1, 1, 0, 0])
-    last = intervals.last[:, None] + np.array([0, 0, 0, -1, 1])
-    return unique_intervals(first.ravel(), last.ravel(), k)
+    first, last = (move.ravel() for move in np.meshgrid(step, step))
+    near = np.count_nonzero([first, last], axis=0) <= ends
+    return unique_intervals(
+        (intervals.first[:, None] + first[near]).ravel(),
+        (intervals.last[:, None] + last[near]).ravel(),
+        k,
+    )
 
 
 @dataclass(frozen=True, eq=False)

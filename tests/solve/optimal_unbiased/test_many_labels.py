@@ -8,7 +8,7 @@ from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased import descent as descent_module
 from labeldp_compile.solve.optimal_unbiased import refine as refine_module
 from labeldp_compile.solve.optimal_unbiased.interior_point import NewtonMatrix, solve_near
-from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals, beside
+from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals, neighbourhood
 from labeldp_compile.solve.optimal_unbiased.levels import coarsen, moved_along
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
 from labeldp_compile.solve.optimal_unbiased.polish import solve_system
@@ -172,7 +172,7 @@ def test_neighbours_of_the_predicted_path_hold_the_next_optimum():
     low = problem.low
     line = extra_line(best.values, best.weights / low, low)
     path = window_columns(line, place_windows(line, problem.labels), low).intervals
-    near = beside(path, 401)
+    near = neighbourhood(path, 401, 1, ends=1)
     fine = solve_optimal_unbiased(problem.labels, problem.prior, 1.0, tolerance=1e-11)
     line = extra_line(fine.values, fine.weights / low, low)
     used = window_columns(line, fine.starts, low)

@@ -63,11 +63,13 @@ def solve_rr_on_bins(
         The best bins: Pr[vⱼ | y] is e^ε / (e^ε + d − 1) if y is in bin j, else 1 / (e^ε + d − 1).
 
     Raises:
-        ValueError: labels beyond ±1e150.
+        ValueError: labels beyond ±1e150, or negative ones with the Poisson loss.
     """
     labels, prior = np.asarray(labels, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     if not (np.abs(labels) <= _LARGEST).all():
         raise ValueError(f"labels must be at most {_LARGEST:g} in absolute value")
+    if loss == "poisson" and labels[0] < 0:
+        raise ValueError("the Poisson loss needs labels that are not negative")
     prior = prior / prior.max()
     # What is left stays positive when it is divided by the sum.
     support = np.flatnonzero(prior > np.finfo(np.float64).tiny)

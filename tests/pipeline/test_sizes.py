@@ -169,7 +169,7 @@ def test_rare_outputs_are_merged_until_the_tables_fit(tmp_path, limit):
 
 def test_bins_and_kept_labels_are_fewer_until_they_fit(tmp_path, monkeypatch):
     def many_bins(labels, *_):
-        return BinsSolution(np.arange(len(labels)), labels, 0.0, 1)
+        return BinsSolution(np.arange(len(labels)), labels, 0.0)
 
     monkeypatch.setattr(sizes, "fits", lambda spec, rows, randomizer: randomizer.outputs <= 5)
     monkeypatch.setattr(rr_on_bins, "solve_rr_on_bins", many_bins)

@@ -27,7 +27,7 @@ from labeldp_compile.solve.optimal_unbiased.quadratics import (
     per_label,
     quadratics,
 )
-from labeldp_compile.solve.optimal_unbiased.windows import Columns, Point
+from labeldp_compile.solve.optimal_unbiased.windows import Columns, Iterate
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ def solve_cones(
     tolerance: float,
     runs: Runs | None = None,
     guards: Guards | None = None,
-) -> Point:
+) -> Iterate:
     """Solve over the given intervals only.
 
     Args:
@@ -111,7 +111,7 @@ def solve_cones(
     half = np.maximum(z[:, 0] + z[:, 1], 0.0)
     values = quad.middle - np.divide(z[:, 2], half, out=np.zeros(m), where=half > 0)
     n = len(intervals)
-    return Point(
+    return Iterate(
         Columns(intervals, 2.0 * half[:n], values[:n]),
         from_prefix(x[:k], low),
         from_prefix(x[k : 2 * k], low),

@@ -34,7 +34,7 @@ from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.search import Found, Search
 from labeldp_compile.solve.optimal_unbiased.windows import (
     ExtraLine,
-    Point,
+    Iterate,
     as_windows,
     extra_line,
     place_windows,
@@ -64,10 +64,10 @@ class _Solution:
         line = extra_line(self.line.values / unit, self.line.weights, low)
         return line, self.means / unit, self.alpha / unit**2, self.beta / unit
 
-    def point(self, unit: float, low: float) -> tuple[Point, Floats]:
+    def point(self, unit: float, low: float) -> tuple[Iterate, Floats]:
         """Its columns and multipliers in other units, and the means."""
         line, means, alpha, beta = self.scaled(unit, low)
-        return Point(window_columns(line, place_windows(line, means), low), alpha, beta), means
+        return Iterate(window_columns(line, place_windows(line, means), low), alpha, beta), means
 
 
 def descend(

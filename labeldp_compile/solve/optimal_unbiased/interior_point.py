@@ -35,7 +35,7 @@ from labeldp_compile.solve.optimal_unbiased.quadratics import (
     quadratics,
     to_prefix,
 )
-from labeldp_compile.solve.optimal_unbiased.windows import Columns, Point
+from labeldp_compile.solve.optimal_unbiased.windows import Columns, Iterate
 
 # The matrix is positive definite, but for rounding: pivots are taken from the diagonal.
 _STATIC = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
@@ -118,7 +118,7 @@ class NewtonMatrix:
         return sparse.csc_matrix((values, pattern.indices, pattern.indptr), pattern.shape)
 
 
-def solve_near(problem: Program, start: Point, tolerance: float) -> Point | None:
+def solve_near(problem: Program, start: Iterate, tolerance: float) -> Iterate | None:
     """Solve over the intervals of a guess only.
 
     Args:
@@ -134,7 +134,7 @@ def solve_near(problem: Program, start: Point, tolerance: float) -> Point | None
 
 
 class _Method:
-    def __init__(self, problem: Program, start: Point) -> None:
+    def __init__(self, problem: Program, start: Iterate) -> None:
         weights = start.columns.weights
         self._problem, self._intervals = problem, start.columns.intervals
         self._quad = quadratics(problem, self._intervals)
@@ -153,7 +153,7 @@ class _Method:
         rows = [self._across, self._each] if self._barrier.curvature().size else [self._across]
         self._matrix = NewtonMatrix(sparse.vstack(rows, "csr"))
 
-    def run(self, tolerance: float) -> Point | None:
+    def run(self, tolerance: float) -> Iterate | None:
         steps = stuck = 0
         most = max(_STATIONARY, _RESIDUAL * tolerance)
         while True:
@@ -176,7 +176,7 @@ class _Method:
             if stuck == _PATIENCE:
                 return None
         k, low = self._problem.k, self._problem.low
-        return Point(
+        return Iterate(
             Columns(self._intervals, self._weights, values),
             from_prefix(self._x[:k], low),
             from_prefix(self._x[k:], low),

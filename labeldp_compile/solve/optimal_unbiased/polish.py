@@ -25,7 +25,7 @@ from labeldp_compile.solve.optimal_unbiased.quadratics import (
     quadratics,
     to_prefix,
 )
-from labeldp_compile.solve.optimal_unbiased.windows import Columns, Point
+from labeldp_compile.solve.optimal_unbiased.windows import Columns, Iterate
 
 # Proximal term on the weights. It leaves solutions alone and, where the columns are redundant,
 # turns a singular system into a long step along the redundancy, which the ratio test cuts.
@@ -34,7 +34,7 @@ _FEW = 400  # unknowns that are solved in the time in which scipy.sparse.linalg 
 _DIVERGED = 1e8  # a step that no problem with a loss of about 1/2 can ask for
 
 
-def polish(problem: Program, start: Point, means: Floats, steps: int = 30) -> Point | None:
+def polish(problem: Program, start: Iterate, means: Floats, steps: int = 30) -> Iterate | None:
     """Solve the optimality equations.
 
     Args:
@@ -77,7 +77,7 @@ def polish(problem: Program, start: Point, means: Floats, steps: int = 30) -> Po
             break
         best = min(best, size)
     columns = Columns(intervals, weights, quad.touch(x)[1])
-    return Point(columns, from_prefix(x[:k], low), from_prefix(x[k:], low))
+    return Iterate(columns, from_prefix(x[:k], low), from_prefix(x[k:], low))
 
 
 def _step(

@@ -26,7 +26,7 @@ from labeldp_compile.solve.optimal_unbiased.problem import Program, reference_lo
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     ExtraLine,
-    Point,
+    Iterate,
     as_windows,
     column_means,
     extra_line,
@@ -125,7 +125,7 @@ class Search:
         if self.tolerance < self.gap < _PROMISING:
             self._newton_rounds(polished)
 
-    def finish(self, point: Point) -> None:
+    def finish(self, point: Iterate) -> None:
         """Go on from a point that is almost the optimum: Newton rounds, and cones if need be."""
         found = self._newton_rounds(self._thick(point, _SLIVER))
         if self.gap > max(self.tolerance, _GOOD):
@@ -158,14 +158,14 @@ class Search:
             accuracy, sliver = max(0.1 * accuracy, _BEST_TOLERANCE), 0.1 * sliver
             runs, guards = both_runs(runs, uneven), self._guards(*_MARGINS[turn % len(_MARGINS)])
 
-    def _start(self, cones: Point, sliver: float) -> Point:
+    def _start(self, cones: Iterate, sliver: float) -> Iterate:
         """Return the columns that the cone program seems to use."""
         columns, means = as_windows(self.problem, cones.columns.used())
         point = replace(cones, columns=columns)
         self.offer(point, means)
         return self._thick(point, sliver)
 
-    def _thick(self, point: Point, sliver: float) -> Point:
+    def _thick(self, point: Iterate, sliver: float) -> Iterate:
         columns = point.columns
         keep = columns.weights > sliver * self._spacing(columns.intervals)
         return replace(point, columns=columns.take(keep))
@@ -206,7 +206,7 @@ class Search:
             np.concatenate([line.values[before[low]], line.values[after[high]]]),
         )
 
-    def missing(self, point: Point, every: bool) -> tuple[Intervals, Runs]:
+    def missing(self, point: Iterate, every: bool) -> tuple[Intervals, Runs]:
         """Return the columns that violate the multipliers by more than the gap allows.
 
         Only the worst of neighbouring ones unless ``every`` one is asked for.
@@ -216,7 +216,7 @@ class Search:
         y, p = problem.labels, problem.prior
         return priced_out(y, p, low, point.alpha, point.beta, threshold, every)
 
-    def _newton_rounds(self, point: Point) -> Intervals:
+    def _newton_rounds(self, point: Iterate) -> Intervals:
         """Polish, price and add; return what was priced out on the way."""
         problem, k, low = self.problem, self.problem.k, self.problem.low
         missing = no_intervals()
@@ -235,7 +235,7 @@ class Search:
             point = replace(polished, columns=polished.columns.among(both, k))
         return missing
 
-    def offer(self, point: Point, means: Floats) -> bool:
+    def offer(self, point: Iterate, means: Floats) -> bool:
         """Repair a mechanism and multipliers, keep each if it is the best; say whether one was.
 
         ``means`` [k] are what the mechanism is to have.
@@ -277,7 +277,7 @@ class Search:
         self.observer.step(f"bound at {1 - max(gap, 0):.10f} of the loss, gap {max(gap, 0):.1e}")
 
 
-def response_point(problem: Program) -> Point:
+def response_point(problem: Program) -> Iterate:
     """Return debiased randomized response and the multipliers at which its columns touch zero.
 
     With one column a label the conditions (W₁ + B)/W = v and ½W₂ − A = ½W·v² are k equations for
@@ -291,4 +291,4 @@ def response_point(problem: Program) -> Point:
     alpha, beta = ((t - low * t.sum() / (1.0 + low * (k - 1))) / (1.0 - low) for t in sides)
     weights = np.full(k, 1.0 / (1.0 + low * (k - 1)))
     columns = Columns(singletons(k), weights, values.astype(np.float64))
-    return Point(columns, alpha.astype(np.float64), beta.astype(np.float64))
+    return Iterate(columns, alpha.astype(np.float64), beta.astype(np.float64))

@@ -192,7 +192,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class Iterate:
     """A mechanism and multipliers, both about the best.
 
     Attributes:

@@ -17,7 +17,7 @@ from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
 from labeldp_compile.solve.optimal_unbiased.quadratics import quadratics
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
-    Point,
+    Iterate,
     extra_line,
     place_windows,
     placed_loss,
@@ -56,7 +56,7 @@ def test_the_interior_point_finds_the_optimum_over_all_intervals(kind, epsilon):
     best = solve_optimal_unbiased(problem.labels, problem.prior, epsilon, tolerance=1e-11)
     every = all_intervals(24)
     columns = Columns(every, np.full(len(every), 1e-3), np.zeros(len(every)))
-    found = solve_near(problem, Point(columns, np.full(24, -1.0), np.zeros(24)), 1e-10)
+    found = solve_near(problem, Iterate(columns, np.full(24, -1.0), np.zeros(24)), 1e-10)
     assert found is not None
     bound = found.alpha.sum() + found.beta @ problem.labels
     assert bound == pytest.approx(best.loss, rel=1e-8)
@@ -70,7 +70,7 @@ def test_a_start_without_a_mechanism_is_given_up():
     problem = problem_of("uniform", 30, 1.0)
     # Intervals of one length away from the ends: no mechanism has only these.
     few = all_intervals(30).take(np.array([40, 41]))
-    start = Point(Columns(few, np.ones(2), np.zeros(2)), np.zeros(30), np.zeros(30))
+    start = Iterate(Columns(few, np.ones(2), np.zeros(2)), np.zeros(30), np.zeros(30))
     assert solve_near(problem, start, 1e-9) is None
 
 

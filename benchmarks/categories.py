@@ -22,7 +22,8 @@ from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.share_noise import least_share_noise
 from matplotlib import pyplot as plt
 
-from labeldp_compile.solve.block_designs import best_design, noise
+from labeldp_compile.solve.block_designs.choice import best_candidate
+from labeldp_compile.solve.block_designs.design import noise
 from tests.fixtures.one_hot_noise import (
     least_bit_flips,
     least_hadamard,
@@ -82,7 +83,7 @@ class Line:
 
 def measure(classes, epsilon):
     ratio, root = exp_lower(Fraction(epsilon)), exp_lower(Fraction(epsilon) / 2)
-    design = best_design(classes, ratio, most_blocks(classes))
+    design = best_candidate(classes, ratio, most_blocks(classes)).design(classes)
     blocks = len(design.blocks)
     response = noise(classes, classes, 1, 0, ratio)
     return Line(

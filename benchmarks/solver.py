@@ -24,12 +24,9 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from scipy.optimize import linprog
 
-from labeldp_compile.solve.optimal_unbiased import (
-    BiasBudget,
-    feasible_outputs,
-    solve_lp_grid,
-    solve_optimal_unbiased,
-)
+from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid
+from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
+from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget, feasible_outputs
 from labeldp_compile.tools.sweep.plot import draw_frontier
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)

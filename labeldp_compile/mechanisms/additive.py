@@ -83,25 +83,19 @@ class AdditiveNoise(Mechanism):
         """One: the noise does not depend on the prior."""
         reach = self._reach(epsilon)
         period = label_lattice(domain, self.lattice).period
-        return [TableLayout((2 * reach - 1) * period + 1, self._table_bytes(domain, reach))]
-
-    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
-        """Exactly those."""
-        return self._table_bytes(domain, min(self._reach(epsilon), MAX_REACH))
+        entries = (1 << column_bits(2 * reach + 2)) + (2 << column_bits(period))
+        return [TableLayout((2 * reach - 1) * period + 1, ENTRY_BYTES * entries)]
 
     def _reach(self, epsilon: Fraction) -> int:
         """Blocks on each side of zero."""
         if self.clip:
             return 1
-        return max(math.ceil(_REACH_BITS * math.log(2) / float(epsilon)), 2)
+        return min(max(math.ceil(_REACH_BITS * math.log(2) / float(epsilon)), 2), MAX_REACH)
 
-    def _table_bytes(self, domain: Domain, reach: int) -> int:
-        period = label_lattice(domain, self.lattice).period
-        return ENTRY_BYTES * ((1 << column_bits(2 * reach + 2)) + (2 << column_bits(period)))
-
-    def slow_seconds(self, labels: int, loss: str, epsilon: float) -> float:
+    def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
         """Clipped noise on a fine lattice takes its time: its weights are whole one by one."""
-        return 5e-4 * labels if self.clip and self.lattice is not None else 0.0
+        slow = 5e-4 * labels if self.clip and self.lattice is not None else 0.0
+        return self.seconds_a_label * labels, self.seconds_a_label * labels + slow
 
     @classmethod
     def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:

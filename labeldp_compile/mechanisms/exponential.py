@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
-from labeldp_verify.analysis import analyse, exp_lower
+from labeldp_verify.analysis import Loss, analyse, exp_lower
 from labeldp_verify.forms import TABLE_WORD_BITS as WORD_BITS
 from labeldp_verify.forms import (
     CategoricalDomain,
@@ -21,16 +21,14 @@ from labeldp_verify.forms import (
     check_table,
     output_values,
 )
-from labeldp_verify.graph import column_bits, require_small_table
-from numpy.typing import NDArray
+from labeldp_verify.graph import require_small_table
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TableLayout
+from labeldp_compile.mechanisms.tables import TableLayout, table_layout
 from labeldp_compile.rounding.whole_counts import whole_counts
-from labeldp_compile.solve.bin_costs import poisson_divergence
+from labeldp_compile.solve.losses import Floats, loss_of, poisson_divergence
 
-Floats = NDArray[np.float64]
 _BISECTIONS = 60
 _BACK = (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-6, 1e-3, 0.5)  # steps back from the largest λ
 
@@ -42,9 +40,9 @@ class Exponential(Mechanism):
     form: ClassVar[Literal["window", "additive", "table"]] = "table"
     method = "bisection for the largest rate"
 
-    def seconds(self, labels: int, loss: str) -> float:
+    def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
         """By the entries of the table."""
-        return 6e-6 * labels**2
+        return 6e-6 * labels**2, 6e-6 * labels**2
 
     def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
         """Raise ValueError if the table would be too large; touches no label."""
@@ -70,25 +68,17 @@ class Exponential(Mechanism):
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[TableLayout]:
         """One: the table does not depend on the prior."""
-        return [TableLayout(domain.size, self.most_table_bytes(domain, epsilon, 0))]
-
-    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
-        """Exactly those."""
-        return ENTRY_BYTES * ((domain.size << column_bits(domain.size)) + domain.size)
+        return [table_layout(domain.size, domain.size)]
 
 
-def _losses(domain: Domain, loss: str) -> Floats:
+def _losses(domain: Domain, loss: Loss) -> Floats:
     """[k, k] ℓ(v, y), a row for each label y, a column for each output v."""
     if isinstance(domain, CategoricalDomain) or loss == "zero_one":
         return 1.0 - np.eye(domain.size)
     labels = np.array([float(y) for y in domain.labels()])
     v, y = labels[None, :], labels[:, None]
-    if loss == "squared":
-        return np.asarray(0.5 * (v - y) ** 2)
-    if loss == "absolute":
-        return np.asarray(np.abs(v - y))
     # A constant a label changes no probability: without y − y·log y, near outputs stay apart.
-    return np.asarray(poisson_divergence(y, v))
+    return poisson_divergence(y, v) if loss == "poisson" else loss_of(loss, v, y)
 
 
 def _largest_rate(losses: Floats, epsilon: float) -> float:

@@ -104,20 +104,17 @@ class Mechanism(Strict, ABC):
     ) -> list[TableLayout]:
         """The tables that are possible; ``weights`` are the prior's, if they are known."""
 
-    @abstractmethod
     def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
         """The most bytes of tables, whatever the prior; what adapts takes no more than ``room``."""
+        return max(it.bytes for it in self.layouts(domain, "squared", epsilon, None))
 
-    def seconds(self, labels: int, loss: str) -> float:
-        """What a solve takes, and checking its answer, without the tables.
+    def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
+        """What a solve takes, and checking its answer, without the tables: from … to.
 
         Right within a factor of three, says ``benchmarks/plan.py``.
         """
-        return self.seconds_a_label * labels
-
-    def slow_seconds(self, labels: int, loss: str, epsilon: float) -> float:
-        """Seconds more that a solve may take, for some priors."""
-        return 0.0
+        seconds = self.seconds_a_label * labels
+        return seconds, seconds
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
         """What a certificate lists label by label."""

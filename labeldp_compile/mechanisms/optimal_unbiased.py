@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from functools import partial
+from typing import Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from labeldp_verify.analysis import BiasRule, analyse, row_means
 from labeldp_verify.forms import CategoricalDomain, Domain, ExactNumbers, WindowRandomizer
 from labeldp_verify.graph import bucket_grid
-from numpy.typing import NDArray
 from pydantic import Field, StrictInt, model_validator
 
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
@@ -30,17 +30,16 @@ from labeldp_compile.mechanisms.prior_use import (
     PriorUse,
 )
 from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
-from labeldp_compile.mechanisms.rr_on_bins import build_bins, most_bins_bytes, rehearse_bins
+from labeldp_compile.mechanisms.rr_on_bins import RRonBins
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, TableLayout
 from labeldp_compile.rounding.merged_outputs import merge_rare_outputs
 from labeldp_compile.rounding.placed_windows import ShortWordError, place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.solve.losses import Floats, loss_of
+from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget, feasible_outputs
 from labeldp_compile.yaml_model import Number, Strict
 
-if TYPE_CHECKING:
-    from labeldp_compile.solve.optimal_unbiased import BiasBudget
-
-Floats = NDArray[np.float64]
+T = TypeVar("T")
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
 _GAP = 1e-9
 # With many labels a coarse level soon comes so close, and needs fewer outputs than the optimum.
@@ -191,11 +190,11 @@ class OptimalUnbiased(Mechanism):
         At a very large ε the rarest outputs would need less than one word of 2^62; then a smaller ε
         is used, which is private all the more, and costs no loss that float64 could show.
         """
-        return _carried(problem, self._build)
+        return _at_smaller(problem, _CARRIED, ShortWordError, self._build)
 
     def rehearse(self, problem: Problem) -> Solved:
         """Two outputs, at the ends: as unbiased as the best ones, and no solver is asked."""
-        return _carried(problem, self._rehearse)
+        return _at_smaller(problem, _CARRIED, ShortWordError, self._rehearse)
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
@@ -204,7 +203,7 @@ class OptimalUnbiased(Mechanism):
         k = domain.size
         most, fewest = 2 * k, max(k // 2, 1)
         if k > _FEW_LABELS:
-            fewest = k // 16  # many labels are often solved in groups
+            fewest = k // 16  # many labels are often solved coarsely
         if self.outputs != "exact":
             most, fewest = self.outputs.count, 2
         elif self.bias is not None:
@@ -224,16 +223,17 @@ class OptimalUnbiased(Mechanism):
         if self.outputs != "exact":
             outputs = self.outputs.count
         elif self.bias is not None and (self.bias.penalty == 0 or self.bias.sample_size == 1):
-            return most_bins_bytes(k, room)
+            return RRonBins.named().most_table_bytes(domain, epsilon, room)
         most = bucket_grid.COMFORTABLE_ENTRIES
         segments = min(2 * outputs, most + 4)  # a bucket has one end
         return ENTRY_BYTES * (k + most + segments)
 
-    def slow_seconds(self, labels: int, loss: str, epsilon: float) -> float:
-        """The cone program, or the linear one."""
+    def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
+        """At most the cone program, or the linear one."""
+        seconds = self.seconds_a_label * labels
         if self.outputs != "exact":
-            return 5e-8 * labels**2 * self.outputs.count**2
-        return (5e-4 if self.bias is None else 1e-3) * labels
+            return seconds, seconds + 5e-8 * labels**2 * self.outputs.count**2
+        return seconds, seconds + (5e-4 if self.bias is None else 1e-3) * labels
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
         """Duals with slopes; with a budget, biases too."""
@@ -260,7 +260,7 @@ class OptimalUnbiased(Mechanism):
         return [cls.named(), *(cls.named(bias={"penalty": penalty}) for penalty in penalties)]
 
     def _build(self, problem: Problem) -> Solved:
-        from labeldp_compile.solve.optimal_unbiased import (  # noqa: PLC0415  # takes a second
+        from labeldp_compile.solve.optimal_unbiased.optimum import (  # noqa: PLC0415  # a second
             solve_optimal_unbiased,
         )
 
@@ -271,10 +271,11 @@ class OptimalUnbiased(Mechanism):
         y, prior = _floats(labels), problem.prior()
         if self.outputs != "exact":
             self.require_feasible(domain, problem.loss, problem.epsilon)
-            return Solved(_on_given_outputs(self.outputs, problem, labels, y, prior))
+            on_outputs = partial(_on_outputs, self.outputs, labels=labels, y=y, prior=prior)
+            return Solved(_at_smaller(problem, _SOLVABLE, ValueError, on_outputs))
         budget, rule = bias_budget(self.bias)
         if rule.kind == "any":  # bias for nothing: RR-on-Bins is the best of all
-            return build_bins(problem)
+            return RRonBins.named().build(problem)
         solution = solve_optimal_unbiased(
             y,
             prior,
@@ -296,7 +297,7 @@ class OptimalUnbiased(Mechanism):
         domain, epsilon = problem.domain, float(problem.epsilon)
         assert not isinstance(domain, CategoricalDomain)
         if self.outputs == "exact" and bias_budget(self.bias)[1].kind == "any":
-            return rehearse_bins(problem)
+            return RRonBins.named().rehearse(problem)
         labels = domain.labels()
         ends = least_interval(labels, epsilon)
         if self.outputs != "exact":
@@ -315,20 +316,24 @@ def _floats(labels: Sequence[Fraction]) -> Floats:
     return np.array(ExactNumbers.of(labels).floats())
 
 
-def _carried(problem: Problem, make: Callable[[Problem], Solved]) -> Solved:
-    *attempts, last = [problem.epsilon, *(e for e in _CARRIED if e < problem.epsilon)]
+def _at_smaller(
+    problem: Problem,
+    epsilons: Sequence[Fraction],
+    failure: type[ValueError],
+    make: Callable[[Problem], T],
+) -> T:
+    """What is made at the problem's ε, or where that fails at the first smaller one that works."""
+    *attempts, last = [problem.epsilon, *(e for e in epsilons if e < problem.epsilon)]
     for epsilon in attempts:
         try:
             return make(replace(problem, epsilon=epsilon))
-        except ShortWordError:
+        except failure:
             continue
     return make(replace(problem, epsilon=last))
 
 
 def bias_budget(bias: BiasSpec | None) -> tuple[BiasBudget, BiasRule]:
     """The spec's bias budget for the solver, and for the certificate."""
-    from labeldp_compile.solve.optimal_unbiased import BiasBudget  # noqa: PLC0415
-
     if bias is None or bias.max == 0:
         return BiasBudget(), BiasRule("unbiased")
     if bias.max is not None:
@@ -386,92 +391,64 @@ def _small(
     def loss(randomizer: WindowRandomizer) -> Fraction:
         return analyse(randomizer).expected_loss(labels, problem.weights, problem.loss)[0]
 
+    def fits(randomizer: WindowRandomizer) -> bool:
+        grid = bucket_grid.choose_grid(randomizer, problem.entries)
+        return grid is not None and problem.fits(randomizer)
+
+    def merged(least: float) -> WindowRandomizer | None:
+        """With no rarer outputs; None if that changes nothing, or does not fit."""
+        v, c = merge_rare_outputs(values, weights, least)
+        if len(v) == len(values):
+            return None
+        try:
+            found = placed(v, c)
+        except ValueError:
+            return None
+        return found if fits(found) else None
+
     if len(values) == 1:  # all weight on one label, and bias elsewhere for nothing: a constant
         rows = [0] * len(labels)
         return randomized_response(values.tolist(), rows, problem.epsilon, problem.word_bits)
     whole = placed(values, weights)
     bearable = loss(whole) * (1 + _MERGE_BUDGET)
-    fitting = [whole] if _fits(problem, whole) else []
+    fitting = [whole] if fits(whole) else []
     for share in _SHARES:
-        v, c = merge_rare_outputs(values, weights, 1 / (share * len(values)))
-        if len(v) == len(values):
-            break
-        merged = _or_none(lambda v=v, c=c: placed(v, c))  # type: ignore[misc]
-        if merged is not None and _fits(problem, merged):
-            if loss(merged) <= bearable:
-                return merged
-            fitting.append(merged)
+        found = merged(1 / (share * len(values)))
+        if found is not None and loss(found) <= bearable:
+            return found
+        fitting += [] if found is None else [found]
     for entries in _ENTRIES_AN_OUTPUT:
-        if fitting:
-            break
-        v, c = merge_rare_outputs(values, weights, entries / problem.entries)
-        merged = _or_none(lambda v=v, c=c: placed(v, c))  # type: ignore[misc]
-        if merged is not None and _fits(problem, merged):
-            fitting.append(merged)
+        found = None if fitting else merged(entries / problem.entries)
+        fitting += [] if found is None else [found]
     if not fitting:
         raise ValueError(TOO_LARGE)
     return min(fitting, key=loss)
 
 
-def _fits(problem: Problem, randomizer: WindowRandomizer) -> bool:
-    grid = bucket_grid.choose_grid(randomizer, problem.entries)
-    return grid is not None and problem.fits(randomizer)
-
-
-def _or_none(make: Callable[[], WindowRandomizer]) -> WindowRandomizer | None:
-    try:
-        return make()
-    except ValueError:
-        return None
-
-
-def _on_given_outputs(
+def _on_outputs(
     outputs: GivenOutputs, problem: Problem, labels: Sequence[Fraction], y: Floats, prior: Floats
 ) -> WindowRandomizer:
     """Algorithms 1 and 2 of the paper, as windows.
 
     A column's minimum over the labels is its low entry; by Claims 12 to 14 windows at the same
     means lose no more than the LP's own rows. HiGHS calls problems infeasible, or no problems at
-    all, where e^ε goes beyond its tolerances; then a smaller ε is used, which is private, too.
+    all, where e^ε goes beyond its tolerances (ValueError).
     """
-    smaller = [e for e in _SOLVABLE if e < problem.epsilon]
-    try:
-        return _small(problem, labels, labels, *_lp_outputs(outputs, problem, y, prior))
-    except ValueError:
-        if not smaller:
-            raise
-        return _on_given_outputs(outputs, replace(problem, epsilon=smaller[0]), labels, y, prior)
-
-
-def _lp_outputs(
-    outputs: GivenOutputs, problem: Problem, y: Floats, prior: Floats
-) -> tuple[Floats, Floats]:
-    from labeldp_compile.solve.optimal_unbiased import solve_lp_grid  # noqa: PLC0415
+    from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid  # noqa: PLC0415
 
     epsilon = float(problem.epsilon)
     values = _given_outputs(outputs, y, epsilon)
-    cost = _loss_matrix(problem.loss, values, y)
+    cost = loss_of(problem.loss, values[None, :], y[:, None])
     solution = solve_lp_grid(y, prior, epsilon, values, cost, observer=problem.observer)
     weights = solution.table.min(axis=0)
     kept = weights > _LEAST_COLUMN * weights.max()
     if kept.sum() < 2:
         raise ValueError("the linear program left one output, which has only one mean")
-    return values[kept], weights[kept]
+    return _small(problem, labels, labels, values[kept], weights[kept])
 
 
 def _given_outputs(outputs: GivenOutputs, y: Floats, epsilon: float) -> Floats:
-    from labeldp_compile.solve.optimal_unbiased import feasible_outputs  # noqa: PLC0415
-
     if outputs.grid is not None:
         return feasible_outputs(y, epsilon, outputs.grid)
     assert outputs.values is not None
     return np.array(sorted(float(v) for v in outputs.values))
-
-
-def _loss_matrix(loss: str, values: Floats, y: Floats) -> Floats:
-    v, rows = values[None, :], y[:, None]
-    if loss == "squared":
-        return np.asarray(0.5 * (v - rows) ** 2)
-    if loss == "absolute":
-        return np.asarray(np.abs(v - rows))
-    return np.asarray(v - rows * np.log(v))

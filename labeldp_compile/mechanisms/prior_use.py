@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,7 @@ ANSWERS_THE_LIKELY = PriorUse(
     gain=lambda epsilon: 0.5, noise=0.3, coarse=lambda cells: 3 / cells**2, slope=_slope_biased
 )
 """Outputs go where the labels are likely to be: without the prior the loss can be many times it."""
-PRICES_BIAS = PriorUse(
-    gain=ANSWERS_THE_LIKELY.gain,
-    noise=ANSWERS_THE_LIKELY.noise,
-    coarse=ANSWERS_THE_LIKELY.coarse,
-    slope=_slope_unbiased,
-)
+PRICES_BIAS = replace(ANSWERS_THE_LIKELY, slope=_slope_unbiased)
 """A penalty on bias, which rare labels hardly pay: gains as the one, loses as the other."""
 KEEPS_THE_LIKELIEST = PriorUse(
     gain=lambda epsilon: 0.4, noise=0.25, coarse=None, slope=_slope_biased

@@ -10,9 +10,8 @@ from labeldp_verify.forms import Domain, output_values
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.mechanisms.tables import TableLayout, response_layout, window_bytes
+from labeldp_compile.mechanisms.tables import TableLayout, response_layout
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.rounding.rr_top_k import rr_top_k
 
 
 class RandomizedResponse(Mechanism):
@@ -32,8 +31,3 @@ class RandomizedResponse(Mechanism):
     ) -> list[TableLayout]:
         """One: nothing depends on the prior."""
         return [response_layout(domain.size, domain.size, epsilon)]
-
-    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
-        """Those of RRTop-k with all labels kept, which is as large."""
-        labels = range(domain.size)
-        return window_bytes(rr_top_k(labels, labels, epsilon))

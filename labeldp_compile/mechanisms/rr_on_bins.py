@@ -27,7 +27,7 @@ from labeldp_compile.solve.rr_on_bins import BinsSolution, solve_rr_on_bins
 
 _SECONDS_LISTED = {"squared": 8e-5, "absolute": 2e-5}  # for the dual value of a label
 _SLOW_DUALS = 10.0  # seconds
-_WIDE_BINS_EPSILON = 4.0  # from here on the duals may take an interior-point method
+_WIDE_BINS_EPSILON = 4.0  # from here on the duals may take linear programs
 
 
 class RRonBins(Mechanism):
@@ -50,12 +50,34 @@ class RRonBins(Mechanism):
         return min(4 * labels, 64)
 
     def build(self, problem: Problem) -> Solved:
-        """The bins, their outputs, and dual values."""
-        return build_bins(problem)
+        """Solve for the bins and their outputs, then realise the response in integers."""
+        domain, loss = problem.domain, problem.loss
+        if isinstance(domain, CategoricalDomain) or loss == "zero_one" or loss == "sum":  # noqa: PLR1714  # mypy narrows
+            raise ValueError("rr_on_bins needs ordered labels and a loss that grows with distance")
+        labels = np.array(domain.labels().floats())
+        prior = problem.prior()
+        solution = solve_rr_on_bins(labels, prior, float(problem.epsilon), loss)
+        values = [float(value) + 0.0 for value in solution.values]  # + 0.0 turns −0.0 into 0.0
+        bins = np.searchsorted(solution.starts, np.arange(domain.size), side="right") - 1
+        randomizer = _small(problem, values, bins.tolist())
+        if loss == "poisson":
+            return Solved(randomizer)
+        if domain.size > MAX_CERTIFIED_LABELS:
+            return Solved(randomizer, _few_numbers(labels, prior, problem.epsilon, loss, solution))
+        # SciPy takes a third of a second to import: only those who want the proof wait for it.
+        from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins  # noqa: PLC0415
+
+        alpha = dual_of_rr_on_bins(labels, prior, float(problem.epsilon), loss, solution)
+        # Without slopes the bound speaks of every ε-DP randomizer, biased or not.
+        return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(labels), BiasRule("any")))
 
     def rehearse(self, problem: Problem) -> Solved:
         """Two bins, whatever the prior: no solver is asked."""
-        return rehearse_bins(problem)
+        labels = problem.domain.labels()
+        low, high = Fraction(labels[0]), Fraction(labels[-1])
+        values = [float((low + high) / 2), float(high)]
+        rows = [2 * y // len(labels) for y in range(len(labels))]
+        return Solved(randomized_response(values, rows, problem.epsilon, problem.word_bits))
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
@@ -68,46 +90,21 @@ class RRonBins(Mechanism):
 
     def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
         """Of as many bins as fit."""
-        return most_bins_bytes(domain.size, room)
+        k = domain.size
+        return adapted_bytes(k, GRID_OF_RESPONSE * k + 8, 2 * k, room)
 
-    def seconds(self, labels: int, loss: str) -> float:
-        """Most of it for the proof, where there is one."""
-        listed = _SECONDS_LISTED.get(loss, 0.0) if labels <= MAX_CERTIFIED_LABELS else 0.0
-        return (2e-5 + listed) * labels
-
-    def slow_seconds(self, labels: int, loss: str, epsilon: float) -> float:
-        """The duals, at a large ε."""
-        certified = loss != "poisson" and labels <= MAX_CERTIFIED_LABELS
-        is_slow = certified and epsilon >= _WIDE_BINS_EPSILON
-        return min(0.02 * labels, _SLOW_DUALS) if is_slow else 0.0
+    def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
+        """Most of it for the proof, where there is one, and for some priors at a large ε."""
+        if not self.proof(loss, labels):
+            return 2e-5 * labels, 2e-5 * labels
+        seconds = (2e-5 + _SECONDS_LISTED[loss]) * labels
+        is_slow = epsilon >= _WIDE_BINS_EPSILON
+        return seconds, seconds + (min(0.02 * labels, _SLOW_DUALS) if is_slow else 0.0)
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
         """Duals, but of the Poisson loss."""
         certified = loss in ("squared", "absolute") and labels <= MAX_CERTIFIED_LABELS
         return ("dual", "no slope") if certified else ()
-
-
-def build_bins(problem: Problem) -> Solved:
-    """Solve for the bins and their outputs, then realise the response in integers."""
-    domain, loss = problem.domain, problem.loss
-    if isinstance(domain, CategoricalDomain) or loss == "zero_one" or loss == "sum":  # noqa: PLR1714  # mypy narrows
-        raise ValueError("rr_on_bins needs ordered labels and a loss that grows with distance")
-    labels = np.array(domain.labels().floats())
-    prior = problem.prior()
-    solution = solve_rr_on_bins(labels, prior, float(problem.epsilon), loss)
-    values = [float(value) + 0.0 for value in solution.values]  # + 0.0 turns −0.0 into 0.0
-    bins = np.searchsorted(solution.starts, np.arange(domain.size), side="right") - 1
-    randomizer = _small(problem, values, bins.tolist())
-    if loss == "poisson":
-        return Solved(randomizer)
-    if domain.size > MAX_CERTIFIED_LABELS:
-        return Solved(randomizer, _few_numbers(labels, prior, problem.epsilon, loss, solution))
-    # SciPy takes a third of a second to import: only those who want the proof wait for it.
-    from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins  # noqa: PLC0415
-
-    alpha = dual_of_rr_on_bins(labels, prior, float(problem.epsilon), loss, solution)
-    # Without slopes the bound speaks of every ε-DP randomizer, biased or not.
-    return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(labels), BiasRule("any")))
 
 
 def _few_numbers(
@@ -122,20 +119,6 @@ def _few_numbers(
 
     found = radii_of_rr_on_bins(labels, prior, float(epsilon), loss, solution)
     return None if found is None else RadiusBound(found.knots.tolist(), found.radii.tolist())
-
-
-def rehearse_bins(problem: Problem) -> Solved:
-    """Two bins, whatever the prior: no solver is asked."""
-    labels = problem.domain.labels()
-    low, high = Fraction(labels[0]), Fraction(labels[-1])
-    values = [float((low + high) / 2), float(high)]
-    rows = [2 * y // len(labels) for y in range(len(labels))]
-    return Solved(randomized_response(values, rows, problem.epsilon, problem.word_bits))
-
-
-def most_bins_bytes(labels: int, room: int) -> int:
-    """The most bytes of tables of as many bins as fit."""
-    return adapted_bytes(labels, GRID_OF_RESPONSE * labels + 8, 2 * labels, room)
 
 
 def _small(problem: Problem, values: Sequence[float], bins: Sequence[int]) -> WindowRandomizer:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
+import numpy as np
 from labeldp_verify.analysis import BiasRule
 from labeldp_verify.forms import Domain, WindowRandomizer, output_values
 from pydantic import Field, StrictInt
@@ -17,11 +19,10 @@ from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.tables import (
     MAX_CERTIFIED_LABELS,
     TableLayout,
-    window_bytes,
     window_layout,
 )
-from labeldp_compile.rounding.rr_top_k import rr_top_k
-from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
+from labeldp_compile.rounding.randomized_response import rr_top_k
+from labeldp_compile.solve.losses import Floats
 
 MAX_KEPT_LABELS = 1_000_000
 
@@ -84,10 +85,6 @@ class RRTopK(KeepsLikeliest):
         """One: which labels are kept makes no difference."""
         return [kept_layout(domain.size, self.k, epsilon)]
 
-    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
-        """Exactly those."""
-        return window_bytes(rr_top_k(range(domain.size), range(self.k), epsilon))
-
     @classmethod
     def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
         """The spec's own: nobody can choose a k for it."""
@@ -104,3 +101,21 @@ def kept_layout(labels: int, kept: int, epsilon: Fraction) -> TableLayout:
 def by_weight(weights: Sequence[int]) -> list[int]:
     """Label indices from the heaviest to the lightest; of equal ones, the first comes first."""
     return sorted(range(len(weights)), key=lambda y: -weights[y])
+
+
+def dual_of_zero_one(prior: Floats, epsilon: float) -> Floats:
+    """[k] α that prove how often any ε-DP randomizer must change a label; ``prior`` [k] sums to 1.
+
+    With h_y(v) = p_y·[v ≠ y] − α_y and F(v) = Σ h_y(v) + (e^ε − 1)·Σ min(h_y(v), 0), F ≥ 0 makes
+    Σ α a lower bound on the loss (``docs/privacy.md``, Theorem 5). For 0 ≤ α ≤ p only h_v is
+    negative at v, so F(v) = 1 − Σα − p_v − (e^ε − 1)·α_v. With c = 1 − Σα the best choice is
+    α_y = min(p_y, (c − p_y)/(e^ε − 1)), and c = w_k of RRWithPrior (Algorithm 2) is the fixed
+    point.
+    """
+    e = math.exp(epsilon)
+    ranked = np.sort(prior)[::-1]
+    c = np.max(e * np.cumsum(ranked) / (e + np.arange(len(prior))))
+    if epsilon == 0:
+        return np.where(prior > c, 0.0, prior)
+    alpha: Floats = np.minimum(prior, (c - prior) / math.expm1(epsilon))
+    return alpha

@@ -7,8 +7,7 @@ from typing import Literal
 
 from labeldp_compile.mechanisms.additive import AdditiveNoise
 from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.rounding.additive_noise import LabelLattice, Magnitudes
-from labeldp_compile.rounding.noise_shape import staircase_magnitudes
+from labeldp_compile.rounding.additive_noise import LabelLattice, Magnitudes, staircase_magnitudes
 from labeldp_compile.solve.staircase_width import staircase_width
 
 

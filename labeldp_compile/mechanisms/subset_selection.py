@@ -9,20 +9,22 @@ compiled as such.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Literal
 
 from labeldp_verify.analysis import exp_lower
 from labeldp_verify.forms import Domain, output_values
-from labeldp_verify.graph import MAX_ENTRIES, column_bits
+from labeldp_verify.graph import MAX_ENTRIES
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TableLayout, response_layout
+from labeldp_compile.mechanisms.tables import TableLayout, response_layout, table_layout
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.rounding.subset_selection import subset_selection
-from labeldp_compile.solve.block_designs import BlockDesign, Candidate, best_candidate
+from labeldp_compile.solve.block_designs.choice import best_candidate
+from labeldp_compile.solve.block_designs.design import BlockDesign, Candidate
 
 MAX_CLASSES = 1024  # of which a table takes as many sets, and twice as many
 
@@ -64,13 +66,8 @@ class SubsetSelection(Mechanism):
         k = domain.size
         if _candidate(k, epsilon).is_response:
             return [response_layout(k, k, epsilon)]
-        blocks = len(_design(k, epsilon).blocks)
-        listed = blocks * (-(-k // 4) + 3)
-        return [TableLayout(blocks, ENTRY_BYTES * ((k << column_bits(blocks)) + blocks) + listed)]
-
-    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
-        """Exactly those."""
-        return self.layouts(domain, "zero_one", epsilon, None)[0].bytes
+        layout = table_layout(k, len(_design(k, epsilon).blocks))
+        return [replace(layout, bytes=layout.bytes + layout.outputs * (-(-k // 4) + 3))]
 
 
 def beats_randomized_response(classes: int, epsilon: Fraction) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from labeldp_verify.forms import WindowRandomizer
-from labeldp_verify.graph import bucket_grid
+from labeldp_verify.graph import bucket_grid, column_bits
 
 from labeldp_compile.rounding.randomized_response import randomized_response
 
@@ -26,15 +26,15 @@ class TableLayout:
 
 def window_layout(randomizer: WindowRandomizer) -> TableLayout:
     """The layout of a window randomizer. Raises ValueError if it is too large."""
-    return TableLayout(randomizer.outputs, window_bytes(randomizer))
-
-
-def window_bytes(randomizer: WindowRandomizer) -> int:
-    """Bytes of its tables. Raises ValueError if they are too large."""
     tables = bucket_grid.table_bytes(randomizer)
     if tables is None:
         raise ValueError(TOO_LARGE)
-    return tables
+    return TableLayout(randomizer.outputs, tables)
+
+
+def table_layout(labels: int, outputs: int) -> TableLayout:
+    """The layout of a table randomizer."""
+    return TableLayout(outputs, ENTRY_BYTES * ((labels << column_bits(outputs)) + outputs))
 
 
 def response_layout(labels: int, outputs: int, epsilon: Fraction) -> TableLayout:

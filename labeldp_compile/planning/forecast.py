@@ -64,13 +64,11 @@ def forecast(spec: Spec, budget: EpsilonBudget) -> Forecast:
     unread = _is_counted(spec) or is_unpaid(spec, budget)
     counting = 0 if unread else (budget.rows or 0) / _ROWS_A_SECOND
     seconds = [
-        _START_SECONDS
-        + counting
-        + mechanism.seconds(k, spec.loss)
-        + _SECONDS_A_MEGABYTE * part.bytes / 1e6
-        for part in (least, most)
+        _START_SECONDS + counting + solving + _SECONDS_A_MEGABYTE * part.bytes / 1e6
+        for solving, part in zip(
+            mechanism.seconds(k, spec.loss, epsilon), (least, most), strict=True
+        )
     ]
-    seconds[1] += mechanism.slow_seconds(k, spec.loss, epsilon)
     return Forecast(
         mechanism.solver(),
         Estimate(least.outputs, most.outputs),
@@ -108,7 +106,7 @@ def _of_tables(
         seconds.append(
             _START_SECONDS
             + count * k * label  # the file is verified before it is written
-            + 2 * count * mechanism.seconds(k, spec.loss)
+            + 2 * count * mechanism.seconds(k, spec.loss, float(budget.label))[0]
             + _SECONDS_A_MEGABYTE * size / 1e6
         )
     return Forecast(

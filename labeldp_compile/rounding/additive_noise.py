@@ -1,8 +1,12 @@
 """From the ideal noise inside one period to an additive randomizer in whole counts.
 
-Inside a period the counts follow the ideal noise h, rounded so that no ratio grows
-(``whole_counts.py``), and from block to block they fall by at most r ≤ e^ε (``whole_weights.py``).
-Privacy follows (Theorem 6 in docs/privacy.md), and is computed once more from the integers.
+The ideal noise h(0) ≥ h(1) ≥ … ≥ h(D) comes as fixed-point numbers. Both noises are symmetric and
+fall by e^ε a period: Pr[n] ∝ e^(−ε·j)·h(m) for |n| = j·D + m, with h(0) = 1 and h(D) = e^−ε. The
+numbers are rounded so that h(0)/h(D) never exceeds e^ε.
+
+Inside a period the counts follow h, rounded so that no ratio grows, and from block to block they
+fall by at most r ≤ e^ε (``whole_counts.py``). Privacy follows (Theorem 6 in docs/privacy.md), and
+is computed once more from the integers.
 """
 
 from __future__ import annotations
@@ -11,19 +15,52 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate, repeat
 
-from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis import analyse, exp_lower, exp_upper
 from labeldp_verify.forms import ADDITIVE_WORD_BITS as WORD_BITS
 from labeldp_verify.forms import AdditiveRandomizer, check_additive
 
-from labeldp_compile.rounding.noise_shape import ratio_below
-from labeldp_compile.rounding.whole_counts import rounded_shape
-from labeldp_compile.rounding.whole_weights import BelowZero, block_weights
+from labeldp_compile.rounding.whole_counts import BelowZero, block_weights, rounded_shape
 
+FIXED_POINT_BITS = 128
+_ONE = 1 << FIXED_POINT_BITS
 Magnitudes = Callable[[Fraction], list[int]]  # from ε to h(0) ≥ … ≥ h(D), positive
 MAX_BLOCKS = 1 << 17
 MAX_REACH = MAX_BLOCKS // 2 - 1
 _FOLDED_BITS = 30  # the folded tails of unclipped noise hold at most 2^-30
+
+
+def ratio_below(epsilon: Fraction) -> Fraction:
+    """A rational at most e^ε whose denominator is 2^128, within 2^-128 of it; ε > 0 exact."""
+    return Fraction(math.floor(exp_lower(epsilon) * _ONE), _ONE)
+
+
+def laplace_magnitudes(epsilon: Fraction, period: int) -> list[int]:
+    """[D + 1] 2^128·e^(−ε·m/D), to within D units.
+
+    Definition 17 of the optimal unbiased randomizers paper (2023) with Δ = D; on a fine lattice it
+    stands for the continuous Laplace distribution of Definition 18.
+    """
+    least = _least(epsilon)
+    factor = math.floor(_ONE / exp_upper(epsilon / period))
+    falling = accumulate(
+        repeat(factor, period - 1), lambda h, f: h * f >> FIXED_POINT_BITS, initial=_ONE
+    )
+    return [*(max(h, least) for h in falling), least]
+
+
+def staircase_magnitudes(epsilon: Fraction, period: int, width: int) -> list[int]:
+    """[D + 1] 2^128 on the first ``width`` points, and 2^128·e^−ε behind them; 1 ≤ width ≤ D.
+
+    Definition 19 of the optimal unbiased randomizers paper (2023) with r = width and Δ = D; on a
+    fine lattice it stands for Definition 20 with γ = width/D.
+    """
+    return [_ONE] * width + [_least(epsilon)] * (period + 1 - width)
+
+
+def _least(epsilon: Fraction) -> int:
+    return math.ceil(_ONE / ratio_below(epsilon))
 
 
 @dataclass(frozen=True)

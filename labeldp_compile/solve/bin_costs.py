@@ -10,71 +10,73 @@ a bin grows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
 
-from labeldp_compile.solve.range_moments import (
+from labeldp_compile.solve.losses import (
+    BinLoss,
+    Divergence,
     Floats,
     Ints,
-    LossFunction,
-    Moments,
-    RangeMoments,
+    poisson_divergence,
+    squared_divergence,
 )
+from labeldp_compile.solve.range_moments import Moments, RangeMoments
 
-BinLoss = Literal["squared", "absolute", "poisson"]
 
+class BinCosts(ABC):
+    """Costs of all bins over n labels with positive prior.
 
-class BinCosts(Protocol):
-    """Costs of all bins over n labels with positive prior."""
+    Attributes:
+        size: number of labels n.
+        base: min_v L(v), in scaled loss units, shifted so that ℓ(y, y) = 0.
+        unit: loss units in one scaled loss unit.
+        shift: Σ p_y ℓ(y, y), in loss units.
+    """
 
-    size: int
-    """Number of labels n."""
     base: float
-    """min_v L(v), in scaled loss units, shifted so that ℓ(y, y) = 0."""
-    unit: float
-    """Loss units in one scaled loss unit."""
-    shift: float
-    """Σ p_y ℓ(y, y), in loss units."""
 
+    def __init__(self, size: int, epsilon: float, unit: float, shift: float = 0.0) -> None:
+        """Of n labels at ε."""
+        self.size, self.unit, self.shift = size, unit, shift
+        self._outside = float(np.exp(-epsilon))
+        self._stay = float(-np.expm1(-epsilon))
+
+    @abstractmethod
     def excess(self, first: Ints, stop: Ints) -> Floats:
         """Cost of the bins of labels first..stop−1 minus b·base, in scaled units; elementwise."""
-        ...
 
+    @abstractmethod
     def values(self, first: Ints, stop: Ints) -> Floats:
         """The best output of each bin, in label units; elementwise."""
-        ...
 
 
-class _MeanCosts:
+class _MeanCosts(BinCosts):
     """Losses whose best output is a weighted mean: Bregman divergences, up to ℓ(y, y).
 
     The outside of the bin acts as one point of weight b at the overall mean, so a bin costs the
     spread inside its two halves plus the divergences of three means from their common mean.
     """
 
-    def __init__(self, labels: Floats, prior: Floats, epsilon: float, scale: float) -> None:
-        self.size = labels.size
-        self.shift = 0.0
-        self._scale = scale
-        self._origin = self._choose_origin(labels, prior)
-        self._outside = float(np.exp(-epsilon))
-        self._stay = float(-np.expm1(-epsilon))
-        self._moments = RangeMoments((labels - self._origin) / scale, prior, self._divergence)
+    def __init__(
+        self,
+        labels: Floats,
+        prior: Floats,
+        epsilon: float,
+        divergence: Divergence,
+        origin: float,
+        unit: float,
+        shift: float = 0.0,
+    ) -> None:
+        super().__init__(labels.size, epsilon, unit, shift)
+        self._divergence, self._origin, self._scale = divergence, origin, _scale_of(labels)
+        self._moments = RangeMoments((labels - origin) / self._scale, prior, divergence)
         left, right = self._moments.halves(np.array([0]), np.array([self.size]))
         self._mean = left.mass * left.mean + right.mass * right.mean
-        spread = left.mass * self._divergence(left.mean, self._mean)
-        spread += right.mass * self._divergence(right.mean, self._mean)
+        spread = left.mass * divergence(left.mean, self._mean)
+        spread += right.mass * divergence(right.mean, self._mean)
         self.base = float((spread + left.spread + right.spread)[0])
-
-    @staticmethod
-    def _choose_origin(labels: Floats, prior: Floats) -> float:
-        return 0.0
-
-    @staticmethod
-    def _divergence(label: Floats, mean: Floats) -> Floats:
-        raise NotImplementedError
 
     def _value(self, left: Moments, right: Moments) -> Floats:
         inside = self._stay * (left.mass * left.mean + right.mass * right.mean)
@@ -82,7 +84,6 @@ class _MeanCosts:
         return (inside + self._outside * self._mean) / mass
 
     def excess(self, first: Ints, stop: Ints) -> Floats:
-        """See `BinCosts`."""
         left, right = self._moments.halves(first, stop)
         value = self._value(left, right)
         cost = left.mass * self._divergence(left.mean, value)
@@ -94,74 +95,15 @@ class _MeanCosts:
         return cost
 
     def values(self, first: Ints, stop: Ints) -> Floats:
-        """See `BinCosts`."""
         return self._value(*self._moments.halves(first, stop)) * self._scale + self._origin
 
 
-class SquaredCosts(_MeanCosts):
-    """ℓ(v, y) = ½(v − y)²."""
-
-    def __init__(self, labels: Floats, prior: Floats, epsilon: float) -> None:
-        """Prepare for labels [n], their prior [n] and ε, as in `bin_costs`."""
-        scale = _scale_of(labels)
-        super().__init__(labels, prior, epsilon, scale)
-        self.unit = scale * scale
-
-    @staticmethod
-    def _choose_origin(labels: Floats, prior: Floats) -> float:
-        return float(labels[0] + prior @ (labels - labels[0]))
-
-    @staticmethod
-    def _divergence(label: Floats, mean: Floats) -> Floats:
-        gap = label - mean
-        return np.asarray(0.5 * gap * gap)
-
-
-class PoissonCosts(_MeanCosts):
-    """ℓ(v, y) = v − y·log v, with v, y ≥ 0 and 0·log 0 = 0."""
-
-    def __init__(self, labels: Floats, prior: Floats, epsilon: float) -> None:
-        """Prepare for labels [n], their prior [n] and ε, as in `bin_costs`."""
-        scale = _scale_of(labels)
-        super().__init__(labels, prior, epsilon, scale)
-        self.unit = scale
-        positive = labels > 0
-        y, p = labels[positive], prior[positive]
-        self.shift = float(p @ (y - y * np.log(y)))
-
-    @staticmethod
-    def _divergence(label: Floats, mean: Floats) -> Floats:
-        return poisson_divergence(label, mean)
-
-
-def poisson_divergence(label: Floats, mean: Floats) -> Floats:
-    """y·log(y/v) − y + v ≥ 0, accurate relative to itself also where y is close to v.
-
-    ``label`` y ≥ 0 and ``mean`` v ≥ 0 are broadcast; it is the Poisson loss above its least.
-    """
-    gap = label - mean
-    total = label + mean
-    z = gap / np.where(total > 0, total, 1.0)
-    # log(y/v) = 2·artanh(z): the first terms cancel on paper instead of in the computer.
-    square = z * z
-    series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9))
-    near = gap * z * (1.0 + (1.0 + z) * z * series)
-    tiny = np.finfo(np.float64).tiny
-    far = label * np.log(np.maximum(label, tiny) / np.maximum(mean, tiny)) - gap
-    return np.where(np.abs(z) < 0.02, near, far)
-
-
-class AbsoluteCosts:
+class _AbsoluteCosts(BinCosts):
     """ℓ(v, y) = |v − y|: the best output is a weighted median, always one of the labels."""
 
     def __init__(self, labels: Floats, prior: Floats, epsilon: float) -> None:
-        """Prepare for labels [n], their prior [n] and ε, as in `bin_costs`."""
-        self.size = labels.size
-        self.shift = 0.0
-        self.unit = _scale_of(labels)
+        super().__init__(labels.size, epsilon, _scale_of(labels))
         self._labels = labels
-        self._outside = float(np.exp(-epsilon))
-        self._stay = float(-np.expm1(-epsilon))
         self._scaled = (labels - labels[0]) / self.unit
         self._cumulative = np.concatenate([[0.0], np.cumsum(prior)])
         self._moments = RangeMoments(
@@ -202,21 +144,12 @@ class AbsoluteCosts:
         return np.asarray(np.minimum(at, self.size - 1))
 
     def excess(self, first: Ints, stop: Ints) -> Floats:
-        """See `BinCosts`."""
         at = self._median(first, stop)
         inside = self._distance(first, stop, at)
         return self._stay * inside + self._outside * self._above_base[at]
 
     def values(self, first: Ints, stop: Ints) -> Floats:
-        """See `BinCosts`."""
         return np.asarray(self._labels[self._median(first, stop)])
-
-
-_COSTS: dict[BinLoss, Callable[[Floats, Floats, float], BinCosts]] = {
-    "squared": SquaredCosts,
-    "absolute": AbsoluteCosts,
-    "poisson": PoissonCosts,
-}
 
 
 def bin_costs(loss: BinLoss, labels: Floats, prior: Floats, epsilon: float) -> BinCosts:
@@ -231,27 +164,18 @@ def bin_costs(loss: BinLoss, labels: Floats, prior: Floats, epsilon: float) -> B
     Raises:
         ValueError: the loss is unknown.
     """
-    if loss not in _COSTS:
-        raise ValueError(f"unknown loss {loss!r}: use one of {', '.join(_COSTS)}")
-    return _COSTS[loss](labels, prior, epsilon)
-
-
-def loss_function(loss: BinLoss) -> LossFunction:
-    """A loss as a function of (predictions, labels)."""
-    return {"squared": _squared, "absolute": _absolute, "poisson": _poisson}[loss]
-
-
-def _squared(prediction: Floats, label: Floats) -> Floats:
-    return np.asarray(0.5 * (prediction - label) ** 2)
-
-
-def _absolute(prediction: Floats, label: Floats) -> Floats:
-    return np.abs(prediction - label)
-
-
-def _poisson(prediction: Floats, label: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return prediction - np.where(label > 0, label * np.log(prediction), 0.0)
+    if loss == "absolute":
+        return _AbsoluteCosts(labels, prior, epsilon)
+    scale = _scale_of(labels)
+    if loss == "squared":
+        origin = float(labels[0] + prior @ (labels - labels[0]))
+        return _MeanCosts(labels, prior, epsilon, squared_divergence, origin, scale * scale)
+    if loss == "poisson":
+        positive = labels > 0
+        y, p = labels[positive], prior[positive]
+        shift = float(p @ (y - y * np.log(y)))
+        return _MeanCosts(labels, prior, epsilon, poisson_divergence, 0.0, scale, shift)
+    raise ValueError(f"unknown loss {loss!r}: use one of squared, absolute, poisson")
 
 
 def _scale_of(labels: Floats) -> float:

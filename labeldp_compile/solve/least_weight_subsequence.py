@@ -2,7 +2,7 @@
 
 The weight of a run may be any function that is non-negative and never falls when the run is
 extended. RR-on-Bins needs nothing else, and its costs are not Monge, so the usual shortcuts would
-be wrong. Cutting positions are grouped into blocks. A run from one block to another costs at least
+be wrong. Cutting positions are put into blocks. A run from one block to another costs at least
 what its part between the blocks costs, so shortest paths over blocks bound every cut from below.
 Blocks and pairs of blocks that no good cut can use are dropped, some of the others are halved, and
 so on. Between blocks of one position the bound is the cost itself.
@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.solve.range_moments import Floats, Ints
+from labeldp_compile.solve.losses import Floats, Ints
 
 Weight = Callable[[Ints, Ints], Floats]
 

@@ -7,20 +7,15 @@ sparse table only ever adds non-negative terms: its numbers have full relative a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Divergence = Callable[[Floats, Floats], Floats]
-LossFunction = Callable[[Floats, Floats], Floats]
+from labeldp_compile.solve.losses import Divergence, Floats, Ints
 
 
-@dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(NamedTuple):
     """Moments of several runs of labels.
 
     Attributes:
@@ -101,16 +96,8 @@ class RangeMoments:
 
 
 def _select(condition: NDArray[np.bool_], yes: Moments, no: Moments) -> Moments:
-    return Moments(
-        np.where(condition, yes.mass, no.mass),
-        np.where(condition, yes.mean, no.mean),
-        np.where(condition, yes.spread, no.spread),
-    )
+    return Moments(*(np.where(condition, y, n) for y, n in zip(yes, no, strict=True)))
 
 
 def _stack(rows: list[Moments]) -> Moments:
-    return Moments(
-        np.concatenate([row.mass for row in rows]),
-        np.concatenate([row.mean for row in rows]),
-        np.concatenate([row.spread for row in rows]),
-    )
+    return Moments(*map(np.concatenate, zip(*rows, strict=True)))

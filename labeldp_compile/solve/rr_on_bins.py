@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labeldp_compile.solve.bin_costs import BinCosts, BinLoss, bin_costs, loss_function
+from labeldp_compile.solve.bin_costs import BinCosts, bin_costs
 from labeldp_compile.solve.least_weight_subsequence import Cuts, WeightedRuns
-from labeldp_compile.solve.range_moments import Floats, Ints, LossFunction
+from labeldp_compile.solve.losses import BinLoss, Floats, Ints, loss_of
 
 _DIRECT = 512  # up to this many labels, all bins are weighed
 _BLOCKS = 32  # blocks that the search starts from otherwise
@@ -33,14 +33,11 @@ class BinsSolution:
         starts: [d] index of the first label in each bin, increasing; starts[0] == 0.
         values: [d] output of each bin, in label units, strictly increasing.
         loss: noisy label loss E ℓ(output, label) under the prior, in units of the loss.
-        iterations: Dinkelbach iterations over single labels, with the one that confirms the
-            optimum; those over blocks of labels are not counted.
     """
 
     starts: Ints
     values: Floats
     loss: float
-    iterations: int
 
 
 def solve_rr_on_bins(
@@ -66,10 +63,11 @@ def solve_rr_on_bins(
         The best bins: Pr[vⱼ | y] is e^ε / (e^ε + d − 1) if y is in bin j, else 1 / (e^ε + d − 1).
 
     Raises:
-        ValueError: the arguments are not as described.
+        ValueError: labels beyond ±1e150, or negative ones with the Poisson loss.
     """
     labels, prior = np.asarray(labels, dtype=np.float64), np.asarray(prior, dtype=np.float64)
-    _check(labels, prior, epsilon)
+    if not (np.abs(labels) <= _LARGEST).all():
+        raise ValueError(f"labels must be at most {_LARGEST:g} in absolute value")
     if loss == "poisson" and labels[0] < 0:
         raise ValueError("the Poisson loss needs labels that are not negative")
     prior = prior / prior.max()
@@ -77,27 +75,11 @@ def solve_rr_on_bins(
     support = np.flatnonzero(prior > np.finfo(np.float64).tiny)
     y, p = labels[support], prior[support]
     costs = bin_costs(loss, y, p / p.sum(), epsilon)
-    cuts, iterations = _Search(costs, epsilon).run()
-    cuts, values = _increasing(costs, cuts)
+    cuts, values = _increasing(costs, _Search(costs, epsilon).run())
     values = np.clip(values, y[0], y[-1])
     total = _ratio(costs, float(np.exp(-epsilon)), cuts) * costs.unit + costs.shift
-    bins = _bins_of_all(labels, support, cuts, values, loss_function(loss))
-    return BinsSolution(np.searchsorted(bins, np.arange(values.size)), values, total, iterations)
-
-
-def _check(labels: Floats, prior: Floats, epsilon: float) -> None:
-    if labels.ndim != 1 or labels.size == 0:
-        raise ValueError("labels must be a non-empty one-dimensional array")
-    if prior.shape != labels.shape:
-        raise ValueError(f"{labels.size} labels need as many prior weights, not {prior.shape}")
-    if not (np.abs(labels) <= _LARGEST).all():
-        raise ValueError(f"labels must be finite, at most {_LARGEST:g} in absolute value")
-    if (labels[1:] <= labels[:-1]).any():
-        raise ValueError("labels must be strictly increasing")
-    if not np.isfinite(prior).all() or (prior < 0).any() or not prior.any():
-        raise ValueError("prior weights must be finite, not negative and not all zero")
-    if not (np.isfinite(epsilon) and epsilon >= 0):
-        raise ValueError(f"epsilon must be finite and not negative, not {epsilon}")
+    bins = _bins_of_all(labels, support, cuts, values, loss)
+    return BinsSolution(np.searchsorted(bins, np.arange(values.size)), values, total)
 
 
 def _ratio(costs: BinCosts, b: float, cuts: Ints) -> float:
@@ -120,10 +102,10 @@ class _Search:
         self._cuts = np.array([0, costs.size])
         self._lowest = costs.base
 
-    def run(self) -> tuple[Ints, int]:
-        """Cuts [d + 1] of the best bins, and the number of iterations."""
+    def run(self) -> Ints:
+        """Cuts [d + 1] of the best bins."""
         if self._lowest <= 0.0 or self._one_bin_is_best():
-            return self._cuts, 0
+            return self._cuts
         size = self._costs.size
         cuts = Cuts.blocks(size, size if size <= _DIRECT else _BLOCKS)
         while not cuts.exact:
@@ -135,8 +117,8 @@ class _Search:
             budget = self._lowest * (self._stay * (1.0 + _SLACK) + _TIE)
             runs = WeightedRuns(cuts, self._costs.excess)
             cuts = runs.narrow(self._penalty(self._lowest), budget)
-        iterations = self._iterate(cuts)
-        return self._cuts, iterations
+        self._iterate(cuts)
+        return self._cuts
 
     def _one_bin_is_best(self) -> bool:
         """Whether some cheap argument says that no bins beat a constant.
@@ -162,13 +144,11 @@ class _Search:
         self._cuts, self._lowest = cuts, ratio
         return True
 
-    def _iterate(self, cuts: Cuts) -> int:
-        """Find the best of the given cuts, one position a block; count the iterations."""
+    def _iterate(self, cuts: Cuts) -> None:
+        """Find the best of the given cuts, one position a block."""
         runs = WeightedRuns(cuts, self._costs.excess)
-        iterations = 0
         improved = True
         while improved:
-            iterations += 1
             # A λ lower by the tie makes every bin cost a little more: ties go to fewer bins.
             paths = runs.shortest(self._penalty(self._lowest * (1.0 - _TIE)))
             best = cuts.first[paths.best()]
@@ -176,7 +156,6 @@ class _Search:
         tied = _ratio(self._costs, self._b, best) <= self._lowest * (1.0 + 10.0 * _TIE)
         if tied and best.size < self._cuts.size:
             self._cuts = best
-        return iterations
 
 
 def _increasing(costs: BinCosts, cuts: Ints) -> tuple[Ints, Floats]:
@@ -193,9 +172,7 @@ def _increasing(costs: BinCosts, cuts: Ints) -> tuple[Ints, Floats]:
         cuts = cuts[np.concatenate([[True], rising, [True]])]
 
 
-def _bins_of_all(
-    labels: Floats, support: Ints, cuts: Ints, values: Floats, loss: LossFunction
-) -> Ints:
+def _bins_of_all(labels: Floats, support: Ints, cuts: Ints, values: Floats, loss: BinLoss) -> Ints:
     """Bin of every label [k], not decreasing; `cuts` counts the labels in `support` only."""
     bin_of = np.searchsorted(cuts[1:], np.arange(support.size), side="right")
     every = np.arange(labels.size)
@@ -203,7 +180,8 @@ def _bins_of_all(
     below = np.maximum(np.searchsorted(support, every, side="right") - 1, 0)
     upper, lower = bin_of[above], bin_of[below]
     at = np.flatnonzero(lower < upper)
-    up = loss(values[upper[at]], labels[at]) < loss(values[lower[at]], labels[at])
+    above_loss, below_loss = (loss_of(loss, values[b[at]], labels[at]) for b in (upper, lower))
+    up = above_loss < below_loss
     bins = lower
     bins[at[up]] = upper[at[up]]
     # Rounding aside they already rise: who prefers the upper output lies above who does not.

@@ -1,50 +1,45 @@
 """Multipliers that prove RR-on-Bins the best of all ε-DP randomizers: squared and absolute loss.
 
 By Theorem 5 of "Regression with Label Differential Privacy" (Ghazi et al., ICLR 2023) and strong
-duality there are numbers α [k] with F ≥ 0 (see `rr_on_bins_pricing`) whose sum is the loss λ of
-RR-on-Bins. Let bin j have the labels S_j, the output v_j and the cost
-c_j = Σ_y p_y·(1 + E·1[y ∈ S_j])·g(v_j, y), E = e^ε − 1. Complementary slackness says of y in bin j
+duality there are numbers α [k] whose sum is the loss λ of RR-on-Bins, with
+
+    F(v) = Σ_y h_y(v) + E·Σ_y min(h_y(v), 0) ≥ 0 for all real v,
+
+h_y(v) = p_y·g(v, y) − α_y, E = e^ε − 1. Between the roots of the h_y (for the absolute loss, and
+the labels) F is one quadratic or line. Let bin j have the labels S_j, the output v_j and the cost
+c_j = Σ_y p_y·(1 + E·1[y ∈ S_j])·g(v_j, y). Complementary slackness says of y in bin j
 
     p_y·g(v_j, y) ≤ α_y ≤ min over i ≠ j of p_y·g(v_i, y)  and  Σ over S_j of α_y = (c_j − λ)/E.
 
 Two points inside this box come in closed form, and often one is optimal. If not, it is moved until
 the minima of F that are negative are zero, which mostly ends at an optimum within a few steps.
-Otherwise grids of outputs are refined where F is least (an exchange method for semi-infinite
-programs), each solved by an interior-point method.
+Otherwise linear programs take over: F is concave in α, so that each of its minima that is negative
+gives a cut, a linear inequality that an optimum meets.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from labeldp_compile.solve.range_moments import Floats, Ints
+from labeldp_compile.solve.losses import DistanceLoss, Floats, Ints, loss_of
+from labeldp_compile.solve.optimal_unbiased.pricing import price
 from labeldp_compile.solve.rr_on_bins import BinsSolution
-from labeldp_compile.solve.rr_on_bins_interior import GridProgram, solve_grid_program
-from labeldp_compile.solve.rr_on_bins_pricing import (
-    Loss,
-    local_minima,
-    loss_of,
-    piece_minima,
-    projected,
-)
 
 _TIGHT = 1e-13  # relative gap at which the search ends
-_CLOSE = 1e-10  # relative gap at which no finer grid is tried
-_LARGEST = 401  # labels of positive prior; beyond, no grids are tried
+_CLOSE = 1e-10  # relative gap at which no cuts are added
+_LARGEST = 401  # labels of positive prior; beyond, no linear programs are tried
 _HIGHEST = 200.0  # ε; beyond, e^ε is out of range, and a bound of 0 as good as any
 _PROJECTIONS = 8  # of each point
+_MINIMA = 64  # of F that one projection deals with
 _ROW_ENTRIES = 10**6  # of the system of a projection, at most
-_ROUNDS = 12  # refinements of the grid, at most
-_BISECTIONS = 80  # from asinh's range to rounding
-_FREE = 1e-3  # a multiplier whose range is narrower, in units of λ/k, is fixed
-_WORK = 1e8  # multiplications per label in all: about 1 s at 100 labels and 5 s at 401
+_ROUNDS = 12  # of cuts, at most
+_GAP_OF_SHARE, _FEASIBLE = 1e-6, 1e-9  # asked of the linear programs
 
 
 def dual_of_rr_on_bins(
-    labels: Floats, prior: Floats, epsilon: float, loss: Loss, solution: BinsSolution
+    labels: Floats, prior: Floats, epsilon: float, loss: DistanceLoss, solution: BinsSolution
 ) -> NDArray[np.float64]:
     """Find multipliers that prove a bound close to the loss of RR-on-Bins, mostly equal to it.
 
@@ -78,20 +73,48 @@ def dual_of_rr_on_bins(
     return alpha
 
 
-@dataclass(frozen=True, eq=False)
-class _Box:
-    """Ranges [k] of the multipliers and their sums [d] over bins, by complementary slackness."""
+def piece_minima(
+    loss: DistanceLoss, labels: Floats, prior: Floats, epsilon: float, alpha: Floats
+) -> tuple[Floats, Floats]:
+    """The minimum of F·e^-ε on every piece, and the output where it is taken.
 
-    low: Floats
-    high: Floats
-    totals: Floats
+    Args:
+        loss: "squared" or "absolute".
+        labels: [k] increasing. prior: [k] positive. epsilon: > 0. alpha: [k] multipliers.
+
+    Returns:
+        Two arrays [pieces], outputs not decreasing.
+    """
+    low = float(np.exp(-epsilon))
+    if loss == "squared":
+        found = price(labels, prior, low, alpha, np.zeros_like(alpha))
+        return found.minima, found.places
+    radius = np.maximum(alpha, 0.0) / prior
+    places = np.concatenate([labels, labels - radius, labels + radius])
+    # With b = e^-ε, F·b = Σ b·h + (1 − b)·Σ min(h, 0), where min(h, 0) leaves zero at the lower
+    # root, turns at the label and is zero again from the upper root on. No root: the bends cancel.
+    p = prior.astype(np.longdouble)
+    bends = np.concatenate([2.0 * p, -(1.0 - low) * p, -(1.0 - low) * p])
+    order = np.argsort(places, kind="stable")
+    places, bends = places[order], bends[order]
+    slopes = -low * p.sum() + np.cumsum(bends)
+    first = low * (p @ np.abs(places[0] - labels.astype(np.longdouble)) - alpha.sum())
+    rises = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(slopes[:-1] * np.diff(places))])
+    return (first + rises).astype(np.float64), places
+
+
+def local_minima(minima: Floats, places: Floats, below: float) -> Floats:
+    """Outputs where F has a local minimum under ``below``, given the minima of its pieces."""
+    f = np.concatenate([[np.inf], minima, [np.inf]])
+    least = (f[1:-1] <= f[:-2]) & (f[1:-1] <= f[2:]) & (minima < below)
+    return np.unique(places[least])
 
 
 class _Search:
     """The best multipliers so far, for labels of positive prior."""
 
     def __init__(
-        self, y: Floats, p: Floats, epsilon: float, loss: Loss, values: Floats, bins: Ints
+        self, y: Floats, p: Floats, epsilon: float, loss: DistanceLoss, values: Floats, bins: Ints
     ) -> None:
         self._y, self._p, self._epsilon, self._loss = y, p, epsilon, loss
         self._values, self._bins = values, bins
@@ -111,14 +134,12 @@ class _Search:
             return self._best
         if self._tight():
             return self._best
-        box = self._box()
-        for alpha in self._closed_forms(box):
-            if self._try(alpha):
-                return self._best
-            if self._project(box, alpha):
+        self._low, self._high, self._totals = self._box()
+        for alpha in self._closed_forms():
+            if self._try(alpha) or self._project(alpha):
                 return self._best
         if self._y.size <= _LARGEST:
-            self._refine(box)
+            self._refine(alpha)
         return self._best
 
     def _tight(self, gap: float = _TIGHT) -> bool:
@@ -126,7 +147,7 @@ class _Search:
 
     def _try(self, alpha: Floats) -> bool:
         """Lower α until F ≥ 0, keep it if it is the best; whether the best is tight."""
-        minima, _ = piece_minima(self._loss, self._y, self._p, self._epsilon, alpha)
+        minima, _ = self._minima(alpha)
         # Taking δ from every α adds δ·(k + E) at least to a negative F.
         short = max(0.0, -float(minima.min())) * np.exp(self._epsilon)
         lowered = alpha - short / (alpha.size + self._e)
@@ -135,27 +156,30 @@ class _Search:
             self._best, self._bound = lowered, bound
         return self._tight()
 
-    def _box(self) -> _Box:
-        """Only the outputs next to a bin's own can bound its multipliers from above."""
+    def _box(self) -> tuple[Floats, Floats, Floats]:
+        """Ranges [k] of the multipliers and their sums [d] over bins, by complementary slackness.
+
+        Only the outputs next to a bin's own can bound its multipliers from above.
+        """
         last = self._values.size - 1
         left = loss_of(self._loss, self._values[np.maximum(self._bins - 1, 0)], self._y)
         right = loss_of(self._loss, self._values[np.minimum(self._bins + 1, last)], self._y)
         left[self._bins == 0] = np.inf
         right[self._bins == last] = np.inf
         high = np.maximum(self._p * np.minimum(left, right), self._own)
-        return _Box(self._own, high, (self._costs - self._lambda) / self._e)
+        return self._own, high, (self._costs - self._lambda) / self._e
 
-    def _closed_forms(self, box: _Box) -> list[Floats]:
+    def _closed_forms(self) -> list[Floats]:
         """Points of the box with the right sums, between its corners in loss or in radius."""
         d = self._values.size
-        room = box.totals - np.bincount(self._bins, box.low, d)
-        wide = np.bincount(self._bins, box.high - box.low, d)
+        room = self._totals - np.bincount(self._bins, self._low, d)
+        wide = np.bincount(self._bins, self._high - self._low, d)
         theta = np.divide(room, wide, out=np.zeros(d), where=wide > 0)
         theta = np.clip(theta, 0.0, 1.0)[self._bins]
-        points = [box.low + theta * (box.high - box.low)]
+        points = [self._low + theta * (self._high - self._low)]
         if self._loss == "squared":
             # Roots as far from the label as θ says: (r + θ·(R − r))² sums to what it has to.
-            r, far = np.sqrt(box.low), np.sqrt(box.high)
+            r, far = np.sqrt(self._low), np.sqrt(self._high)
             a = np.bincount(self._bins, (far - r) ** 2, d)
             b = 2.0 * np.bincount(self._bins, r * (far - r), d)
             root = b + np.sqrt(b**2 + 4.0 * a * np.maximum(room, 0.0))
@@ -164,121 +188,80 @@ class _Search:
             points.append((r + theta * (far - r)) ** 2)
         return points
 
-    def _refine(self, box: _Box) -> None:
-        """Exchange: solve on a grid of outputs, add those where F is least, repeat."""
-        alpha = self._centre(box)
-        if self._try(alpha):
-            return
-        outputs = self._first_grid()
-        work = _WORK * self._y.size
-        unit = self._lambda / self._y.size
+    def _refine(self, alpha: Floats) -> None:
+        """Cutting planes from ``alpha`` on: F where it was negative, for the labels negative there.
 
-        def spread(a: Floats, free: NDArray[np.bool_]) -> Floats:
-            full = alpha.copy()
-            full[free] = a * unit
-            return full
-
+        Of all multipliers in the box a linear program takes those that keep the largest share of
+        what F can be at most at the outputs of the cuts. An interior-point method finds one far
+        from the faces of the optimal set, which does well between the outputs, too.
+        """
+        y, p = self._y, self._p
+        member = (np.arange(self._values.size)[:, None] == self._bins).astype(np.float64)
+        rows, most, scale = np.zeros((0, y.size)), np.zeros(0), np.zeros(0)
+        outputs = np.union1d(y, 0.5 * (y[:-1] + y[1:]))
         for _ in range(_ROUNDS):
-            program, free = self._program(box, alpha, outputs)
-            if program is None:
+            cost = p * loss_of(self._loss, outputs[:, None], y)
+            negative = (cost < alpha).astype(np.float64)
+            # F ≥ t·scale·E as a bound on Σ α over the negative ones, where Σ α is λ.
+            free = cost.sum(axis=1)
+            rows = np.concatenate([rows, negative])
+            most = np.append(most, (free - self._lambda) / self._e + (negative * cost).sum(axis=1))
+            # Of the labels of bin j alone F cannot be more than what v costs bin j above v_j.
+            above = (free[:, None] - self._costs) / self._e + cost @ member.T
+            scale = np.append(scale, np.maximum(above.min(axis=1), 0.0))
+            alpha = self._largest_share(member, np.column_stack([rows, scale]), most)
+            if self._try(alpha) or self._project(alpha):
+                return
+            outputs = local_minima(*self._minima(alpha), 0.0)
+            if outputs.size == 0:
                 return
 
-            def good(a: Floats, free: NDArray[np.bool_] = free) -> bool:
-                return self._try(spread(a, free))
+    def _largest_share(self, member: Floats, rows: Floats, most: Floats) -> Floats:
+        """[k] α in the box with rows·(α, t) ≤ most and the largest t ≤ 1."""
+        import clarabel  # noqa: PLC0415  # few need it
 
-            answer, done = solve_grid_program(program, good, work)
-            found = spread(answer, free)
-            work -= done
-            if self._try(found) or self._project(box, found) or work <= 0.0:
-                return
-            minima, places = piece_minima(self._loss, self._y, self._p, self._epsilon, found)
-            added = np.setdiff1d(local_minima(minima, places, 0.0), outputs)
-            if added.size == 0:
-                return
-            outputs = np.union1d(outputs, added)
+        d, k = member.shape
+        unit = self._lambda / k
+        rows[:, -1] /= unit
+        none = sparse.csc_matrix((k, 1))
+        each = sparse.hstack([sparse.identity(k), none])
+        last = sparse.csc_matrix(([1.0], ([0], [k])), (1, k + 1))
+        sums = sparse.hstack([sparse.csc_matrix(member), none[:d]])
+        matrix = sparse.vstack([sums, sparse.csc_matrix(rows), each, -each, last], "csc")
+        right = np.concatenate([self._totals, most, self._high, -self._low, [unit]]) / unit
+        settings = clarabel.DefaultSettings()
+        settings.verbose, settings.max_threads = False, 1
+        settings.tol_gap_abs = settings.tol_gap_rel = _GAP_OF_SHARE
+        settings.tol_feas = _FEASIBLE
+        cones = [clarabel.ZeroConeT(d), clarabel.NonnegativeConeT(right.size - d)]
+        objective = np.append(np.zeros(k), -1.0)
+        square = sparse.csc_matrix((k + 1, k + 1))
+        solver = clarabel.DefaultSolver(square, objective, matrix, right, cones, settings)
+        found: Floats = np.asarray(solver.solve().x)[:k] * unit
+        return found
 
-    def _project(self, box: _Box, alpha: Floats) -> bool:
-        """Try nearby points where the minima of F are 0; whether the best is close to tight."""
-        weight = np.maximum(np.minimum(alpha - box.low, box.high - alpha), 0.0)
+    def _minima(self, alpha: Floats) -> tuple[Floats, Floats]:
+        return piece_minima(self._loss, self._y, self._p, self._epsilon, alpha)
+
+    def _project(self, alpha: Floats) -> bool:
+        """Try nearby points where the minima of F are 0; whether the best is close to tight.
+
+        α moves until F = 0 where it has negative minima, given the labels with negative h there, as
+        little as it can, measured by how far a multiplier may go. That is the right move where no
+        optimal α leaves F positive, because equally good bins exist.
+        """
+        weight = np.maximum(np.minimum(alpha - self._low, self._high - alpha), 0.0)
         rows = (np.arange(self._values.size)[:, None] == self._bins).astype(np.float64)
         below = -_TIGHT * self._lambda * np.exp(-self._epsilon)
         for _ in range(_PROJECTIONS):
             if self._tight(_CLOSE) or rows.size > _ROW_ENTRIES:
                 break
-            alpha, rows = projected(
-                self._loss, self._y, self._p, self._epsilon, alpha, weight, rows, below
-            )
+            outputs = local_minima(*self._minima(alpha), below)[:_MINIMA]
+            h = self._p * loss_of(self._loss, outputs[:, None], self._y) - alpha
+            f = h.sum(axis=1) + self._e * np.minimum(h, 0.0).sum(axis=1)
+            lacking = np.concatenate([np.zeros(rows.shape[0]), f / self._e])
+            rows = np.concatenate([rows, (h < 0).astype(np.float64)])
+            move = np.linalg.lstsq(rows * weight, lacking, rcond=1e-10)[0]
+            alpha = alpha + weight * move
             self._try(alpha)
         return self._tight(_CLOSE)
-
-    def _centre(self, box: _Box) -> Floats:
-        """The analytic centre of the box at the right sums.
-
-        It is where 1/x − 1/(1 − x) = π·(high − low), x = (α − low)/(high − low), for some π per
-        bin, which is found by bisection of asinh(π·λ/k).
-        """
-        d = self._values.size
-        unit = self._lambda / self._y.size
-        wide = (box.high - box.low) / unit
-        least, most = np.full(d, -80.0), np.full(d, 80.0)
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (least + most)
-            q = np.sinh(middle)[self._bins] * wide
-            x = 2.0 / (np.abs(q) + 2.0 + np.hypot(q, 2.0))
-            x = np.where(q < 0.0, 1.0 - x, x)
-            above = np.bincount(self._bins, box.low + x * unit * wide, d) > box.totals
-            least, most = np.where(above, middle, least), np.where(above, most, middle)
-        point: Floats = box.low + x * (box.high - box.low)
-        return point
-
-    def _first_grid(self) -> Floats:
-        """Labels, outputs, and points evenly between neighbouring outputs or ends."""
-        ends = np.unique(np.concatenate([[self._y[0]], self._values, [self._y[-1]]]))
-        number = max(6, 4 * self._y.size // ends.size)
-        steps = (np.arange(number) + 0.5) / number
-        between = (ends[:-1, None] + np.diff(ends)[:, None] * steps).ravel()
-        middles = np.concatenate([self._y, 0.5 * (self._y[:-1] + self._y[1:])])
-        return np.setdiff1d(np.concatenate([between, middles]), self._values)
-
-    def _program(
-        self, box: _Box, alpha: Floats, outputs: Floats
-    ) -> tuple[GridProgram | None, NDArray[np.bool_]]:
-        """The grid program of the multipliers that are free, in units of λ/k."""
-        unit = self._lambda / self._y.size
-        gap = np.minimum(alpha - box.low, box.high - alpha)
-        free = gap > _FREE * unit
-        # A bin with one free label has none: its sum fixes it.
-        count = np.bincount(self._bins[free], minlength=self._values.size)
-        free &= count[self._bins] > 1
-        if not free.any():
-            return None, free
-        cost = self._p * loss_of(self._loss, outputs[:, None], self._y)
-        fixed = np.maximum(alpha - cost, 0.0)[:, ~free].sum(axis=1)
-        room = (cost.sum(axis=1) - self._lambda) / self._e - fixed
-        # Σ max(α − cost, 0) over a bin is at most its total, as α ≥ 0: many outputs say nothing.
-        member = (self._bins[:, None] == np.arange(self._values.size)).astype(np.float64)
-        most = np.minimum(np.maximum(box.high - cost, 0.0)[:, free] @ member[free], box.totals)
-        told = most.sum(axis=1) > room
-        if not told.any():
-            return None, free
-        cost, room = cost[told], room[told]
-        # Near v_j the labels with negative h are S_j: no multipliers in the box leave more than
-        # (Σ p·g(v, y)·(1 + E·1[S_j]) − c_j)/E, a scale that vanishes at v_j as the slack does.
-        slack = (cost.sum(axis=1)[:, None] - self._costs) / self._e + cost @ member
-        scale = slack.min(axis=1)
-        scale = np.maximum(scale, 1e-6 * np.abs(scale).mean())
-        kept, bins = np.unique(self._bins[free], return_inverse=True)
-        totals = np.bincount(bins, alpha[free], kept.size)
-        return (
-            GridProgram(
-                cost[:, free] / unit,
-                room / unit,
-                scale / unit,
-                box.low[free] / unit,
-                box.high[free] / unit,
-                bins,
-                totals / unit,
-                alpha[free] / unit,
-            ),
-            free,
-        )

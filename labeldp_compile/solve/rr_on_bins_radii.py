@@ -1,7 +1,7 @@
 """Radii that prove RR-on-Bins close to the best of all ε-DP randomizers, however many labels.
 
 A label y has a radius r_y in the place of a multiplier: α_y = p_y·g(r_y), g(r) = ½r² or r, and
-F ≥ 0 (see `rr_on_bins_pricing`) proves a loss of at least Σα. The radii lie on lines between few
+F ≥ 0 (see `rr_on_bins_dual`) proves a loss of at least Σα. The radii lie on lines between few
 labels, so that they fit into a file (``labeldp_verify.analysis.radius_bound``).
 
 By complementary slackness r_y lies between the distances to the nearest and to the second nearest
@@ -9,7 +9,7 @@ output. One share of the way there per bin gives every bin its sum of α, and th
 lines between outputs, edges of bins and the middles between next but one outputs. Up to ε = 1 that
 is mostly optimal. If not, α/p is moved on a grid of nodes as little as possible (a least-distance
 program), so that Σα is just below the optimum and no minimum of F met so far is negative: a level
-method, whose optimum is known beforehand. All of that is done for groups of labels; for the labels
+method, whose optimum is known beforehand. All of that is done for merged labels; for the labels
 themselves the radii are then shrunk until F ≥ 0.
 """
 
@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import nnls
 
-from labeldp_compile.solve.range_moments import Floats, Ints
+from labeldp_compile.solve.losses import DistanceLoss, Floats, Ints, loss_of
 from labeldp_compile.solve.rr_on_bins import BinsSolution
-from labeldp_compile.solve.rr_on_bins_pricing import Loss, loss_of
 
-_GROUPS = 8192  # of labels, at most, while radii are looked for
-_MOST_BINS = 1024  # beyond, groups are too coarse
+_MERGED = 8192  # of labels, at most, while radii are looked for
+_MOST_BINS = 1024  # beyond, merged labels are too coarse
 _NODES = 800  # about, and 16 between neighbouring bends at most
 _FINER = 4  # knots for each node: the radius is a root of what is linear between nodes
 _TARGET = 2e-4  # of Σα below the optimum, which leaves F some room
@@ -56,7 +55,7 @@ class Radii:
 
 
 def radii_of_rr_on_bins(
-    labels: Floats, prior: Floats, epsilon: float, loss: Loss, solution: BinsSolution
+    labels: Floats, prior: Floats, epsilon: float, loss: DistanceLoss, solution: BinsSolution
 ) -> Radii | None:
     """Find radii that prove a bound close to the loss of RR-on-Bins; None if there are none.
 
@@ -77,7 +76,7 @@ def radii_of_rr_on_bins(
     unit = float(y[-1] - y[0])
     scaled = (y - middle) / unit
     values = (solution.values - middle) / unit
-    found = _Search(*_grouped(scaled, p), epsilon, loss, values, solution.loss).run()
+    found = _Search(*_merged(scaled, p), epsilon, loss, values, solution.loss).run()
     everywhere = (labels - middle) / unit
     above = np.minimum(np.searchsorted(everywhere, found.places), labels.size - 1)
     knots = np.union1d(above, [0, *np.maximum(above - 1, 0).tolist(), labels.size - 1])
@@ -88,11 +87,11 @@ def radii_of_rr_on_bins(
     return Radii(knots, radii * unit, bound * size) if bound > 0.0 else None
 
 
-def _grouped(y: Floats, p: Floats) -> tuple[Floats, Floats]:
+def _merged(y: Floats, p: Floats) -> tuple[Floats, Floats]:
     """Neighbouring labels as one, at their mean."""
-    group = np.arange(y.size) * min(_GROUPS, y.size) // y.size
-    mass: Floats = np.bincount(group, p).astype(np.float64)
-    return np.bincount(group, p * y) / mass, mass
+    owner = np.arange(y.size) * min(_MERGED, y.size) // y.size
+    mass: Floats = np.bincount(owner, p).astype(np.float64)
+    return np.bincount(owner, p * y) / mass, mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +109,7 @@ class _Problem:
     y: Floats
     p: Floats
     epsilon: float
-    loss: Loss
+    loss: DistanceLoss
 
     @property
     def growth(self) -> float:
@@ -172,7 +171,7 @@ class _Search:
     """The best radii so far, for labels in units of their range."""
 
     def __init__(
-        self, y: Floats, p: Floats, epsilon: float, loss: Loss, values: Floats, least: float
+        self, y: Floats, p: Floats, epsilon: float, loss: DistanceLoss, values: Floats, least: float
     ) -> None:
         self._problem = _Problem(y, p, epsilon, loss)
         self._values = values

@@ -12,9 +12,8 @@ import math
 
 import numpy as np
 from labeldp_verify.analysis import Loss
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from labeldp_compile.solve.losses import Floats, loss_of
 
 
 def staircase_width(
@@ -24,7 +23,8 @@ def staircase_width(
 
     ``period`` D and ``spacing`` in lattice steps, ``prior`` [k]. Without ``clip`` the loss is that
     of the noise, whatever the prior; with it, that of the label plus noise, clamped to the range of
-    the labels. Raises ValueError for a loss that does not depend on the distance.
+    the labels. The loss depends on the
+    distance alone.
     """
     if clip:
         above = _clipped(period, spacing, prior, epsilon, loss)
@@ -51,28 +51,17 @@ def _unclipped(period: int, epsilon: float, loss: Loss) -> Floats:
         return np.asarray(squares / 2)
     if loss == "absolute":
         return np.asarray(period * first + zeroth * m)
-    return np.asarray(_of_distance(m, loss) + b * zeroth)
+    return np.asarray(loss_of(loss, m, 0.0) + b * zeroth)
 
 
 def _clipped(period: int, spacing: int, prior: Floats, epsilon: float, loss: Loss) -> Floats:
     """[D + 1] Σ over j of e^(−ε·j)·E ℓ(clamp(y + j·D + m) − y), y a random label."""
     m = np.arange(period + 1)
-    room = period - spacing * np.arange(len(prior))  # steps from each label to the highest
+    room = period - spacing * np.arange(float(len(prior)))  # steps from each label to the highest
     fully = (period - m) // spacing + 1  # labels that m more steps do not push over the end
     mass = np.concatenate([[0.0], np.cumsum(prior)])
-    stopped = np.concatenate([[0.0], np.cumsum((prior * _of_distance(room, loss))[::-1])])[::-1]
-    losses = _of_distance(m, loss) * mass[fully] + stopped[fully]
+    stopped = np.concatenate([[0.0], np.cumsum((prior * loss_of(loss, room, 0.0))[::-1])])[::-1]
+    losses = loss_of(loss, m.astype(np.float64), 0.0) * mass[fully] + stopped[fully]
     b = math.exp(-epsilon)
     # From one period on every label is pushed to the end.
     return np.asarray(losses + b / -math.expm1(-epsilon) * losses[period])
-
-
-def _of_distance(distance: NDArray[np.generic], loss: Loss) -> Floats:
-    d = np.asarray(distance, dtype=np.float64)
-    if loss == "squared":
-        return np.asarray(d * d / 2)
-    if loss == "absolute":
-        return d
-    if loss == "zero_one":
-        return np.asarray(d > 0, dtype=np.float64)
-    raise ValueError(f"the {loss} loss needs positive outputs, to which noise does not keep")

@@ -14,8 +14,11 @@ from labeldp_compile.mechanisms.laplace import Laplace
 from labeldp_compile.mechanisms.problem import Problem
 from labeldp_compile.mechanisms.randomized_response import RandomizedResponse
 from labeldp_compile.mechanisms.staircase import Staircase
-from labeldp_compile.rounding.additive_noise import LabelLattice, additive_noise
-from labeldp_compile.rounding.noise_shape import staircase_magnitudes
+from labeldp_compile.rounding.additive_noise import (
+    LabelLattice,
+    additive_noise,
+    staircase_magnitudes,
+)
 from labeldp_compile.solve.staircase_width import staircase_width
 from verifier.tests.analysed import noisy_label_loss, output_rounding, realised_ratio
 

@@ -8,7 +8,7 @@ import pytest
 from labeldp_verify import check_bytes
 
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.solve.optimal_unbiased import feasible_outputs
+from labeldp_compile.solve.optimal_unbiased.problem import feasible_outputs
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import compile_text
 from verifier.tests.files import all_words, rebuilt, run

@@ -10,8 +10,13 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms.additive import check_additive
 
-from labeldp_compile.rounding.additive_noise import MAX_BLOCKS, LabelLattice, additive_noise
-from labeldp_compile.rounding.noise_shape import laplace_magnitudes, staircase_magnitudes
+from labeldp_compile.rounding.additive_noise import (
+    MAX_BLOCKS,
+    LabelLattice,
+    additive_noise,
+    laplace_magnitudes,
+    staircase_magnitudes,
+)
 from labeldp_compile.rounding.whole_counts import rounded_shape
 from tests.randomizer.additive_reference import noises, probability
 from verifier.tests.analysed import realised_ratio as additive_ratio

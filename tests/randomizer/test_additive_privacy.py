@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import AdditiveRandomizer
 
-from labeldp_compile.rounding.additive_noise import LabelLattice, additive_noise
-from labeldp_compile.rounding.noise_shape import laplace_magnitudes, staircase_magnitudes
+from labeldp_compile.rounding.additive_noise import (
+    LabelLattice,
+    additive_noise,
+    laplace_magnitudes,
+    staircase_magnitudes,
+)
 from tests.randomizer.additive_reference import (
     any_additive,
     ratio_of_outputs,

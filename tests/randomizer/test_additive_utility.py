@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.analysis import analyse
 
-from labeldp_compile.rounding.additive_noise import LabelLattice, additive_noise
-from labeldp_compile.rounding.noise_shape import laplace_magnitudes
+from labeldp_compile.rounding.additive_noise import LabelLattice, additive_noise, laplace_magnitudes
 from tests.randomizer.additive_reference import any_additive, rows
 from verifier.tests.analysed import biases, losses_by_label, noisy_label_loss, variances
 

@@ -12,16 +12,17 @@ import pytest
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.share_noise import least_share_noise
 
-from labeldp_compile.solve.block_designs import best_design, noise
-from labeldp_compile.solve.block_designs.affine import affine_spaces
-from labeldp_compile.solve.block_designs.choice import _small, catalogue
-from labeldp_compile.solve.block_designs.cyclotomic import cyclotomic, quartic
+from labeldp_compile.solve.block_designs.choice import (
+    _small,
+    best_candidate,
+    catalogue,
+    singletons,
+    subsets,
+)
+from labeldp_compile.solve.block_designs.design import noise, relative
 from labeldp_compile.solve.block_designs.finite_field import field, prime_powers
-from labeldp_compile.solve.block_designs.lines import lines
-from labeldp_compile.solve.block_designs.noise import relative
-from labeldp_compile.solve.block_designs.projective import projective_spaces
-from labeldp_compile.solve.block_designs.subsets import singletons, subsets
-from labeldp_compile.solve.block_designs.twin_primes import twin_primes
+from labeldp_compile.solve.block_designs.residues import cyclotomic, quartic, twin_primes
+from labeldp_compile.solve.block_designs.spaces import affine_spaces, lines, projective_spaces
 
 MOST = 200  # points, of the designs that are counted
 EPSILONS = [Fraction(x) for x in ("0.1", "0.5", "1", "2", "4", "8")]
@@ -40,6 +41,10 @@ FAMILIES = {
 def room(classes):
     """The blocks that a table of two million entries has room for."""
     return 1 << ((1 << 21) // classes).bit_length() - 1
+
+
+def best_design(classes, ratio, most):
+    return best_candidate(classes, ratio, most).design(classes)
 
 
 def counts(blocks):

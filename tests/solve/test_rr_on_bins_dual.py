@@ -13,9 +13,7 @@ from labeldp_verify.analysis.bounds import exp_bounds
 
 from labeldp_compile.solve import rr_on_bins_dual
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
-from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins
-from labeldp_compile.solve.rr_on_bins_interior import GridProgram, solve_grid_program
-from labeldp_compile.solve.rr_on_bins_pricing import piece_minima
+from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins, piece_minima
 
 LOSSES = ("squared", "absolute")
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -77,8 +75,11 @@ def test_tight_and_proved(kind, epsilon, loss):
         assert not is_proved(labels, weights, epsilon, loss, changed)
 
 
-@pytest.mark.parametrize(("k", "epsilon", "loss"), [(60, 8.0, "squared"), (100, 4.0, "absolute")])
-def test_grids_close_the_gap_that_projections_leave(limit, k, epsilon, loss):
+@pytest.mark.parametrize(
+    ("k", "epsilon", "loss"),
+    [(60, 8.0, "squared"), (100, 4.0, "absolute"), (200, 12.0, "squared"), (300, 8.0, "absolute")],
+)
+def test_linear_programs_close_the_gap_that_projections_leave(limit, k, epsilon, loss):
     weights = counts("uniform", k)
     value, alpha = solve(np.arange(k), weights, epsilon, loss)
     assert alpha.sum() >= value * (1 - 1e-10)
@@ -197,22 +198,3 @@ def test_pricing_is_the_minimum(loss, seed, k):
     assert f(places) == pytest.approx(minima, abs=1e-12)
     grid = np.linspace(places.min() - 1, places.max() + 1, 2001)
     assert f(grid).min() >= minima.min() - 1e-12
-
-
-def test_grid_program():
-    # max(a₀ − c₀, 0) + max(a₁ − c₁, 0) ≤ room + t with a₀ + a₁ = 1: t is −1/10 at a = (¼, ¾).
-    program = GridProgram(
-        cost=np.array([[0.15, 10.0], [10.0, 0.65]]),
-        room=np.array([0.2, 0.2]),
-        scale=np.ones(2),
-        low=np.zeros(2),
-        high=np.ones(2),
-        bin_of=np.zeros(2, np.int64),
-        totals=np.ones(1),
-        start=np.array([0.5, 0.5]),
-    )
-    answer, work = solve_grid_program(program, lambda a: False, 1e9)
-    assert answer == pytest.approx([0.25, 0.75], abs=1e-6)
-    assert 0 < work < 1e7
-    same, _ = solve_grid_program(program, lambda a: False, 0.0)
-    assert not np.allclose(same, answer)

@@ -1,37 +1,64 @@
-"""The catalogue of designs, and the choice of one by exact noise."""
+"""The catalogue of designs, and the choice of one by exact noise.
+
+Of few classes it has all sets of d: every pair is in C(k − 2, d − 2) of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import combinations
+from math import comb
 
 import numpy as np
 
-from labeldp_compile.solve.block_designs.affine import affine_spaces
-from labeldp_compile.solve.block_designs.cyclotomic import cyclotomic, quartic
-from labeldp_compile.solve.block_designs.design import BlockDesign, Candidate
-from labeldp_compile.solve.block_designs.lines import lines
-from labeldp_compile.solve.block_designs.noise import relative
-from labeldp_compile.solve.block_designs.projective import projective_spaces
-from labeldp_compile.solve.block_designs.subsets import singletons, subsets
-from labeldp_compile.solve.block_designs.twin_primes import twin_primes
+from labeldp_compile.solve.block_designs.design import (
+    Blocks,
+    Candidate,
+    relative,
+)
+from labeldp_compile.solve.block_designs.residues import cyclotomic, quartic, twin_primes
+from labeldp_compile.solve.block_designs.spaces import affine_spaces, lines, projective_spaces
 
 _MORE = Fraction(1, 2000)  # noise that fewer blocks are worth
 _ROUNDING = 1e-9  # far above the rounding of `relative`
 
 
-def best_design(classes: int, ratio: Fraction, max_blocks: int) -> BlockDesign:
-    """The design of least noise on k classes at ``ratio`` E > 1, with at most so many blocks.
+def subsets(classes: int, max_blocks: int) -> Iterator[Candidate]:
+    """Those with at most so many sets, and at most half of the classes in each."""
+    for d in range(1, classes // 2 + 1):
+        blocks = comb(classes, d)
+        if blocks > max_blocks:
+            return
+        yield _all(classes, d)
 
-    Of those within 1/2000 of the least noise, the one with the fewest blocks. Blocks that
-    hold no class, or all, are left out. Raises ValueError for fewer than two classes, a ratio of at
-    most 1, and fewer blocks than classes: a design has at least as many (Fisher 1940).
-    """
-    return best_candidate(classes, ratio, max_blocks).design(classes)
+
+def singletons(classes: int) -> Candidate:
+    """Each class alone: randomized response."""
+    return _all(classes, 1)
+
+
+def _all(classes: int, size: int) -> Candidate:
+    def build(shown: int) -> Blocks:
+        members = np.array(list(combinations(range(classes), size)))
+        blocks = np.zeros((len(members), classes), dtype=np.bool_)
+        np.put_along_axis(blocks, members, True, axis=1)
+        return blocks[:, :shown]
+
+    name = "singletons" if size == 1 else f"all {size}-subsets"
+    blocks, replication = comb(classes, size), comb(classes - 1, size - 1)
+    pairs = comb(classes - 2, size - 2) if size > 1 else 0
+    return Candidate(name, classes, blocks, replication, pairs, build, symmetric=True)
 
 
 def best_candidate(classes: int, ratio: Fraction, max_blocks: int) -> Candidate:
-    """The same by its parameters, before it is built."""
+    """The design of least noise on k classes at ``ratio`` E > 1, with at most so many blocks.
+
+    Of those within 1/2000 of the least noise, the one with the fewest blocks. Blocks that
+    hold no class, or all, are left out when it is built. Raises ValueError for fewer than two
+    classes, a ratio of at most 1, and fewer blocks than classes: a design has at least as many
+    (Fisher 1940).
+    """
     if classes < 2 or ratio <= 1:
         raise ValueError("a private set needs two or more classes, and a ratio above 1")
     if max_blocks < classes:

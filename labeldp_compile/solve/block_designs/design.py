@@ -1,4 +1,14 @@
-"""Designs: blocks of classes in which every class, and every pair of classes, is equally often."""
+"""Designs: blocks of classes in which every class, and every pair of classes, is equally often.
+
+The noise of a private set of classes is what the choice between designs goes by. A label draws
+block Z with probability proportional to E if its class c is in Z, and to 1 otherwise. If every
+class is in r of the b blocks and every pair of classes in λ, the weights of each label add up to
+D = r·E + b − r. Its own class is in the drawn block with probability p = r·E/D, any other class
+with q = (λ·E + r − λ)/D, so that (1[c ∈ Z] − q)/(p − q) is an unbiased one-hot label. The variances
+of its k parts add up to V = (p(1 − p) + (k − 1)·q(1 − q))/(p − q)², the noise.
+
+Ye and Barg (2018) have this with all blocks of one size.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +20,43 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.solve.block_designs.noise import noise
-
+Floats = NDArray[np.float64]
 Blocks = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+
+
+def noise(classes: int, blocks: int, replication: int, pairs: int, ratio: Fraction) -> Fraction:
+    """The noise V of a design with b ``blocks``, exactly.
+
+    ``ratio`` is E > 1. Raises ValueError if there is no such design, or if its blocks tell nothing.
+    """
+    if not 0 <= pairs < replication <= blocks:
+        raise ValueError("a design has b blocks, r of them with a class, λ < r ≤ b with a pair")
+    n, m = ratio.numerator, ratio.denominator
+    weight = replication * n + (blocks - replication) * m  # D·m
+    own = replication * n  # p·D·m
+    other = pairs * n + (replication - pairs) * m  # q·D·m
+    variances = own * (weight - own) + (classes - 1) * other * (weight - other)
+    return Fraction(variances, (own - other) ** 2)
+
+
+def relative(
+    classes: int, blocks: Floats, replication: Floats, pairs: Floats, ratio: Fraction
+) -> Floats:
+    """[n] the noise of n designs times (1 − 1/E)², in floats, to 12 digits.
+
+    All terms but r − λ and b − r are sums of numbers that are not negative, and those are
+    differences of integers, so nothing cancels.
+
+    The product of the last two factors is what becomes larger by taking complements, by
+    (r − λ)(b − 2r)(E² − 1) in its numerator: a design with 2r ≤ b never gains by it.
+    """
+    w = float(1 / ratio)
+    apart = replication - pairs  # blocks with the one of two classes and not with the other
+    neither = blocks - 2 * replication + pairs
+    own = replication * (blocks - replication) * w
+    other = (pairs + apart * w) * (apart + neither * w)
+    return np.asarray((own + (classes - 1) * other) / apart**2)
 
 
 @dataclass(frozen=True, eq=False)

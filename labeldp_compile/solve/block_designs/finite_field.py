@@ -105,8 +105,6 @@ def _negative_multiple(prime: int, degree: int, low: int, times: int) -> int:
 def _plus(prime: int, degree: int, x: int, y: int) -> int:
     if prime == 2:
         return x ^ y
-    if degree == 1:
-        return (x + y) % prime
     total, unit = 0, 1
     for _ in range(degree):
         total += (x + y) % prime * unit

@@ -2,6 +2,10 @@
 
 |d_y| <= τ         takes τ·Σ|β_y| from the dual objective;
 + λ·Σ p_y·d_y²     takes Σ β_y²/(4λp_y), with β_y = 0 where p_y = 0, and β = 0 where λ = 0.
+
+To the cone program these are more unknowns and rows, to Newton's method forces, and to an interior
+point a barrier: with u_y >= |β_y| the first is −τ·Σu_y under u − β >= 0 and u + β >= 0, whose
+multipliers differ by the bias d; the second has no inequality.
 """
 
 from __future__ import annotations
@@ -17,41 +21,31 @@ from labeldp_compile.solve.optimal_unbiased.intervals import Floats
 from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.quadratics import per_label
 
+_LEAST_SHARE = 1e-12  # of the prior: rarer labels are taken for as rare as this
+BACK = 0.99  # of the way to the boundary
 
-@dataclass(frozen=True, eq=False)
-class BiasRows:
-    """Extra unknowns and rows of the cone program, after the 2k unknowns of the core.
 
-    Attributes:
-        extra: how many unknowns. cost: [extra] linear cost. square: [extra] diagonal of the
-            quadratic cost. rows: [r, 2k + extra] left sides; right sides are 0. cones: theirs.
+def bias_rows(problem: Program) -> tuple[Floats, Floats, sparse.csr_matrix, list[Any]]:
+    """Return what the budget adds to the cone program, after the 2k unknowns of its core.
+
+    These are [n] the linear cost of n more unknowns, [n] the diagonal of their quadratic cost,
+    [r, 2k + n] rows whose right sides are 0, and the cones of these.
     """
-
-    extra: int
-    cost: Floats
-    square: Floats
-    rows: sparse.csr_matrix
-    cones: list[Any]
-
-
-def bias_rows(problem: Program) -> BiasRows:
-    """Return what the budget adds to the cone program."""
     k, bias = problem.k, problem.bias
     beta = sparse.hstack([sparse.csr_matrix((k, k)), per_label(k, problem.low)], "csr")
     none = np.zeros(0)
     if bias.most:
         size = sparse.identity(k, format="csr")
         rows = sparse.vstack([sparse.hstack([beta, -size]), sparse.hstack([-beta, -size])], "csr")
-        cost = np.full(k, bias.most)
-        return BiasRows(k, cost, np.zeros(k), rows, [clarabel.NonnegativeConeT(2 * k)])
+        return np.full(k, bias.most), np.zeros(k), rows, [clarabel.NonnegativeConeT(2 * k)]
     if bias.penalty:
         # β = √(2λp)·e and ½e² keep the numbers even where the prior is small.
         root = sparse.diags(np.sqrt(2.0 * bias.penalty * problem.prior))
         rows = sparse.hstack([beta, -root], "csr")
-        return BiasRows(k, np.zeros(k), np.ones(k), rows, [clarabel.ZeroConeT(k)])
+        return np.zeros(k), np.ones(k), rows, [clarabel.ZeroConeT(k)]
     if bias.penalty == 0.0:
-        return BiasRows(0, none, none, beta, [clarabel.ZeroConeT(k)])
-    return BiasRows(0, none, none, sparse.csr_matrix((0, 2 * k)), [])
+        return none, none, beta, [clarabel.ZeroConeT(k)]
+    return none, none, beta[:0], []
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,3 +83,143 @@ def bias_force(problem: Program, means: Floats) -> BiasForce:
         square = sparse.csr_matrix(beta.T @ sparse.diags(curve) @ beta)
         return BiasForce(np.zeros(k), square, beta[np.flatnonzero(~free)])
     return BiasForce(np.zeros(k), flat, beta[nothing])
+
+
+def reach(values: Floats, moves: Floats) -> float:
+    """The longest step, at most 1 / BACK, that keeps all values from being negative."""
+    falling = moves < 0
+    longest = float((-values[falling] / moves[falling]).min(initial=1.0 / BACK))
+    return min(longest, 1.0 / BACK)
+
+
+class Barrier:
+    """The budget's part of an interior point, here that of none; all arrays are [k], by label."""
+
+    size = 0
+    """Number of inequalities."""
+
+    def __init__(self, k: int) -> None:
+        """For k labels."""
+        self._none = np.zeros(k)
+
+    def gap(self) -> float:
+        """Σ slack·multiplier."""
+        return 0.0
+
+    def slope(self) -> Floats:
+        """Of the objective with its multipliers, by β."""
+        return self._none
+
+    def curvature(self) -> Floats:
+        """What Newton's matrix has for every β; empty where it has nothing."""
+        return self._none[:0]
+
+    def aim(self, centre: float, trust: float) -> Floats:
+        """What the right side has for every β: slacks times multipliers are to become ``centre``.
+
+        ``trust`` weighs the second-order term of the last move.
+        """
+        return self._none
+
+    def move(self, beta: Floats) -> tuple[float, float]:
+        """Follow a move of β; how far slacks and multipliers can go."""
+        return 1.0 / BACK, 1.0 / BACK
+
+    def ahead(self, slacks: float, multipliers: float) -> float:
+        """The gap after steps of these lengths."""
+        return 0.0
+
+    def step(self, slacks: float, multipliers: float) -> None:
+        """Take the steps."""
+
+
+class _Penalty(Barrier):
+    """λ·Σ p_y·d_y²."""
+
+    def __init__(self, problem: Program, penalty: float, beta: Floats) -> None:
+        super().__init__(problem.k)
+        price = 2.0 * penalty * np.maximum(problem.prior, _LEAST_SHARE)
+        self._curvature, self._beta, self._move = 1.0 / price, beta, np.zeros_like(beta)
+
+    def slope(self) -> Floats:
+        return -self._curvature * self._beta
+
+    def curvature(self) -> Floats:
+        return self._curvature
+
+    def move(self, beta: Floats) -> tuple[float, float]:
+        self._move = beta
+        return super().move(beta)
+
+    def step(self, slacks: float, multipliers: float) -> None:
+        self._beta = self._beta + slacks * self._move
+
+
+class _Most(Barrier):
+    """|d_y| <= τ."""
+
+    def __init__(self, most: float, beta: Floats, centre: float) -> None:
+        super().__init__(beta.size)
+        self.size = 2 * beta.size
+        self._most = most
+        # Slacks u − β, u + β and multipliers, whose sum is to be τ.
+        room = np.maximum(centre / most, 1e-3 * np.abs(beta))
+        u = np.abs(beta) + room
+        self._slack = np.stack([u - beta, u + beta])
+        share = 1.0 / self._slack
+        self._weight = most * share / share.sum(axis=0)
+        self._target = self._slacks = self._weights = np.zeros_like(self._slack)
+
+    def gap(self) -> float:
+        return float((self._slack * self._weight).sum())
+
+    def slope(self) -> Floats:
+        return np.asarray(self._weight[1] - self._weight[0])
+
+    def _ratios(self) -> tuple[Floats, Floats, Floats]:
+        e = self._weight / self._slack
+        return e, e.sum(axis=0), e[0] - e[1]
+
+    def curvature(self) -> Floats:
+        e, both, _ = self._ratios()
+        return np.asarray(4.0 * e[0] * e[1] / both)
+
+    def aim(self, centre: float, trust: float) -> Floats:
+        self._target = centre - self._weight * self._slack - trust * self._slacks * self._weights
+        _, both, differ = self._ratios()
+        pull = self._target / self._slack
+        return np.asarray(pull[1] - pull[0] + differ / both * self._lacking(pull))
+
+    def _lacking(self, pull: Floats) -> Floats:
+        return np.asarray(self._weight.sum(axis=0) - self._most + pull.sum(axis=0))
+
+    def move(self, beta: Floats) -> tuple[float, float]:
+        e, both, differ = self._ratios()
+        pull = self._target / self._slack
+        u = (self._lacking(pull) + differ * beta) / both
+        self._slacks = np.stack([u - beta, u + beta])
+        self._weights = pull - e * self._slacks
+        return reach(self._slack, self._slacks), reach(self._weight, self._weights)
+
+    def ahead(self, slacks: float, multipliers: float) -> float:
+        weight = self._weight + multipliers * self._weights
+        return float((weight * (self._slack + slacks * self._slacks)).sum())
+
+    def step(self, slacks: float, multipliers: float) -> None:
+        self._slack = self._slack + slacks * self._slacks
+        self._weight = self._weight + multipliers * self._weights
+
+
+def bias_barrier(problem: Program, beta: Floats, centre: float) -> Barrier:
+    """The terms of the problem's budget.
+
+    Args:
+        problem: its budget is none, a largest bias, or a penalty above zero.
+        beta: [k] the start. centre: slack times multiplier that it is taken to have.
+    """
+    bias = problem.bias
+    if bias.most:
+        return _Most(bias.most, beta, centre)
+    if bias.penalty:
+        return _Penalty(problem, bias.penalty, beta)
+    return Barrier(problem.k)

@@ -1,4 +1,10 @@
-"""What an approximate solution proves: an exact mechanism above, a dual bound below."""
+"""What an approximate solution proves: an exact mechanism above, a dual bound below.
+
+With a bias budget neighbouring labels may end in the same row. The conditions on columns then fix
+the sum of their α, and any split of it is as good to them; but the bound needs every h_y negative
+on the outputs of the window and positive on all others. Each α_y is put at the same fraction of
+the range that this leaves it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labeldp_compile.solve.optimal_unbiased.intervals import Floats
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
 from labeldp_compile.solve.optimal_unbiased.pricing import price
 from labeldp_compile.solve.optimal_unbiased.problem import Program
+from labeldp_compile.solve.optimal_unbiased.windows import Columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,3 +66,52 @@ def dual_value(problem: Program, alpha: Floats, beta: Floats) -> float:
         held = (problem.prior > 0) & (beta != 0)
         value -= float((beta[held] ** 2 / (4.0 * bias.penalty * problem.prior[held])).sum())
     return value
+
+
+def complete(problem: Program, columns: Columns, alpha: Floats, beta: Floats) -> Floats:
+    """Return α split anew among labels with the same row.
+
+    Args:
+        problem: the problem. columns: the mechanism. alpha, beta: [k] multipliers.
+    """
+    k, m = problem.k, len(columns)
+    first, last, values = columns.intervals.first, columns.intervals.last, columns.values
+    cuts = np.unique(np.concatenate([[0], first, last + 1]))
+    starts = cuts[cuts < k]
+    if m == 0 or starts.size == k or any((np.diff(a) < 0).any() for a in (first, last, values)):
+        return alpha
+    least, most = _range(problem, columns, beta)
+    done = alpha.copy()
+    stops = np.append(starts[1:], k)
+    for i, j in zip(starts[stops - starts > 1], stops[stops - starts > 1], strict=True):
+        room = float((most[i:j] - least[i:j]).sum())
+        if np.isfinite(room) and room > 0:
+            share = float(alpha[i:j].sum() - least[i:j].sum()) / room
+            done[i:j] = least[i:j] + share * (most[i:j] - least[i:j])
+    return done
+
+
+def _range(problem: Program, columns: Columns, beta: Floats) -> tuple[Floats, Floats]:
+    """[k] the least α_y for which h_y <= 0 on the outputs of the window, the most for >= 0 beyond.
+
+    h_y + α_y is convex: its greatest value in a window is at one of the window's ends, its least
+    beyond at the outputs next to the window or to its own minimum.
+    """
+    v, m, label = columns.values, len(columns), np.arange(problem.k)
+    begin = np.searchsorted(columns.intervals.last, label)
+    end = np.searchsorted(columns.intervals.first, label, side="right") - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bottom = np.searchsorted(v, np.nan_to_num(problem.labels + beta / problem.prior))
+
+    def level(output: Ints) -> Floats:
+        u = v[np.clip(output, 0, m - 1)]
+        return np.asarray(0.5 * problem.prior * (u - problem.labels) ** 2 - beta * u)
+
+    has_some = begin <= end
+    least = np.where(has_some, np.maximum(level(begin), level(end)), -np.inf)
+    below, above = np.minimum(begin, end + 1) - 1, np.maximum(end, begin - 1) + 1
+    most = np.full(problem.k, np.inf)
+    for output in (below, above, 0 * below, np.full(problem.k, m - 1), bottom - 1, bottom):
+        outside = (output >= 0) & (output < m) & ((output <= below) | (output >= above))
+        most = np.where(outside, np.minimum(most, level(output)), most)
+    return least, most

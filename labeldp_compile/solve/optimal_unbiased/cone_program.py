@@ -27,26 +27,7 @@ from labeldp_compile.solve.optimal_unbiased.quadratics import (
     per_label,
     quadratics,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class ConeSolution:
-    """Primal and dual of the cone program; approximate, to be repaired by windows and pricing.
-
-    Attributes:
-        weights: [m] high entries g = e^ε·c of the intervals, then of further subsets.
-        values: [m] their output values.
-        alpha, beta: [k] multipliers of normalisation and of the means.
-        value: dual objective.
-        status: Clarabel's word for how it ended.
-    """
-
-    weights: Floats
-    values: Floats
-    alpha: Floats
-    beta: Floats
-    value: float
-    status: str
+from labeldp_compile.solve.optimal_unbiased.windows import Columns, Iterate
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +36,7 @@ class Guards:
 
     They hold at an optimum. Without them the multipliers of labels that hardly ever occur, or of
     labels that share a window, are hardly determined: they meet the conditions on intervals but
-    not those on other subsets. A wrong guard lowers the bound, it cannot make it false.
+    not those on other columns. A wrong guard lowers the bound, it cannot make it false.
 
     Attributes:
         labels: [n] label indices. values: [n] the outputs.
@@ -71,13 +52,13 @@ def solve_cones(
     tolerance: float,
     runs: Runs | None = None,
     guards: Guards | None = None,
-) -> ConeSolution:
+) -> Iterate:
     """Solve over the given intervals only.
 
     Args:
         problem: in units in which the loss is about 1/2.
         intervals: the columns; they must contain a feasible mechanism.
-        tolerance: gap and residuals asked of Clarabel. runs: further subsets of labels.
+        tolerance: gap and residuals asked of Clarabel. runs: further columns.
         guards: further inequalities.
 
     Returns:
@@ -108,21 +89,20 @@ def solve_cones(
         away = problem.labels[guards.labels] - value
         right = np.concatenate([right, 0.5 * problem.prior[guards.labels] * away**2])
         cones = [*cones, clarabel.NonnegativeConeT(value.size)]
-    bias = bias_rows(problem)
-    matrix = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], bias.extra))])
-    matrix = sparse.vstack([matrix, bias.rows], "csc")
-    square = sparse.diags(np.concatenate([np.zeros(2 * k), bias.square]), format="csc")
+    cost, square, rows, more = bias_rows(problem)
+    matrix = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], cost.size))])
+    matrix = sparse.vstack([matrix, rows], "csc")
 
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
     solver = clarabel.DefaultSolver(
-        square,
-        np.concatenate([-objective(problem), bias.cost]),
+        sparse.diags(np.concatenate([np.zeros(2 * k), square]), format="csc"),
+        np.concatenate([-objective(problem), cost]),
         matrix,
-        np.concatenate([right, np.zeros(bias.rows.shape[0])]),
-        [*cones, *bias.cones],
+        np.concatenate([right, np.zeros(rows.shape[0])]),
+        [*cones, *more],
         settings,
     )
     out = solver.solve()
@@ -130,11 +110,11 @@ def solve_cones(
     z = np.asarray(out.z)[: 3 * m].reshape(m, 3)
     half = np.maximum(z[:, 0] + z[:, 1], 0.0)
     values = quad.middle - np.divide(z[:, 2], half, out=np.zeros(m), where=half > 0)
-    return ConeSolution(
-        2.0 * half,
-        values,
+    n = len(intervals)
+    return Iterate(
+        Columns(intervals, 2.0 * half[:n], values[:n]),
         from_prefix(x[:k], low),
         from_prefix(x[k : 2 * k], low),
+        str(out.status).lower(),
         -float(out.obj_val),
-        str(out.status),
     )

@@ -8,7 +8,7 @@ that, too: with many labels a certified gap small enough is reached long before 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,8 +19,6 @@ from labeldp_compile.solve.optimal_unbiased.interior_point import solve_near
 from labeldp_compile.solve.optimal_unbiased.intervals import (
     Floats,
     Intervals,
-    Ints,
-    beside,
     join,
     neighbourhood,
     no_intervals,
@@ -35,9 +33,9 @@ from labeldp_compile.solve.optimal_unbiased.levels import (
 from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.search import Found, Search
 from labeldp_compile.solve.optimal_unbiased.windows import (
-    Columns,
     ExtraLine,
-    column_means,
+    Iterate,
+    as_windows,
     extra_line,
     place_windows,
     placed_loss,
@@ -49,7 +47,7 @@ _COLD_RADIUS = 2  # where a cone program starts from nothing
 _ACCURACY = 1e-3  # of a level, relative to the gap above it, or on the last to the one wanted
 _ROUGH = 1e-9  # of a level at the least: labels of little weight need it, and the next level them
 _PRICINGS = 12  # rounds of further intervals on the last level
-_TRIED = 500  # groups from which a level may be the solution of all labels
+_TRIED = 500  # coarse labels from which a level may be the solution of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +63,11 @@ class _Solution:
         """The same in other units."""
         line = extra_line(self.line.values / unit, self.line.weights, low)
         return line, self.means / unit, self.alpha / unit**2, self.beta / unit
+
+    def point(self, unit: float, low: float) -> tuple[Iterate, Floats]:
+        """Its columns and multipliers in other units, and the means."""
+        line, means, alpha, beta = self.scaled(unit, low)
+        return Iterate(window_columns(line, place_windows(line, means), low), alpha, beta), means
 
 
 def descend(
@@ -103,7 +106,7 @@ def descend(
         for above, below in reversed(list(pairwise(levels[: place + 1]))):
             whole = _moved(below, above.problem, whole)
         line, means, alpha, beta = whole.scaled(unit, problem.low)
-        search.offer(line, means, alpha, beta)
+        search.offer_line(line, means, alpha, beta)
         if search.gap <= tolerance:
             return search.found(unit)
     _finish(problem, search, unit, solution, accuracy)
@@ -116,23 +119,22 @@ def _finish(
     """On all labels: price and add, until the gap is certified or nothing more helps."""
     further = no_intervals()
     for turn in range(_PRICINGS + 1):
-        line, means, alpha, beta = solution.scaled(unit, problem.low)
-        active = window_columns(line, place_windows(line, means), problem.low)
-        search.offer_columns(active, means, alpha, beta)
+        point, means = solution.point(unit, problem.low)
+        search.offer(point, means)
         if search.gap <= search.tolerance:
             return
-        new = search.missing(alpha, beta)
+        new, _ = search.missing(point, True)
         if turn == _PRICINGS or not len(new):
             break
         further = join(problem.k, further, neighbourhood(new, problem.k, _RADIUS))
         solution = _solved(problem, solution, further, accuracy, search.observer)
-    search.finish(active, alpha, beta)
+    search.finish(point)
 
 
 def _moved(coarse: Level, fine: Program, solution: _Solution) -> _Solution:
-    """The solution of groups as a guess of that of the labels in them."""
+    """A coarse solution as a guess of a finer one."""
     means = fine.allowed(predicted_means(coarse.problem, solution.means, fine.labels))
-    alpha, beta = moved_along(coarse.problem, fine, coarse.group, solution.alpha, solution.beta)
+    alpha, beta = moved_along(coarse.problem, fine, coarse.parent, solution.alpha, solution.beta)
     return _Solution(solution.line, means, alpha, beta)
 
 
@@ -150,37 +152,16 @@ def _solved(
     k, low = fine.k, fine.low
     unit = _unit(fine, guess.line, guess.means)
     problem = fine.scaled(unit)
-    line, means, alpha, beta = guess.scaled(unit, low)
-    path = window_columns(line, place_windows(line, means), low)
+    start, _ = guess.point(unit, low)
+    path = start.columns
     # Under a budget labels may share a window, and both its ends move at once.
-    if fine.bias.unbiased:
-        close = beside(path.intervals, k)
-    else:
-        close = neighbourhood(path.intervals, k, _RADIUS)
-    near = join(k, close, further)
-    weights = np.zeros(len(near))
-    weights[_positions(near, path.intervals, k)] = path.weights
-    found = solve_near(problem, near, weights, alpha, beta, accuracy)
-    if found is not None:
-        observer.step(f"level of {k} labels: {len(near)} intervals, {found.steps} steps")
-        columns, alpha, beta = found.columns, found.alpha, found.beta
-    else:
+    close = neighbourhood(path.intervals, k, _RADIUS, ends=1 if fine.bias.unbiased else 2)
+    start = replace(start, columns=path.among(join(k, close, further), k))
+    found = solve_near(problem, start, accuracy)
+    if found is None:
         wide = join(k, neighbourhood(path.intervals, k, _COLD_RADIUS), further)
-        cones = solve_cones(problem, wide, accuracy)
-        observer.step(f"level of {k} labels: {len(wide)} intervals, {cones.status.lower()}")
-        columns, alpha, beta = (
-            Columns(wide, cones.weights, cones.values),
-            cones.alpha,
-            cones.beta,
-        )
-    # As windows: exact means, at most two outputs a label.
-    line = extra_line(columns.values, columns.weights, low)
-    means = problem.allowed(column_means(columns, k, low))
-    columns = window_columns(line, place_windows(line, means), low)
+        found = solve_cones(problem, wide, accuracy)
+    observer.step(f"level of {k} labels: {len(found.columns)} intervals, {found.how}")
+    columns, means = as_windows(problem, found.columns)
     line = extra_line(columns.values * unit, columns.weights, low)
-    return _Solution(line, means * unit, alpha * unit**2, beta * unit)
-
-
-def _positions(among: Intervals, some: Intervals, k: int) -> Ints:
-    keys = among.first * k + among.last
-    return np.searchsorted(keys, some.first * k + some.last).astype(np.int64)
+    return _Solution(line, means * unit, found.alpha * unit**2, found.beta * unit)

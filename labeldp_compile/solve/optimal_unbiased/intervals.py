@@ -32,6 +32,10 @@ class Intervals:
         """Return the number of intervals."""
         return int(self.first.size)
 
+    def keys(self, k: int) -> Ints:
+        """Return a number for each, by which they are sorted among those of k labels."""
+        return self.first * np.int64(k) + self.last
+
     def take(self, keep: NDArray[np.bool_] | Ints) -> Intervals:
         """Return the intervals picked by a mask or by positions."""
         return Intervals(self.first[keep], self.last[keep])
@@ -44,10 +48,10 @@ def unique_intervals(first: Ints, last: Ints, k: int) -> Intervals:
     return Intervals(keys // k, keys % k)
 
 
-def join(k: int, *sets: Intervals) -> Intervals:
-    """Return the union of several sets of intervals of ``k`` labels."""
+def join(k: int, *parts: Intervals) -> Intervals:
+    """Return the intervals of ``k`` labels that are in any of the parts."""
     return unique_intervals(
-        np.concatenate([s.first for s in sets]), np.concatenate([s.last for s in sets]), k
+        np.concatenate([s.first for s in parts]), np.concatenate([s.last for s in parts]), k
     )
 
 
@@ -80,33 +84,32 @@ def singletons(k: int) -> Intervals:
     return Intervals(index, index.copy())
 
 
-def neighbourhood(intervals: Intervals, k: int, radius: int) -> Intervals:
-    """Return all intervals whose ends are both at most ``radius`` from those of a given one."""
+def neighbourhood(intervals: Intervals, k: int, radius: int, ends: int = 2) -> Intervals:
+    """Return all intervals whose ends are at most ``radius`` from those of a given one.
+
+    With ``ends`` of 1 at least one of the two ends is that of the given one.
+    """
     step = np.arange(-radius, radius + 1, dtype=np.int64)
-    first = intervals.first[:, None, None] + step[None, :, None]
-    last = intervals.last[:, None, None] + step[None, None, :]
-    first, last = np.broadcast_arrays(first, last)
-    return unique_intervals(first.ravel(), last.ravel(), k)
-
-
-def beside(intervals: Intervals, k: int) -> Intervals:
-    """Return the given intervals and those of which one end is one label further or less far."""
-    first = intervals.first[:, None] + np.array([0, -1, 1, 0, 0])
-    last = intervals.last[:, None] + np.array([0, 0, 0, -1, 1])
-    return unique_intervals(first.ravel(), last.ravel(), k)
+    first, last = (move.ravel() for move in np.meshgrid(step, step))
+    near = np.count_nonzero([first, last], axis=0) <= ends
+    return unique_intervals(
+        (intervals.first[:, None] + first[near]).ravel(),
+        (intervals.last[:, None] + last[near]).ravel(),
+        k,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Subsets of labels that are not one interval, each as its runs of neighbouring labels.
+    """Columns that are not one interval, each as its runs of neighbouring labels.
 
     No optimum uses them, but where the multipliers are not unique the conditions on them are
-    needed to find multipliers that satisfy all subsets.
+    needed to find multipliers that satisfy all of them.
 
     Attributes:
-        owner: [r] which subset a run belongs to, 0 to count − 1.
+        owner: [r] which column a run belongs to, 0 to count − 1.
         first, last: [r] the runs.
-        count: number of subsets.
+        count: number of columns.
     """
 
     owner: Ints
@@ -116,13 +119,13 @@ class Runs:
 
 
 def no_runs() -> Runs:
-    """Return no subsets."""
+    """Return no columns."""
     nothing = np.zeros(0, np.int64)
     return Runs(nothing, nothing, nothing, 0)
 
 
 def both_runs(one: Runs, other: Runs) -> Runs:
-    """Return the subsets of both."""
+    """Return the columns of both."""
     return Runs(
         np.concatenate([one.owner, other.owner + one.count]),
         np.concatenate([one.first, other.first]),

@@ -1,9 +1,9 @@
-"""Coarser problems of groups of neighbouring labels, and what their solutions say of finer ones.
+"""Coarser problems of merged neighbours, and what their solutions say of finer ones.
 
-A group stands at the prior's mean of its labels. Then a solution of the groups is one of the labels
-up to second order in the width of a group, on both sides: windows on its line can be placed for
+A coarse label stands at the prior's mean of its labels. Then a coarse solution is one of the labels
+up to second order in its width, on both sides: windows on its line can be placed for
 every label, and its multipliers move along with the label. With h_g(v) >= 0 wherever it was, every
-label of the group gets its share of it, shifted: h_y(v) = p_y/p_g·h_g(v − (y − y_g)), for which
+label of it gets its share, shifted: h_y(v) = p_y/p_g·h_g(v − (y − y_g)), for which
 α_y = p_y/p_g·(α_g − (y − y_g)·β_g) and β_y = p_y/p_g·β_g.
 """
 
@@ -23,19 +23,19 @@ _COSTLY = 32.0  # times the mean spread of a pair, beyond which its two labels s
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A problem of groups.
+    """A coarser problem.
 
     Attributes:
-        problem: the groups as labels.
-        group: [labels of the next finer level] the group of each; nondecreasing.
+        problem: the coarse labels.
+        parent: [labels of the next finer level] the coarse label of each; nondecreasing.
     """
 
     problem: Program
-    group: Ints
+    parent: Ints
 
 
 def coarsen(problem: Program) -> Level:
-    """Group the labels in pairs, but for the two ends and for pairs that matter too much.
+    """Merge the labels in pairs, but for the two ends and for pairs that matter too much.
 
     The ends decide how far outputs must reach. A pair matters by what telling its labels apart is
     worth: the part of the prior's variance that lies between them.
@@ -48,16 +48,16 @@ def coarsen(problem: Program) -> Level:
     opens = np.ones(problem.k, np.bool_)
     # Not all pairs can be that much above their mean: every level is coarser than the one before.
     opens[left[~(spread > _COSTLY * spread.mean())] + 1] = False
-    group = np.cumsum(opens) - 1
-    prior = np.bincount(group, p).astype(np.float64)
-    at = np.bincount(group, p * y)
-    plain = np.bincount(group, y) / np.bincount(group)
+    parent = np.cumsum(opens) - 1
+    prior = np.bincount(parent, p).astype(np.float64)
+    at = np.bincount(parent, p * y)
+    plain = np.bincount(parent, y) / np.bincount(parent)
     labels = np.divide(at, prior, out=plain, where=prior > 0)
     # One label is its own mean, also where rounding says otherwise.
     first = np.flatnonzero(opens)
     alone = np.diff(np.append(first, problem.k)) == 1
     labels[alone] = y[first[alone]]
-    return Level(Program(labels, prior, problem.low, problem.bias), group.astype(np.int64))
+    return Level(Program(labels, prior, problem.low, problem.bias), parent.astype(np.int64))
 
 
 def predicted_means(coarse: Program, means: Floats, labels: Floats) -> Floats:
@@ -66,16 +66,16 @@ def predicted_means(coarse: Program, means: Floats, labels: Floats) -> Floats:
 
 
 def moved_along(
-    coarse: Program, fine: Program, group: Ints, alpha: Floats, beta: Floats
+    coarse: Program, fine: Program, parent: Ints, alpha: Floats, beta: Floats
 ) -> tuple[Floats, Floats]:
-    """Multipliers of the labels from those of their groups.
+    """Multipliers of the labels from those of coarse ones.
 
     Args:
-        coarse, fine: the two problems. group: [fine] the group of each label.
+        coarse, fine: the two problems. parent: [fine] the coarse label of each.
         alpha, beta: [coarse] multipliers.
     """
-    whole = coarse.prior[group]
+    whole = coarse.prior[parent]
     share = np.divide(fine.prior, whole, out=np.ones(fine.k), where=whole > 0)
-    distance = fine.labels - coarse.labels[group]
-    slope = share * beta[group]
-    return share * alpha[group] - distance * slope, slope
+    distance = fine.labels - coarse.labels[parent]
+    slope = share * beta[parent]
+    return share * alpha[parent] - distance * slope, slope

@@ -14,7 +14,6 @@ from labeldp_compile.solve.optimal_unbiased.levels import predicted_means
 from labeldp_compile.solve.optimal_unbiased.problem import (
     BiasBudget,
     Program,
-    check_inputs,
     deciding_labels,
     reference_losses,
 )
@@ -45,7 +44,6 @@ class UnbiasedSolution:
             its outputs (weak duality; evaluated in floating point).
         alpha, beta: [k] the multipliers that prove it; F >= 0 up to rounding.
         gap: (objective − lower_bound) / objective, where the objective is not zero.
-        columns: the largest number of intervals in one cone program.
     """
 
     values: Floats
@@ -58,7 +56,6 @@ class UnbiasedSolution:
     alpha: Floats
     beta: Floats
     gap: float
-    columns: int
 
 
 def solve_optimal_unbiased(
@@ -73,9 +70,9 @@ def solve_optimal_unbiased(
     """Find the ε-DP randomizer of least squared loss among those with the wanted means.
 
     Args:
-        labels: [k] strictly increasing, k >= 2.
-        prior: [k] nonnegative, normalised here.
-        epsilon: privacy parameter, tried from 0.01 to 20.
+        labels: [k] finite, strictly increasing, k >= 2.
+        prior: [k] nonnegative, not all zero, normalised here.
+        epsilon: privacy parameter > 0, tried from 0.01 to 20.
         bias: how far means may be from labels; not at all by default.
         tolerance: relative gap at which to stop.
         observer: told a line per step.
@@ -83,11 +80,9 @@ def solve_optimal_unbiased(
     Returns:
         The best mechanism found and the best bound found. ``gap`` says how far apart they are; it
         is at most ``tolerance`` unless floating point stopped the search earlier.
-
-    Raises:
-        ValueError: if labels, prior, ε or the bias budget make no sense.
     """
-    y, p = check_inputs(labels, prior, epsilon)
+    y, p = np.asarray(labels, np.float64), np.asarray(prior, np.float64)
+    p = p / p.sum()
     low = float(np.exp(-epsilon))
     # Centred for accuracy; the problem is invariant.
     centre = 0.5 * float(y[0] + y[-1])
@@ -124,7 +119,6 @@ def solve_optimal_unbiased(
         alpha=bound.alpha - bound.beta * centre,
         beta=bound.beta,
         gap=(objective - bound.value) / max(objective, 1e-12 * span**2),
-        columns=found.columns,
     )
 
 

@@ -12,8 +12,6 @@ leaves, as in an active-set method.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import sparse
 
@@ -27,53 +25,29 @@ from labeldp_compile.solve.optimal_unbiased.quadratics import (
     quadratics,
     to_prefix,
 )
-from labeldp_compile.solve.optimal_unbiased.sparse_system import solve_system
-from labeldp_compile.solve.optimal_unbiased.windows import Columns
+from labeldp_compile.solve.optimal_unbiased.windows import Columns, Iterate
 
 # Proximal term on the weights. It leaves solutions alone and, where the columns are redundant,
 # turns a singular system into a long step along the redundancy, which the ratio test cuts.
 _PROXIMAL = 1e-11
+_FEW = 400  # unknowns that are solved in the time in which scipy.sparse.linalg would load
 _DIVERGED = 1e8  # a step that no problem with a loss of about 1/2 can ask for
 
 
-@dataclass(frozen=True, eq=False)
-class Polished:
-    """Columns and duals after Newton's method.
-
-    Attributes:
-        columns: columns with positive weight.
-        alpha, beta: [k] multipliers.
-        residual: largest |t_I|·g of the last step; the loss is about 1/2 in these units.
-    """
-
-    columns: Columns
-    alpha: Floats
-    beta: Floats
-    residual: float
-
-
-def polish(
-    problem: Program,
-    columns: Columns,
-    means: Floats,
-    alpha: Floats,
-    beta: Floats,
-    steps: int = 30,
-) -> Polished | None:
-    """Solve the optimality equations, starting from the given columns as the active set.
+def polish(problem: Program, start: Iterate, means: Floats, steps: int = 30) -> Iterate | None:
+    """Solve the optimality equations.
 
     Args:
-        problem: in units in which the loss is about 1/2. columns: the start and the active set.
+        problem: in units in which the loss is about 1/2. start: its columns are the active set.
         means: [k] about the means of the optimum, to tell which limits of a bias are met.
-        alpha, beta: [k] the start of the multipliers.
         steps: at most so many Newton steps.
 
     Returns:
-        The last point, or None where a system could not be solved.
+        The last point, its columns of positive weight; None where a system could not be solved.
     """
     k, low = problem.k, problem.low
-    intervals, weights = columns.intervals, columns.weights
-    x = np.concatenate([to_prefix(alpha, low), to_prefix(beta, low)])
+    intervals, weights = start.columns.intervals, start.columns.weights
+    x = np.concatenate([to_prefix(start.alpha, low), to_prefix(start.beta, low)])
     force = bias_force(problem, means)
     gain = objective(problem)
     gain[k:] += force.gain
@@ -83,52 +57,36 @@ def polish(
         step = _step(quad, force, gain, x, weights) if len(intervals) > 1 else None
         if step is None:
             return None
-        change = step.weights - weights
-        falling = np.flatnonzero(step.weights < 0)
+        move, aimed, touch = step
+        change = aimed - weights
+        falling = np.flatnonzero(aimed < 0)
         if falling.size:
             ratio = weights[falling] / -change[falling]
             length = float(ratio.min())
             weights = np.maximum(weights + length * change, 0.0)
-            x = x + length * step.move
+            x = x + length * move
             keep = np.ones(weights.size, np.bool_)
             keep[falling[ratio <= 2.0 * length + 1e-8]] = False
             intervals, weights = intervals.take(keep), weights[keep]
             quad = quadratics(problem, intervals)
             best = np.inf
             continue
-        x, weights = x + step.move, step.weights
-        size = float(np.abs(step.touch * weights).max())
+        x, weights = x + move, aimed
+        size = float(np.abs(touch * weights).max())
         if size < 1e-17 or (size < 1e-13 and size >= 0.5 * best):
             break
         best = min(best, size)
-    values = quad.middle + (quad.moment + quad.operator @ x[k:]) / quad.mass
-    return Polished(
-        Columns(intervals, weights, values),
-        from_prefix(x[:k], low),
-        from_prefix(x[k:], low),
-        best,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """A Newton step: [2k] move of the unknowns, [m] new weights, [m] t_I before the step."""
-
-    move: Floats
-    weights: Floats
-    touch: Floats
+    columns = Columns(intervals, weights, quad.touch(x)[1])
+    return Iterate(columns, from_prefix(x[:k], low), from_prefix(x[k:], low))
 
 
 def _step(
     quad: Quadratics, force: BiasForce, gain: Floats, x: Floats, weights: Floats
-) -> _Step | None:
+) -> tuple[Floats, Floats, Floats] | None:
+    """A Newton step: [2k] move of the unknowns, [m] new weights, [m] t_I before the step."""
     k = x.size // 2
-    moved = quad.operator @ x[k:]
-    slope = quad.moment + moved
-    offset = slope / quad.mass
-    pay = quad.operator @ x[:k] + quad.middle * moved
-    touch = 0.5 * quad.spread - pay - 0.5 * slope * offset
-    jacobian = sparse.hstack([-quad.operator, -sparse.diags(quad.middle + offset) @ quad.operator])
+    touch, values = quad.touch(x)
+    jacobian = sparse.hstack([-quad.operator, -sparse.diags(values) @ quad.operator])
     held = sparse.hstack([sparse.csr_matrix((force.held.shape[0], k)), force.held])
     rows = sparse.vstack([jacobian, held])
     bend = quad.operator.T @ sparse.diags(weights / quad.mass) @ quad.operator
@@ -142,4 +100,29 @@ def _step(
     answer = solve_system(system, right)
     if answer is None or not np.abs(answer).max() < _DIVERGED:
         return None
-    return _Step(answer[: 2 * k], answer[2 * k : 2 * k + weights.size], touch)
+    return answer[: 2 * k], answer[2 * k : 2 * k + weights.size], touch
+
+
+def solve_system(system: sparse.csc_matrix, right: Floats) -> Floats | None:
+    """The solution [n] of system @ x = right, refined once; None if the system is singular.
+
+    Few unknowns are solved as LAPACK does it, many as SuperLU does.
+    """
+    answer: Floats
+    if right.size <= _FEW:
+        dense = system.toarray()
+        try:
+            answer = np.linalg.solve(dense, right)
+            answer += np.linalg.solve(dense, right - dense @ answer)
+        except np.linalg.LinAlgError:
+            return None
+        return answer
+    from scipy.sparse.linalg import splu  # noqa: PLC0415  # a tenth of a second
+
+    try:
+        factor = splu(system)
+    except RuntimeError:  # exactly singular
+        return None
+    answer = factor.solve(right)
+    answer += factor.solve(right - system @ answer)
+    return answer

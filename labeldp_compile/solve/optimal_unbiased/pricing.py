@@ -83,15 +83,14 @@ def priced_out(
     alpha: Floats,
     beta: Floats,
     threshold: float,
-    limit: int,
-    every: bool = True,
+    every: bool,
 ) -> tuple[Intervals, Runs]:
-    """Return the subsets of labels at which F·e^-ε is below −``threshold``.
+    """Return the columns at which F·e^-ε is below −``threshold``.
 
     Taken are the local minima over the pieces, or with ``every`` false only the worst place of
-    each stretch of them, and the worst ``limit`` of these. Where the negative
-    h_y are not one run of labels, the hull and every run are returned as intervals, and the subset
-    itself beside them: at an optimum they are one run.
+    each stretch of them, and the worst k of these. Where the negative h_y are not one run of
+    labels, the hull and every run are returned as intervals, and the subset itself beside them: at
+    an optimum they are one run.
     """
     found = price(labels, prior, low, alpha, beta)
     below = np.concatenate([[False], found.minima < -threshold, [False]])
@@ -102,24 +101,25 @@ def priced_out(
         begins, ends = np.flatnonzero(np.diff(below.astype(np.int8))).reshape(-1, 2).T
         stretches = zip(begins, ends, strict=True)
         picked = np.array([i + int(found.minima[i:j].argmin()) for i, j in stretches], np.int64)
-    picked = picked[np.argsort(found.minima[picked], kind="stable")[:limit]]
-    first: list[int] = []
-    last: list[int] = []
-    runs: list[tuple[int, int, int]] = []
-    count = 0
+    picked = picked[np.argsort(found.minima[picked], kind="stable")[: labels.size]]
+    none = np.zeros(0, np.int64)
+    first, last = [none], [none]
     for v in found.places[picked]:
-        h = _terms_at(v, labels, prior, alpha, beta)
-        edge = np.diff(np.concatenate([[0], (h < 0).astype(np.int8), [0]]))
-        starts, ends = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1) - 1
-        if starts.size:
-            first += [*starts.tolist(), int(starts[0])]
-            last += [*ends.tolist(), int(ends[-1])]
-        if starts.size > 1:
-            runs += [(count, int(i), int(j)) for i, j in zip(starts, ends, strict=True)]
-            count += 1
-    table = np.array(runs, np.int64).reshape(-1, 3)
-    intervals = unique_intervals(np.array(first, np.int64), np.array(last, np.int64), labels.size)
-    return intervals, Runs(table[:, 0], table[:, 1], table[:, 2], count)
+        negative = (_terms_at(v, labels, prior, alpha, beta) < 0).astype(np.int8)
+        edge = np.diff(negative, prepend=0, append=0)
+        first.append(np.flatnonzero(edge == 1))
+        last.append(np.flatnonzero(edge == -1) - 1)
+    starts = np.concatenate([*first, *(run[:1] for run in first)])
+    ends = np.concatenate([*last, *(run[-1:] for run in last)])
+    uneven = [i for i, run in enumerate(first) if run.size > 1]
+    owner = [np.full(first[i].size, place) for place, i in enumerate(uneven)]
+    runs = Runs(
+        np.concatenate([none, *owner]),
+        np.concatenate([none, *(first[i] for i in uneven)]),
+        np.concatenate([none, *(last[i] for i in uneven)]),
+        len(uneven),
+    )
+    return unique_intervals(starts, ends, labels.size), runs
 
 
 def _terms_at(v: float, labels: Floats, prior: Floats, alpha: Floats, beta: Floats) -> Floats:

@@ -25,14 +25,6 @@ class BiasBudget:
     most: float | None = None
     penalty: float | None = None
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        if self.most is not None and self.penalty is not None:
-            raise ValueError("a bias budget has a largest bias or a penalty, not both")
-        for name, value in (("largest bias", self.most), ("penalty", self.penalty)):
-            if value is not None and not (value >= 0 and np.isfinite(value)):
-                raise ValueError(f"the {name} must be a finite number >= 0, not {value}")
-
     @property
     def unbiased(self) -> bool:
         """Whether the means must equal the labels."""
@@ -81,29 +73,6 @@ class Program:
         )
 
 
-def check_inputs(
-    labels: NDArray[np.floating] | Ints, prior: NDArray[np.floating], epsilon: float
-) -> tuple[Floats, Floats]:
-    """Return labels and normalised prior as float64.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
-    y = np.asarray(labels, np.float64)
-    p = np.asarray(prior, np.float64)
-    if y.ndim != 1 or y.size < 2:
-        raise ValueError("labels must be a one-dimensional array of at least two numbers")
-    if p.shape != y.shape:
-        raise ValueError(f"the prior has shape {p.shape}, the labels {y.shape}")
-    if not np.isfinite(y).all() or not (np.diff(y) > 0).all():
-        raise ValueError("labels must be finite and strictly increasing")
-    if not np.isfinite(p).all() or (p < 0).any() or not p.sum() > 0:
-        raise ValueError("the prior must be finite, nonnegative and not all zero")
-    if not (np.isfinite(epsilon) and epsilon > 0):
-        raise ValueError(f"epsilon must be a finite number > 0, not {epsilon}")
-    return y, p / p.sum()
-
-
 def deciding_labels(problem: Program, negligible: float) -> Ints:
     """Return the indices of the labels that must be kept.
 
@@ -125,7 +94,7 @@ def deciding_labels(problem: Program, negligible: float) -> Ints:
 
 
 def merge_neighbours(problem: Program, n: int) -> Program:
-    """Return the problem of ``n`` groups of neighbouring labels: mean label and total prior.
+    """Return the problem of ``n`` runs of neighbouring labels: mean label and total prior.
 
     The two ends stay alone: they decide how far outputs must reach, and may lie far from the rest.
     """
@@ -155,3 +124,11 @@ def reference_losses(problem: Program) -> tuple[float, float]:
     low_part = float(out @ out) - 2.0 * z * out.sum() + k * z * z - move**2
     response = 0.5 * float(p @ (low * low_part + move**2)) / (1.0 + low * (k - 1))
     return ends, response
+
+
+def feasible_outputs(labels: NDArray[np.floating], epsilon: float, count: int) -> Floats:
+    """Return Algorithm 2's grid: ``count`` even steps between the extremes of debiased RR."""
+    y = np.asarray(labels, np.float64)
+    gain = float(np.expm1(epsilon))
+    ends = [((gain + y.size) * end - y.sum()) / gain for end in (y[0], y[-1])]
+    return np.linspace(ends[0], ends[1], count)

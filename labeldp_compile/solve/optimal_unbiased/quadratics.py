@@ -32,6 +32,15 @@ class Quadratics:
     moment: Floats
     spread: Floats
 
+    def touch(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return [m] ½W₂ − A − (W₁ + B)²/(2W) and the values (W₁ + B)/W at unknowns x [2k]."""
+        k = self.operator.shape[1]
+        moved = self.operator @ x[k:]
+        slope = self.moment + moved
+        offset = slope / self.mass
+        pay = self.operator @ x[:k] + self.middle * moved
+        return 0.5 * self.spread - pay - 0.5 * slope * offset, self.middle + offset
+
 
 def quadratics(problem: Program, intervals: Intervals, runs: Runs | None = None) -> Quadratics:
     """Collect the data of the columns.

@@ -8,6 +8,7 @@ neighbourhood of the path is handed over; on the last level pricing adds whateve
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,7 +31,6 @@ from labeldp_compile.solve.optimal_unbiased.problem import (
 from labeldp_compile.solve.optimal_unbiased.quadratics import quadratics
 from labeldp_compile.solve.optimal_unbiased.search import Found, Search
 from labeldp_compile.solve.optimal_unbiased.windows import (
-    Columns,
     column_means,
     extra_line,
     place_windows,
@@ -40,7 +40,6 @@ from labeldp_compile.solve.optimal_unbiased.windows import (
 _SMALLEST_LEVEL = 20  # labels; all intervals of these fit in a few milliseconds
 _RADIUS = 2  # of the neighbourhood of the predicted path, in labels
 _TOLERANCE = 1e-6  # of the cone programs of merged labels, which only predict
-_UNUSED = 1e-13  # weight below which not even a value is meant
 _EXACT = 1e-9  # gap of the level from which finer ones start
 _COSTLY = 1e5  # loss of a column at weight one, relative to the loss of the optimum
 
@@ -74,13 +73,12 @@ def refine(problem: Program, tolerance: float, observer: Observer) -> Found:
         simple = min(reference_losses(level))
         unit = float(np.sqrt(2.0 * ratio * simple))
         cones = solve_cones(level.scaled(unit), columns, _TOLERANCE)
-        status = cones.status.lower()
-        observer.step(f"level of {size} merged labels: {len(columns)} intervals, {status}")
-        if cones.status.endswith("Solved"):
+        observer.step(f"level of {size} merged labels: {len(columns)} intervals, {cones.how}")
+        if cones.how.endswith("solved"):
             # The optimum relative to the simple mechanisms changes little from level to level.
             ratio = min(1.0, ratio * max(2.0 * cones.value, 1e-3))
-        used = cones.weights > _UNUSED
-        found = Columns(columns.take(used), cones.weights[used], cones.values[used] * unit)
+        used = cones.columns.used()
+        found = replace(used, values=used.values * unit)
         means = level.allowed(column_means(found, size, problem.low))
         coarse, level = level, merge_neighbours(problem, finer)
         line = extra_line(found.values, found.weights, problem.low)

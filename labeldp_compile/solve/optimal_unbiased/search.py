@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from labeldp_compile.observer import Observer
-from labeldp_compile.solve.optimal_unbiased.certificate import Bound, prove
-from labeldp_compile.solve.optimal_unbiased.completion import complete
-from labeldp_compile.solve.optimal_unbiased.cone_program import ConeSolution, Guards, solve_cones
+from labeldp_compile.solve.optimal_unbiased.certificate import Bound, complete, prove
+from labeldp_compile.solve.optimal_unbiased.cone_program import Guards, solve_cones
 from labeldp_compile.solve.optimal_unbiased.intervals import (
     Floats,
     Intervals,
@@ -27,12 +26,13 @@ from labeldp_compile.solve.optimal_unbiased.problem import Program, reference_lo
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     ExtraLine,
+    Iterate,
+    as_windows,
     column_means,
     extra_line,
     place_windows,
     placed_loss,
     widen,
-    window_columns,
 )
 
 _ROUNDS = 6  # cone programs at most
@@ -46,7 +46,6 @@ _MARGINS = (0.5, 2), (0.1, 1), (0.0, 2), (0.0, 1), (0.2, 2)
 _PROMISING = 0.1  # gap of randomized response from which Newton's method may well converge
 _GOOD = 1e-6  # gap that is not worth cone programs of many labels
 _WIDE = 2  # radius of their neighbourhood
-_UNUSED = 1e-13  # weight below which not even a value is meant
 _SLIVER = 1e-3  # weight, relative to label spacing, below which a column is taken for rounding
 
 
@@ -58,21 +57,18 @@ class Found:
         line: the mechanism's outputs as an extra line. means: [k] its wanted means.
         loss: its objective.
         bound: the best dual bound.
-        columns: the largest number of intervals handed to a cone program.
     """
 
     line: ExtraLine
     means: Floats
     loss: float
     bound: Bound
-    columns: int
 
     def better(self, other: Found) -> Found:
         """The better mechanism and the better bound of the two."""
         best = other if other.loss <= self.loss else self
         bound = max(other.bound, self.bound, key=lambda b: b.value)
-        columns = max(self.columns, other.columns)
-        return replace(best, bound=bound, columns=columns)
+        return replace(best, bound=bound)
 
 
 class Search:
@@ -81,7 +77,6 @@ class Search:
     Attributes:
         line, means, loss: the best mechanism as an extra line with wanted means, its objective.
         bound: the best dual bound.
-        columns: the largest number of intervals in one cone program.
     """
 
     def __init__(self, problem: Program, tolerance: float, observer: Observer) -> None:
@@ -96,7 +91,6 @@ class Search:
         self.bound = prove(problem, nothing, nothing)
         self.loss, self.line = np.inf, extra_line(np.zeros(1), np.zeros(1), problem.low)
         self.means = problem.labels
-        self.columns = 0
 
     @property
     def gap(self) -> float:
@@ -111,7 +105,6 @@ class Search:
             self.means * unit,
             self.loss * unit**2,
             Bound(bound.value * unit**2, bound.alpha * unit**2, bound.beta * unit),
-            self.columns,
         )
 
     def try_response(self) -> None:
@@ -123,24 +116,20 @@ class Search:
         ends, response = reference_losses(problem)
         if response > ends * (1.0 + 1e-9) or not problem.bias.unbiased:
             return
-        columns, alpha, beta = response_point(problem)
-        self.offer_columns(columns, problem.labels, alpha, beta)
-        polished = polish(problem, columns, problem.labels, alpha, beta)
+        start = response_point(problem)
+        self.offer(start, problem.labels)
+        polished = polish(problem, start, problem.labels)
         if polished is None:
             return
-        self.offer_columns(polished.columns, problem.labels, polished.alpha, polished.beta)
+        self.offer(polished, problem.labels)
         if self.tolerance < self.gap < _PROMISING:
-            self._newton_rounds(polished.columns, polished.alpha, polished.beta)
+            self._newton_rounds(polished)
 
-    def finish(self, active: Columns, alpha: Floats, beta: Floats) -> None:
-        """Go on from a point that is almost the optimum: Newton rounds, and cones if need be.
-
-        Args:
-            active: the columns in use. alpha, beta: [k] multipliers.
-        """
-        found = self._newton_rounds(self._thick(active, _SLIVER), alpha, beta)
+    def finish(self, point: Iterate) -> None:
+        """Go on from a point that is almost the optimum: Newton rounds, and cones if need be."""
+        found = self._newton_rounds(self._thick(point, _SLIVER))
         if self.gap > max(self.tolerance, _GOOD):
-            near = join(self.problem.k, active.intervals, found)
+            near = join(self.problem.k, point.columns.intervals, found)
             rounds = _MORE_ROUNDS if self.problem.k <= _CHEAP else _ROUNDS
             self.run(neighbourhood(near, self.problem.k, _WIDE), rounds)
 
@@ -156,12 +145,10 @@ class Search:
         for turn in range(rounds):
             before = self.gap
             cones = solve_cones(self.problem, columns, accuracy, runs, guards)
-            self.columns = max(self.columns, len(columns))
-            status = cones.status.lower()
-            self.observer.step(f"level of {k} labels: {len(columns)} intervals, {status}")
-            active = self._start(cones, columns, sliver)
-            missing, uneven = self._missing(cones.alpha, cones.beta, True)
-            found = self._newton_rounds(active, cones.alpha, cones.beta)
+            self.observer.step(f"level of {k} labels: {len(columns)} intervals, {cones.how}")
+            start = self._start(cones, sliver)
+            missing, uneven = self.missing(cones, True)
+            found = self._newton_rounds(start)
             if self.gap <= self.tolerance:
                 return
             missing = join(k, missing, found)
@@ -171,21 +158,17 @@ class Search:
             accuracy, sliver = max(0.1 * accuracy, _BEST_TOLERANCE), 0.1 * sliver
             runs, guards = both_runs(runs, uneven), self._guards(*_MARGINS[turn % len(_MARGINS)])
 
-    def _start(self, cones: ConeSolution, intervals: Intervals, sliver: float) -> Columns:
+    def _start(self, cones: Iterate, sliver: float) -> Iterate:
         """Return the columns that the cone program seems to use."""
-        problem, low = self.problem, self.problem.low
-        used = cones.weights[: len(intervals)] > _UNUSED
-        values, weights = cones.values[: used.size][used], cones.weights[: used.size][used]
-        found = Columns(intervals.take(used), weights, values)
-        line = extra_line(values, weights, low)
-        means = problem.allowed(column_means(found, problem.k, low))
-        columns = window_columns(line, place_windows(line, means), low)
-        self.offer_columns(columns, means, cones.alpha, cones.beta)
-        return self._thick(columns, sliver)
+        columns, means = as_windows(self.problem, cones.columns.used())
+        point = replace(cones, columns=columns)
+        self.offer(point, means)
+        return self._thick(point, sliver)
 
-    def _thick(self, columns: Columns, sliver: float) -> Columns:
+    def _thick(self, point: Iterate, sliver: float) -> Iterate:
+        columns = point.columns
         keep = columns.weights > sliver * self._spacing(columns.intervals)
-        return Columns(columns.intervals.take(keep), columns.weights[keep], columns.values[keep])
+        return replace(point, columns=columns.take(keep))
 
     def _spacing(self, intervals: Intervals) -> Floats:
         """Return the smallest gap of labels, relative to their range, at the ends of intervals.
@@ -223,51 +206,51 @@ class Search:
             np.concatenate([line.values[before[low]], line.values[after[high]]]),
         )
 
-    def missing(self, alpha: Floats, beta: Floats) -> Intervals:
-        """Return the intervals that violate multipliers [k] by more than the gap allows."""
-        return self._missing(alpha, beta, True)[0]
+    def missing(self, point: Iterate, every: bool) -> tuple[Intervals, Runs]:
+        """Return the columns that violate the multipliers by more than the gap allows.
 
-    def _missing(self, alpha: Floats, beta: Floats, every: bool) -> tuple[Intervals, Runs]:
-        """Return the subsets that violate the dual point by more than the gap allows."""
+        Only the worst of neighbouring ones unless ``every`` one is asked for.
+        """
         problem, k, low = self.problem, self.problem.k, self.problem.low
         threshold = 0.1 * self.tolerance * (1.0 + low * (k - 1)) / k
-        return priced_out(problem.labels, problem.prior, low, alpha, beta, threshold, k, every)
+        y, p = problem.labels, problem.prior
+        return priced_out(y, p, low, point.alpha, point.beta, threshold, every)
 
-    def _newton_rounds(self, active: Columns, alpha: Floats, beta: Floats) -> Intervals:
+    def _newton_rounds(self, point: Iterate) -> Intervals:
         """Polish, price and add; return what was priced out on the way."""
         problem, k, low = self.problem, self.problem.k, self.problem.low
         missing = no_intervals()
         means, idle = self.means, 0
         for _ in range(_PRICINGS):
-            polished = polish(problem, active, means, alpha, beta)
+            polished = polish(problem, point, means)
             if polished is None:
                 break
-            active, alpha, beta = polished.columns, polished.alpha, polished.beta
-            means = problem.allowed(column_means(active, k, low))
-            idle = 0 if self.offer_columns(active, means, alpha, beta) else idle + 1
-            new, _ = self._missing(alpha, beta, False)
+            means = problem.allowed(column_means(polished.columns, k, low))
+            idle = 0 if self.offer(polished, means) else idle + 1
+            new, _ = self.missing(polished, False)
             if self.gap <= self.tolerance or len(new) == 0 or idle == _IDLE:
                 break
             missing = join(k, missing, new)
-            active = _enlarge(active, new, k)
+            both = join(k, polished.columns.intervals, new)
+            point = replace(polished, columns=polished.columns.among(both, k))
         return missing
 
-    def offer_columns(self, columns: Columns, means: Floats, alpha: Floats, beta: Floats) -> bool:
-        """Repair a primal and a dual point, keep each if it is the best; say whether one was.
+    def offer(self, point: Iterate, means: Floats) -> bool:
+        """Repair a mechanism and multipliers, keep each if it is the best; say whether one was.
 
-        Args:
-            columns: the mechanism. means: [k] wanted means. alpha, beta: [k] multipliers.
+        ``means`` [k] are what the mechanism is to have.
         """
-        problem, low = self.problem, self.problem.low
+        problem, columns = self.problem, point.columns
         before = self.bound.value, self.loss
-        for used in (columns, self._thick(columns, _SLIVER)):
-            split = complete(problem, used, alpha, beta)
-            if split is not alpha:
-                self._offer_bound(split, beta)
+        for used in (point, self._thick(point, _SLIVER)):
+            split = complete(problem, used.columns, point.alpha, point.beta)
+            if split is not point.alpha:
+                self._offer_bound(split, point.beta)
         if len(columns) < 2:
-            self._offer_bound(alpha, beta)
+            self._offer_bound(point.alpha, point.beta)
         else:
-            self.offer(extra_line(columns.values, columns.weights, low), means, alpha, beta)
+            line = extra_line(columns.values, columns.weights, problem.low)
+            self.offer_line(line, means, point.alpha, point.beta)
         return self.bound.value > before[0] or self.loss < before[1] * (1.0 - 1e-12)
 
     def _offer_bound(self, alpha: Floats, beta: Floats) -> None:
@@ -275,7 +258,7 @@ class Search:
         if bound.value > self.bound.value:
             self.bound = bound
 
-    def offer(self, line: ExtraLine, means: Floats, alpha: Floats, beta: Floats) -> None:
+    def offer_line(self, line: ExtraLine, means: Floats, alpha: Floats, beta: Floats) -> None:
         """Keep a mechanism and multipliers, each if it is the best so far.
 
         Args:
@@ -294,7 +277,7 @@ class Search:
         self.observer.step(f"bound at {1 - max(gap, 0):.10f} of the loss, gap {max(gap, 0):.1e}")
 
 
-def response_point(problem: Program) -> tuple[Columns, Floats, Floats]:
+def response_point(problem: Program) -> Iterate:
     """Return debiased randomized response and the multipliers at which its columns touch zero.
 
     With one column a label the conditions (W₁ + B)/W = v and ½W₂ − A = ½W·v² are k equations for
@@ -308,14 +291,4 @@ def response_point(problem: Program) -> tuple[Columns, Floats, Floats]:
     alpha, beta = ((t - low * t.sum() / (1.0 + low * (k - 1))) / (1.0 - low) for t in sides)
     weights = np.full(k, 1.0 / (1.0 + low * (k - 1)))
     columns = Columns(singletons(k), weights, values.astype(np.float64))
-    return columns, alpha.astype(np.float64), beta.astype(np.float64)
-
-
-def _enlarge(columns: Columns, new: Intervals, k: int) -> Columns:
-    """Return the columns with new ones of weight zero; the order is that of the intervals."""
-    both = join(k, columns.intervals, new)
-    key = both.first * k + both.last
-    at = np.searchsorted(key, columns.intervals.first * k + columns.intervals.last)
-    weights, values = np.zeros(len(both)), np.zeros(len(both))
-    weights[at], values[at] = columns.weights, columns.values
-    return Columns(both, weights, values)
+    return Iterate(columns, alpha.astype(np.float64), beta.astype(np.float64))

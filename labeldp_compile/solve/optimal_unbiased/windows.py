@@ -13,10 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
+from labeldp_compile.solve.optimal_unbiased.problem import Program
 
 _FEW = 64  # segments
+_UNUSED = 1e-13  # weight below which not even a value is meant
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +175,37 @@ class Columns:
         """Return the number of columns."""
         return len(self.intervals)
 
+    def take(self, keep: NDArray[np.bool_]) -> Columns:
+        """Return the columns picked by a mask."""
+        return Columns(self.intervals.take(keep), self.weights[keep], self.values[keep])
+
+    def among(self, intervals: Intervals, k: int) -> Columns:
+        """Return columns of all these intervals, which hold ours; the others have no weight."""
+        at = np.searchsorted(intervals.keys(k), self.intervals.keys(k))
+        weights, values = np.zeros(len(intervals)), np.zeros(len(intervals))
+        weights[at], values[at] = self.weights, self.values
+        return Columns(intervals, weights, values)
+
+    def used(self) -> Columns:
+        """Return those with a weight that means something."""
+        return self.take(self.weights > _UNUSED)
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A mechanism and multipliers, both about the best.
+
+    Attributes:
+        columns: the mechanism. alpha, beta: [k] the multipliers.
+        how: how the solver that found them ended. value: its objective, if it has one.
+    """
+
+    columns: Columns
+    alpha: Floats
+    beta: Floats
+    how: str = ""
+    value: float = np.nan
+
 
 def column_means(columns: Columns, k: int, low: float) -> Floats:
     """Return E[output | y] of all labels. [k]"""
@@ -180,6 +214,16 @@ def column_means(columns: Columns, k: int, low: float) -> Floats:
     np.add.at(steps, columns.intervals.first, moment)
     np.add.at(steps, columns.intervals.last + 1, -moment)
     return low * float(moment.sum()) + (1.0 - low) * np.cumsum(steps[:-1])
+
+
+def as_windows(problem: Program, columns: Columns) -> tuple[Columns, Floats]:
+    """Return windows in place of a mechanism, and their means [k].
+
+    The means are as near to those of the mechanism as the budget allows, and exact.
+    """
+    line = extra_line(columns.values, columns.weights, problem.low)
+    means = problem.allowed(column_means(columns, problem.k, problem.low))
+    return window_columns(line, place_windows(line, means), problem.low), means
 
 
 def window_columns(line: ExtraLine, starts: Floats, low: float) -> Columns:

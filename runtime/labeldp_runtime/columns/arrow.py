@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
-from labeldp_runtime.columns.plain import WANTED, integer_ids, null_id
+from labeldp_runtime.columns.plain import WANTED, integer_ids
 from labeldp_runtime.errors import IdError
-from labeldp_runtime.ids import ByteIds, Ids
+from labeldp_runtime.ids import ByteIds, Ids, null_id
 from labeldp_runtime.labels import Cells, Declared
 
 _CHUNK_ROWS = 1 << 20

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
-from labeldp_runtime.ids import Ids
+from labeldp_runtime.ids import Ids, null_id
 from labeldp_runtime.labels import Cells
 
 
@@ -78,7 +78,7 @@ def ids(values: Any) -> Ids:
     """Ids [n]."""
     values = _series(values)
     if values.isna().any():
-        raise plain.null_id()
+        raise null_id()
     kind = values.dtype
     if isinstance(kind, pd.CategoricalDtype):
         return ids(values.astype(kind.categories.dtype))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.errors import IdError
-from labeldp_runtime.ids import Ids
+from labeldp_runtime.ids import Ids, null_id
 from labeldp_runtime.labels import Cells, Declared
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
@@ -70,7 +70,7 @@ def like(values: Any, private: NDArray[Any] | Texts) -> Any:
 def ids(values: Any) -> Ids:
     """Ids [n]."""
     if values.null_count():
-        raise plain.null_id()
+        raise null_id()
     kind = values.dtype
     if kind in _NUMPY_INTEGERS:
         return plain.ids(values.to_numpy())

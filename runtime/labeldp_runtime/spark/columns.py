@@ -6,16 +6,10 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from labeldp_runtime.errors import IdError, LabelError, MissingExtraError
-from labeldp_runtime.ids import null_id, repeated_id
+from pyspark.sql import types as t
 
-try:
-    import pyarrow as pa  # noqa: F401  # for the other files, with the message below
-    from pyspark.sql import types as t
-except ImportError as error:
-    raise MissingExtraError(
-        "labeldp_runtime.spark needs PySpark and pyarrow: pip install pyspark pyarrow pandas"
-    ) from error
+from labeldp_runtime.errors import IdError, LabelError
+from labeldp_runtime.ids import null_id, repeated_id
 
 _INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 _NUMBERS = (*_INTEGERS, t.FloatType, t.DoubleType, t.DecimalType, t.BooleanType)

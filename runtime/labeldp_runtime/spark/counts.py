@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+from pyarrow import parquet
+
 from labeldp_runtime.errors import GroupError, LabelError
 from labeldp_runtime.spark.columns import column as column_of
-from labeldp_runtime.spark.columns import find_column, pa
+from labeldp_runtime.spark.columns import find_column
 from labeldp_runtime.whole_file import replaced_when_whole
 
 if TYPE_CHECKING:
@@ -71,8 +74,6 @@ def write_label_counts(
     if not overwrite and os.path.lexists(path):
         raise FileExistsError(f"{path}: exists already; say overwrite=True to replace it")
     table = label_counts(df, column, group_columns=group_columns, counts=counts)
-    from pyarrow import parquet  # noqa: PLC0415  # takes a while
-
     with replaced_when_whole(path, most=0o600) as file:
         parquet.write_table(table, file)
     return int(sum(table.column(counts).to_pylist()))

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from labeldp_runtime.errors import DamagedArtifactError, KeyFileError
 from labeldp_runtime.frames import Layout
 from labeldp_runtime.keys import Key
 from labeldp_runtime.randomizer import Randomizer
-from labeldp_runtime.spark.columns import pa
 
 KeySource = Key | Callable[[], Key]
 _KEPT = 8  # randomizers that a Python worker process keeps

@@ -9,9 +9,14 @@ from scipy.optimize import linprog
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import Observer
-from labeldp_compile.solve import highs
-from labeldp_compile.solve.highs import TimeLimitError, UnsolvedError, solve_linear_program
-from labeldp_compile.solve.optimal_unbiased import feasible_outputs, solve_lp_grid
+from labeldp_compile.solve.optimal_unbiased import lp_grid
+from labeldp_compile.solve.optimal_unbiased.lp_grid import (
+    TimeLimitError,
+    UnsolvedError,
+    solve_linear_program,
+    solve_lp_grid,
+)
+from labeldp_compile.solve.optimal_unbiased.problem import feasible_outputs
 
 
 def problem(k, outputs, epsilon, loss="squared", base=0.9):
@@ -21,7 +26,7 @@ def problem(k, outputs, epsilon, loss="squared", base=0.9):
     return labels, prior / prior.sum(), epsilon, values, 0.5 * gap**2 if loss == "squared" else gap
 
 
-def by_definition(labels, prior, epsilon, values, losses, unbiased):
+def by_definition(labels, prior, epsilon, values, losses):
     """The least loss over P with P[i | y] ≤ e^ε·P[i | z] for all pairs of labels, by SciPy."""
     k, n = losses.shape
     rows = []
@@ -33,27 +38,24 @@ def by_definition(labels, prior, epsilon, values, losses, unbiased):
                     row[y, i], row[z, i] = 1.0, -np.exp(epsilon)
                     rows.append(row.ravel())
     sums, right = np.kron(np.eye(k), np.ones(n)), np.ones(k)
-    if unbiased:
-        sums = np.vstack([sums, np.kron(np.eye(k), values)])
-        right = np.concatenate([right, labels])
+    sums = np.vstack([sums, np.kron(np.eye(k), values)])
+    right = np.concatenate([right, labels])
     cost = (prior[:, None] * losses).ravel()
     found = linprog(cost, np.array(rows), np.zeros(len(rows)), sums, right, method="highs")
     assert found.status == 0
     return found.fun
 
 
-@pytest.mark.parametrize("unbiased", [True, False])
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-def test_the_optimum_is_that_of_the_definition(epsilon, loss, unbiased):
+def test_the_optimum_is_that_of_the_definition(epsilon, loss):
     given = problem(6, 11, epsilon, loss)
-    found = solve_lp_grid(*given, unbiased=unbiased)
-    assert found.loss == pytest.approx(by_definition(*given, unbiased), rel=1e-9)
+    found = solve_lp_grid(*given)
+    assert found.loss == pytest.approx(by_definition(*given), rel=1e-9)
     labels, prior, _, values, losses = given
     assert prior @ (found.table * losses).sum(axis=1) == pytest.approx(found.loss, rel=1e-9)
     np.testing.assert_allclose(found.table.sum(axis=1), 1.0, rtol=0, atol=1e-9)
-    if unbiased:
-        np.testing.assert_allclose(found.table @ values, labels, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.table @ values, labels, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
@@ -68,7 +70,7 @@ def test_minima_far_below_the_tolerance_are_right(epsilon, loss):
 
 
 def test_progress_is_told(limit):
-    limit(highs, "_BETWEEN_LINES", 1e-4)
+    limit(lp_grid, "_BETWEEN_LINES", 1e-4)
     lines = []
     solve_lp_grid(*problem(30, 60, 1.0), observer=Observer(step=lines.append))
     assert lines[0] == "linear program of 1,860 rows and 1,860 columns"
@@ -77,7 +79,7 @@ def test_progress_is_told(limit):
 
 
 def test_an_interrupt_ends_it_and_leaves_no_thread(limit):
-    limit(highs, "_BETWEEN_LINES", 1e-4)
+    limit(lp_grid, "_BETWEEN_LINES", 1e-4)
     before = set(threading.enumerate())
 
     def interrupt(line):
@@ -91,7 +93,7 @@ def test_an_interrupt_ends_it_and_leaves_no_thread(limit):
 
 
 def test_a_time_limit_is_one_clear_error(limit):
-    limit(highs, "TIME_LIMIT", 1e-3)
+    limit(lp_grid, "TIME_LIMIT", 1e-3)
     message = (
         r"^a linear program of 1,860 rows and 1,860 columns was not solved in 0.001 s: give fewer"
     )
@@ -109,6 +111,6 @@ def test_what_has_no_optimum_says_so():
     labels, prior, _, values, losses = problem(4, 9, 1.0)
     with pytest.raises(ValueError, match="out of HiGHS's range"):
         solve_lp_grid(labels, prior, 60.0, values, losses)
-    unbounded = highs.sparse.csc_matrix(np.array([[1.0, -1.0]]))
+    unbounded = lp_grid.sparse.csc_matrix(np.array([[1.0, -1.0]]))
     with pytest.raises(UnsolvedError, match="HiGHS says"):
         solve_linear_program(np.array([-1.0, 0.0]), unbounded, np.zeros(1), np.zeros(1))

@@ -7,16 +7,17 @@ from scipy import sparse
 from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased import descent as descent_module
 from labeldp_compile.solve.optimal_unbiased import refine as refine_module
-from labeldp_compile.solve.optimal_unbiased import solve_optimal_unbiased
-from labeldp_compile.solve.optimal_unbiased.interior_point import solve_near
-from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals, beside
+from labeldp_compile.solve.optimal_unbiased.interior_point import NewtonMatrix, solve_near
+from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals, neighbourhood
 from labeldp_compile.solve.optimal_unbiased.levels import coarsen, moved_along
-from labeldp_compile.solve.optimal_unbiased.newton_matrix import NewtonMatrix
+from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
+from labeldp_compile.solve.optimal_unbiased.polish import solve_system
 from labeldp_compile.solve.optimal_unbiased.pricing import price
 from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
 from labeldp_compile.solve.optimal_unbiased.quadratics import quadratics
-from labeldp_compile.solve.optimal_unbiased.sparse_system import solve_system
 from labeldp_compile.solve.optimal_unbiased.windows import (
+    Columns,
+    Iterate,
     extra_line,
     place_windows,
     placed_loss,
@@ -54,8 +55,8 @@ def test_the_interior_point_finds_the_optimum_over_all_intervals(kind, epsilon):
     problem = problem_of(kind, 24, epsilon)
     best = solve_optimal_unbiased(problem.labels, problem.prior, epsilon, tolerance=1e-11)
     every = all_intervals(24)
-    alpha = np.full(24, -1.0)
-    found = solve_near(problem, every, np.full(len(every), 1e-3), alpha, np.zeros(24), 1e-10)
+    columns = Columns(every, np.full(len(every), 1e-3), np.zeros(len(every)))
+    found = solve_near(problem, Iterate(columns, np.full(24, -1.0), np.zeros(24)), 1e-10)
     assert found is not None
     bound = found.alpha.sum() + found.beta @ problem.labels
     assert bound == pytest.approx(best.loss, rel=1e-8)
@@ -69,7 +70,8 @@ def test_a_start_without_a_mechanism_is_given_up():
     problem = problem_of("uniform", 30, 1.0)
     # Intervals of one length away from the ends: no mechanism has only these.
     few = all_intervals(30).take(np.array([40, 41]))
-    assert solve_near(problem, few, np.ones(2), np.zeros(30), np.zeros(30), 1e-9) is None
+    start = Iterate(Columns(few, np.ones(2), np.zeros(2)), np.zeros(30), np.zeros(30))
+    assert solve_near(problem, start, 1e-9) is None
 
 
 @pytest.mark.parametrize("kind", ["uniform", "spiked", "sparse"])
@@ -79,11 +81,11 @@ def test_groups_keep_mass_and_mean_and_never_merge_the_ends(kind):
     coarse = level.problem
     assert 50 <= coarse.k < 80
     assert (np.diff(coarse.labels) > 0).all()
-    assert (np.diff(level.group) >= 0).all() and level.group[-1] == coarse.k - 1
-    np.testing.assert_allclose(np.bincount(level.group, problem.prior), coarse.prior)
-    mean = np.bincount(level.group, problem.prior * problem.labels)
+    assert (np.diff(level.parent) >= 0).all() and level.parent[-1] == coarse.k - 1
+    np.testing.assert_allclose(np.bincount(level.parent, problem.prior), coarse.prior)
+    mean = np.bincount(level.parent, problem.prior * problem.labels)
     np.testing.assert_allclose(mean, coarse.prior * coarse.labels, atol=1e-15)
-    assert (level.group[[1, -2]] == [1, coarse.k - 2]).all()
+    assert (level.parent[[1, -2]] == [1, coarse.k - 2]).all()
     assert coarse.labels[0] == problem.labels[0] and coarse.labels[-1] == problem.labels[-1]
 
 
@@ -92,7 +94,7 @@ def test_two_labels_that_hold_much_of_the_prior_stay_apart():
     prior = problem.prior.copy()
     prior[201:203] = 0.5
     level = coarsen(type(problem)(problem.labels, prior / prior.sum(), problem.low, problem.bias))
-    assert (np.bincount(level.group)[level.group[201:203]] == 1).all()
+    assert (np.bincount(level.parent)[level.parent[201:203]] == 1).all()
     assert level.problem.k < 210
 
 
@@ -102,10 +104,10 @@ def test_multipliers_that_move_along_are_valid_up_to_the_spread_of_a_group(kind)
     level = coarsen(problem)
     coarse = level.problem
     best = solve_optimal_unbiased(coarse.labels, coarse.prior, 1.0, tolerance=1e-10)
-    alpha, beta = moved_along(coarse, problem, level.group, best.alpha, best.beta)
+    alpha, beta = moved_along(coarse, problem, level.parent, best.alpha, best.beta)
     worst = price(problem.labels, problem.prior, problem.low, alpha, beta).worst
     assert worst >= -1e-5 * best.loss
-    shares = np.bincount(level.group, beta)
+    shares = np.bincount(level.parent, beta)
     np.testing.assert_allclose(shares, best.beta, rtol=1e-9, atol=1e-12)
 
 
@@ -170,7 +172,7 @@ def test_neighbours_of_the_predicted_path_hold_the_next_optimum():
     low = problem.low
     line = extra_line(best.values, best.weights / low, low)
     path = window_columns(line, place_windows(line, problem.labels), low).intervals
-    near = beside(path, 401)
+    near = neighbourhood(path, 401, 1, ends=1)
     fine = solve_optimal_unbiased(problem.labels, problem.prior, 1.0, tolerance=1e-11)
     line = extra_line(fine.values, fine.weights / low, low)
     used = window_columns(line, fine.starts, low)

@@ -1,14 +1,19 @@
-"""Translates of unions of cyclotomic classes of a finite field: nearly every density.
+"""Translates of sets of residues in finite fields: nearly every density.
 
-For e | q − 1, let T be the union of j of the e cosets of the e-th powers in GF(q)*, with or without
-zero, and K its size. A nonzero difference that occurs N times in T occurs N times, g-fold, in g·T,
-so the e sets g^i·T have every nonzero difference e·K(K − 1)/(q − 1) times: their translates are a
-pair-balanced design with e·q blocks (Bose 1939; Wilson 1972).
+*Unions of cyclotomic classes*: for e | q − 1, let T be the union of j of the e cosets of the e-th
+powers in GF(q)*, with or without zero, and K its size. A nonzero difference that occurs N times in
+T occurs N times, g-fold, in g·T, so the e sets g^i·T have every nonzero difference
+e·K(K − 1)/(q − 1) times: their translates are a pair-balanced design with e·q blocks (Bose 1939;
+Wilson 1972).
 
 Where (q − 1)/e is odd, −1 is not an e-th power but in the class e/2. Differences come in pairs ±,
 so that half of the sets suffice. For e = 2 these are the squares for q = 3 mod 4 (Paley 1933).
 The fourth powers alone suffice for q = 4x² + 1, and with zero for q = 4x² + 9, x odd (Chowla 1944,
 Lehmer 1953).
+
+*Twin prime powers* q, q + 2: one set in GF(q) × GF(q + 2). It holds (x, y) where both are squares
+or both are not, and all (x, 0): (v − 1)/2 of v = q(q + 2) elements, with every nonzero difference
+(v − 3)/4 times (Stanton and Sprott 1958).
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from math import isqrt
 
 import numpy as np
 
-from labeldp_compile.solve.block_designs.design import Blocks, Candidate
+from labeldp_compile.solve.block_designs.design import Blocks, Candidate, Ints
 from labeldp_compile.solve.block_designs.finite_field import field, prime_powers
 
 
@@ -73,3 +78,31 @@ def _name(order: int, e: int, j: int) -> str:
         powers = "quadratic residues" if e == 2 else "fourth powers"
         return f"{powers} mod {order}" if is_prime(order) else f"{powers} of GF({order})"
     return f"{j} of {e} cosets in GF({order})"
+
+
+def twin_primes(classes: int, max_points: int) -> Iterator[Candidate]:
+    """Those with k … ``max_points`` points."""
+    powers = prime_powers(3, isqrt(max_points) + 2)
+    for q in powers:
+        points = q * (q + 2)
+        if q % 2 and q + 2 in powers and classes <= points <= max_points:
+            yield _twins(q)
+
+
+def _twins(q: int) -> Candidate:
+    points = q * (q + 2)
+
+    def build(classes: int) -> Blocks:
+        x, y = np.divmod(np.arange(points), q + 2)
+        first, second = field(q), field(q + 2)
+        one = _quadratic(first.logs, first.subtract(x[None, :classes], x[:, None]))
+        other = _quadratic(second.logs, second.subtract(y[None, :classes], y[:, None]))
+        return np.asarray((other == 0) | (one * other > 0))
+
+    name = f"twin prime powers {q} and {q + 2}"
+    return Candidate(name, points, points, (points - 1) // 2, (points - 3) // 4, build)
+
+
+def _quadratic(logs: Ints, x: Ints) -> Ints:
+    """1 for squares, −1 for what is none, 0 for zero."""
+    return np.where(x == 0, 0, 1 - 2 * (logs[x] % 2))

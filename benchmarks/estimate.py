@@ -23,9 +23,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.tools.estimate import Estimation, GroupCounts, OutputCounts
-from labeldp_compile.tools.estimate.functionals import SHARES
-from labeldp_compile.tools.estimate.private_counts import output_indices
+from labeldp_compile.tools.estimate.estimate import SHARES, Estimation
+from labeldp_compile.tools.estimate.private_counts import (
+    GroupCounts,
+    OutputCounts,
+    output_indices,
+)
 from tests.fixtures.compiled import compile_text, integer_spec, public
 
 DATA = Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet"

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from labeldp_compile.assembly import Compiled
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
-    from labeldp_compile.tools.audit import AuditReport
+    from labeldp_compile.tools.audit.report import AuditReport
     from labeldp_compile.tools.choose import Choice
-    from labeldp_compile.tools.estimate import Aggregates, Target
+    from labeldp_compile.tools.estimate.aggregates import Aggregates
+    from labeldp_compile.tools.estimate.intervals import Target
     from labeldp_compile.tools.sweep import Sweep
 
 FilePath = str | os.PathLike[str]
@@ -315,7 +316,7 @@ def estimate(
     """
     from labeldp_verify import DEFAULT_BUDGET
 
-    from labeldp_compile.tools.estimate import estimate_table
+    from labeldp_compile.tools.estimate.aggregates import estimate_table
 
     return estimate_table(
         Path(artifact),
@@ -369,7 +370,7 @@ def audit(
     """
     from labeldp_verify import DEFAULT_BUDGET
 
-    from labeldp_compile.tools.audit import audit_artifact
+    from labeldp_compile.tools.audit.audit import audit_artifact
 
     return audit_artifact(
         Path(artifact),

@@ -13,46 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
+from scipy.special import betaincinv
 
 from labeldp_compile.tools.audit.sampling import Tally
-
-# Exact binomial confidence bounds (Clopper and Pearson 1934).
-#
-# The tail of the binomial distribution is a regularized incomplete beta function; it is inverted
-# by bisection, so that a bound holds as far as the function itself is right, at errors as small
-# as those of an audit, too.
-
-
-_STEPS = 60
-
-
-def lower_bound(successes: Any, trials: Any, error: float) -> Floats:
-    """A number that is above the true probability with a chance of at most ``error``.
-
-    Args:
-        successes: counts, of any shape.
-        trials: how often each was tried, ≥ 1; of a shape that broadcasts.
-        error: one-sided, for each bound.
-    """
-    c, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
-    # Pr[X ≥ c] = I_p(c, n − c + 1) rises with p: the largest p at which it is at most the error.
-    low, high = np.zeros(c.shape), np.where(c > 0, c / n, 0.0)
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        rare = betainc(np.maximum(c, 0.5), n - c + 1, middle) <= error
-        low, high = np.where(rare, middle, low), np.where(rare, high, middle)
-    return np.where(c > 0, low, 0.0)
-
-
-def upper_bound(successes: Any, trials: Any, error: float) -> Floats:
-    """A number that is below the true probability with a chance of at most ``error``.
-
-    The arguments are those of ``lower_bound``.
-    """
-    c, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
-    return 1.0 - lower_bound(n - c, n, error)
-
 
 Bits = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -60,6 +23,30 @@ Sample = tuple[Floats, Floats]  # counts [labels, cells], samples [labels]
 Proposal = tuple[int, int, Bits]  # label, other label, set of cells
 _CAUTION = 3.0  # standard deviations by which a promising ratio is discounted in the search
 _PROPOSALS = 512
+
+
+def lower_bound(successes: Any, trials: Any, error: float) -> Floats:
+    """A number that is above the true probability with a chance of at most ``error``.
+
+    The exact binomial bound (Clopper and Pearson 1934): the largest p at which
+    Pr[X ≥ c] = I_p(c, n − c + 1) is at most the error.
+
+    Args:
+        successes: counts c, of any shape.
+        trials: how often each was tried, n ≥ 1; of a shape that broadcasts.
+        error: one-sided, for each bound.
+    """
+    c, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
+    bound: Floats = np.where(c > 0, betaincinv(np.maximum(c, 0.5), n - c + 1, error), 0.0)
+    return bound
+
+
+def upper_bound(successes: Any, trials: Any, error: float) -> Floats:
+    """A number that is below the true probability with a chance of at most ``error``.
+
+    The arguments are those of ``lower_bound``.
+    """
+    return 1.0 - lower_bound(np.subtract(trials, successes), trials, error)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -167,10 +168,10 @@ class FunctionTarget:
             raise InputError(
                 f"--callable {self.name}: cannot import {module!r}: {_reason(error)}"
             ) from None
-        for part in path.split("."):
-            if not hasattr(found, part):
-                raise InputError(f"--callable {self.name}: {module!r} has no {path!r}")
-            found = getattr(found, part)
+        try:
+            found = attrgetter(path)(found)
+        except AttributeError:
+            raise InputError(f"--callable {self.name}: {module!r} has no {path!r}") from None
         if not callable(found):
             raise InputError(f"--callable {self.name}: is no function")
         return _checked(found, f"--callable {self.name}")

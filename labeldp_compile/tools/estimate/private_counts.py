@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,11 @@ class OutputCounts:
     def rows(self) -> int:
         """Rows that were counted."""
         return int(self.counts.sum())
+
+    def mean(self, of_outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean over all rows of what each output [u] stands for, [u] or [u, j]."""
+        result: NDArray[np.float64] = self.counts @ of_outputs / self.rows
+        return result
 
 
 @dataclass(frozen=True)
@@ -90,28 +94,23 @@ class _OutputsOfTables:
         self._reader, tables = reader, artifact.tables
         self._starts = np.cumsum([0, *(table.outputs for table in tables)])
         self.size = int(self._starts[-1])
+        self._tables = table_indexes(reader, artifact.groups)
         self._outputs: Randomizer | Values = tables[0]
-        self._tables = None
-        if artifact.groups.columns:
-            self._tables = table_indexes(reader, artifact.groups)
-            listed = [() if isinstance(r, AdditiveRandomizer) else r.values for r in tables]
-            distinct = sorted({value for values in listed for value in values})
-            self._outputs, place = Values(tuple(distinct)), {v: i for i, v in enumerate(distinct)}
-            pairs = [
-                table * len(distinct) + place[value]
-                for table, values in enumerate(listed)
-                for value in values
-            ]
-            self._order = np.argsort(pairs)
-            self._pairs = np.array(pairs)[self._order]
+        if not isinstance(tables[0], AdditiveRandomizer):
+            listed = [r.values for r in tables if not isinstance(r, AdditiveRandomizer)]
+            place = {v: i for i, v in enumerate(sorted({v for values in listed for v in values}))}
+            self._outputs = Values(tuple(place))
+            self._pairs = pa.array(
+                t * len(place) + place[v] for t, values in enumerate(listed) for v in values
+            )
 
     def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         outputs = private_outputs(self._reader, self._outputs, batch)
-        if self._tables is None or isinstance(self._outputs, AdditiveRandomizer):
+        if isinstance(self._outputs, AdditiveRandomizer):  # of one table
             return outputs
         wanted = self._tables(batch) * len(self._outputs.values) + outputs
-        found = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
-        if (self._pairs[found] != wanted).any():
+        found = _places(pa.array(wanted), self._pairs)
+        if (found < 0).any():
             columns = " and ".join(map(repr, self._reader.label_columns))
             raise refused(
                 self._reader.path,
@@ -119,8 +118,7 @@ class _OutputsOfTables:
                 "are they private labels of this artifact, and are the columns of groups "
                 "unchanged?",
             )
-        result: NDArray[np.int64] = self._order[found]
-        return result
+        return found
 
     def by_table(
         self, keys: NDArray[np.int64], counts: NDArray[np.int64]
@@ -184,14 +182,7 @@ def output_indices(
         raise refused(
             path, f"{column!r} has nulls, which no randomizer gives: is it the private column?"
         )
-    if not isinstance(randomizer, AdditiveRandomizer) and isinstance(randomizer.values[0], str):
-        # As bytes: this may be the column of the true labels, where text need be no UTF-8.
-        text = is_text(values.type)
-        cells = values.cast(pa.large_binary()).to_pylist() if text else [None] * len(values)
-        places = {str(value).encode(): i for i, value in enumerate(randomizer.values)}
-        indices = np.fromiter(map(places.get, cells, repeat(-1)), np.int64, len(cells))
-    else:
-        indices = _numbers(randomizer, values)
+    indices = _indices(randomizer, values)
     if (indices < 0).any():
         # Which ones is not said: this may be the column of the true labels.
         raise refused(
@@ -227,38 +218,48 @@ def private_outputs(
     return indices
 
 
-def _numbers(randomizer: Randomizer | Values, values: pa.Array) -> NDArray[np.int64]:
+def _indices(randomizer: Randomizer | Values, values: pa.Array) -> NDArray[np.int64]:
     """Indices, −1 where a value is no output."""
-    whole = not isinstance(randomizer, AdditiveRandomizer) and isinstance(randomizer.values[0], int)
+    text, known = is_text(values.type), pa.array([0.0])
+    if not isinstance(randomizer, AdditiveRandomizer):
+        known = pa.array(randomizer.values)
     try:
-        if is_text(values.type):
-            values = pc.utf8_trim_whitespace(values)
-        given = pc.cast(values, pa.int64() if whole else pa.float64())
+        if not is_text(known.type):
+            given = pc.cast(pc.utf8_trim_whitespace(values) if text else values, known.type)
+        elif text:
+            # As bytes: this may be the column of the true labels, where text need be no UTF-8.
+            known, given = known.cast(pa.large_binary()), values.cast(pa.large_binary())
+        else:
+            return np.full(len(values), -1)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.full(len(values), -1)
+    if not isinstance(randomizer, AdditiveRandomizer):
+        return _places(given, known)
     numbers = given.to_numpy(zero_copy_only=False)
-    if isinstance(randomizer, AdditiveRandomizer):
-        points = np.rint((numbers - randomizer.origin) / randomizer.unit)
-        points = np.nan_to_num(points, nan=np.inf)
-        same = points * randomizer.unit + randomizer.origin == numbers
-        same &= (points >= randomizer.low) & (points <= randomizer.high)
-        return np.where(same, np.where(same, points, 0) - randomizer.low, -1).astype(np.int64)
-    known = np.array(randomizer.values)
-    order = np.argsort(known, kind="stable")
-    place = order[np.minimum(np.searchsorted(known[order], numbers), len(known) - 1)]
-    return np.where(known[place] == numbers, place, -1)
+    points = np.rint((numbers - randomizer.origin) / randomizer.unit)
+    points = np.nan_to_num(points, nan=np.inf)
+    same = points * randomizer.unit + randomizer.origin == numbers
+    same &= (points >= randomizer.low) & (points <= randomizer.high)
+    return np.where(same, np.where(same, points, 0) - randomizer.low, -1).astype(np.int64)
+
+
+def _places(given: pa.Array, known: pa.Array) -> NDArray[np.int64]:
+    """[n] the place of each value among those that are known, −1 where it is none of them."""
+    if pa.types.is_floating(known.type):  # −0 and 0 are one number
+        given, known = pc.add(given, 0.0), pc.add(known, 0.0)
+    places = pc.fill_null(pc.index_in(given, value_set=known), -1)
+    result: NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
+    return result
 
 
 def _groups(path: Path, column: str, values: pa.Array, names: dict[Any, int]) -> NDArray[np.int64]:
     """[n] the number of each row's group; new names are added."""
-    encoded = values
-    if not pa.types.is_dictionary(values.type):
-        try:
-            encoded = pc.dictionary_encode(values, null_encoding="encode")
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            raise refused(path, f"cannot group by {column!r}, a {values.type}") from None
-    else:
-        encoded = pc.dictionary_encode(values.dictionary_decode(), null_encoding="encode")
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    try:
+        encoded = pc.dictionary_encode(values, null_encoding="encode")
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise refused(path, f"cannot group by {column!r}, a {values.type}") from None
     here = encoded.dictionary.to_pylist()
     numbers = np.array([names.setdefault(_name(value), len(names)) for value in here], np.int64)
     if len(names) > MAX_GROUPS:

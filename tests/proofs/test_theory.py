@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from labeldp_compile.tools.prove import run_coq
+from labeldp_compile.tools.prove.coq import run_coq
 from labeldp_compile.tools.prove.theory import FILES, modules, needed, source
 from tests.proofs.artifacts import ROOT, all_closed
 

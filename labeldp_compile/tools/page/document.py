@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,12 @@ from labeldp_compile.tools.page.palette import css_variables
 
 _PACKAGE = Path(__file__).parents[1]
 _STYLE = Path(__file__).with_name("page.css")
+_OPTIONS: dict[str, Any] = {
+    "undefined": StrictUndefined,
+    "trim_blocks": True,
+    "lstrip_blocks": True,
+    "keep_trailing_newline": True,
+}
 
 
 def page(
@@ -56,17 +63,21 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else printable(str(value))
 
 
+def text_of(template: Path, shown: Callable[[Any], str] = str, **facts: object) -> str:
+    """What a template of text that is no HTML makes of the facts.
+
+    ``shown`` is what becomes of each expression in it.
+    """
+    environment = Environment(  # noqa: S701  # not for a browser
+        loader=FileSystemLoader(template.parent), finalize=shown, **_OPTIONS
+    )
+    return environment.get_template(template.name).render(**facts)
+
+
 @cache
 def _environment(folder: Path) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader([folder, _PACKAGE]),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    loader = FileSystemLoader([folder, _PACKAGE])
+    environment = Environment(loader=loader, autoescape=True, finalize=_shown, **_OPTIONS)
     environment.filters |= {
         "above": data_above,
         "data": data,
@@ -76,6 +87,3 @@ def _environment(folder: Path) -> Environment:
     }
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment
-
-
-_ENVIRONMENT = _environment(_PACKAGE)

@@ -55,13 +55,22 @@ def needed(names: Iterable[str]) -> list[str]:
 
 def modules(names: Iterable[str]) -> str:
     """The files as modules of one text, with what they need of Coq's standard library above."""
-    parts, libraries = [], {"ZArith": None, "List": None}
-    for name in needed(names):
+    parts, libraries, files = [], {"ZArith": None, "List": None}, needed(names)
+    for name in files:
         text = source(name)
         libraries |= dict.fromkeys(_imports(_COQS, text))
         body = _OURS.sub(lambda found: f"Import {found[1]}.\n", _COQS.sub("", text))
         parts.append(f"Module {name}.\n{body}End {name}.\n")
-    return f"From Coq Require Import {' '.join(libraries)}.\n\n" + "\n".join(parts)
+    above = f"From Coq Require Import {' '.join(libraries)}.\n\n"
+    return above + "\n".join([*parts, f"Import {' '.join(files)}.\n"])
+
+
+def required(names: Iterable[str]) -> str:
+    """The same files where Coq finds them itself, by ``-Q proofs LabelDP``."""
+    return (
+        "From Coq Require Import ZArith List QArith.\n"
+        f"From {PREFIX} Require Import {' '.join(needed(names))}.\n"
+    )
 
 
 def _imports(pattern: re.Pattern[str], text: str) -> list[str]:

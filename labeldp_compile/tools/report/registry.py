@@ -17,6 +17,7 @@ import re
 from datetime import date
 from fractions import Fraction
 from importlib.metadata import version
+from pathlib import Path
 
 from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
 from labeldp_verify.console.report import Report
@@ -24,8 +25,9 @@ from labeldp_verify.printable import clipped
 from labeldp_verify.rounded import up_to
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.tools.page.document import text_of
 
-_TODO = "TODO: "
+_CURATOR = "TODO: who publishes the data product"
 _MOST_NAME = 100
 
 
@@ -46,68 +48,23 @@ def registry_entry(report: Report, published: date) -> str:
     """
     certificate = report.require().certificate
     assert certificate is not None
-    return "\n".join([*_basic(certificate, published), *_privacy(report, certificate), ""])
-
-
-def _basic(certificate: Certificate, published: date) -> list[str]:
-    name, curator = _plain(certificate.name), f"{_TODO}who publishes the data product"
-    slug = "-".join(map(_slug, (name, curator, str(published.year))))
-    return [
-        f"url_slug: {_text(slug)}  # of name, curators and year",
-        'status: "Draft"',
-        "tier: 1  # TODO: 2 or 3, once the parts below are complete",
-        "deployment:",
-        "  basic:",
-        f"    name: {_text(name)}",
-        "    data_curators:",
-        f"      - {_text(curator)}",
-        f"    intended_use: {_text(f'{_TODO}what it is for')}",
-        '    data_product_type: "Dataset"  # TODO: or another, if no private label is published',
-        f"    data_product_region: {_text(f'{_TODO}where the people are')}",
-        f"    description: {_text(f'{_TODO}what the rows are, who gets the private labels')}",
-        f"    publication_date: {_text(published.isoformat())}",
-        "    # data_product_sector: TODO",
-    ]
-
-
-def _privacy(report: Report, certificate: Certificate) -> list[str]:
-    return [
-        "  dp_variant:",
-        '    variant_name: "Pure DP"',
-        f"    data_domain: {_text(_domain(certificate))}",
-        f"    unprotected_quantities: {_text(_UNPROTECTED)}",
-        "  privacy_loss:",
-        '    privacy_unit: "One label"',
-        f"    privacy_unit_details: {_text(_ADJACENT)}",
-        "    privacy_parameters:",
-        f"      epsilon: {_at_least(_epsilon(certificate))!r}",
-        f"    privacy_parameters_details: {_text(_epsilon_in_words(certificate))}",
-        "  # deployment_model: TODO, who randomizes the labels, and how often",
-        "  #   model_name: Local, Central, Shuffle or Federated",
-        "  #   release_type: One release or Many releases",
-        "  #   data_source_type: Static or Dynamic",
-        "  #   access_type: Interactive or Non-interactive",
-        "  accounting:",
-        "    # post_processing: TODO",
-        f"    composition: {_text(_composition(certificate))}",
-        "  implementation:",
-        f"    preprocessing_and_hyperparameter_tuning: {_text(_prior(certificate))}",
-        f"    mechanisms: {_text(_mechanism(report, certificate))}",
-        "    # justification: TODO",
-        "  # administrative: TODO",
-        "  #   registry_authors:",
-        "  #     - who wrote this entry",
-    ]
-
-
-_UNPROTECTED = (
-    "Label differential privacy: features, the number of rows and who is in the table are not "
-    "protected, only labels are."
-)
-_ADJACENT = (
-    "Two tables are adjacent if they differ in the label of one row, which may be any other label "
-    "(substitution); all else is the same."
-)
+    name = _plain(certificate.name)
+    # Part by part as the registry makes the address.
+    parts = (name, _CURATOR, str(published.year))
+    return text_of(
+        Path(__file__).with_name("registry.yaml.jinja"),
+        _yaml,
+        slug="-".join(re.sub(r"[\W_]+", "-", part.lower()) for part in parts),
+        name=name,
+        curator=_CURATOR,
+        published=published.isoformat(),
+        domain=_domain(certificate),
+        epsilon=_at_least(_epsilon(certificate)),
+        epsilon_in_words=_epsilon_in_words(certificate),
+        composition=_composition(certificate),
+        prior=_prior(certificate),
+        mechanism=_mechanism(report, certificate),
+    )
 
 
 def _domain(certificate: Certificate) -> str:
@@ -195,14 +152,9 @@ def _plain(text: str) -> str:
     return kept.strip() or "\N{REPLACEMENT CHARACTER}"
 
 
-def _slug(text: str) -> str:
-    """A part of the address, as the registry makes it."""
-    return re.sub(r"[\W_]+", "-", text.lower())
-
-
-def _text(text: str) -> str:
-    """A text in YAML: JSON, which is YAML if nothing in it is a control character."""
-    return json.dumps(text, ensure_ascii=False)
+def _yaml(value: object) -> str:
+    """A text or a number in YAML: JSON, which is YAML if nothing in it is a control character."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _at_least(value: Fraction) -> float:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.tools.audit.report import AuditReport
-    from labeldp_compile.tools.choose import Choice
+    from labeldp_compile.tools.choose.choose import Choice
     from labeldp_compile.tools.estimate.aggregates import Aggregates
     from labeldp_compile.tools.sweep import Sweep
 
@@ -66,7 +66,7 @@ _HOMES = {
     "labeldp_compile.planning": ("Plan",),
     "labeldp_compile.spec": ("Spec",),
     "labeldp_compile.tools.audit.report": ("AuditReport",),
-    "labeldp_compile.tools.choose": ("Choice",),
+    "labeldp_compile.tools.choose.choose": ("Choice",),
     "labeldp_compile.tools.estimate.aggregates": ("Aggregates",),
     "labeldp_compile.tools.sweep": ("Sweep",),
     "labeldp_verify": ("Budget", "Report", "TooLargeError", "VerificationError"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.tools.audit.report import AuditReport
-    from labeldp_compile.tools.choose import Choice
+    from labeldp_compile.tools.choose.choose import Choice
     from labeldp_compile.tools.estimate.aggregates import Aggregates
     from labeldp_compile.tools.estimate.intervals import Target
     from labeldp_compile.tools.sweep import Sweep
@@ -258,7 +258,7 @@ def choose(
     ('optimal_unbiased', 1.173)
     """
     from labeldp_compile.observer import Observer
-    from labeldp_compile.tools.choose import choose_spec
+    from labeldp_compile.tools.choose.choose import choose_spec
 
     return choose_spec(
         Path(path),

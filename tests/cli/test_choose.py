@@ -17,7 +17,8 @@ from labeldp_verify.opening import only_table
 from labeldp_compile import choose
 from labeldp_compile.cli import main
 from labeldp_compile.spec import load_spec
-from labeldp_compile.tools.choose import Belief, ladder
+from labeldp_compile.tools.choose import ladder
+from labeldp_compile.tools.choose.targets import Belief
 from tests.fixtures.blank import without_rows
 
 NUMBERS = """

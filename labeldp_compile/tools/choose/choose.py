@@ -18,7 +18,7 @@ from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior, UniformPrior
 from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, step_near
-from labeldp_compile.tools.choose.search import Bench, Standing, rank, search
+from labeldp_compile.tools.choose.search import Bench, Trial, rank, search
 from labeldp_compile.tools.choose.targets import (
     Amount,
     Belief,
@@ -53,18 +53,19 @@ class Choice:
     wanted: Wanted
     epsilon: Fraction
     missed_at: Fraction | None
-    standings: list[Standing]
+    standings: list[Trial]
     left_out: list[tuple[str, str]]
 
     @property
-    def chosen(self) -> Standing:
+    def chosen(self) -> Trial:
         """The mechanism with the least ε, or the best one at the largest ε."""
         return self.standings[0]
 
-    @property
-    def columns(self) -> tuple[Demand, ...]:
-        """What the figures of the standings are."""
-        return self.wanted.targets or self.wanted.shown
+    def figures_of(self, trial: Trial) -> list[tuple[Demand, float | None]]:
+        """The figures of a mechanism, and what they are."""
+        columns = self.wanted.columns
+        figures = trial.figures or (None,) * len(columns)
+        return list(zip(columns, figures, strict=True))
 
     @property
     def beliefs(self) -> list[tuple[float, float]]:
@@ -109,16 +110,14 @@ class Choice:
             "spec": "\n".join(self.spec_lines()) + "\n",
         }
 
-    def _candidate(self, standing: Standing) -> dict[str, Any]:
-        trial = standing.trial
-        figures = trial.figures or (None,) * len(self.columns)
+    def _candidate(self, trial: Trial) -> dict[str, Any]:
         return {
-            "mechanism": standing.mechanism.title,
-            "epsilon": None if standing.epsilon is None else float(standing.epsilon),
-            "figures_at": float(standing.tried),
+            "mechanism": trial.mechanism.title,
+            "epsilon": None if trial.epsilon is None else float(trial.epsilon),
+            "figures_at": float(trial.tried),
             "figures": [
                 {"kind": column.kind, "rows": column.rows, "value": value}
-                for column, value in zip(self.columns, figures, strict=True)
+                for column, value in self.figures_of(trial)
             ],
             "unbiased": trial.unbiased,
             "outputs": trial.outputs,
@@ -155,7 +154,7 @@ def choose_spec(
     if not candidates.chosen:
         raise InputError(f"{spec.name}: no mechanism fits these labels and this loss")
     prior = estimate_prior(spec, path.parent, observer=observer)
-    bench = Bench(spec, prior, wanted.targets or wanted.shown, observer)
+    bench = Bench(spec, prior, wanted.columns, observer)
     if wanted.targets:
         standings = search(bench, candidates.chosen)
         epsilon = _reached(standings, wanted)
@@ -184,7 +183,7 @@ def _without_labels(spec: Spec) -> Spec:
     return spec.model_copy(update={"prior": prior, "privacy": privacy})
 
 
-def _reached(standings: Sequence[Standing], wanted: Wanted) -> Fraction:
+def _reached(standings: Sequence[Trial], wanted: Wanted) -> Fraction:
     first = standings[0]
     asked = " and ".join(target.in_words() for target in wanted.targets)
     if first.epsilon is None:
@@ -202,13 +201,13 @@ def _reached(standings: Sequence[Standing], wanted: Wanted) -> Fraction:
     return first.epsilon
 
 
-def _nearest(first: Standing, wanted: Wanted) -> str:
+def _nearest(first: Trial, wanted: Wanted) -> str:
     """How near the best mechanism comes."""
-    if first.trial.problem is not None:
-        return f"{first.mechanism.title}: {first.trial.problem}"
+    if first.problem is not None:
+        return f"{first.mechanism.title}: {first.problem}"
     figures = [
         f"{target.name}: {'no estimate' if figure is None else f'{figure:.4g}'}"
-        for target, figure in zip(wanted.targets, first.trial.figures, strict=True)
+        for target, figure in zip(wanted.targets, first.figures, strict=True)
     ]
     return f"{first.mechanism.title} comes nearest ({', '.join(figures)})"
 
@@ -223,21 +222,20 @@ def _last_step(belief: Belief) -> int:
     return step
 
 
-def _confirmed(bench: Bench, standings: list[Standing]) -> list[Standing]:
+def _confirmed(bench: Bench, standings: list[Trial]) -> list[Trial]:
     """The same, with a first one that compiles and verifies."""
-    behind: list[Standing] = []
-    for index, standing in enumerate(standings):
-        if standing.epsilon is None:
+    behind: list[Trial] = []
+    for index, trial in enumerate(standings):
+        if not trial.will_do:
             break
-        trial, artifact = bench.compile_at(standing.mechanism, standing.epsilon)
-        if artifact is not None:
-            return [standing, *standings[index + 1 :], *behind]
-        behind.append(Standing(standing.mechanism, None, standing.tried, trial))
-    problem = (behind or standings)[0].trial.problem or "its figure is not known"
-    title = (behind or standings)[0].mechanism.title
+        compiled = bench.compile_at(trial.mechanism, trial.tried)
+        if compiled.problem is None:
+            return [trial, *standings[index + 1 :], *behind]
+        behind.append(compiled)
+    first = (behind or standings)[0]
     raise UnreachedError(
-        f"at ε = {float(standings[0].tried):g} no mechanism is worth anything for the spec's goal "
-        f"({title}: {problem})"
+        f"at ε = {float(first.tried):g} no mechanism is worth anything for the spec's goal "
+        f"({first.mechanism.title}: {first.problem or 'its figure is not known'})"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -14,10 +16,9 @@ from labeldp_verify.reading.usefulness import ROWS, Usefulness
 from labeldp_compile.errors import InputError
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.tools.choose.ladder import last_step_where
+from labeldp_compile.tools.choose.ladder import LAST, epsilon_at
 
 Amount = float | str | Decimal | Fraction
-Kind = Literal["mean_error", "share_error", "label_error"]
 MAX_ROWS = 10**15
 
 
@@ -32,19 +33,26 @@ class Demand:
     """A figure that must not be larger than asked.
 
     Attributes:
-        kind: ``mean_error`` (numbers) and ``share_error`` (categories, of the least certain one):
-            the 95% margin of error for all labels in the range; ``label_error``: of one private
-            label under the prior, the root mean square error (numbers) or Pr[it is not the true
-            one] (categories).
         most: the largest that will do.
         rows: whose mean or shares are estimated; None for single labels.
         categories: whether labels are classes (``Spec.has_classes``).
     """
 
-    kind: Kind
     most: float
     rows: int | None
     categories: bool
+
+    @property
+    def kind(self) -> Literal["mean_error", "share_error", "label_error"]:
+        """What is measured.
+
+        ``mean_error`` (numbers) and ``share_error`` (categories, of the least certain one) are the
+        95% margin of error for all labels in the range; ``label_error`` is that of one private
+        label under the prior: the root mean square error (numbers), or Pr[it is not the true one].
+        """
+        if self.rows is None:
+            return "label_error"
+        return "share_error" if self.categories else "mean_error"
 
     def figure(self, found: Usefulness, label_error: float) -> float | None:
         """Of a randomizer with these figures; None if there is no estimate."""
@@ -88,7 +96,9 @@ class Belief:
         Odds grow by at most e^ε (Bayes).
         """
         most = self.most * (1 - self.share) / (self.share * (1 - self.most))
-        return last_step_where(lambda epsilon: exp_upper(epsilon) <= most)
+        steps = range(LAST + 1)
+        last = bisect_right(steps, most, key=lambda step: exp_upper(epsilon_at(step))) - 1
+        return last if last >= 0 else None
 
     def in_words(self) -> str:
         """The whole demand."""
@@ -109,6 +119,11 @@ class Wanted:
     targets: tuple[Demand, ...]
     belief: Belief | None
     shown: tuple[Demand, ...]
+
+    @property
+    def columns(self) -> tuple[Demand, ...]:
+        """The figures to compute."""
+        return self.targets or self.shown
 
 
 def read_wanted(
@@ -152,20 +167,13 @@ def read_wanted(
         if rows is None:
             raise InputError(f"{_option(right)} needs --rows N: of how many rows?")
         most = _amount(estimated, _option(right), below=1 if categories else None)
-        targets.append(_of_rows(spec, float(most), rows))
+        targets.append(Demand(float(most), rows, categories))
     if label_error is not None:
         most = _amount(label_error, "--label-error", below=1 if categories else None)
-        targets.append(Demand("label_error", float(most), None, categories))
+        targets.append(Demand(float(most), None, categories))
     belief = None if max_belief is None else _read_belief(max_belief)
-    infinite = float("inf")
-    single = Demand("label_error", infinite, None, categories)
-    shown = () if targets else (_of_rows(spec, infinite, rows or ROWS), single)
-    return Wanted(tuple(targets), belief, shown)
-
-
-def _of_rows(spec: Spec, most: float, rows: int) -> Demand:
-    categories = spec.has_classes
-    return Demand("share_error" if categories else "mean_error", most, rows, categories)
+    shown = (Demand(math.inf, number, categories) for number in (rows or ROWS, None))
+    return Wanted(tuple(targets), belief, () if targets else tuple(shown))
 
 
 def _read_belief(text: str | tuple[Amount, Amount]) -> Belief:

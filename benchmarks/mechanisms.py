@@ -18,9 +18,10 @@ import numpy as np
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tools.page.pictures import picture_settings
-from labeldp_compile.tools.sweep import find_candidates, run_sweep, sweep_prior
+from labeldp_compile.tools.sweep.candidates import find_candidates
 from labeldp_compile.tools.sweep.measure import measure
 from labeldp_compile.tools.sweep.plot import sweep_figure
+from labeldp_compile.tools.sweep.sweep import run_sweep, sweep_prior
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 QUICKSTART = (Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet", "mdvis", 0, 77)

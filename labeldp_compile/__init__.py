@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from labeldp_compile.tools.audit.report import AuditReport
     from labeldp_compile.tools.choose.choose import Choice
     from labeldp_compile.tools.estimate.aggregates import Aggregates
-    from labeldp_compile.tools.sweep import Sweep
+    from labeldp_compile.tools.sweep.sweep import Sweep
 
 __all__ = [
     "Aggregates",
@@ -68,7 +68,7 @@ _HOMES = {
     "labeldp_compile.tools.audit.report": ("AuditReport",),
     "labeldp_compile.tools.choose.choose": ("Choice",),
     "labeldp_compile.tools.estimate.aggregates": ("Aggregates",),
-    "labeldp_compile.tools.sweep": ("Sweep",),
+    "labeldp_compile.tools.sweep.sweep": ("Sweep",),
     "labeldp_verify": ("Budget", "Report", "TooLargeError", "VerificationError"),
 }
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from labeldp_compile.tools.choose.choose import Choice
     from labeldp_compile.tools.estimate.aggregates import Aggregates
     from labeldp_compile.tools.estimate.intervals import Target
-    from labeldp_compile.tools.sweep import Sweep
+    from labeldp_compile.tools.sweep.sweep import Sweep
 
 FilePath = str | os.PathLike[str]
 
@@ -205,7 +205,7 @@ def sweep(
     [(2.0, 'optimal_unbiased')]
     """
     from labeldp_compile.observer import Observer
-    from labeldp_compile.tools.sweep import exact_epsilons, sweep_spec
+    from labeldp_compile.tools.sweep.sweep import exact_epsilons, sweep_spec
 
     return sweep_spec(
         Path(path),

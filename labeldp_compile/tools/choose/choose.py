@@ -27,7 +27,7 @@ from labeldp_compile.tools.choose.targets import (
     Wanted,
     read_wanted,
 )
-from labeldp_compile.tools.sweep import find_candidates
+from labeldp_compile.tools.sweep.candidates import find_candidates
 
 FORMAT_VERSION = "1.0"
 SHARES = (0.01, 0.1)  # of labels whose belief is spoken of

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from labeldp_verify.printable import clipped
-from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -36,6 +35,7 @@ from labeldp_compile.tools.sweep.table import (
     missing_by_reason,
     notes,
     remark,
+    what_is_estimated,
 )
 
 # Distinct in both schemes, and to people who confuse red and green; markers and dashes help.
@@ -61,45 +61,17 @@ _LEGEND_COLUMNS = 4
 _VISIBLE = 1e-3  # of the loss
 
 
-def _svg(sweep: Sweep) -> Markup:
-    label = (
-        f"{error_column(sweep)} rows and noisy label loss against ε for {sweep.spec.name}; "
-        "the numbers are in the table"
-    )
-    with picture_settings():
-        return inline_svg(sweep_figure(sweep), "sweep", label)
-
-
-def _losses(axes: Any, sweep: Sweep) -> None:
-    """Noisy label loss against ε, a line for each mechanism, as in Figure 4(a) of the paper."""
-    _draw(axes, sweep, lambda point: point.loss)
-    axes.set_ylabel(LOSSES[sweep.spec.loss])
-    axes.set_title("Noisy label loss", loc="left", color=INK)
-
-
-def _errors(axes: Any, sweep: Sweep) -> None:
-    """± of an estimated mean or share against ε, under the prior; others have no point."""
-    _draw(axes, sweep, lambda point: point.margin_under_prior)
-    axes.set_ylabel(f"{error_column(sweep)} rows, at most (95%)")
-    what = error_column(sweep).removeprefix("± of a ").partition(" ")[0]
-    axes.set_title(f"Noise in an estimated {what}", loc="left", color=INK)
-
-
 def _draw(axes: Any, sweep: Sweep, figure: Callable[[Point], float | None]) -> None:
     """A figure against ε, a line for each mechanism; degenerate points are hollow."""
-    goal, shown = sweep.spec.goal, []
+    shown: list[float] = []
     for index, mechanism in enumerate(sweep.mechanisms()):
         line = [point for point in sweep.points if point.mechanism == mechanism]
-        epsilons, figures = [point.epsilon for point in line], [figure(point) for point in line]
-        known = [math.nan if y is None else y for y in figures]  # NaN breaks the line
-        solid = [
-            math.nan if point.is_degenerate(goal) else y
-            for point, y in zip(line, known, strict=True)
-        ]
-        looks = _style(index)
-        axes.plot(epsilons, known, **looks | {"markerfacecolor": "none"})
-        axes.plot(epsilons, solid, **looks | {"linestyle": ""})
-        shown += [y for y in figures if y is not None]
+        found = [(p, math.nan if (y := figure(p)) is None else y) for p in line]  # NaN: no line
+        solid = [math.nan if p.is_degenerate(sweep.spec.goal) else y for p, y in found]
+        epsilons, known = [p.epsilon for p in line], [y for _, y in found]
+        axes.plot(epsilons, known, **_style(index) | {"markerfacecolor": "none"})
+        axes.plot(epsilons, solid, **_style(index) | {"linestyle": ""})
+        shown += [y for y in known if not math.isnan(y)]
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(sweep.epsilons()))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -144,12 +116,23 @@ def sweep_figure(sweep: Sweep) -> Figure:
         color=INK,
     )
     grid = figure.add_gridspec(rows, 2)
-    panels = [figure.add_subplot(grid[0, column]) for column in range(2)]
-    drawn = (_errors, _losses)
-    for axes, draw in zip(
-        panels, drawn[:: 1 if sweep.spec.goal == "training" else -1], strict=True
-    ):
-        draw(axes, sweep)
+    drawn: list[tuple[str, str, Callable[[Point], float | None]]] = [
+        (
+            f"Noise in an estimated {what_is_estimated(sweep)}",
+            f"{error_column(sweep)} rows, at most (95%)",
+            lambda point: point.margin_under_prior,  # of others there is no point
+        ),
+        # As in Figure 4(a) of the unbiased paper.
+        ("Noisy label loss", LOSSES[sweep.spec.loss], lambda point: point.loss),
+    ]
+    if sweep.spec.goal == "labels":
+        drawn.reverse()
+    panels = []
+    for column, (title, what, of_point) in enumerate(drawn):
+        panels.append(figure.add_subplot(grid[0, column]))
+        _draw(panels[-1], sweep, of_point)
+        panels[-1].set_ylabel(what)
+        panels[-1].set_title(title, loc="left", color=INK)
     if sweep.frontier:
         panels.append(figure.add_subplot(grid[1, :]))
         _draw_frontier_panel(panels[-1], sweep)
@@ -215,29 +198,26 @@ def _edge(biases: Sequence[float]) -> float:
 
 def sweep_page(sweep: Sweep) -> str:
     """The page: the picture, the table, and what could not be compiled."""
+    label = (
+        f"{error_column(sweep)} rows and noisy label loss against ε for {sweep.spec.name}; "
+        "the numbers are in the table"
+    )
+    with picture_settings():
+        svg = inline_svg(sweep_figure(sweep), "sweep", label)
+
+    def row(point: Point) -> tuple[list[str], str, bool, bool]:
+        best = point is sweep.best(point.epsilon)
+        shown = cells(sweep, point), remark(sweep, point)
+        return *shown, best, point.is_degenerate(sweep.spec.goal)
+
     return page(
         "sweep/sweep.html",
         f"{sweep.spec.name}: mechanisms compared",
         sweep=sweep,
-        svg=_svg(sweep),
+        svg=svg,
         header=header(sweep),
         notes=notes(sweep),
-        by_epsilon=[
-            (
-                epsilon,
-                [
-                    (
-                        cells(sweep, p),
-                        remark(sweep, p),
-                        p is sweep.best(epsilon),
-                        p.is_degenerate(sweep.spec.goal),
-                    )
-                    for p in points
-                ],
-            )
-            for epsilon, points in by_epsilon(sweep)
-            if points
-        ],
+        by_epsilon=[(epsilon, map(row, points)) for epsilon, points in by_epsilon(sweep) if points],
         frontier_header=FRONTIER_HEADER,
         frontiers=[(frontier_title(line), map(frontier_cells, line)) for line in sweep.frontier],
         missing=missing_by_reason(sweep),

@@ -45,13 +45,13 @@ def sweep_prior(
     before any noise is drawn for it, and may raise. A prior that the ``account`` recalls costs
     nothing; one that it does not is left there for ``compile``.
     """
-    costs = _may_cost(spec, directory)
-    if costs and not spend and account is None:
-        raise InputError(_refusal(spec, directory))
+    cost = None if spend or account is not None else _cost(spec, directory)
+    if cost:  # before the data are read
+        raise InputError(_refusal(spec, cost))
 
     def spending(plan: PriorPlan, rows: int | None) -> None:
         if plan.epsilon_prior and not spend:
-            raise InputError(_refusal(spec, directory))
+            raise InputError(_refusal(spec, f"ε₁ = {float(plan.epsilon_prior):g}"))
         observer.spending(plan, rows)
 
     return estimate_prior(
@@ -63,21 +63,18 @@ def sweep_prior(
     )
 
 
-def _may_cost(spec: Spec, directory: Path) -> bool:
-    """Whether the prior spends, as far as can be told without the data."""
+def _cost(spec: Spec, directory: Path) -> str | None:
+    """What the prior costs, as far as that can be told without the data; None for nothing."""
     if not isinstance(spec.prior, PrivatePrior):
-        return False
+        return None
     try:
-        return find_budget(spec, directory).prior > 0
+        prior = find_budget(spec, directory).prior
     except RowsUnknownError:
-        return True
+        return "a part of ε"
+    return f"ε₁ = {float(prior):g}" if prior else None
 
 
-def _refusal(spec: Spec, directory: Path) -> str:
-    try:
-        cost = f"ε₁ = {float(find_budget(spec, directory).prior):g}"
-    except RowsUnknownError:
-        cost = "a part of ε"
+def _refusal(spec: Spec, cost: str) -> str:
     kept = "once: compile reuses it" if spec.privacy.ledger else "on top of what compile will spend"
     return (
         f"{spec.name}: the prior is private, and estimating it for a sweep costs {cost} {kept}. "
@@ -200,8 +197,7 @@ def run_sweep(
         here = replace(prior, epsilon_label=left)
         return measure(spec, mechanism, here, spec_digest, insecure)
 
-    measured = [at(*pair) for pair in line]
-    budgets = [at(*pair) for pair in curve]
+    measured, budgets = [at(*pair) for pair in line], [at(*pair) for pair in curve]
     along = [point for point in budgets if isinstance(point, Point)]
     return Sweep(
         spec=spec,

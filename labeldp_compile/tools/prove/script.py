@@ -17,7 +17,7 @@ from labeldp_verify.kernel import Integers, Window
 
 from labeldp_compile.tools.page.document import text_of
 from labeldp_compile.tools.prove import theory
-from labeldp_compile.tools.prove.terms import labels, stated
+from labeldp_compile.tools.prove.terms import form_of, labels, listed, number
 
 MAX_INTEGERS = 100_000  # Coq reads about 1,500 a second
 MAX_ENTRIES = 10_000  # of a lookup: Coq reads them for seven seconds
@@ -63,8 +63,8 @@ def proof_of(
     if read.lookup is not None and len(read.lookup.entries) > most_entries:
         read = read._replace(lookup=None)
     grouped, users = certificate.groups is not None, certificate.composition
-    form = stated(read, grouped=grouped)
-    files = (*form.files, "Mixtures", "Epsilon")
+    file, facts = form_of(read, grouped=grouped)
+    files = (file, "Mixtures", "Epsilon")
     theorems = {
         "artifact_is_private": True,
         "private_at_any_offset": isinstance(read.tables[0], Window) and not grouped,
@@ -78,13 +78,15 @@ def proof_of(
         sha256=decoded.sha256,
         tables_sha256=tables_digest(decoded.label, decoded.lookup),
         theory=theory.modules(files) if self_contained else theory.required(files),
-        form=form,
+        listed=listed,
+        number=number,
         ratio=ratio,
         epsilon=epsilon,
         terms=terms(ratio, epsilon),
         labels=labels(read),
         theorems=proved,
-        labels_per_user=None if users is None else users.labels_per_user,
+        labels_per_user=users and users.labels_per_user,
+        **facts,
     )
     return Proof(text, epsilon, proved)
 

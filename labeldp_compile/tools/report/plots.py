@@ -49,63 +49,33 @@ def prior_figure(decoded: Table, starts: list[int], prior: Floats) -> Figure:
     axes: Any = figure.subplots()
     edges = bin_edges(decoded, starts)
     axes.stairs(prior, edges, fill=True, color=LIGHT["accent"], alpha=0.85, linewidth=0)
-    name_label_axis(axes, decoded)
-    each = starts[1] - starts[0]
-    axes.set_ylabel("share" if each == 1 else "mean share of a label")
-    axes.yaxis.set_major_formatter(_percentages)
-    axes.margins(x=0.01)
-    tidy(axes, grid="y")
+    _name_share_axes(axes, decoded, starts, "share")
     return figure
 
 
 def moments_figure(decoded: Table, facts: Sequence[LabelFacts], *, with_bias: bool) -> Figure:
-    """Mean ± sd, and below it the bias if there is one to see."""
+    """The mean of the output ± sd, and below it the bias if there is one to see."""
     figure = Figure(figsize=(WIDTH, 4.4 if with_bias else 2.9), layout="constrained")
     ratios = [5, 3] if with_bias else [1]
     axes = figure.subplots(len(ratios), 1, squeeze=False, height_ratios=ratios)[:, 0]
-    _draw_moments(axes[0], decoded, facts)
+    labels = [float(row.label) for row in facts]
+    means = np.array([row.mean or 0.0 for row in facts])
+    spreads = np.array([row.deviation or 0.0 for row in facts])
+    accent, dashed = LIGHT["accent"], {"color": LIGHT["soft"], "linewidth": 1.2, "linestyle": "--"}
+    band = {"color": accent, "alpha": 0.22, "linewidth": 0, "label": "mean ± sd"}
+    axes[0].fill_between(labels, means - spreads, means + spreads, **band)
+    axes[0].plot(labels, labels, label="output = label", **dashed)
+    axes[0].plot(labels, means, color=accent, linewidth=2, label="mean output", **_marks(facts))
+    _name_number_axes(axes[0], decoded, "output", 8)
+    axes[0].legend(loc="upper left", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=3)
+    bottom, top = axes[0].get_ylim()
+    axes[0].set_ylim(bottom, top + 0.14 * (top - bottom))  # room for the legend
     if with_bias:
-        _draw_bias(axes[1], decoded, facts)
+        biases = [row.bias or 0.0 for row in facts]
+        axes[1].axhline(0, **dashed)
+        axes[1].plot(labels, biases, color=LIGHT["mark"], linewidth=2, **_marks(facts))
+        _name_number_axes(axes[1], decoded, "bias: mean output − label", 5)
     return figure
-
-
-def _draw_moments(axes: Any, decoded: Table, facts: Sequence[LabelFacts]) -> None:
-    """The mean of the output against the label, with a band of one standard deviation."""
-    labels = [float(row.label) for row in facts]
-    means = [row.mean or 0.0 for row in facts]
-    spreads = [row.deviation or 0.0 for row in facts]
-    low = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
-    high = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
-    axes.fill_between(
-        labels, low, high, color=LIGHT["accent"], alpha=0.22, linewidth=0, label="mean ± sd"
-    )
-    axes.plot(
-        labels, labels, color=LIGHT["soft"], linewidth=1.2, linestyle="--", label="output = label"
-    )
-    axes.plot(
-        labels, means, color=LIGHT["accent"], linewidth=2, **_marks(facts), label="mean output"
-    )
-    name_label_axis(axes, decoded)
-    axes.set_ylabel("output")
-    name_numbers(axes.yaxis, 8)
-    axes.margins(x=0.01)
-    tidy(axes)
-    axes.legend(loc="upper left", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=3)
-    bottom, top = axes.get_ylim()
-    axes.set_ylim(bottom, top + 0.14 * (top - bottom))  # room for the legend
-
-
-def _draw_bias(axes: Any, decoded: Table, facts: Sequence[LabelFacts]) -> None:
-    """E[output | label] − label."""
-    labels = [float(row.label) for row in facts]
-    axes.axhline(0, color=LIGHT["soft"], linewidth=1.2, linestyle="--")
-    biases = [row.bias or 0.0 for row in facts]
-    axes.plot(labels, biases, color=LIGHT["mark"], linewidth=2, **_marks(facts))
-    name_label_axis(axes, decoded)
-    axes.set_ylabel("bias: mean output − label")
-    name_numbers(axes.yaxis, 5)
-    axes.margins(x=0.01)
-    tidy(axes)
 
 
 def _marks(facts: Sequence[LabelFacts]) -> dict[str, Any]:
@@ -130,12 +100,7 @@ def posterior_figure(decoded: Table, posteriors: Posteriors, shown: int) -> tupl
     )
     axes.stairs(posteriors.prior, edges, color=INK, linewidth=1.4, label="before: the prior")
     axes.set_ylim(0, 1.22 * max(most, float(posteriors.prior.max())))
-    axes.margins(x=0.01)
-    name_label_axis(axes, decoded)
-    each = posteriors.starts[1] - posteriors.starts[0]
-    axes.set_ylabel("probability" if each == 1 else "mean probability of a label")
-    axes.yaxis.set_major_formatter(_percentages)
-    tidy(axes, grid="y")
+    _name_share_axes(axes, decoded, posteriors.starts, "probability")
     axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=2)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -186,9 +151,22 @@ def name_label_axis(axes: Any, decoded: Table) -> None:
     name_numbers(axes.xaxis, 7 if wide else 12, integer=domain.kind == "integer")
 
 
-def _percentages(share: float, _: float = 0) -> str:
-    """A tick of an axis of probabilities."""
-    return f"{100 * share:.4g} %"
+def _name_share_axes(axes: Any, decoded: Table, starts: list[int], what: str) -> None:
+    """Labels across, and up the mean of a probability in bins of them."""
+    name_label_axis(axes, decoded)
+    axes.set_ylabel(what if starts[1] - starts[0] == 1 else f"mean {what} of a label")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g} %")
+    axes.margins(x=0.01)
+    tidy(axes, grid="y")
+
+
+def _name_number_axes(axes: Any, decoded: Table, what: str, most: int) -> None:
+    """Labels across, and up a number with at most so many ticks."""
+    name_label_axis(axes, decoded)
+    axes.set_ylabel(what)
+    name_numbers(axes.yaxis, most)
+    axes.margins(x=0.01)
+    tidy(axes)
 
 
 def name_categories(axis: Any, names: list[str]) -> None:

@@ -103,11 +103,9 @@ def _groups(findings: Findings) -> dict[str, Any]:
     return {
         "grouped": grouped,
         "drawn": facts[findings.table],
-        "group_columns": [column.name for column in grouped.groups.columns],
         "group_lines": [*sorted(shown, key=lambda one: one.table), facts[-1]],
         "groups_left_out": len(facts) - 1 - len(shown),
         "whole_bound": Fraction(grouped.certificate.exact.epsilon_label_bound),
-        "whole_loss": grouped.certificate.utility.noisy_label_loss,
         "whole_shortcomings": relevant(grouped.shortcomings, grouped.certificate.goal),
     }
 
@@ -121,10 +119,8 @@ def _about(decoded: Table) -> dict[str, Any]:
         "numeric": are_numbers(domain, decoded.randomizer),
         "sets": _sets(decoded),
         "share_gap": None if certificate.sets is None else gap_in_words(certificate.sets.gap),
-        "set_size": _set_size(decoded),
         "unbiased": _unbiased(decoded),
-        "bias_in_range": decoded.bias_in_range,
-        "rounded": rounds_to_nearest(decoded.domain),
+        "rounded": rounds_to_nearest(domain),
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),
         "ratio": Fraction(certificate.exact.realised_ratio),
         # Of the squared loss, which halves it, where labels are no numbers.
@@ -132,7 +128,6 @@ def _about(decoded: Table) -> dict[str, Any]:
         "assumed": PRIORS[certificate.prior.kind],
         "figures": list(_figures(certificate)),
         "why_no_bound": _why_no_bound(certificate),
-        "use": decoded.figures(),
         "shortcomings": relevant(decoded.shortcomings, certificate.goal),
     }
 
@@ -207,16 +202,16 @@ def _beliefs(decoded: Table) -> dict[str, Any]:
         "bin_size": found.starts[1] if len(found.prior) < len(weights) else 1,
         "never": sum(1 for weight in weights if not weight),
         "posterior": svg,
-        "told": told,
+        "sentences": [sentence for _, sentence in told],
         "shown": shown,
-        "listed": [told[i] for i in sample(len(told), _TABLE_OUTPUTS)],
+        "listed": [told[i][0] for i in sample(len(told), _TABLE_OUTPUTS)],
         "script_data": {
             "curve": BELIEF,
             "edges": geometry.edges,
             "zero": geometry.zero,
             "one": geometry.one,
             # HTML that is escaped already: the script puts it in its place.
-            "sentences": [item["sentence"] for item in told],
+            "sentences": [sentence for _, sentence in told],
             "beliefs": [[float(f"{p:.4g}") for p in seen.belief.tolist()] for seen in found.seen],
         },
     }
@@ -228,21 +223,13 @@ _SENTENCE = Markup(
 )
 
 
-def _told(decoded: Table, seen: Seen) -> dict[str, Any]:
-    """One output, and what follows from it, as it is shown."""
-    output, risen = name(seen.value), _risen(decoded, seen)
-    likeliest = name(decoded.domain.listed[seen.likeliest])
-    before, after = share_data(seen.before), share_data(seen.after)
-    return {
-        "output": output,
-        "probability": seen.probability,
-        "risen": risen,
-        "likeliest": likeliest,
-        "before": before,
-        "after": after,
-        "ratio": seen.ratio,
-        "sentence": _SENTENCE.format(output, likeliest, before, after, risen),
-    }
+def _told(decoded: Table, seen: Seen) -> tuple[list[str | Markup], Markup]:
+    """What follows from one output: a row of the table, and a sentence."""
+    output, likeliest = name(seen.value), name(decoded.domain.listed[seen.likeliest])
+    probability, before, after = map(share_data, (seen.probability, seen.before, seen.after))
+    risen = _risen(decoded, seen)
+    row = [output, probability, risen, likeliest, before, after, data(seen.ratio)]
+    return row, _SENTENCE.format(output, likeliest, before, after, risen)
 
 
 def _risen(decoded: Table, seen: Seen) -> str:
@@ -268,19 +255,13 @@ def _listed(domain: Domain, members: list[int]) -> Markup:
     return shown + (f" and {more:,} more" if more > 0 else "")
 
 
-def _sets(decoded: Table) -> dict[str, Any] | None:
-    """Of outputs that are sets: how many labels they hold, and some of them."""
+def _sets(decoded: Table) -> list[tuple[int, Markup]]:
+    """Some of the outputs that are sets of labels, with their labels."""
     sets = sets_of(decoded.randomizer)
     if sets is None:
-        return None
+        return []
     shown = sample(len(sets.blocks), _TABLE_SETS)
-    return {"listed": [(o, _listed(decoded.domain, sets.members(o))) for o in shown]}
-
-
-def _set_size(decoded: Table) -> str:
-    """How many labels a set holds, where outputs are sets."""
-    sizes = decoded.usefulness.set_sizes
-    return "" if sizes is None else " to ".join(f"{n:,}" for n in dict.fromkeys(sizes))
+    return [(o, _listed(decoded.domain, sets.members(o))) for o in shown]
 
 
 def _composition(certificate: Certificate) -> dict[str, Any]:
@@ -289,10 +270,8 @@ def _composition(certificate: Certificate) -> dict[str, Any]:
     facts = {"payments": pure_composition(certificate), "stated": stated}
     if stated is None:
         return facts
-    pure = Fraction(stated.epsilon_pure)
     rows = [(float(row.delta), Fraction(row.epsilon)) for row in stated.epsilon_at_delta]
-    helps = any(epsilon < pure for _, epsilon in rows)
-    return facts | {"pure": pure, "at_delta": rows, "delta_helps": helps}
+    return facts | {"pure": Fraction(stated.epsilon_pure), "at_delta": rows}
 
 
 def _spec(findings: Findings, certificate: Certificate) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,14 +63,14 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else printable(str(value))
 
 
-def text_of(template: Path, shown: Callable[[Any], str] = str, **facts: object) -> str:
-    """What a template of text that is no HTML makes of the facts.
-
-    ``shown`` is what becomes of each expression in it.
-    """
+def text_of(
+    template: Path, filters: Mapping[str, Callable[[str], str]] | None = None, **facts: object
+) -> str:
+    """What a template of text that is no HTML makes of the facts."""
     environment = Environment(  # noqa: S701  # not for a browser
-        loader=FileSystemLoader(template.parent), finalize=shown, **_OPTIONS
+        loader=FileSystemLoader(template.parent), **_OPTIONS
     )
+    environment.filters |= filters or {}
     return environment.get_template(template.name).render(**facts)
 
 

@@ -81,18 +81,22 @@ def _draw(axes: Any, sweep: Sweep, figure: Callable[[Point], float | None]) -> N
     axes.set_xlabel("ε, for a label in both parts")
 
 
-def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> None:
+def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> float:
     """Noisy label loss against root-mean-square bias, from unbiased to RR-on-Bins.
 
-    Each line holds (rms bias, loss) pairs; an unbiased end is drawn at the left edge.
+    Each line holds (rms bias, loss) pairs. Unbiased ends are drawn at the left edge, left of all
+    that are biased; it is returned.
     """
-    edge = _edge([x for line in lines for x, _ in line])
+    biases = [x for line in lines for x, _ in line]
+    biased = [x for x in biases if x > 1e-9 * (max(biases) or 1.0)]
+    edge = min(biased, default=1.0) / 3
     for line in lines:
         x, y = [max(x, edge) for x, _ in line], [y for _, y in line]
         axes.plot(x, y, "o-", color=INK, ms=4, label=FRONTIER if line is lines[0] else None)
-    scale_logarithmically(axes, "x", [max(x, edge) for line in lines for x, _ in line])
+    scale_logarithmically(axes, "x", [max(x, edge) for x in biases])
     scale(axes, "y", [y for line in lines for _, y in line])
     axes.set(xlabel="root-mean-square bias", ylabel="noisy label loss")
+    return edge
 
 
 def _style(index: int) -> dict[str, Any]:
@@ -158,42 +162,31 @@ def _legend(sweep: Sweep) -> list[Line2D]:
 
 def _draw_frontier_panel(axes: Any, sweep: Sweep) -> None:
     """The frontier of each ε as a line, and the mechanisms of the sweep at the same ε as points."""
-    lines = [_visible([(p.rms_bias or 0.0, p.loss) for p in line]) for line in sweep.frontier]
-    least = _edge([x for line in lines for x, _ in line])
-    draw_frontier(axes, lines)
-    for line in sweep.frontier:
-        first = line[0]
-        axes.annotate(
-            f"ε = {first.epsilon:g}",
-            (max(first.rms_bias or 0.0, least), first.loss),
-            xytext=(6, 6),
-            textcoords="offset points",
-            color=INK,
-        )
-    epsilons = {line[0].epsilon for line in sweep.frontier}
+    lines = [_visible([_place(point) for point in line]) for line in sweep.frontier]
+    edge = draw_frontier(axes, lines)
+    epsilons = [line[0].epsilon for line in sweep.frontier]
+    for epsilon, ((bias, loss), *_) in zip(epsilons, lines, strict=True):
+        at, offset = (max(bias, edge), loss), {"xytext": (6, 6), "textcoords": "offset points"}
+        axes.annotate(f"ε = {epsilon:g}", at, color=INK, **offset)
+    losses = [y for line in lines for _, y in line]
     for index, mechanism in enumerate(sweep.mechanisms()):
         here = [p for p in sweep.points if p.mechanism == mechanism and p.epsilon in epsilons]
-        if here:
-            x = [max(p.rms_bias or 0.0, least) for p in here]
-            axes.plot(
-                x, [p.loss for p in here], label=mechanism, **_style(index) | {"linestyle": ""}
-            )
-    shown = [p.loss for p in sweep.points if p.epsilon in epsilons]
-    scale(axes, "y", [*shown, *(y for line in lines for _, y in line)])
+        x, y = [max(_place(p)[0], edge) for p in here], [p.loss for p in here]
+        axes.plot(x, y, label=mechanism, **_style(index) | {"linestyle": ""})
+        losses += y
+    scale(axes, "y", losses)
     axes.set_title("The price of unbiasedness (left edge: unbiased)", loc="left", color=INK)
+
+
+def _place(point: Point) -> tuple[float, float]:
+    """Root-mean-square bias and loss."""
+    return point.rms_bias or 0.0, point.loss
 
 
 def _visible(line: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """The line without the biased points that save next to nothing: they only widen the axis."""
     unbiased = line[0][1]
     return [line[0], *(point for point in line[1:] if point[1] < (1 - _VISIBLE) * unbiased)]
-
-
-def _edge(biases: Sequence[float]) -> float:
-    """Where unbiased points are drawn on a logarithmic axis: left of all that are biased."""
-    largest = max(biases, default=1.0) or 1.0
-    real = [bias for bias in biases if bias > 1e-9 * largest]
-    return min(real, default=1.0) / 3
 
 
 def sweep_page(sweep: Sweep) -> str:

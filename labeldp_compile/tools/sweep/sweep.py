@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from labeldp_verify.reading.numerals import read_decimal
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import PriorAccount, account_of
+from labeldp_compile.ledger import account_of
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.pipeline import INSECURE
@@ -29,38 +30,9 @@ from labeldp_compile.tools.sweep.candidates import (
 )
 from labeldp_compile.tools.sweep.measure import Missing, Point, measure
 
-
-def sweep_prior(
-    spec: Spec,
-    directory: Path,
-    *,
-    spend: bool,
-    test_seed: int | None = None,
-    observer: Observer = QUIET,
-    account: PriorAccount | None = None,
-) -> Prior:
-    """The prior of a spec, at the ε₁ that the spec declares: estimated, and paid for, once.
-
-    A private prior is refused with an InputError unless ``spend``; ``observer.spending`` is called
-    before any noise is drawn for it, and may raise. A prior that the ``account`` recalls costs
-    nothing; one that it does not is left there for ``compile``.
-    """
-    cost = None if spend or account is not None else _cost(spec, directory)
-    if cost:  # before the data are read
-        raise InputError(_refusal(spec, cost))
-
-    def spending(plan: PriorPlan, rows: int | None) -> None:
-        if plan.epsilon_prior and not spend:
-            raise InputError(_refusal(spec, f"ε₁ = {float(plan.epsilon_prior):g}"))
-        observer.spending(plan, rows)
-
-    return estimate_prior(
-        spec,
-        directory,
-        test_seed=test_seed,
-        observer=replace(observer, spending=spending),
-        account=account,
-    )
+FORMAT_VERSION = "1.0"
+DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")
+MAX_EPSILON = 60
 
 
 def _cost(spec: Spec, directory: Path) -> str | None:
@@ -82,11 +54,6 @@ def _refusal(spec: Spec, cost: str) -> str:
         "(prior: {kind: uniform} or {kind: public}), or say --spend-prior to estimate it once "
         "for all points"
     )
-
-
-FORMAT_VERSION = "1.0"
-DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")
-MAX_EPSILON = 60
 
 
 @dataclass(frozen=True)
@@ -171,18 +138,16 @@ def run_sweep(
     epsilons: Sequence[Fraction],
     prior: Prior,
     *,
-    frontier: Sequence[Mechanism] = (),
-    frontier_epsilons: Sequence[Fraction] = (),
+    frontier: Sequence[tuple[Fraction, Mechanism]] = (),
     insecure: str | None = None,
     observer: Observer = QUIET,
 ) -> Sweep:
-    """Measure every mechanism at every ε, and the frontier at ``frontier_epsilons``.
+    """Measure every mechanism at every ε, and those of the frontier at theirs, in their order.
 
     ``observer`` is told a step before each point.
     """
     line = [(epsilon, mechanism) for epsilon in epsilons for mechanism in candidates.chosen]
-    curve = [(epsilon, mechanism) for epsilon in frontier_epsilons for mechanism in frontier]
-    done, count = 0, len(line) + len(curve)
+    done, count = 0, len(line) + len(frontier)
 
     def at(epsilon: Fraction, mechanism: Mechanism) -> Point | Missing:
         nonlocal done
@@ -197,18 +162,15 @@ def run_sweep(
         here = replace(prior, epsilon_label=left)
         return measure(spec, mechanism, here, spec_digest, insecure)
 
-    measured, budgets = [at(*pair) for pair in line], [at(*pair) for pair in curve]
-    along = [point for point in budgets if isinstance(point, Point)]
+    measured, along = [at(*pair) for pair in line], [at(*pair) for pair in frontier]
+    biased = [point for point in along if isinstance(point, Point)]
     return Sweep(
         spec=spec,
         spent=prior.epsilon_prior,
         taken=prior.statement["kind"],
         points=[point for point in measured if isinstance(point, Point)],
-        missing=[point for point in (*measured, *budgets) if isinstance(point, Missing)],
-        frontier=[
-            [point for point in along if point.epsilon == epsilon]
-            for epsilon in dict.fromkeys(point.epsilon for point in along)
-        ],
+        missing=[point for point in (*measured, *along) if isinstance(point, Missing)],
+        frontier=[list(points) for _, points in groupby(biased, key=lambda point: point.epsilon)],
         left_out=candidates.left_out,
         insecure=insecure,
     )
@@ -242,47 +204,54 @@ def sweep_spec(
 ) -> Sweep:
     """The sweep of a spec file over increasing ε, by default from 0.1 to 8 and that of the spec.
 
-    The bias frontier is that of the ε of the spec unless others are given. Raises
-    InputError for whatever the user can mend.
+    The bias frontier is that of the ε of the spec unless others are given. All points share the
+    prior at the ε₁ that the spec declares. A private one is estimated, and paid for, once, if
+    ``spend_prior`` says so; one that the ledger recalls costs nothing, and one that it does not is
+    left there for ``compile``. Raises InputError for what the user can fix.
     """
     spec, source = load_spec(path)
     totals = epsilons
     if totals is None:
         totals = exact_epsilons([*DEFAULT_EPSILONS, spec.privacy.epsilon])
     candidates = find_candidates(spec, mechanisms)
-    frontier = frontier_candidates(spec) if bias_frontier else []
+    along = totals if epsilons else [Fraction(spec.privacy.epsilon)]
+    frontier = [(e, m) for e in along for m in frontier_candidates(spec)] if bias_frontier else []
     if not candidates.chosen:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in candidates.left_out)
         raise InputError(f"there is nothing to compare: {reasons}")
 
-    def spending(plan: PriorPlan, rows: int | None) -> None:
-        epsilon = plan.epsilon_prior
-        if not epsilon:
+    digest = hashlib.sha256(source).hexdigest()
+    account = account_of(spec, path.parent, digest, "sweep", observer)
+    cost = None if spend_prior or account is not None else _cost(spec, path.parent)
+    if cost:  # before the data are read
+        raise InputError(_refusal(spec, cost))
+
+    def spending(plan: PriorPlan, _: int | None) -> None:
+        if not plan.epsilon_prior:
             return
-        if totals[-1] <= epsilon:
+        cost = f"ε₁ = {float(plan.epsilon_prior):g}"
+        if not spend_prior:
+            raise InputError(_refusal(spec, cost))
+        if totals[-1] <= plan.epsilon_prior:
             raise InputError(
-                f"the prior alone costs ε₁ = {float(epsilon):g}, which leaves nothing "
+                f"the prior alone costs {cost}, which leaves nothing "
                 "for a label at any point: give a larger ε"
             )
-        observer.say(f"spending ε₁ = {float(epsilon):g} on the prior, once")
+        observer.say(f"spending {cost} on the prior, once")
 
-    digest = hashlib.sha256(source).hexdigest()
-    prior = sweep_prior(
-        spec,
-        path.parent,
-        spend=spend_prior,
-        test_seed=test_seed,
-        observer=Observer(rows=observer.rows, spending=spending),
-        account=account_of(spec, path.parent, digest, "sweep", observer),
-    )
     return run_sweep(
         spec,
         digest,
         candidates,
         totals,
-        prior,
+        estimate_prior(
+            spec,
+            path.parent,
+            test_seed=test_seed,
+            observer=Observer(rows=observer.rows, spending=spending),
+            account=account,
+        ),
         frontier=frontier,
-        frontier_epsilons=totals if epsilons else [Fraction(spec.privacy.epsilon)],
         insecure=None if test_seed is None else INSECURE,
         observer=observer,
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from labeldp_verify.analysis import rounds_to_nearest
 from labeldp_verify.artifact import Table
-from labeldp_verify.claims import Certificate, PrivatePriorClaims, field_lists, gap_in_words
+from labeldp_verify.claims import Certificate, field_lists, gap_in_words
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.printable import clipped
 from labeldp_verify.reading.shortcomings import relevant
@@ -127,7 +127,10 @@ def _about(decoded: Table) -> dict[str, Any]:
         "typical_error": math.sqrt(2 * max(loss, 0)) if apart is None else apart.mean,
         "assumed": PRIORS[certificate.prior.kind],
         "figures": list(_figures(certificate)),
-        "why_no_bound": _why_no_bound(certificate),
+        # Of how many labels the mechanism has a lower bound on the loss.
+        "bounded_labels": mechanism_class(certificate.mechanism).certified_labels
+        if certificate.mechanism in KINDS
+        else 0,
         "shortcomings": relevant(decoded.shortcomings, certificate.goal),
     }
 
@@ -149,21 +152,6 @@ def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]
         of_grid = field == "utility.largest_bias" and certificate.label.domain["kind"] == "real"
         named = f"{what} at the points of the grid" if of_grid else what
         yield named, shown, field in proved, field
-
-
-def _why_no_bound(certificate: Certificate) -> str:
-    """Why a certificate states no lower bound on the loss, where it states none."""
-    mechanism, loss = certificate.mechanism, certificate.utility.loss
-    if loss == "poisson":
-        return "labeldp proves lower bounds for the squared, absolute and 0-1 loss only"
-    most = mechanism_class(mechanism).certified_labels if mechanism in KINDS else 0
-    if not most:
-        return f"the mechanism {mechanism} comes without a lower bound on the loss"
-    if certificate.groups is not None:
-        return "not every table by group has one"
-    if certificate.labels > most:
-        return f"beyond {most:,} labels the proof would outweigh the file"
-    return "none could be proved for this loss, ε and domain"
 
 
 def _matrix(decoded: Table) -> dict[str, Any]:
@@ -275,40 +263,18 @@ def _composition(certificate: Certificate) -> dict[str, Any]:
 
 
 def _spec(findings: Findings, certificate: Certificate) -> dict[str, Any]:
-    """The spec's text if it was given, and what the certificate says of it."""
-    text = findings.spec
+    """The spec's text if it was given, and the domain as the certificate states it."""
+    text, domain = findings.spec, certificate.label.domain
     return {
         "spec_lines": None if text is None else text[:_MOST_TEXT].split("\n"),
         "spec_is_cut": text is not None and len(text) > _MOST_TEXT,
-        "says": list(_says(certificate)),
+        "domain": {
+            key: value
+            if isinstance(value, str)
+            else clipped(json.dumps(value, ensure_ascii=False), _COLUMNS)
+            for key, value in domain.items()
+        },
     }
-
-
-def _says(certificate: Certificate) -> Iterator[tuple[str, str]]:
-    """Keys of a spec, and their values as the certificate states them."""
-    label, privacy = certificate.label, certificate.privacy
-    yield "name", certificate.name
-    yield from (("label.column", column) for column in certificate.label_columns)
-    for key, value in label.domain.items():
-        yield f"label.{key if key == 'out_of_domain' else f'domain.{key}'}", _value(value)
-    yield "loss", certificate.utility.loss
-    yield "privacy.epsilon", data(privacy.epsilon_total, 9)
-    yield "privacy.adjacency", privacy.adjacency
-    if isinstance(certificate.prior, PrivatePriorClaims):
-        yield "privacy.split", certificate.prior.split
-    if certificate.composition is not None:
-        yield "privacy.labels_per_user", data(certificate.composition.labels_per_user, 9)
-    yield "prior.kind", certificate.prior.kind
-    yield "mechanism", certificate.mechanism
-    if certificate.auto:
-        yield "chosen automatically", certificate.auto
-    yield "made with", ", ".join(f"{tool} {v}" for tool, v in sorted(certificate.tools.items()))
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return clipped(json.dumps(value, ensure_ascii=False), _COLUMNS)
 
 
 def _unbiased(decoded: Table) -> bool:

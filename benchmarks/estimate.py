@@ -88,7 +88,9 @@ class Case:
     def counts(self, labels):
         """Outputs of all rows and of the groups, from fresh words."""
         private = pa.array(self.randomizer(labels))
-        outputs = output_indices(Path("x"), "y", self.decoded.tables[0], private)
+        randomizer = self.decoded.tables[0]
+        listed = getattr(randomizer, "values", randomizer)
+        outputs = output_indices(Path("x"), "y", listed, private)
         return [
             GroupCounts(n, {0: OutputCounts(*np.unique(part, return_counts=True))})
             for n, part in enumerate(parts_of(outputs))

@@ -259,16 +259,10 @@ def choose(
     """
     from labeldp_compile.observer import Observer
     from labeldp_compile.tools.choose.choose import choose_spec
+    from labeldp_compile.tools.choose.targets import Asked
 
-    return choose_spec(
-        Path(path),
-        mean_error=mean_error,
-        share_error=share_error,
-        label_error=label_error,
-        rows=rows,
-        max_belief=max_belief,
-        observer=Observer(step=progress),
-    )
+    asked = Asked(mean_error, share_error, label_error, rows, max_belief)
+    return choose_spec(Path(path), asked, Observer(step=progress))
 
 
 def estimate(

@@ -14,6 +14,7 @@ from labeldp_compile.cli.output import line_progress, row_progress, say, say_jso
 from labeldp_compile.observer import Observer
 from labeldp_compile.tools.choose.choose import Choice, choose_spec
 from labeldp_compile.tools.choose.search import Trial
+from labeldp_compile.tools.choose.targets import Asked
 
 BEST = "◄"
 
@@ -58,15 +59,9 @@ def choose_command(
     Exit code 1 if no ε up to 20 will do.
     """
     with row_progress("counting labels", None, quiet=quiet) as progress:
-        choice = choose_spec(
-            spec,
-            mean_error=mean_error,
-            share_error=share_error,
-            label_error=label_error,
-            rows=rows,
-            max_belief=max_belief,
-            observer=Observer(rows=progress, step=line_progress(quiet=quiet)),
-        )
+        asked = Asked(mean_error, share_error, label_error, rows, max_belief)
+        observer = Observer(rows=progress, step=line_progress(quiet=quiet))
+        choice = choose_spec(spec, asked, observer)
     if as_json:
         say_json(choice.to_json())
     else:

@@ -89,7 +89,8 @@ def audit(
     started. Raises InputError if the randomizer cannot be opened
     or fails.
     """
-    return _Audit(target, labels, claim, samples, observer).run(processes)
+    sampler = Sampler(target.open(), labels, observer)
+    return _Audit(target, sampler, claim, samples).run(processes)
 
 
 def choose_labels(count: int) -> list[int]:
@@ -112,19 +113,14 @@ def qualified(privacy: Finding, others: Sequence[Finding]) -> Finding:
     return replace(privacy, detail=f"{privacy.detail}; {supposed}")
 
 
+@dataclass(frozen=True)
 class _Audit:
-    """The state that the tests hand on."""
+    """What the tests share."""
 
-    def __init__(
-        self,
-        target: AuditTarget,
-        labels: NDArray[Any],
-        claim: AuditClaim,
-        samples: int,
-        observer: Observer,
-    ) -> None:
-        self.target, self.claim, self.samples = target, claim, samples
-        self.sampler = Sampler(target.open(), labels, observer)
+    target: AuditTarget
+    sampler: Sampler
+    claim: AuditClaim
+    samples: int
 
     def run(self, processes: bool) -> AuditReport:
         L, sampler, reference = len(self.sampler.labels), self.sampler, self.claim.reference

@@ -17,6 +17,7 @@ from labeldp_compile.tools.audit.cells import (
     ValueCells,
     edges_of,
 )
+from labeldp_compile.tools.lattice import lattice_indices
 
 Floats = NDArray[np.float64]
 
@@ -45,9 +46,10 @@ class Reference:
     def cells(self, pilot: NDArray[Any]) -> OutputCells:
         """A cell for each output if they are few, else intervals (categories: the audited)."""
         if self._values is None:
-            numbers = np.asarray(pilot, dtype=float) if pilot.dtype != object else np.zeros(1)
-            known = numbers[self.known(numbers)]
-            return IntervalCells(edges_of(known if len(known) else np.zeros(1)))
+            assert isinstance(self._r, AdditiveRandomizer)
+            known = pilot[self.known(pilot)].astype(float)
+            first = np.array([self._r.value(self._r.low)])
+            return IntervalCells(edges_of(known if len(known) else first))
         if len(self._values) <= MAX_VALUES:
             return ValueCells(self._values)
         if self._values.dtype == np.float64:
@@ -67,17 +69,14 @@ class Reference:
         assert isinstance(self._r, AdditiveRandomizer)
         if outputs.dtype == object:
             return np.zeros(len(outputs), dtype=bool)
-        points = self._points(outputs)
-        same = points * self._r.unit + self._r.origin == outputs
-        inside = (points >= self._r.low) & (points <= self._r.high)
-        return np.asarray(same & inside)
+        return lattice_indices(self._r, outputs) >= 0
 
     def probabilities(self, cells: OutputCells) -> Floats:
         """[L, cells] certified probabilities, correct to some units in the last place."""
         result = np.zeros((len(self._rows), cells.count))
         if self._values is None:
             assert isinstance(cells, IntervalCells) and isinstance(self._r, AdditiveRandomizer)
-            before = self._points(cells.edges).astype(np.int64) - 1 - self._r.low
+            before = lattice_indices(self._r, cells.edges) - 1
             for position, label in enumerate(self._rows):
                 cumulated = at_most(self._r, label, before)
                 result[position, :-1] = np.diff(cumulated, prepend=0.0, append=1.0)
@@ -87,12 +86,6 @@ class Reference:
             row = matrix(self._r, [label])[0]
             result[position] = np.bincount(places, weights=row, minlength=cells.count)
         return result
-
-    def _points(self, outputs: NDArray[Any]) -> Floats:
-        assert isinstance(self._r, AdditiveRandomizer)
-        with np.errstate(invalid="ignore"):
-            points = np.rint((outputs - self._r.origin) / self._r.unit)
-        return np.nan_to_num(points, nan=np.inf, posinf=np.inf, neginf=-np.inf)
 
 
 def _column(values: Any) -> NDArray[Any]:

@@ -9,6 +9,7 @@ refute.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -60,13 +61,10 @@ def shared_inside(first: Bits, second: Bits, error: float) -> Shared | None:
         rows = np.arange(n - distance)
         turn = rows // distance % 2
         # The pairs of one turn have no row in common.
-        tests += [(distance, rows[turn == side]) for side in (0, 1)]
-    for distance, rows in tests:
-        if len(rows):
-            found = _refuted(second[rows], second[rows + distance], error / len(tests))
-            if found:
-                return Shared(distance, *found)
-    return None
+        for side in (0, 1):
+            one = rows[turn == side]
+            tests.append((distance, second[one], second[one + distance]))
+    return _first_dependent(tests, error)
 
 
 def shared_between(one: Bits, two: Bits, error: float) -> Shared | None:
@@ -76,24 +74,25 @@ def shared_between(one: Bits, two: Bits, error: float) -> Shared | None:
     size = next_fast_len(2 * n)
     agreement = irfft(rfft(a, size).conj() * rfft(b, size), size)
     shifts = {0, int(np.abs(agreement).argmax())}
+    tests = []
     for shift in {s - size if s > size // 2 else s for s in shifts}:
         rows = np.arange(n, len(one))
         rows = rows[(rows + shift >= n) & (rows + shift < len(two))]
-        if len(rows):
-            found = _refuted(one[rows], two[rows + shift], error / len(shifts))
-            if found:
-                return Shared(shift, *found)
-    return None
+        tests.append((shift, one[rows], two[rows + shift]))
+    return _first_dependent(tests, error)
 
 
-def _refuted(a: Bits, b: Bits, error: float) -> tuple[float, float] | None:
-    """(share of pairs with both bits, Pr[S]²) if pairs of equal bits are provably dependent."""
-    n, share = len(a), error / 4
-    both, bits = int((a & b).sum()), int(a.sum()) + int(b.sum())
-    p = float(lower_bound(bits, 2 * n, share)), float(upper_bound(bits, 2 * n, share))
-    pairs = float(lower_bound(both, n, share)), float(upper_bound(both, n, share))
-    if pairs[0] > p[1] ** 2 or pairs[1] < p[0] ** 2:
-        return both / n, (bits / (2 * n)) ** 2
+def _first_dependent(tests: Sequence[tuple[int, Bits, Bits]], error: float) -> Shared | None:
+    """The first (distance, bits, bits) whose pairs are provably dependent."""
+    each = error / (4 * len(tests))
+    for distance, a, b in tests:
+        n, both, bits = len(a), int((a & b).sum()), int(a.sum()) + int(b.sum())
+        if not n:
+            continue
+        p = float(lower_bound(bits, 2 * n, each)), float(upper_bound(bits, 2 * n, each))
+        pairs = float(lower_bound(both, n, each)), float(upper_bound(both, n, each))
+        if pairs[0] > p[1] ** 2 or pairs[1] < p[0] ** 2:
+            return Shared(distance, both / n, (bits / (2 * n)) ** 2)
     return None
 
 

@@ -20,7 +20,7 @@ from labeldp_compile.spec.model import PrivatePrior, UniformPrior
 from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, step_near
 from labeldp_compile.tools.choose.search import Bench, Trial, rank, search
 from labeldp_compile.tools.choose.targets import (
-    Amount,
+    Asked,
     Belief,
     Demand,
     UnreachedError,
@@ -125,30 +125,14 @@ class Choice:
         }
 
 
-def choose_spec(
-    path: Path,
-    *,
-    mean_error: Amount | None = None,
-    share_error: Amount | None = None,
-    label_error: Amount | None = None,
-    rows: int | None = None,
-    max_belief: str | tuple[Amount, Amount] | None = None,
-    observer: Observer = QUIET,
-) -> Choice:
+def choose_spec(path: Path, asked: Asked, observer: Observer = QUIET) -> Choice:
     """The least ε and the mechanism that meet all targets, for the labels and loss of a spec.
 
     No label is read: a private prior is taken as uniform (of a public one the data are read).
     Raises InputError for what has no meaning, UnreachedError for what no ε ≤ 20 reaches.
     """
     loaded, _ = load_spec(path)
-    wanted = read_wanted(
-        loaded,
-        mean_error=mean_error,
-        share_error=share_error,
-        label_error=label_error,
-        rows=rows,
-        max_belief=max_belief,
-    )
+    wanted = read_wanted(loaded, asked)
     spec = _without_labels(loaded)
     candidates = find_candidates(spec, None)
     if not candidates.chosen:

@@ -126,23 +126,30 @@ class Wanted:
         return self.targets or self.shown
 
 
-def read_wanted(
-    spec: Spec,
-    *,
-    mean_error: Amount | None = None,
-    share_error: Amount | None = None,
-    label_error: Amount | None = None,
-    rows: int | None = None,
-    max_belief: str | tuple[Amount, Amount] | None = None,
-) -> Wanted:
-    """What is asked, as numbers that have a meaning for the spec; InputError where they have none.
+@dataclass(frozen=True)
+class Asked:
+    """What is asked, as it was typed; None is not asked.
 
-    ``rows`` is by default n of a private prior that states it.
+    Attributes:
+        mean_error, share_error: 95% margin of error of a mean (numbers), or of each share.
+        label_error: of one private label.
+        rows: of the mean or the shares; by default n of a private prior that states it.
+        max_belief: ``B@S``, or the two numbers.
     """
-    asked = {"mean_error": mean_error, "share_error": share_error}
+
+    mean_error: Amount | None = None
+    share_error: Amount | None = None
+    label_error: Amount | None = None
+    rows: int | None = None
+    max_belief: str | tuple[Amount, Amount] | None = None
+
+
+def read_wanted(spec: Spec, asked: Asked) -> Wanted:
+    """What is asked, as numbers; InputError where they have no meaning for the spec."""
+    label_error, rows, max_belief = asked.label_error, asked.rows, asked.max_belief
     categories = spec.has_classes
     wrong, right = ("mean_error", "share_error") if categories else ("share_error", "mean_error")
-    if asked[wrong] is not None:
+    if getattr(asked, wrong) is not None:
         kind = "numbers, and with categories or loss: zero_one labels are classes"
         if not categories:
             kind = "classes: categories, or labels with loss: zero_one"
@@ -150,7 +157,7 @@ def read_wanted(
             f"{_option(wrong)} is for {kind}: for {spec.name} say {_option(right)}, or "
             "--label-error"
         )
-    estimated = asked[right]
+    estimated: Amount | None = getattr(asked, right)
     if estimated is None and label_error is None and max_belief is None:
         raise InputError(
             f"say what is wanted: {_option(right)} E --rows N, --label-error E, "

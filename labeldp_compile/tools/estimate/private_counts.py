@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import AdditiveRandomizer, JointDomain, Output, Randomizer
+from labeldp_verify.forms import AdditiveRandomizer, JointDomain, Output
 from numpy.typing import NDArray
 
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.histogram import table_indexes
 from labeldp_compile.tabular import TableReader, refused
+from labeldp_compile.tools.lattice import lattice_indices
 
 MAX_GROUPS = 10_000
 
@@ -91,32 +92,44 @@ class _OutputsOfTables:
     other; a private label must be an output of its own table."""
 
     def __init__(self, reader: TableReader, artifact: Artifact) -> None:
-        self._reader, tables = reader, artifact.tables
-        self._starts = np.cumsum([0, *(table.outputs for table in tables)])
+        self._reader, self._randomizer = reader, artifact.tables[0]
+        self._starts = np.cumsum([0, *(table.outputs for table in artifact.tables)])
         self.size = int(self._starts[-1])
         self._tables = table_indexes(reader, artifact.groups)
-        self._outputs: Randomizer | Values = tables[0]
-        if not isinstance(tables[0], AdditiveRandomizer):
-            listed = [r.values for r in tables if not isinstance(r, AdditiveRandomizer)]
-            place = {v: i for i, v in enumerate(sorted({v for values in listed for v in values}))}
-            self._outputs = Values(tuple(place))
-            self._pairs = pa.array(
-                t * len(place) + place[v] for t, values in enumerate(listed) for v in values
-            )
+        listed = [() if isinstance(r, AdditiveRandomizer) else r.values for r in artifact.tables]
+        distinct = sorted({value for values in listed for value in values})
+        # Of each column its values, and by how much they move the place of a private label.
+        self._columns: list[tuple[str, tuple[Output, ...], int]]
+        if isinstance(reader.domain, JointDomain):
+            values = map(tuple, reader.domain.column_values)
+            names, strides = reader.label_columns, reader.domain.strides
+            self._columns = list(zip(names, values, strides, strict=True))
+            self._places = reader.domain.size
+            place = {number: int(number) for number in distinct}
+        else:
+            self._columns = [(reader.column, tuple(distinct), 1)]
+            self._places = len(distinct)
+            place = {value: i for i, value in enumerate(distinct)}
+        self._pairs = pa.array(
+            t * self._places + place[value] for t, values in enumerate(listed) for value in values
+        )
 
     def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        outputs = private_outputs(self._reader, self._outputs, batch)
-        if isinstance(self._outputs, AdditiveRandomizer):  # of one table
-            return outputs
-        wanted = self._tables(batch) * len(self._outputs.values) + outputs
+        path = self._reader.path
+        if isinstance(self._randomizer, AdditiveRandomizer):  # of one column and one table
+            name = self._reader.column
+            return output_indices(path, name, self._randomizer, batch.column(name))
+        wanted = self._tables(batch) * self._places
+        for name, values, stride in self._columns:
+            wanted += output_indices(path, name, values, batch.column(name)) * stride
         found = _places(pa.array(wanted), self._pairs)
         if (found < 0).any():
-            columns = " and ".join(map(repr, self._reader.label_columns))
+            names = " and ".join(repr(name) for name, _, _ in self._columns)
+            where, what = "", "are they private labels of this artifact"
+            if self._reader.group_names:
+                where, what = " in their groups", f"{what}, and are the columns of groups unchanged"
             raise refused(
-                self._reader.path,
-                f"{columns}: there are values that this artifact does not give in their groups: "
-                "are they private labels of this artifact, and are the columns of groups "
-                "unchanged?",
+                path, f"{names}: there are values that this artifact does not give{where}: {what}?"
             )
         return found
 
@@ -165,15 +178,8 @@ def _summed(
     return seen, totals
 
 
-@dataclass(frozen=True)
-class Values:
-    """Outputs, where nothing else of a randomizer matters."""
-
-    values: tuple[Output, ...]
-
-
 def output_indices(
-    path: Path, column: str, randomizer: Randomizer | Values, values: pa.Array
+    path: Path, column: str, outputs: AdditiveRandomizer | Sequence[Output], values: pa.Array
 ) -> NDArray[np.int64]:
     """[n] the index of the output in each row, exactly. Raises DataError if a value is none."""
     if pa.types.is_dictionary(values.type):
@@ -182,7 +188,7 @@ def output_indices(
         raise refused(
             path, f"{column!r} has nulls, which no randomizer gives: is it the private column?"
         )
-    indices = _indices(randomizer, values)
+    indices = _indices(outputs, values)
     if (indices < 0).any():
         # Which ones is not said: this may be the column of the true labels.
         raise refused(
@@ -193,36 +199,10 @@ def output_indices(
     return indices
 
 
-def private_outputs(
-    reader: TableReader, outputs: Randomizer | Values, batch: pa.RecordBatch
-) -> NDArray[np.int64]:
-    """[n] the index of the output in each row of the private columns. Raises DataError."""
-    domain = reader.domain
-    if not isinstance(domain, JointDomain) or isinstance(outputs, AdditiveRandomizer):
-        return output_indices(reader.path, reader.column, outputs, batch.column(reader.column))
-    numbers = np.zeros(len(batch), np.int64)
-    columns = zip(reader.label_columns, domain.column_values, domain.strides, strict=True)
-    for name, values, stride in columns:
-        places = output_indices(reader.path, name, Values(tuple(values)), batch.column(name))
-        numbers += places * stride
-    index_of = np.full(domain.size, -1)
-    index_of[np.array(outputs.values, dtype=np.int64)] = np.arange(len(outputs.values))
-    indices: NDArray[np.int64] = index_of[numbers]
-    if (indices < 0).any():
-        names = ", ".join(map(repr, reader.label_columns))
-        raise refused(
-            reader.path,
-            f"{names} hold combinations that this artifact does not give: are they the private "
-            "columns of this artifact?",
-        )
-    return indices
-
-
-def _indices(randomizer: Randomizer | Values, values: pa.Array) -> NDArray[np.int64]:
+def _indices(outputs: AdditiveRandomizer | Sequence[Output], values: pa.Array) -> NDArray[np.int64]:
     """Indices, −1 where a value is no output."""
-    text, known = is_text(values.type), pa.array([0.0])
-    if not isinstance(randomizer, AdditiveRandomizer):
-        known = pa.array(randomizer.values)
+    text = is_text(values.type)
+    known = pa.array([0.0] if isinstance(outputs, AdditiveRandomizer) else outputs)
     try:
         if not is_text(known.type):
             given = pc.cast(pc.utf8_trim_whitespace(values) if text else values, known.type)
@@ -233,14 +213,9 @@ def _indices(randomizer: Randomizer | Values, values: pa.Array) -> NDArray[np.in
             return np.full(len(values), -1)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.full(len(values), -1)
-    if not isinstance(randomizer, AdditiveRandomizer):
-        return _places(given, known)
-    numbers = given.to_numpy(zero_copy_only=False)
-    points = np.rint((numbers - randomizer.origin) / randomizer.unit)
-    points = np.nan_to_num(points, nan=np.inf)
-    same = points * randomizer.unit + randomizer.origin == numbers
-    same &= (points >= randomizer.low) & (points <= randomizer.high)
-    return np.where(same, np.where(same, points, 0) - randomizer.low, -1).astype(np.int64)
+    if isinstance(outputs, AdditiveRandomizer):
+        return lattice_indices(outputs, given.to_numpy(zero_copy_only=False))
+    return _places(given, known)
 
 
 def _places(given: pa.Array, known: pa.Array) -> NDArray[np.int64]:

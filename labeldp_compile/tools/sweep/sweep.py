@@ -86,8 +86,9 @@ class Sweep:
         None where there is none, or all are degenerate.
         """
         goal = self.spec.goal
-        here = [p for p in self.points if p.epsilon == epsilon and p.can_be_best(goal)]
-        return min(here, key=lambda point: point.rank(goal), default=None)
+        here = [p for p in self.points if p.epsilon == epsilon and p.figure(goal) is not None]
+        useful = (point for point in here if not point.is_degenerate(goal))
+        return min(useful, key=lambda point: point.rank(goal), default=None)
 
     @property
     def prior_in_words(self) -> str:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.tools.audit.cells import choose_cells
+from labeldp_compile.tools.audit.cells import choose_cells, describe
 from labeldp_compile.tools.audit.distribution import (
     Difference,
     chi_square,
@@ -194,7 +194,7 @@ class _Audit:
             "privacy",
             found.bound <= self.claim.epsilon,
             f"ε ≥ {down_to(found.bound)}, {self.claim.source} {self.claim.epsilon:g}: "
-            f"output {self.sampler.cells.describe(event.cells)} came {seen:,} times in {of:,} for "
+            f"output {describe(self.sampler.cells, event.cells)} came {seen:,} times in {of:,} for "
             f"label {self.label(event.label)}, {seen_other:,} times in {of_other:,} for label "
             f"{self.label(event.other)}",
         )
@@ -219,7 +219,7 @@ class _Audit:
 
     def in_words(self, wrong: list[Difference]) -> str:
         first = wrong[0]
-        output = self.sampler.cells.describe(first.cells)
+        output = describe(self.sampler.cells, first.cells)
         return (
             f"for label {self.label(first.label)} output {output} has a "
             f"probability of at least {at_least(first.at_least)}"

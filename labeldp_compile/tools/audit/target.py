@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from labeldp_runtime import Randomizer, RuntimeArtifactError
@@ -55,17 +55,6 @@ Draw = Callable[[NDArray[Any]], NDArray[Any]]
 _NUMBERS = "biuf"
 _REASON_COLUMNS = 200
 _PLAIN = {str, bytes, int, float, bool, type(None)}
-
-
-class AuditTarget(Protocol):
-    """A randomizer that can be pickled, and opened in any process."""
-
-    @property
-    def name(self) -> str:
-        """What it is, in words."""
-
-    def open(self) -> Draw:
-        """The function from labels [n] to outputs [n]. Raises InputError."""
 
 
 _NONE = -(2**40)  # what a label that is not listed makes of a number: none that exists
@@ -175,6 +164,10 @@ class FunctionTarget:
         if not callable(found):
             raise InputError(f"--callable {self.name}: is no function")
         return _checked(found, f"--callable {self.name}")
+
+
+# Both can be pickled, and opened in any process.
+AuditTarget = ArtifactTarget | FunctionTarget
 
 
 def _checked(function: Callable[[Any], Any], source: str) -> Draw:

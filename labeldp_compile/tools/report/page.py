@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -24,7 +23,7 @@ from labeldp_compile.tools.inspection.facts import label_facts
 from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE, heat_map
 from labeldp_compile.tools.inspection.overview import overview
 from labeldp_compile.tools.page.document import page
-from labeldp_compile.tools.page.numbers import data, data_above, name, share_data
+from labeldp_compile.tools.page.numbers import data, name, share_data
 from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
 from labeldp_compile.tools.report.findings import Findings
 from labeldp_compile.tools.report.matrix import matrix_figure
@@ -42,19 +41,6 @@ _TABLE_GROUPS = 200
 _TABLE_SETS, _SET_LABELS = 12, 6
 _MOST_TEXT, _COLUMNS = 200_000, 400
 _SCRIPT = Path(__file__).with_name("posterior.js")
-_FIGURES = (
-    ("ε of a label: budget", "privacy.epsilon_label"),
-    ("ε of a label: at most", "privacy.epsilon_label_bound"),
-    ("ε of the prior", "privacy.epsilon_prior"),
-    ("ε in total", "privacy.epsilon_total"),
-    ("noisy label loss", "utility.noisy_label_loss"),
-    ("its lower bound", "utility.loss_lower_bound"),
-    ("noise of shares", "sets.noise"),
-    ("the least possible", "sets.least_noise"),
-    ("largest bias", "utility.largest_bias"),
-    ("number of labels", "labels"),
-    ("number of outputs", "outputs"),
-)
 
 
 @dataclass(frozen=True)
@@ -126,32 +112,13 @@ def _about(decoded: Table) -> dict[str, Any]:
         # Of the squared loss, which halves it, where labels are no numbers.
         "typical_error": math.sqrt(2 * max(loss, 0)) if apart is None else apart.mean,
         "assumed": PRIORS[certificate.prior.kind],
-        "figures": list(_figures(certificate)),
+        "proved": field_lists(certificate).proved,
         # Of how many labels the mechanism has a lower bound on the loss.
         "bounded_labels": mechanism_class(certificate.mechanism).certified_labels
         if certificate.mechanism in KINDS
         else 0,
         "shortcomings": relevant(decoded.shortcomings, certificate.goal),
     }
-
-
-def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]]:
-    """Every headline number: what it is, the number, whether it is proved, its field."""
-    proved = field_lists(certificate).proved
-    for what, field in _FIGURES:
-        value: Any = certificate
-        for key in field.split("."):
-            value = getattr(value, key, None)
-        if value is None:
-            continue
-        if field == "privacy.epsilon_label_bound":
-            bound = Fraction(certificate.exact.epsilon_label_bound)
-            shown = data_above(bound, 7, field)
-        else:
-            shown = data(value, 9 if isinstance(value, int) else 7, field)
-        of_grid = field == "utility.largest_bias" and certificate.label.domain["kind"] == "real"
-        named = f"{what} at the points of the grid" if of_grid else what
-        yield named, shown, field in proved, field
 
 
 def _matrix(decoded: Table) -> dict[str, Any]:

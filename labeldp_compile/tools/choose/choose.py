@@ -21,7 +21,6 @@ from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, step_near
 from labeldp_compile.tools.choose.search import Bench, Trial, rank, search
 from labeldp_compile.tools.choose.targets import (
     Asked,
-    Belief,
     Demand,
     UnreachedError,
     Wanted,
@@ -144,7 +143,7 @@ def choose_spec(path: Path, asked: Asked, observer: Observer = QUIET) -> Choice:
         epsilon = _reached(standings, wanted)
     else:
         assert wanted.belief is not None
-        epsilon = epsilon_at(_last_step(wanted.belief))
+        epsilon = epsilon_at(wanted.belief.last_step())
         standings = _confirmed(bench, rank(bench, candidates.chosen, epsilon))
     below = step_near(float(epsilon)) - 1
     return Choice(
@@ -176,7 +175,7 @@ def _reached(standings: Sequence[Trial], wanted: Wanted) -> Fraction:
         )
     if wanted.belief is None:
         return first.epsilon
-    last = epsilon_at(_last_step(wanted.belief))
+    last = epsilon_at(wanted.belief.last_step())
     if first.epsilon > last:
         raise UnreachedError(
             f"{asked} takes ε = {float(first.epsilon):g} at least ({first.mechanism.title}), but "
@@ -194,16 +193,6 @@ def _nearest(first: Trial, wanted: Wanted) -> str:
         for target, figure in zip(wanted.targets, first.figures, strict=True)
     ]
     return f"{first.mechanism.title} comes nearest ({', '.join(figures)})"
-
-
-def _last_step(belief: Belief) -> int:
-    step = belief.last_step()
-    if step is None:
-        raise UnreachedError(
-            f"{belief.in_words()} allows no ε of {float(epsilon_at(0)):g} or more, below which "
-            "nothing is tried"
-        )
-    return step
 
 
 def _confirmed(bench: Bench, standings: list[Trial]) -> list[Trial]:

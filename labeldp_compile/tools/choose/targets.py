@@ -90,15 +90,20 @@ class Belief:
     most: Fraction
     share: Fraction
 
-    def last_step(self) -> int | None:
-        """Of the ladder, the last that keeps to it, by a bound of e^ε; None if none does.
+    def last_step(self) -> int:
+        """Of the ladder, the last that keeps to it, by a bound of e^ε.
 
-        Odds grow by at most e^ε (Bayes).
+        Odds grow by at most e^ε (Bayes). Raises UnreachedError if no step keeps to it.
         """
         most = self.most * (1 - self.share) / (self.share * (1 - self.most))
         steps = range(LAST + 1)
-        last = bisect_right(steps, most, key=lambda step: exp_upper(epsilon_at(step))) - 1
-        return last if last >= 0 else None
+        count = bisect_right(steps, most, key=lambda step: exp_upper(epsilon_at(step)))
+        if not count:
+            raise UnreachedError(
+                f"{self.in_words()} allows no ε of {float(epsilon_at(0)):g} or more, below which "
+                "nothing is tried"
+            )
+        return count - 1
 
     def in_words(self) -> str:
         """The whole demand."""

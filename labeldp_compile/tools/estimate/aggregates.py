@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,9 +57,8 @@ class Aggregates:
         return estimates_json(self.estimation, self.groups, self.target)
 
 
-@contextmanager
-def _silent(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
-    yield QUIET.rows
+def _silent(_: str, rows: int | None) -> AbstractContextManager[Callable[[int], None]]:
+    return nullcontext(QUIET.rows)
 
 
 def estimate_table(

@@ -98,23 +98,20 @@ def number(number: int) -> str:
 
 def size_of(read: Integers) -> int:
     """How many integers Coq would have to read."""
-    return sum(map(_size, read.tables))
-
-
-def _size(r: Window | Table | Noise) -> int:
-    if isinstance(r, Window):
-        return len(r.base) + 2 * len(r.extra) + len(r.offsets)
-    if isinstance(r, Table):
-        return sum(map(len, r.rows))
-    return 4 * r.half + 4 * r.period
+    size = 0
+    for table in read.tables:
+        if isinstance(table, Window):
+            size += len(table.base) + 2 * len(table.extra) + len(table.offsets)
+        elif isinstance(table, Table):
+            size += sum(map(len, table.rows))
+        else:
+            size += 4 * table.half + 4 * table.period
+    return size
 
 
 def labels(read: Integers) -> int:
     """k, the number of labels."""
-    return _labels(read.tables[0])
-
-
-def _labels(r: Window | Table | Noise) -> int:
-    if isinstance(r, Window):
-        return len(r.offsets)
-    return len(r.rows) if isinstance(r, Table) else r.period // r.spacing + 1
+    first = read.tables[0]
+    if isinstance(first, Window):
+        return len(first.offsets)
+    return len(first.rows) if isinstance(first, Table) else first.period // first.spacing + 1

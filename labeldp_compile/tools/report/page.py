@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -35,27 +34,11 @@ from labeldp_compile.tools.report.plots import (
 )
 from labeldp_compile.tools.report.posterior import Seen, most_telling, posteriors
 
-MOST_LABELS = 10  # of one person
 _TABLE_LABELS, _TABLE_OUTPUTS = 101, 9
 _TABLE_GROUPS = 200
 _TABLE_SETS, _SET_LABELS = 12, 6
 _MOST_TEXT, _COLUMNS = 200_000, 400
 _SCRIPT = Path(__file__).with_name("posterior.js")
-
-
-@dataclass(frozen=True)
-class Payment:
-    """The cost of one person's labels.
-
-    Attributes:
-        labels: how many of them are randomized.
-        label: L·ε₂, for the private labels alone.
-        total: L·(ε₁ + ε₂), where all of them are in the data of the prior, too.
-    """
-
-    labels: int
-    label: Fraction
-    total: Fraction
 
 
 def report_page(findings: Findings) -> str:
@@ -70,13 +53,6 @@ def report_page(findings: Findings) -> str:
         facts |= _groups(findings)
         facts |= _composition(decoded.certificate) | _spec(findings, decoded.certificate)
     return page("report/report.html", title, _SCRIPT, **facts)
-
-
-def pure_composition(certificate: Certificate, most: int = MOST_LABELS) -> list[Payment]:
-    """ε for one person with 1 … ``most`` labels, by sequential composition; exact."""
-    exact = certificate.exact
-    label, total = Fraction(exact.epsilon_label), Fraction(exact.epsilon_total)
-    return [Payment(n, n * label, n * total) for n in range(1, most + 1)]
 
 
 def _groups(findings: Findings) -> dict[str, Any]:
@@ -157,14 +133,11 @@ def _beliefs(decoded: Table) -> dict[str, Any]:
         "bin_size": found.starts[1] if len(found.prior) < len(weights) else 1,
         "never": sum(1 for weight in weights if not weight),
         "posterior": svg,
-        "sentences": [sentence for _, sentence in told],
         "shown": shown,
         "listed": [told[i][0] for i in sample(len(told), _TABLE_OUTPUTS)],
         "script_data": {
             "curve": BELIEF,
-            "edges": geometry.edges,
-            "zero": geometry.zero,
-            "one": geometry.one,
+            **geometry,
             # HTML that is escaped already: the script puts it in its place.
             "sentences": [sentence for _, sentence in told],
             "beliefs": [[float(f"{p:.4g}") for p in seen.belief.tolist()] for seen in found.seen],
@@ -220,9 +193,10 @@ def _sets(decoded: Table) -> list[tuple[int, Markup]]:
 
 
 def _composition(certificate: Certificate) -> dict[str, Any]:
-    """What several labels of one person cost together: pure ε, and ε at δ where it is stated."""
-    stated = certificate.composition
-    facts = {"payments": pure_composition(certificate), "stated": stated}
+    """What a label costs, which adds up for one person; and ε at δ where it is stated."""
+    exact, stated = certificate.exact, certificate.composition
+    paid = {"label": Fraction(exact.epsilon_label), "total": Fraction(exact.epsilon_total)}
+    facts = {"paid": paid, "stated": stated}
     if stated is None:
         return facts
     rows = [(float(row.delta), Fraction(row.epsilon)) for row in stated.epsilon_at_delta]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,20 +26,6 @@ _MAX_NAMES = 24
 _NAME_COLUMNS = 16
 _LEVEL_COLUMNS = 72  # beyond, names are turned
 _MARKED = 60  # labels that are shown as points, too
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """Where the bins and the scale lie in the SVG, so that a script can redraw one curve.
-
-    Attributes:
-        edges: [bins + 1] horizontal places.
-        zero, one: vertical places of the probabilities 0 and 1.
-    """
-
-    edges: list[float]
-    zero: float
-    one: float
 
 
 def prior_figure(decoded: Table, starts: list[int], prior: Floats) -> Figure:
@@ -82,8 +67,15 @@ def _marks(facts: Sequence[LabelFacts]) -> dict[str, Any]:
     return {"marker": "o", "markersize": 3.2} if len(facts) <= _MARKED else {}
 
 
-def posterior_figure(decoded: Table, posteriors: Posteriors, shown: int) -> tuple[Figure, Geometry]:
-    """The prior, and the posterior of the output ``shown``, on the scale that all outputs need."""
+def posterior_figure(
+    decoded: Table, posteriors: Posteriors, shown: int
+) -> tuple[Figure, dict[str, Any]]:
+    """The prior, and the posterior of the output ``shown``, on the scale that all outputs need.
+
+    Also where the bins and the scale lie in the SVG, so that a script can redraw one curve:
+    ``edges`` [bins + 1] are horizontal places, ``zero`` and ``one`` the vertical places of the
+    probabilities 0 and 1.
+    """
     figure = Figure(figsize=(WIDTH, 2.7), layout="constrained", dpi=72)
     axes: Any = figure.subplots()
     most = max(float(seen.belief.max()) for seen in posteriors.seen)
@@ -107,7 +99,8 @@ def posterior_figure(decoded: Table, posteriors: Posteriors, shown: int) -> tupl
     height = figure.bbox.height
     across = axes.transData.transform(np.column_stack([edges, np.zeros(len(edges))]))[:, 0]
     zero, one = (height - axes.transData.transform((0, share))[1] for share in (0, 1))
-    return figure, Geometry([round(x, 2) for x in across.tolist()], float(zero), float(one))
+    edges = [round(x, 2) for x in across.tolist()]
+    return figure, {"edges": edges, "zero": float(zero), "one": float(one)}
 
 
 def _round_steps(most: int, *, integer: bool = False) -> MaxNLocator:

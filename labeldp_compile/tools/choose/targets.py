@@ -118,17 +118,12 @@ class Wanted:
     Attributes:
         targets: all must be met.
         belief: a limit on ε, or None.
-        shown: besides the targets' own figures, if there are none.
+        columns: the figures to compute: those of the targets, or some to show if there are none.
     """
 
     targets: tuple[Demand, ...]
     belief: Belief | None
-    shown: tuple[Demand, ...]
-
-    @property
-    def columns(self) -> tuple[Demand, ...]:
-        """The figures to compute."""
-        return self.targets or self.shown
+    columns: tuple[Demand, ...]
 
 
 @dataclass(frozen=True)
@@ -185,7 +180,7 @@ def read_wanted(spec: Spec, asked: Asked) -> Wanted:
         targets.append(Demand(float(most), None, categories))
     belief = None if max_belief is None else _read_belief(max_belief)
     shown = (Demand(math.inf, number, categories) for number in (rows or ROWS, None))
-    return Wanted(tuple(targets), belief, () if targets else tuple(shown))
+    return Wanted(tuple(targets), belief, tuple(targets or shown))
 
 
 def _read_belief(text: str | tuple[Amount, Amount]) -> Belief:

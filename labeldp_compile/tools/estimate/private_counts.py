@@ -74,7 +74,18 @@ def count_outputs(
     names: dict[Any, int] = {}
     index = _OutputsOfTables(reader, artifact)
     m = index.size
-    keys, counts = _counted(reader, index, by, names, observer)
+    # Keys, group · m + output, increasing, and how often each occurs.
+    keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
+    columns = [*reader.label_columns, *reader.group_names, *([by] if by else [])]
+    for batch in reader.columns(list(dict.fromkeys(columns))):
+        here = index(batch)
+        if by:
+            here += m * _groups(reader.path, by, batch.column(by), names)
+        found, times = np.unique(here, return_counts=True)
+        keys, counts = _summed(np.concatenate([keys, found]), np.concatenate([counts, times]))
+        observer.rows(len(batch))
+    if not len(keys):
+        raise refused(reader.path, "has no rows")
     every = index.by_table(*_summed(keys % m, counts))
     result = [GroupCounts("all rows", every)]
     if by is None and artifact.groups.columns:
@@ -82,8 +93,8 @@ def count_outputs(
     # Keys are in order, so each group is a range of them.
     ends = np.searchsorted(keys, np.arange(len(names) + 1) * m)
     for name, group in sorted(names.items(), key=_by_name):
-        here = slice(ends[group], ends[group + 1])
-        result.append(GroupCounts(name, index.by_table(keys[here] - group * m, counts[here])))
+        part = slice(ends[group], ends[group + 1])
+        result.append(GroupCounts(name, index.by_table(keys[part] - group * m, counts[part])))
     return result
 
 
@@ -143,29 +154,6 @@ class _OutputsOfTables:
             here = tables == table
             found[table] = OutputCounts(keys[here] - self._starts[table], counts[here])
         return found
-
-
-def _counted(
-    reader: TableReader,
-    index: _OutputsOfTables,
-    by: str | None,
-    names: dict[Any, int],
-    observer: Observer,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Keys, group · m + output, increasing, and how often each occurs; fills ``names``."""
-    keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    columns = [*reader.label_columns, *reader.group_names, *([by] if by else [])]
-    for batch in reader.columns(list(dict.fromkeys(columns))):
-        outputs = index(batch)
-        groups = np.zeros(len(outputs), np.int64)
-        if by:
-            groups = _groups(reader.path, by, batch.column(by), names)
-        found, times = np.unique(groups * index.size + outputs, return_counts=True)
-        keys, counts = _summed(np.concatenate([keys, found]), np.concatenate([counts, times]))
-        observer.rows(len(batch))
-    if not len(keys):
-        raise refused(reader.path, "has no rows")
-    return keys, counts
 
 
 def _summed(
@@ -235,17 +223,13 @@ def _groups(path: Path, column: str, values: pa.Array, names: dict[Any, int]) ->
         encoded = pc.dictionary_encode(values, null_encoding="encode")
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         raise refused(path, f"cannot group by {column!r}, a {values.type}") from None
-    here = encoded.dictionary.to_pylist()
-    numbers = np.array([names.setdefault(_name(value), len(names)) for value in here], np.int64)
+    # One name for all NaN.
+    here = ["NaN" if name != name else name for name in encoded.dictionary.to_pylist()]  # noqa: PLR0124
+    numbers = np.array([names.setdefault(name, len(names)) for name in here], np.int64)
     if len(names) > MAX_GROUPS:
         raise refused(path, f"{column!r} has more than {MAX_GROUPS:,} groups")
     result: NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
     return result
-
-
-def _name(value: Any) -> Any:
-    """One name for all NaN."""
-    return "NaN" if value != value else value  # noqa: PLR0124
 
 
 def _by_name(item: tuple[Any, int]) -> tuple[bool, bool, Any]:

@@ -114,20 +114,15 @@ def name_numbers(axis: Any, most: int, *, integer: bool = False) -> None:
     axis.set_major_formatter(lambda number, _: plain(number, 7))
 
 
-def label_positions(decoded: Table, labels: list[int]) -> list[float]:
-    """Where the labels of these indices stand: at their values, categories at their places."""
-    domain = decoded.domain
-    if isinstance(domain, CategoricalDomain):
-        return [float(index) for index in labels]
-    step = (domain.max - domain.min) / (domain.size - 1)
-    return [domain.min + index * step for index in labels]
-
-
 def bin_edges(decoded: Table, starts: list[int]) -> list[float]:
-    """The edges of bins that begin at these label indices, half a step to the left of them."""
-    first, second = label_positions(decoded, [0, 1])
-    half = (second - first) / 2
-    return [first + (2 * start - 1) * half for start in starts]
+    """The edges of bins that begin at these label indices, half a step to the left of them.
+
+    Labels stand at their values, categories at their places.
+    """
+    domain, first, step = decoded.domain, 0.0, 1.0
+    if not isinstance(domain, CategoricalDomain):
+        first, step = domain.min, (domain.max - domain.min) / (domain.size - 1)
+    return [first + (2 * start - 1) * step / 2 for start in starts]
 
 
 def name_label_axis(axes: Any, decoded: Table) -> None:

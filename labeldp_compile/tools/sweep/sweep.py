@@ -148,13 +148,11 @@ def run_sweep(
     ``observer`` is told a step before each point.
     """
     line = [(epsilon, mechanism) for epsilon in epsilons for mechanism in candidates.chosen]
-    done, count = 0, len(line) + len(frontier)
+    asked = [*line, *frontier]
 
-    def at(epsilon: Fraction, mechanism: Mechanism) -> Point | Missing:
-        nonlocal done
-        done += 1
+    def at(number: int, epsilon: Fraction, mechanism: Mechanism) -> Point | Missing:
         title = mechanism.title
-        observer.step(f"{done} of {count}: ε = {float(epsilon):g}, {title}")
+        observer.step(f"{number} of {len(asked)}: ε = {float(epsilon):g}, {title}")
         left = epsilon - prior.epsilon_prior
         if left <= 0:
             spent = float(prior.epsilon_prior)
@@ -163,14 +161,14 @@ def run_sweep(
         here = replace(prior, epsilon_label=left)
         return measure(spec, mechanism, here, spec_digest, insecure)
 
-    measured, along = [at(*pair) for pair in line], [at(*pair) for pair in frontier]
-    biased = [point for point in along if isinstance(point, Point)]
+    found = [at(number, *pair) for number, pair in enumerate(asked, 1)]
+    biased = [point for point in found[len(line) :] if isinstance(point, Point)]
     return Sweep(
         spec=spec,
         spent=prior.epsilon_prior,
         taken=prior.statement["kind"],
-        points=[point for point in measured if isinstance(point, Point)],
-        missing=[point for point in (*measured, *along) if isinstance(point, Missing)],
+        points=[point for point in found[: len(line)] if isinstance(point, Point)],
+        missing=[point for point in found if isinstance(point, Missing)],
         frontier=[list(points) for _, points in groupby(biased, key=lambda point: point.epsilon)],
         left_out=candidates.left_out,
         insecure=insecure,

@@ -1,7 +1,7 @@
 """A lower bound on ε from counts: Pr[S | y] ≥ e^ε·Pr[S | y'] for the best pair and set found.
 
-Sets are searched for in some draws, and bounded in others that nobody looked at before; so only the
-few bounds of the last step need a share of the error. No set has a larger ratio than its best
+Events are searched for in some draws, and bounded in others that nobody looked at before; so only
+the few bounds of the last step need a share of the error. No set has a larger ratio than its best
 single output, but a union of outputs is known more precisely.
 """
 
@@ -93,7 +93,7 @@ def search_events(halves: tuple[Tally, Tally], most_labels: int, most_events: in
         (t.counts[drawn].astype(float), t.samples[drawn].astype(float))
         for t in (*halves, halves[0] + halves[1])
     )
-    plain = _plain_sets(*both)
+    plain = _plain_events(*both)
     pairs = list(dict.fromkeys((label, other) for label, other, _ in plain))
     unions = [(label, other, _union(*first, label, other)) for label, other in pairs]
     scored = [(_score(both, proposal), *proposal) for proposal in plain]
@@ -132,7 +132,7 @@ def bound_epsilon(events: list[Event], fresh: Tally, error: float) -> EpsilonBou
     return best
 
 
-def _plain_sets(counts: Floats, samples: Floats) -> list[Proposal]:
+def _plain_events(counts: Floats, samples: Floats) -> list[Proposal]:
     """For the best outputs and thresholds: the two labels that they tell apart, and the set."""
     M = counts.shape[1]
     upto, beyond = counts.cumsum(axis=1), counts[:, ::-1].cumsum(axis=1)[:, ::-1]

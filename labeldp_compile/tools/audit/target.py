@@ -83,7 +83,7 @@ class LabelColumns:
         }
 
     def numbers(self, private: Any) -> Any:
-        """The numbers [n] of private columns [n]; those of sets are numbers already."""
+        """The numbers [n] of private columns [n]; other outputs are numbers already."""
         if not isinstance(private, dict):
             return private
         found = np.zeros(len(private[self.names[0]]), np.int64)

@@ -28,7 +28,7 @@ from labeldp_compile.tools.estimate.unbiased_mean import UnbiasedMean, values_of
 
 Floats = NDArray[np.float64]
 Estimator = LinearEstimators | UnbiasedMean
-# mean, histogram or quantiles (Pr[class ≤ j]); of a column of a joint label, or of the label: None
+# mean, histogram or quantiles (Pr[class ≤ j]); of the label (None), or of one column of several
 Key = tuple[str, str | None]
 HISTOGRAM: Key = ("histogram", None)
 QUANTILES: Key = ("quantiles", None)
@@ -41,7 +41,7 @@ class TableEstimators:
 
     Attributes:
         classes: of labels that it tells apart.
-        found: the estimators of the label, and of each column of a joint label.
+        found: the estimators of the label, and of each column if there are several.
         refused: what it does not support: mean, histogram, quantiles → the reason.
     """
 
@@ -114,7 +114,7 @@ def mean_estimator(table: Table, classes: LabelClasses, inverse: Inverse | None)
     domain = table.domain
     if isinstance(domain, CategoricalDomain):
         raise NotEstimableError(f"{_in_words(domain)} have none")
-    bias = table.certificate.utility.largest_bias  # none of sets of numbers
+    bias = table.certificate.utility.largest_bias  # None where outputs are no numbers
     unbiased = bias is not None and bias <= _UNBIASED * float(domain.max - domain.min)
     if unbiased and inverse is None:
         return UnbiasedMean.of(table, classes)
@@ -143,5 +143,6 @@ def _cumulative(table: Table, classes: LabelClasses, inverse: Inverse) -> Linear
 
 def _in_words(domain: CategoricalDomain) -> str:
     """What labels without an order are called."""
-    joint = isinstance(domain, JointDomain)
-    return "combinations of columns, unlike a column of numbers," if joint else "categories"
+    if isinstance(domain, JointDomain):
+        return "combinations of columns, unlike a column of numbers,"
+    return "categories"

@@ -116,7 +116,7 @@ def _variance(hits: Any, n: int, a: Any, b: Any, target: Target) -> Any:
 
 @lru_cache(maxsize=65_536)
 def _interval(hits: int, law: _Law) -> tuple[float, float]:
-    """The ends of the interval of the share; equal groups have equal ones."""
+    """The ends of the interval of the share; equal counts have equal ones."""
     n, a, b = law.n, law.a, law.b
     reach = 4 * math.sqrt(_variance(hits, n, a, b, law.target) + 1) + 4
     grid = np.linspace(max(hits - reach, 0.0), min(hits + reach, float(n)), _COARSE)

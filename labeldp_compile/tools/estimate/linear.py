@@ -68,7 +68,7 @@ class LinearEstimators:
     def shares(
         cls, inverse: Inverse, indicators: Floats | None = None, *, each_tail: bool = False
     ) -> LinearEstimators:
-        """Of each class, or of each of some sets of classes, by their ``indicators`` [c, j]."""
+        """Of each class, or of each of some unions of classes, by their ``indicators`` [c, j]."""
         each = np.eye(len(inverse.table)) if indicators is None else indicators
         g = inverse.weights @ each
         return cls(inverse, each, g, hits=Hits.of(g, each_tail=each_tail))

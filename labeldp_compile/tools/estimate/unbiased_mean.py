@@ -77,7 +77,11 @@ class UnbiasedMean:
         g, n = self.values(counts.outputs)[:, None], counts.rows
         value = counts.mean(g)
         if target == "rows":
-            variance = Variance(self._noise(counts), np.zeros(1), 0.0)
+            noise = self.most
+            if self.weights is not None:
+                estimated = counts.mean(self.weights[counts.outputs][:, None])
+                noise = np.clip(estimated, self.least, self.most)
+            variance = Variance(noise, np.zeros(1), 0.0)
         else:
             # The slope is the regression of the empirical variance on the mean: Johnson (1978).
             second, third = (counts.mean((g - value) ** power) for power in (2, 3))
@@ -99,13 +103,6 @@ class UnbiasedMean:
         if beyond <= 0:
             return 0.0
         return -counts.rows * beyond**2 / (2 * (float(self.most[0]) + reach * beyond / 3))
-
-    def _noise(self, counts: OutputCounts) -> Floats:
-        if self.weights is None:
-            return self.most
-        estimated = counts.mean(self.weights[counts.outputs][:, None])
-        noise: Floats = np.clip(estimated, self.least, self.most)
-        return noise
 
 
 def values_of(randomizer: Randomizer) -> Callable[[NDArray[np.int64]], Floats]:

@@ -11,21 +11,6 @@ from functools import cache
 from pathlib import Path
 
 PREFIX = "LabelDP"
-# Each needs only files before it; the last is for readers, and nothing needs it.
-FILES = (
-    "Draw",
-    "Check",
-    "Counting",
-    "Lines",
-    "Windows",
-    "Tables",
-    "Lookups",
-    "Noise",
-    "Additives",
-    "Mixtures",
-    "Epsilon",
-    "Theorems",
-)
 _OURS = re.compile(rf"^From {PREFIX} Require Import ([\w ]+)\.\n", re.M)
 _COQS = re.compile(r"^From Coq Require Import ([\w ]+)\.\n", re.M)
 
@@ -43,14 +28,12 @@ def source(name: str) -> str:
 
 
 def needed(names: Iterable[str]) -> list[str]:
-    """These files and all that they need, in order."""
-    found, todo = set(), list(names)
-    while todo:
-        name = todo.pop()
-        if name not in found:
-            found.add(name)
-            todo += _imports(_OURS, source(name))
-    return [name for name in FILES if name in found]
+    """These files and all that they need, each behind what it needs."""
+    found: dict[str, None] = {}
+    for name in names:
+        before = needed(_imports(_OURS, source(name)))
+        found |= dict.fromkeys([*before, name])
+    return list(found)
 
 
 def modules(names: Iterable[str]) -> str:

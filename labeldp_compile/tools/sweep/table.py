@@ -77,7 +77,7 @@ def _at_most(number: float | None) -> str:
 
 
 def _bias(point: Point, bias: float | None) -> str:
-    """Sets of numbers have none."""
+    """None where outputs are no numbers."""
     return UNBIASED if point.unbiased and bias is not None else _at_most(bias)
 
 

@@ -8,7 +8,6 @@ Clopper–Pearson bound of its probability is compared with the certified probab
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,8 +66,9 @@ def unlike_expected(
     found = []
     for y in labels:
         cells = _excess(chosen_on.counts[y], probabilities[y] * chosen_on.samples[y])
-        at_least = _bound(lower_bound, tested_on, y, cells, error / len(labels))
-        found.append(Difference(y, cells, at_least, float(probabilities[y][cells].sum())))
+        at_least = lower_bound(*tested_on.seen(y, cells), error / len(labels))
+        claimed = float(probabilities[y][cells].sum())
+        found.append(Difference(y, cells, float(at_least), claimed))
     return [each for each in found if each.at_least > each.expected]
 
 
@@ -82,23 +82,10 @@ def unlike_each_other(
     for y in labels:
         share = one.samples[y] / max(both.samples[y], 1)
         cells = _excess(one.counts[y], both.counts[y] * share)
-        bounds = [
-            _bound(bound, tally, y, cells, error / (2 * len(labels)))
-            for bound, tally in zip((lower_bound, upper_bound), tested_on, strict=True)
-        ]
-        found.append(Difference(y, cells, *bounds))
+        each, (seen, other) = error / (2 * len(labels)), (t.seen(y, cells) for t in tested_on)
+        low, high = float(lower_bound(*seen, each)), float(upper_bound(*other, each))
+        found.append(Difference(y, cells, low, high))
     return [each for each in found if each.at_least > each.expected]
-
-
-def _bound(
-    bound: Callable[[Any, Any, float], Floats],
-    tally: Tally,
-    label: int,
-    cells: NDArray[np.bool_],
-    error: float,
-) -> float:
-    """Of the probability of some cells under a label."""
-    return float(bound(tally.counts[label][cells].sum(), tally.samples[label], error))
 
 
 def _pooled(expected: Floats) -> NDArray[np.int64]:

@@ -28,6 +28,10 @@ class Tally:
         """Both together."""
         return Tally(self.counts + other.counts, self.samples + other.samples)
 
+    def seen(self, label: int, cells: NDArray[np.bool_]) -> tuple[int, int]:
+        """How often a label gave some cells, and of how many samples."""
+        return int(self.counts[label][cells].sum()), int(self.samples[label])
+
 
 class Sampler:
     """Draws from one randomizer, counts outputs by label and cell, and tells an observer.

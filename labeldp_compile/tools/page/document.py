@@ -40,7 +40,10 @@ def page(
     not escaped. What a browser would obey in plain text (controls, marks of direction) is shown as
     U+FFFD.
     """
-    code = None if script is None else script.read_text(encoding="utf-8")
+    code = digest = None
+    if script is not None:
+        code = script.read_text(encoding="utf-8")
+        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     return (
         _environment(folder)
         .get_template(template)
@@ -48,14 +51,10 @@ def page(
             title=title,
             style=Markup(css_variables() + _STYLE.read_text(encoding="utf-8")),  # noqa: S704  # ours
             script=None if code is None else Markup(code),  # noqa: S704  # ours
-            digest=None if code is None else _digest(code),
+            digest=digest,
             **facts,
         )
     )
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _shown(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from labeldp_verify.analysis import at_most, matrix
 from labeldp_verify.artifact import Table
-from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, IntegerDomain
+from labeldp_verify.forms import AdditiveRandomizer, output_array
 from numpy.typing import NDArray
 
 from labeldp_compile.tools.audit.cells import (
@@ -30,18 +30,14 @@ class Reference:
         self._r, self._rows, self._domain = decoded.randomizer, labels, decoded.domain
         self._values = None
         if not isinstance(self._r, AdditiveRandomizer):
-            self._values = _column(self._r.values)
+            self._values = output_array(self._r.values)
         elif self._r.outputs <= MAX_VALUES:
             points = range(self._r.low, self._r.high + 1)
             self._values = np.array([self._r.value(t) for t in points])
 
     def inputs(self) -> NDArray[Any]:
         """[L] the audited labels, as the randomizer takes them."""
-        labels = [self._domain.listed[y] for y in self._rows]
-        if isinstance(self._domain, IntegerDomain):
-            return np.array(labels, dtype=np.int64)
-        text = isinstance(self._domain, CategoricalDomain) and self._domain.is_text
-        return np.array(labels, dtype=object if text else None)
+        return output_array([self._domain.listed[y] for y in self._rows])
 
     def cells(self, pilot: NDArray[Any]) -> OutputCells:
         """A cell for each output if they are few, else intervals (categories: the audited)."""
@@ -59,7 +55,7 @@ class Reference:
             edges = np.unique(np.concatenate([spread, own, own + 1]))
             return IntervalCells(self._values[edges[edges < len(self._values)]])
         audited = [y for y in self.inputs().tolist() if y in set(self._values.tolist())]
-        return ValueCells(_column(audited or self._values[:1].tolist()))
+        return ValueCells(output_array(audited or self._values[:1].tolist()))
 
     def known(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """[n] whether the file can give each output."""
@@ -86,9 +82,3 @@ class Reference:
             row = matrix(self._r, [label])[0]
             result[position] = np.bincount(places, weights=row, minlength=cells.count)
         return result
-
-
-def _column(values: Any) -> NDArray[Any]:
-    """Numbers as they are, text as objects."""
-    column = np.array(list(values))
-    return column.astype(object) if column.dtype.kind == "U" else column

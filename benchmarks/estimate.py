@@ -23,9 +23,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.tools.estimate import Estimation, GroupCounts, OutputCounts
-from labeldp_compile.tools.estimate.functionals import SHARES
-from labeldp_compile.tools.estimate.private_counts import output_indices
+from labeldp_compile.tools.estimate.estimate import SHARES, Estimation
+from labeldp_compile.tools.estimate.private_counts import (
+    GroupCounts,
+    OutputCounts,
+    output_indices,
+)
 from tests.fixtures.compiled import compile_text, integer_spec, public
 
 DATA = Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet"
@@ -85,7 +88,9 @@ class Case:
     def counts(self, labels):
         """Outputs of all rows and of the groups, from fresh words."""
         private = pa.array(self.randomizer(labels))
-        outputs = output_indices(Path("x"), "y", self.decoded.tables[0], private)
+        randomizer = self.decoded.tables[0]
+        listed = getattr(randomizer, "values", randomizer)
+        outputs = output_indices(Path("x"), "y", listed, private)
         return [
             GroupCounts(n, {0: OutputCounts(*np.unique(part, return_counts=True))})
             for n, part in enumerate(parts_of(outputs))

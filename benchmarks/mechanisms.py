@@ -15,12 +15,13 @@ from statistics import median
 
 import numpy as np
 
-from labeldp_compile.prior import Prior
+from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tools.page.pictures import picture_settings
-from labeldp_compile.tools.sweep import find_candidates, run_sweep, sweep_prior
+from labeldp_compile.tools.sweep.candidates import find_candidates
 from labeldp_compile.tools.sweep.measure import measure
 from labeldp_compile.tools.sweep.plot import sweep_figure
+from labeldp_compile.tools.sweep.sweep import run_sweep
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 QUICKSTART = (Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet", "mdvis", 0, 77)
@@ -50,7 +51,7 @@ def compare(path, column, low, high, plot):
         "0" * 64,
         find_candidates(spec, None),
         [Fraction(epsilon) for epsilon in EPSILONS],
-        sweep_prior(spec, Path(), spend=False),
+        estimate_prior(spec, Path()),
     )
     losses = {(point.mechanism, point.epsilon): point for point in sweep.points}
     print("| mechanism | " + " | ".join(f"ε = {epsilon}" for epsilon in EPSILONS) + " |")

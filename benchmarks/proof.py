@@ -12,7 +12,10 @@ import time
 
 from labeldp_verify.kernel import integers_of
 
-from labeldp_compile.tools.prove import proof_of, run_coq, size_of, theory
+from labeldp_compile.tools.prove import theory
+from labeldp_compile.tools.prove.coq import run_coq
+from labeldp_compile.tools.prove.script import proof_of
+from labeldp_compile.tools.prove.terms import size_of
 from tests.fixtures.compiled import compile_text
 
 SPEC = """

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from labeldp_compile.ledger.account import OverBudgetError as OverBudgetError
     from labeldp_compile.planning import Plan as Plan
     from labeldp_compile.spec import Spec as Spec
-    from labeldp_compile.tools.audit import AuditReport as AuditReport
-    from labeldp_compile.tools.choose import Choice as Choice
-    from labeldp_compile.tools.estimate import Aggregates as Aggregates
-    from labeldp_compile.tools.sweep import Sweep as Sweep
+    from labeldp_compile.tools.audit.report import AuditReport as AuditReport
+    from labeldp_compile.tools.choose.choose import Choice as Choice
+    from labeldp_compile.tools.estimate.aggregates import Aggregates as Aggregates
+    from labeldp_compile.tools.sweep.sweep import Sweep as Sweep
 
 _HOMES = {
     "labeldp_compile.api": (
@@ -43,10 +43,10 @@ _HOMES = {
     "labeldp_compile.assembly": ("Compiled",),
     "labeldp_compile.planning": ("Plan",),
     "labeldp_compile.spec": ("Spec",),
-    "labeldp_compile.tools.audit": ("AuditReport",),
-    "labeldp_compile.tools.choose": ("Choice",),
-    "labeldp_compile.tools.estimate": ("Aggregates",),
-    "labeldp_compile.tools.sweep": ("Sweep",),
+    "labeldp_compile.tools.audit.report": ("AuditReport",),
+    "labeldp_compile.tools.choose.choose": ("Choice",),
+    "labeldp_compile.tools.estimate.aggregates": ("Aggregates",),
+    "labeldp_compile.tools.sweep.sweep": ("Sweep",),
     "labeldp_verify": ("Budget", "Report", "TooLargeError", "VerificationError"),
 }
 

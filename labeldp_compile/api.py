@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from labeldp_compile.assembly import Compiled
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
-    from labeldp_compile.tools.audit import AuditReport
-    from labeldp_compile.tools.choose import Choice
-    from labeldp_compile.tools.estimate import Aggregates, Target
-    from labeldp_compile.tools.sweep import Sweep
+    from labeldp_compile.tools.audit.report import AuditReport
+    from labeldp_compile.tools.choose.choose import Choice
+    from labeldp_compile.tools.estimate.aggregates import Aggregates
+    from labeldp_compile.tools.estimate.intervals import Target
+    from labeldp_compile.tools.sweep.sweep import Sweep
 
 FilePath = str | os.PathLike[str]
 
@@ -204,7 +205,7 @@ def sweep(
     [(2.0, 'optimal_unbiased')]
     """
     from labeldp_compile.observer import Observer
-    from labeldp_compile.tools.sweep import exact_epsilons, sweep_spec
+    from labeldp_compile.tools.sweep.sweep import exact_epsilons, sweep_spec
 
     return sweep_spec(
         Path(path),
@@ -257,17 +258,11 @@ def choose(
     ('optimal_unbiased', 1.173)
     """
     from labeldp_compile.observer import Observer
-    from labeldp_compile.tools.choose import choose_spec
+    from labeldp_compile.tools.choose.choose import choose_spec
+    from labeldp_compile.tools.choose.targets import Asked
 
-    return choose_spec(
-        Path(path),
-        mean_error=mean_error,
-        share_error=share_error,
-        label_error=label_error,
-        rows=rows,
-        max_belief=max_belief,
-        observer=Observer(step=progress),
-    )
+    asked = Asked(mean_error, share_error, label_error, rows, max_belief)
+    return choose_spec(Path(path), asked, Observer(step=progress))
 
 
 def estimate(
@@ -315,7 +310,7 @@ def estimate(
     """
     from labeldp_verify import DEFAULT_BUDGET
 
-    from labeldp_compile.tools.estimate import estimate_table
+    from labeldp_compile.tools.estimate.aggregates import estimate_table
 
     return estimate_table(
         Path(artifact),
@@ -369,7 +364,7 @@ def audit(
     """
     from labeldp_verify import DEFAULT_BUDGET
 
-    from labeldp_compile.tools.audit import audit_artifact
+    from labeldp_compile.tools.audit.audit import audit_artifact
 
     return audit_artifact(
         Path(artifact),

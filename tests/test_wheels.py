@@ -124,7 +124,13 @@ def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheels, name):
         shipped = {path for path in file.namelist() if ".dist-info/" not in path}
     assert shipped == here and f"{package.name}/py.typed" in shipped
     if name == "labeldp":
-        assert {Path(path).suffix for path in shipped} >= {".html", ".css", ".js", ".typed"}
+        assert {Path(path).suffix for path in shipped} >= {
+            ".html",
+            ".css",
+            ".js",
+            ".jinja",
+            ".typed",
+        }
 
 
 @pytest.fixture(scope="module")

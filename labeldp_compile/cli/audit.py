@@ -21,18 +21,15 @@ from labeldp_compile.cli.options import (
 )
 from labeldp_compile.cli.output import observing, show
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.audit import (
-    ERROR,
+from labeldp_compile.tools.audit.audit import (
     MIN_SAMPLES,
     AuditClaim,
-    AuditReport,
-    AuditTarget,
-    FunctionTarget,
     audit,
     audit_artifact,
     choose_labels,
 )
-from labeldp_compile.tools.audit.target import parse_labels
+from labeldp_compile.tools.audit.report import ERROR, AuditReport
+from labeldp_compile.tools.audit.target import AuditTarget, FunctionTarget, parse_labels
 
 DEFAULT_SAMPLES = 10_000_000
 _MAX_EPSILON = 1000.0

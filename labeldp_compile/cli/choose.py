@@ -12,7 +12,9 @@ from labeldp_verify.rounded import at_most, percent_at_most
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, Whole, json_option, quiet_option
 from labeldp_compile.cli.output import observing, show, text_table
-from labeldp_compile.tools.choose import Choice, Standing, choose_spec
+from labeldp_compile.tools.choose.choose import Choice, choose_spec
+from labeldp_compile.tools.choose.search import Trial
+from labeldp_compile.tools.choose.targets import Asked
 
 BEST = "◄"
 
@@ -55,16 +57,9 @@ def choose_command(
     error holds for all labels in the range. No label is read: a private prior is taken as uniform.
     Exit code 1 if no ε up to 20 will do.
     """
+    asked = Asked(mean_error, share_error, label_error, rows, max_belief)
     with observing("counting labels", quiet=quiet) as observer:
-        choice = choose_spec(
-            spec,
-            mean_error=mean_error,
-            share_error=share_error,
-            label_error=label_error,
-            rows=rows,
-            max_belief=max_belief,
-            observer=observer,
-        )
+        choice = choose_spec(spec, asked, observer)
     show(as_json, choice.to_json, lambda: _in_words(choice))
 
 
@@ -95,12 +90,12 @@ def _in_words(choice: Choice) -> list[str]:
 def _answer(choice: Choice) -> list[str]:
     epsilon, title = f"{float(choice.epsilon):g}", choice.chosen.mechanism.title
     problems = [f"will not do: {names}: {problem}" for problem, names in _useless(choice).items()]
-    if choice.chosen.trial.unbiased is False:
+    if choice.chosen.unbiased is False:
         problems.append(f"{title}: labels are off on average, which labeldp estimate undoes")
     if not choice.wanted.targets:
         text = f"ε = {epsilon} is the largest that keeps to it; {title} serves the goal best there"
         return [*problems, text]
-    if any(standing.epsilon is None for standing in choice.standings):
+    if not all(trial.will_do for trial in choice.standings):
         problems.insert(0, "> : does not reach it at this ε, which its figures are of")
     if choice.missed_at is None:
         return [*problems, f"ε = {epsilon} reaches it, with {title}; less is not tried"]
@@ -111,28 +106,26 @@ def _answer(choice: Choice) -> list[str]:
 def _useless(choice: Choice) -> dict[str, str]:
     """{problem: mechanisms}."""
     together: dict[str, list[str]] = {}
-    for standing in choice.standings:
-        if standing.trial.problem is not None:
-            together.setdefault(standing.trial.problem, []).append(standing.mechanism.title)
+    for trial in choice.standings:
+        if trial.problem is not None:
+            together.setdefault(trial.problem, []).append(trial.mechanism.title)
     return {problem: "; ".join(names) for problem, names in together.items()}
 
 
 def _table(choice: Choice) -> list[str]:
     header = ["mechanism", "least ε" if choice.wanted.targets else "ε"]
-    header += [column.name for column in choice.columns] + ["outputs"]
-    table = text_table(header, [_cells(choice, standing) for standing in choice.standings])
+    header += [column.name for column in choice.wanted.columns] + ["outputs"]
+    table = text_table(header, [_cells(choice, trial) for trial in choice.standings])
     width = max(map(len, table))
     return [table[0], f"{table[1]:<{width}} {BEST}", *table[2:]]
 
 
-def _cells(choice: Choice, standing: Standing) -> list[str]:
-    trial = standing.trial
-    figures = trial.figures or (None,) * len(choice.columns)
-    tried = f"{float(standing.tried):g}"
-    out = standing.epsilon is None and bool(choice.wanted.targets)
+def _cells(choice: Choice, trial: Trial) -> list[str]:
+    tried = f"{float(trial.tried):g}"
+    out = not trial.will_do and bool(choice.wanted.targets)
     return [
-        standing.mechanism.title,
+        trial.mechanism.title,
         f"> {tried}" if out else tried,
-        *("–" if figure is None else at_most(figure, 4) for figure in figures),
+        *("–" if figure is None else at_most(figure, 4) for _, figure in choice.figures_of(trial)),
         "–" if trial.outputs is None else f"{trial.outputs:,}",
     ]

@@ -21,15 +21,10 @@ from labeldp_compile.cli.options import (
 )
 from labeldp_compile.cli.output import clipped, row_progress, show, tell, text_table
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.estimate import (
-    MIN_ROWS,
-    ColumnEstimates,
-    Estimation,
-    GroupEstimates,
-    Target,
-    class_name,
-    estimate_table,
-)
+from labeldp_compile.tools.estimate.aggregates import estimate_table
+from labeldp_compile.tools.estimate.document import class_name
+from labeldp_compile.tools.estimate.estimate import ColumnEstimates, Estimation, GroupEstimates
+from labeldp_compile.tools.estimate.intervals import MIN_ROWS, Target
 from labeldp_compile.whole_file import require_output, write_text
 
 _PROJECTED = "projected: the nearest shares of at least 0 that sum to 1; they have no interval"

@@ -107,17 +107,21 @@ def _prior(plan: Plan) -> list[str]:
     if is_unpaid(plan.spec, budget):
         lines = [_line("prior", f"uniform: the labels of {budget.data} are not counted ({rows})")]
     else:
-        cells = "" if budget.cells is None else f" over {budget.cells:,} cells of labels"
+        cells = (
+            ""
+            if budget.plan.pooled_cells is None
+            else f" over {budget.plan.pooled_cells:,} cells of labels"
+        )
         what = f"{kind}: the label histogram of {budget.data}{cells} ({rows})"
         lines = [_line("prior", what)]
-    if budget.reason is not None:
-        lines.append(_line("", f"split: auto: {budget.reason}"))
+    if budget.plan.reason is not None:
+        lines.append(_line("", f"split: auto: {budget.plan.reason}"))
     noise = budget.noise
     if noise is not None:
         text = f"{NOISE} of scale {noise.scale:.6g} on each count: sd {noise.deviation:.4g} rows"
         if noise.average_count is not None:
             share = noise.deviation / noise.average_count
-            counted = "label" if budget.cells is None else "cell"
+            counted = "label" if budget.plan.pooled_cells is None else "cell"
             text += f", {share:.1%} of the average {counted}'s {noise.average_count:,.1f}"
         lines.append(_line("noise", text))
     return lines

@@ -24,14 +24,9 @@ from labeldp_compile.cli.options import (
 )
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.prove import (
-    MAX_INTEGERS,
-    Proof,
-    coq_version,
-    proof_of,
-    run_coq,
-    size_of,
-)
+from labeldp_compile.tools.prove.coq import coq_version, run_coq
+from labeldp_compile.tools.prove.script import MAX_INTEGERS, Proof, proof_of
+from labeldp_compile.tools.prove.terms import size_of
 from labeldp_compile.whole_file import require_output, write_text
 
 if TYPE_CHECKING:

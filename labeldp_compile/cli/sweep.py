@@ -18,7 +18,7 @@ from labeldp_compile.cli.options import (
 from labeldp_compile.cli.output import complain, observing, show, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
-from labeldp_compile.tools.sweep import DEFAULT_EPSILONS, Sweep, exact_epsilons, sweep_spec
+from labeldp_compile.tools.sweep.sweep import DEFAULT_EPSILONS, Sweep, exact_epsilons, sweep_spec
 from labeldp_compile.tools.sweep.table import (
     BEST,
     FRONTIER_HEADER,

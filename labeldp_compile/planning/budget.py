@@ -98,16 +98,6 @@ class EpsilonBudget:
         """ε₂ = ε − ε₁."""
         return self.plan.epsilon_label
 
-    @property
-    def cells(self) -> int | None:
-        """Of neighbouring labels that are counted together, or None."""
-        return self.plan.pooled_cells
-
-    @property
-    def reason(self) -> str | None:
-        """Why ``split: auto`` chose this; None if it had nothing to choose."""
-        return self.plan.reason
-
 
 def find_budget(spec: Spec, directory: Path) -> EpsilonBudget:
     """The budget of a spec whose paths are relative to ``directory``.

@@ -50,71 +50,42 @@ class Forecast:
 
 
 def forecast(spec: Spec, budget: EpsilonBudget) -> Forecast:
-    """The estimate for a spec; touches no label."""
-    mechanism, k, epsilon = spec.named_mechanism, spec.domain.size, float(budget.label)
+    """The estimate for a spec; touches no label.
+
+    Groups that do not stand out share a table, and the prior decides which do: at least there is
+    one for all of them. Several tables share one lookup and are solved twice, and their file is
+    verified before it is written.
+    """
+    mechanism, k, grouped = spec.named_mechanism, spec.domain.size, budget.groups is not None
+    tables = 1 if budget.groups is None else budget.groups.tables
     weights = spec.known_weights
     if weights is None and is_unpaid(spec, budget):
         weights = [1] * k
-    least, most = _extremes(mechanism.layouts(spec.domain, spec.loss, budget.label, weights))
+    layouts = _extremes(mechanism.layouts(spec.domain, spec.loss, budget.label, weights))
     listed = _certificate_bytes(spec, budget, weights)
-    if budget.groups is not None:
-        return _of_tables(spec, budget, budget.groups.tables, (least, most), listed)
-    fixed = _MODEL_BYTES[mechanism.form] + _names(spec) + listed
-    size = Estimate(fixed + least.bytes, fixed + most.bytes)
-    unread = _is_counted(spec) or is_unpaid(spec, budget)
-    counting = 0 if unread else (budget.rows or 0) / _ROWS_A_SECOND
-    seconds = [
-        _START_SECONDS + counting + solving + _SECONDS_A_MEGABYTE * part.bytes / 1e6
-        for solving, part in zip(
-            mechanism.seconds(k, spec.loss, epsilon), (least, most), strict=True
-        )
-    ]
-    return Forecast(
-        mechanism.solver(),
-        Estimate(least.outputs, most.outputs),
-        Estimate(*(float(f"{size_:.2g}") for size_ in (size.least, size.most))),
-        Estimate(*(float(f"{part:.1g}") for part in seconds)),
-    )
-
-
-def _of_tables(
-    spec: Spec,
-    budget: EpsilonBudget,
-    tables: int,
-    layouts: tuple[TableLayout, TableLayout],
-    listed: int,
-) -> Forecast:
-    """The same of so many tables, which share one lookup and are solved twice.
-
-    Groups that do not stand out share a table, and the prior decides which do: at least there is
-    one for all of them.
-    """
-    mechanism, k = spec.named_mechanism, spec.domain.size
-    label = cost.seconds_a_label(
-        spec.loss,
-        spec.domain.kind,
-        duals=is_proved(spec, tables) and bool(mechanism.proof(spec.loss, k)),
-        windows=True,
-    )
-    verify = tables * k * label
+    uncounted = grouped or _is_counted(spec) or is_unpaid(spec, budget)
+    counting = 0 if uncounted else (budget.rows or 0) / _ROWS_A_SECOND
+    proved = is_proved(spec, tables) and bool(mechanism.proof(spec.loss, k))
+    a_label = cost.seconds_a_label(spec.loss, spec.domain.kind, duals=proved, windows=True)
+    quick, slow = mechanism.seconds(k, spec.loss, float(budget.label))
     sizes, seconds = [], []
-    for count, part in zip((1, tables), layouts, strict=True):
-        room = 8 * entries_of_table(spec, count, budget.rows)
-        each = min(part.bytes, room + 24 * k) + 16 * k + listed
-        size = _MODEL_BYTES["window"] + _names(spec) + count * each
+    for count, part, each in zip(
+        (1, tables), layouts, (quick, quick if grouped else slow), strict=True
+    ):
+        table, solving = part.bytes, each
+        if grouped:
+            room = 8 * entries_of_table(spec, count, budget.rows)
+            table = min(part.bytes, room + 24 * k) + 16 * k
+            solving = count * (2 * solving + k * a_label)
+        size = _MODEL_BYTES[mechanism.form] + _names(spec) + count * (table + listed)
         sizes.append(size)
-        seconds.append(
-            _START_SECONDS
-            + count * k * label  # the file is verified before it is written
-            + 2 * count * mechanism.seconds(k, spec.loss, float(budget.label))[0]
-            + _SECONDS_A_MEGABYTE * size / 1e6
-        )
+        seconds.append(_START_SECONDS + counting + solving + _SECONDS_A_MEGABYTE * size / 1e6)
     return Forecast(
         mechanism.solver(),
         Estimate(layouts[0].outputs, layouts[1].outputs),
         Estimate(*(float(f"{size:.2g}") for size in sizes)),
         Estimate(*(float(f"{part:.1g}") for part in seconds)),
-        float(f"{verify:.1g}"),
+        float(f"{tables * k * a_label:.1g}") if grouped else None,
     )
 
 

@@ -37,7 +37,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
-        spec, budget = self.spec, self.budget
+        spec, budget, use = self.spec, self.budget, self.use
         parts = {"total": budget.total, "prior": budget.prior, "label": budget.label}
         return {
             "format_version": FORMAT_VERSION,
@@ -56,25 +56,21 @@ class Plan:
             "privacy": {
                 **{f"epsilon_{part}": float(value) for part, value in parts.items()},
                 "split": spec.privacy.split_in_words,
-                "split_reason": budget.reason,
+                "split_reason": budget.plan.reason,
                 "exact": {f"epsilon_{part}": str(value) for part, value in parts.items()},
             },
             "prior": {
                 "kind": spec.prior.kind,
-                "data": None if budget.data is None else str(budget.data),
+                "data": budget.data and str(budget.data),
                 "rows": budget.rows,
-                "cells": budget.cells,
+                "cells": budget.plan.pooled_cells,
                 "taken": "uniform" if is_unpaid(spec, budget) else spec.prior.kind,
-                "noise": None if budget.noise is None else asdict(budget.noise),
+                "noise": budget.noise and asdict(budget.noise),
             },
-            "groups": None if budget.groups is None else _groups_json(budget.groups),
+            "groups": budget.groups and _groups_json(budget.groups),
             "ledger": self.ledger,
-            "usefulness": None
-            if self.use is None
-            else self.use.figures.to_json(budget.rows, self.use.prior),
-            "warnings": []
-            if self.use is None
-            else [asdict(part) for part in self.use.shortcomings],
+            "usefulness": use and use.figures.to_json(budget.rows, use.prior),
+            "warnings": [asdict(part) for part in use.shortcomings] if use else [],
             "solver": self.forecast.solver,
             "estimate": {
                 "outputs": asdict(self.forecast.outputs),
@@ -94,7 +90,7 @@ def _groups_json(groups: TablesBudget) -> dict[str, Any]:
         "epsilon": float(groups.epsilon),
         "exact_epsilon": str(groups.epsilon),
         "cells": groups.cells,
-        "noise": None if groups.noise is None else asdict(groups.noise),
+        "noise": groups.noise and asdict(groups.noise),
         "declared_public_by": DECLARED_BY,
         "warnings": list(groups.odd),
     }

@@ -14,15 +14,9 @@ from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.audit import (
-    ArtifactTarget,
-    AuditClaim,
-    FunctionTarget,
-    Reference,
-    audit,
-    choose_labels,
-)
-from labeldp_compile.tools.audit.target import parse_labels
+from labeldp_compile.tools.audit.audit import AuditClaim, audit, choose_labels
+from labeldp_compile.tools.audit.reference import Reference
+from labeldp_compile.tools.audit.target import ArtifactTarget, FunctionTarget, parse_labels
 from tests.fixtures import planted
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.random_specs import random_spec

@@ -17,7 +17,8 @@ from labeldp_verify.opening import open_artifact
 from labeldp_compile import choose
 from labeldp_compile.cli import main
 from labeldp_compile.spec import load_spec
-from labeldp_compile.tools.choose import Belief, ladder
+from labeldp_compile.tools.choose import ladder
+from labeldp_compile.tools.choose.targets import Belief, UnreachedError
 from tests.fixtures.blank import without_rows
 
 NUMBERS = """
@@ -149,8 +150,12 @@ def test_a_belief_where_the_bound_is_an_epsilon_of_the_ladder():
     for step in (0, 1, 9_000, 17_777, 27_500):
         epsilon, half = ladder.epsilon_at(step), Fraction(1, 2)
         for odds, expected in ((exp_upper(epsilon), step), (exp_lower(epsilon), step - 1)):
-            found = Belief(odds / (odds + 1), half).last_step()
-            assert found == (None if expected < 0 else expected)
+            belief = Belief(odds / (odds + 1), half)
+            if expected < 0:
+                with pytest.raises(UnreachedError):
+                    belief.last_step()
+            else:
+                assert belief.last_step() == expected
 
 
 def test_a_belief_as_a_limit(folder):

@@ -16,7 +16,7 @@ from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec_match import spec_check
 from labeldp_compile.tools.audit.target import parse_labels
-from labeldp_compile.tools.sweep import exact_epsilons
+from labeldp_compile.tools.sweep.sweep import exact_epsilons
 
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "specs/doctor-visits.yaml"

@@ -20,19 +20,17 @@ from labeldp_verify.opening import open_artifact
 from labeldp_compile.observer import Observer
 from labeldp_compile.tabular import parquet_file
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.tools.estimate import (
-    Estimation,
+from labeldp_compile.tools.estimate.estimate import SHARES, Estimation, quantiles
+from labeldp_compile.tools.estimate.intervals import Estimates
+from labeldp_compile.tools.estimate.inversion import NotEstimableError
+from labeldp_compile.tools.estimate.linear import project_to_simplex
+from labeldp_compile.tools.estimate.private_counts import (
     GroupCounts,
-    NotEstimableError,
     OutputCounts,
     count_outputs,
+    output_indices,
 )
-from labeldp_compile.tools.estimate.functionals import SHARES, quantiles
-from labeldp_compile.tools.estimate.intervals import Estimates
-from labeldp_compile.tools.estimate.inversion import label_classes
-from labeldp_compile.tools.estimate.means import mean_estimator
-from labeldp_compile.tools.estimate.private_counts import output_indices
-from labeldp_compile.tools.estimate.shares import project_to_simplex
+from labeldp_compile.tools.estimate.unbiased_mean import values_of
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 ROWS = np.array([300, 0, 120, 80, 7, 40, 1, 0, 0, 52])
@@ -109,7 +107,8 @@ def test_intervals_cover(compiled, mechanism, epsilon, target):
         shape = (len(drawn), 2) if mechanism == "laplace" else len(drawn)
         words = generator.integers(0, 2**64, shape, np.uint64)
         private = pa.array(randomizer.apply_words(drawn, words))
-        outputs = output_indices(Path("x"), "y", decoded.tables[0], private)
+        listed = getattr(decoded.tables[0], "values", decoded.tables[0])
+        outputs = output_indices(Path("x"), "y", listed, private)
         counts = of_one_table("all", *np.unique(outputs, return_counts=True))
         (group,) = estimation([counts], target)
         h, mean = group.histogram, group.mean
@@ -148,11 +147,11 @@ def test_progress_is_told_of_every_group(compiled):
 @pytest.mark.parametrize("mechanism", ["laplace", "optimal_unbiased"])
 def test_the_mean_reads_the_values_of_the_artifact(compiled, mechanism):
     decoded, _ = compiled(mechanism)
-    estimator = mean_estimator(decoded.table(0), label_classes(decoded.table(0)), None)
+    values = values_of(decoded.tables[0])
     outputs = np.arange(decoded.tables[0].outputs)
     wanted = [float(value(decoded.tables[0], output)) for output in outputs.tolist()]
-    assert estimator.values(outputs).tolist() == wanted
-    assert estimator.values(outputs[::-3]).tolist() == wanted[::-3]
+    assert values(outputs).tolist() == wanted
+    assert values(outputs[::-3]).tolist() == wanted[::-3]
 
 
 def test_groups_are_counted_one_by_one(compiled, tmp_path, monkeypatch):

@@ -17,9 +17,10 @@ from scipy.stats import binom
 from labeldp_compile import estimate
 from labeldp_compile.cli import main
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.tools.estimate import Estimation, GroupCounts, OutputCounts
-from labeldp_compile.tools.estimate.chance import HARDLY, log_chance, log_chance_of_mean
-from labeldp_compile.tools.estimate.means import LinearMean, UnbiasedMean
+from labeldp_compile.tools.estimate.estimate import HARDLY, Estimation
+from labeldp_compile.tools.estimate.linear import LinearEstimators
+from labeldp_compile.tools.estimate.private_counts import GroupCounts, OutputCounts
+from labeldp_compile.tools.estimate.unbiased_mean import UnbiasedMean
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from verifier.tests.files import DOMAIN, file_of
 
@@ -109,7 +110,7 @@ def test_it_is_not_said_of_releases(kind):
 
 def test_the_bound_is_above_the_probability_and_not_far():
     found = estimation(RESPONSE)
-    linear = found.estimators[0]._histogram.linear
+    linear = found.estimators[0].found["histogram", None]
     table = linear.inverse.table
     other, own = table[1, 0], table[0, 0]
     for rows in (50, 500, 5_000):
@@ -118,22 +119,29 @@ def test_the_bound_is_above_the_probability_and_not_far():
             rest[0] += rows - seen - rest.sum()
             group = outputs_of([seen, *rest])
             exact = binom.logcdf(seen, rows, other)  # that an output comes so rarely
-            bound = log_chance(linear, group)
+            bound = linear.log_chance(group)
             assert bound >= min(exact, 0.0) - 1e-9
             if exact < -30:
                 assert bound < 0.8 * exact
-    assert own > other and log_chance(linear, outputs_of([1] * 10)) == 0
+    assert own > other and linear.log_chance(outputs_of([1] * 10)) == 0
 
 
 def test_means_beyond_the_labels():
-    assert log_chance_of_mean(0.0, 1.0, 1.0, 10**9) == 0
-    assert log_chance_of_mean(0.1, 1.0, 2.0, 10_000) == pytest.approx(
-        -10_000 * 0.01 / (2 * (1 + 0.2 / 3))
-    )
+    rows = OutputCounts(np.array([0]), np.array([10_000]))
+    for output, expected in ((1.0, 0.0), (1.1, -10_000 * 0.01 / (2 * (1 + 0.2 / 3)))):
+        mean = UnbiasedMean(
+            values=lambda outputs, output=output: np.full(len(outputs), output),
+            weights=None,
+            least=np.ones(1),
+            most=np.ones(1),
+            labels=(0.0, 1.0),
+            outputs=(-1.0, 2.0),
+        )
+        assert mean.log_chance(rows) == pytest.approx(expected, rel=1e-4)
     for kind, epsilon in (("laplace", "1.0"), ("laplace", "0.02"), ("optimal_unbiased", "1.0")):
         found = estimation(INTEGER_SPEC.replace("rr_on_bins", kind).replace("1.0", epsilon))
-        own = found.estimators[0]._mean
-        assert isinstance(own, UnbiasedMean if epsilon == "0.02" else LinearMean)
+        own = found.estimators[0].found["mean", None]
+        assert isinstance(own, UnbiasedMean if epsilon == "0.02" else LinearEstimators)
         last = found.table.randomizer.outputs - 1
         for mean in (own, UnbiasedMean.of(found.table, found.classes)):
             for end in (0, last):

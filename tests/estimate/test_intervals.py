@@ -8,13 +8,11 @@ import pytest
 from labeldp_verify.analysis.inversion import least_variance_inverse
 from scipy.stats import binom
 
-from labeldp_compile.tools.estimate import OutputCounts
-from labeldp_compile.tools.estimate.functionals import LinearEstimators
 from labeldp_compile.tools.estimate.hits import Hits
 from labeldp_compile.tools.estimate.intervals import Z
 from labeldp_compile.tools.estimate.inversion import Inverse
-from labeldp_compile.tools.estimate.means import LinearMean
-from labeldp_compile.tools.estimate.shares import Shares, project_to_simplex, share_estimators
+from labeldp_compile.tools.estimate.linear import LinearEstimators, project_to_simplex
+from labeldp_compile.tools.estimate.private_counts import OutputCounts
 
 TARGETS = ["rows", "population"]
 
@@ -42,7 +40,7 @@ def group(counts):
 
 def found(estimator, counts, target):
     of_group = group(counts)
-    shares = project_to_simplex(estimator.linear.estimate(of_group))
+    shares = project_to_simplex(estimator.estimate(of_group))
     return estimator(of_group, target, shares)
 
 
@@ -55,7 +53,7 @@ def exact_coverage(k, epsilon, n, target):
     """[t] true shares of label 0, and the probability with which each is covered."""
     inverse = randomized_response(k, epsilon)
     a, b = inverse.table[0, :2]
-    estimator, seen = share_estimators(inverse), np.arange(n + 1)
+    estimator, seen = LinearEstimators.shares(inverse), np.arange(n + 1)
     intervals = [found(estimator, hits_in(n, x, k), target) for x in seen]
     low, high = (np.array([getattr(h, end)[0] for h in intervals]) for end in ("low", "high"))
     truths = np.arange(n + 1) / n if target == "rows" else np.linspace(0, 1, 301)
@@ -99,7 +97,7 @@ def test_the_ends_are_as_far_as_their_own_standard_errors_say(hits, target):
     n, k = 100_000, 10
     inverse = randomized_response(k, 2.0)
     a, b = inverse.table[0, :2]
-    estimates = found(share_estimators(inverse), hits_in(n, hits, k), target)
+    estimates = found(LinearEstimators.shares(inverse), hits_in(n, hits, k), target)
     value = (hits / n - b) / (a - b)
     assert estimates.value[0] == pytest.approx(value)
     for end in (estimates.low[0], estimates.high[0]):
@@ -115,7 +113,7 @@ def test_exact_intervals_pass_into_those_of_many_hits(target):
     n, k = 2_000, 10
     inverse = randomized_response(k, 5.0)
     a, b = inverse.table[0, :2]
-    estimator = share_estimators(inverse)
+    estimator = LinearEstimators.shares(inverse)
     found_ends = [found(estimator, hits_in(n, x, k), target) for x in range(1, 60)]
     for end in ("low", "high"):
         ends = np.array([getattr(h, end)[0] for h in found_ends]) * n * (a - b)
@@ -126,11 +124,11 @@ def test_exact_intervals_pass_into_those_of_many_hits(target):
 def test_either_end_misses_rarely_enough_for_quantiles():
     n, inverse = 40, randomized_response(53, 6.0)
     a, b = inverse.table[0, :2]
-    linear = share_estimators(inverse).linear
-    hits = Hits.of(linear.of_output, each_tail=True)
+    estimator = LinearEstimators.shares(inverse, each_tail=True)
+    hits = estimator.hits
     assert hits.of_label[0] == pytest.approx(a) and hits.of_others[0] == pytest.approx(b)
     seen = np.arange(n + 1)
-    intervals = [found(Shares(linear, hits), hits_in(n, x, 53), "rows") for x in seen]
+    intervals = [found(estimator, hits_in(n, x, 53), "rows") for x in seen]
     low, high = (np.array([getattr(h, end)[0] for h in intervals]) for end in ("low", "high"))
     for labels in range(n + 1):
         law = np.convolve(binom.pmf(seen, labels, a), binom.pmf(seen, n - labels, b))[: n + 1]
@@ -156,7 +154,7 @@ def releases(inverse, labels, target, number):
 def test_small_groups_of_an_additive_randomizer_are_covered(epsilon, target):
     # At ε = 3 a step, single outputs decide: then too often rather than too rarely.
     inverse, labels = clipped_geometric(8, epsilon), np.array([22, 8, 4, 2, 2, 1, 1, 0])
-    estimator, truth = share_estimators(inverse), labels / labels.sum()
+    estimator, truth = LinearEstimators.shares(inverse), labels / labels.sum()
     intervals = [found(estimator, x, target) for x in releases(inverse, labels, target, 1000)]
     covered = [(h.low <= truth) & (truth <= h.high) for h in intervals]
     assert 0.935 <= np.mean(covered) <= (0.97 if epsilon < 1 else 0.985)
@@ -167,9 +165,9 @@ def test_small_groups_of_an_additive_randomizer_are_covered(epsilon, target):
 def test_small_groups_have_means_that_are_covered(target):
     inverse, labels = randomized_response(30, 6.0), np.zeros(30, int)
     labels[[0, 1, 2, 5, 12, 29]] = [25, 6, 4, 3, 1, 1]
-    values = np.arange(30.0)[:, None]
-    estimator = LinearMean(LinearEstimators(inverse, values, inverse.weights @ values))
-    truth, covered = labels @ values[:, 0] / labels.sum(), []
+    values = np.arange(30.0)
+    estimator = LinearEstimators.mean(inverse, values)
+    truth, covered = labels @ values / labels.sum(), []
     for counts in releases(inverse, labels, target, 700):
         of_group = group(counts)
         shares = project_to_simplex(inverse.weights.T @ counts / counts.sum())

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from labeldp_compile.tools.estimate.estimators import mean_estimator
 from labeldp_compile.tools.estimate.inversion import invert, label_classes
-from labeldp_compile.tools.estimate.means import mean_estimator
 from labeldp_compile.tools.estimate.private_counts import OutputCounts
 from tests.usefulness.test_margins import rare_file
 

@@ -10,8 +10,9 @@ from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.forms import GroupedWindows, Groups, IntegerDomain
 
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.tools.estimate import Estimation, GroupCounts, OutputCounts
+from labeldp_compile.tools.estimate.estimate import Estimation
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
+from labeldp_compile.tools.estimate.private_counts import GroupCounts, OutputCounts
 from verifier.tests.files import file_of
 
 K, DRAWS = 4, 400

@@ -31,7 +31,7 @@ Question = tuple[str, bool]  # a line for the program, and the verifier's verdic
 Form = WindowRandomizer | TableRandomizer | AdditiveRandomizer
 
 
-def compile_theory(folder: Path, names: Iterable[str] = theory.FILES) -> list[str]:
+def compile_theory(folder: Path, names: Iterable[str] = ("Theorems",)) -> list[str]:
     """What coqc prints for each file of the theory, compiled in this folder."""
     said = []
     for name in theory.needed(names):

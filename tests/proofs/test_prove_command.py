@@ -12,7 +12,8 @@ from labeldp_verify.budget import Budget, TooLargeError
 
 from labeldp_compile.cli import main
 from labeldp_compile.cli import prove as prove_module
-from labeldp_compile.tools.prove import coq, run_coq
+from labeldp_compile.tools.prove import coq
+from labeldp_compile.tools.prove.coq import run_coq
 from tests.proofs.artifacts import old_path
 
 ARTIFACT = old_path("rr-with-prior-text")

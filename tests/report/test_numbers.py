@@ -18,7 +18,7 @@ from labeldp_verify.analysis.probabilities import (
 from labeldp_compile.tools.inspection.facts import label_facts
 from labeldp_compile.tools.inspection.heat_map import heat_map
 from labeldp_compile.tools.page.numbers import plain, rounded_up
-from labeldp_compile.tools.report.page import pure_composition, report_page
+from labeldp_compile.tools.report.page import report_page
 from labeldp_compile.tools.report.posterior import posteriors
 from tests.report.conftest import SPECS
 from tests.report.reading import Reader
@@ -123,13 +123,15 @@ def test_posteriors_follow_bayes_and_keep_to_the_bound(found, name):
 
 
 def test_composition_adds_up_exactly(found):
-    certificate = found["bins"].decoded.certificate
-    exact = replace(certificate.exact, epsilon_label="1/3", epsilon_total="1/2")
-    certificate = replace(certificate, exact=exact)
-    payments = pure_composition(certificate)
-    assert [p.labels for p in payments] == list(range(1, 11))
-    assert [p.label for p in payments] == [Fraction(n, 3) for n in range(1, 11)]
-    assert [p.total for p in payments] == [Fraction(n, 2) for n in range(1, 11)]
+    decoded = found["bins"].decoded
+    exact = replace(decoded.certificate.exact, epsilon_label="1/3", epsilon_total="1/2")
+    decoded = replace(decoded, certificate=replace(decoded.certificate, exact=exact))
+    page = report_page(replace(found["bins"], decoded=decoded))
+    row = r'<th scope="row">(\d+)</th><td><data value="([^"]*)">[^<]*</data></td>'
+    rows = re.findall(rf'{row}<td><data value="([^"]*)">', page.split("Pure ε for one person")[-1])
+    assert [(int(n), float(label), float(total)) for n, label, total in rows[:10]] == [
+        (n, float(Fraction(n, 3)), float(Fraction(n, 2))) for n in range(1, 11)
+    ]
 
 
 def test_what_many_labels_cost_is_the_certificate_s(found, pages):

@@ -120,7 +120,7 @@ def test_whatever_a_page_is_given_is_text(words):
             "<script type='application/json'>{{ [words]|tojson }}</script>{% endblock %}"
         }
     )
-    door = document._ENVIRONMENT
+    door = document._environment(document._PACKAGE)
     text = door.overlay(loader=ChoiceLoader([templates, door.loader])).get_template("x.html")
     page = text.render(title=words, style="", script=None, words=words)
     assert "<b>" not in page and "49" not in page
@@ -136,7 +136,7 @@ def test_templates_are_ours_and_none_marks_text_as_safe():
     for path in templates:
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"\|\s*(safe|forceescape)\b|autoescape", text), path
-    assert document._ENVIRONMENT.autoescape is True
+    assert document._environment(document._PACKAGE).autoescape is True
 
 
 def test_a_file_that_does_not_verify(files, tmp_path):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.tools.audit.cells import OutputCells, choose_cells
+from labeldp_compile.tools.audit.cells import choose_cells, describe
 from labeldp_compile.tools.audit.distribution import (
     Difference,
     chi_square,
@@ -36,8 +36,8 @@ from labeldp_compile.tools.audit.distribution import (
 from labeldp_compile.tools.audit.epsilon import Event, bound_epsilon, search_events
 from labeldp_compile.tools.audit.reference import Reference
 from labeldp_compile.tools.audit.report import ERROR, AuditReport, Finding, LabelCounts
-from labeldp_compile.tools.audit.sampling import CountedDraw, Sampler, Tally
-from labeldp_compile.tools.audit.sequences import SequenceTests, even_set
+from labeldp_compile.tools.audit.sampling import Sampler, Tally
+from labeldp_compile.tools.audit.sequences import even_set, independence, processes
 from labeldp_compile.tools.audit.target import (
     ArtifactTarget,
     AuditTarget,
@@ -89,7 +89,8 @@ def audit(
     started. Raises InputError if the randomizer cannot be opened
     or fails.
     """
-    return _Audit(target, labels, claim, samples, observer).run(processes)
+    sampler = Sampler(target.open(), labels, observer)
+    return _Audit(target, sampler, claim, samples).run(processes)
 
 
 def choose_labels(count: int) -> list[int]:
@@ -112,82 +113,50 @@ def qualified(privacy: Finding, others: Sequence[Finding]) -> Finding:
     return replace(privacy, detail=f"{privacy.detail}; {supposed}")
 
 
+@dataclass(frozen=True)
 class _Audit:
-    """The state that the tests hand on."""
+    """What the tests share."""
 
-    def __init__(
-        self,
-        target: AuditTarget,
-        labels: NDArray[Any],
-        claim: AuditClaim,
-        samples: int,
-        observer: Observer,
-    ) -> None:
-        self.target, self.labels, self.claim = target, labels, claim
-        self.samples, self.draw = samples, CountedDraw(target.open(), observer)
+    target: AuditTarget
+    sampler: Sampler
+    claim: AuditClaim
+    samples: int
 
     def run(self, processes: bool) -> AuditReport:
-        pilot = self.pilot()
-        reference = self.claim.reference
-        self.cells: OutputCells = (
-            choose_cells(pilot) if reference is None else reference.cells(pilot)
-        )
-        self.sampler = Sampler(self.draw, self.labels, self.cells)
-        a_label = max(int(self.samples * _SCREENING / 4 / len(self.labels)), 1)
-        every = range(len(self.labels))
-        alone = self.sampler.alone(every, a_label), self.sampler.alone(every, a_label)
-        mixed = self.sampler.mixed(a_label), self.sampler.mixed(a_label)
+        L, sampler, reference = len(self.sampler.labels), self.sampler, self.claim.reference
+        pilot = sampler.pilot(max(int(self.samples * _PILOT / 2 / L), 16))
+        sampler.cells = choose_cells(pilot) if reference is None else reference.cells(pilot)
+        a_label = max(int(self.samples * _SCREENING / 4 / L), 1)
+        alone = sampler.alone(range(L), a_label), sampler.alone(range(L), a_label)
+        mixed = sampler.mixed(a_label), sampler.mixed(a_label)
         findings: list[Finding] = []
         counts: list[LabelCounts] = []
         if reference is not None:
-            known = reference.known(pilot)
-            findings.append(self.outputs(known, pilot))
+            findings.append(_outputs(reference.known(pilot), pilot))
             finding, counts = self.distribution(reference, alone, mixed)
             findings.append(finding)
         findings.append(self.rows(alone, mixed))
         bound, finding = self.epsilon((alone[0] + mixed[0], alone[1] + mixed[1]))
-        findings += self.independence(alone[0] + alone[1], processes)
+        findings += self.sequences(alone[0] + alone[1], processes)
         findings.insert(0, qualified(finding, findings))
         return AuditReport(
             self.target.name,
-            self.draw.labels,
-            (len(self.labels), self.claim.all_labels),
+            sampler.drawn,
+            (L, self.claim.all_labels),
             self.claim.epsilon,
             bound,
             tuple(findings),
             tuple(counts),
         )
 
-    def pilot(self) -> NDArray[Any]:
-        """Outputs of all labels, half from calls with one label."""
-        L = len(self.labels)
-        each = max(int(self.samples * _PILOT / 2 / L), 16)
-        parts = [self.draw(np.repeat(self.labels[y : y + 1], each)) for y in range(L)]
-        parts.append(self.draw(np.random.default_rng().permutation(np.repeat(self.labels, each))))
-        return np.concatenate(parts)
-
-    def outputs(self, known: NDArray[np.bool_], pilot: NDArray[Any]) -> Finding:
-        if known.all():
-            return Finding("outputs", True, f"all of {len(pilot):,} are outputs of the file")
-        stranger = np.asarray(pilot[~known][0]).item()  # 0.5 and not np.float64(0.5)
-        return Finding(
-            "outputs",
-            False,
-            f"{int((~known).sum()):,} of {len(pilot):,} are no outputs of the file, "
-            f"such as {stranger!r}",
-        )
-
     def distribution(
         self, reference: Reference, alone: tuple[Tally, Tally], mixed: tuple[Tally, Tally]
     ) -> tuple[Finding, list[LabelCounts]]:
-        probabilities = reference.probabilities(self.cells)
+        probabilities = reference.probabilities(self.sampler.cells)
         total = alone[0] + alone[1] + mixed[0] + mixed[1]
-        tests = [chi_square(y, total.counts[y], probabilities[y]) for y in range(len(self.labels))]
+        tested = enumerate(zip(total.counts, probabilities, strict=True))
+        tests = [chi_square(self.label(y), *of_label) for y, of_label in tested]
         tests.sort(key=lambda test: test.p_value)
-        counts = [
-            LabelCounts(self.label(t.label), t.samples, t.statistic, t.degrees, min(t.p_value, 1.0))
-            for t in tests
-        ]
         wrong = [
             found
             for halves in (alone, mixed)
@@ -195,17 +164,17 @@ class _Audit:
         ]
         worst, p = tests[0], min(tests[0].p_value * len(tests), 1.0)
         in_words = (
-            f"least p-value of chi-square {worst.p_value:.2g} (label {self.label(worst.label)}, "
-            f"{worst.degrees} degrees of freedom), {p:.2g} for {len(tests):,} labels"
+            f"least p-value of chi-square {worst.p_value:.2g} (label {worst.label}, "
+            f"{worst.degrees_of_freedom} degrees of freedom), {p:.2g} for {len(tests):,} labels"
         )
         if wrong:
             in_words = f"{self.in_words(wrong)}, certified {wrong[0].expected:.6g}; {in_words}"
-        return Finding("distribution", not wrong and p > CHI_SQUARE_ERROR, in_words), counts
+        return Finding("distribution", not wrong and p > CHI_SQUARE_ERROR, in_words), tests
 
     def rows(self, alone: tuple[Tally, Tally], mixed: tuple[Tally, Tally]) -> Finding:
-        wrong = unlike_each_other(
-            (alone[0], mixed[0]), (alone[1], mixed[1]), _OTHER_ERROR / 2
-        ) + unlike_each_other((mixed[0], alone[0]), (mixed[1], alone[1]), _OTHER_ERROR / 2)
+        first, second = ((alone[i], mixed[i]) for i in (0, 1))
+        wrong = unlike_each_other(first, second, _OTHER_ERROR / 2)
+        wrong += unlike_each_other(first[::-1], second[::-1], _OTHER_ERROR / 2)
         if not wrong:
             return Finding("rows", True, "the other labels of a call make no difference")
         return Finding(
@@ -217,44 +186,56 @@ class _Audit:
 
     def epsilon(self, screened: tuple[Tally, Tally]) -> tuple[float, Finding]:
         promising = search_events(screened, _NARROWED_LABELS, _NARROWED_EVENTS)
-        narrowed = [self.sampler.alone(*self.samples_of(promising, _NARROWING / 2)) for _ in "12"]
-        promising = search_events((narrowed[0], narrowed[1]), 2, _FINAL_EVENTS)
-        final = self.sampler.alone(*self.samples_of(promising, _FINAL))
-        found = bound_epsilon(promising, final, _EPSILON_ERROR)
+        first, second = (self.drawn_for(promising, _NARROWING / 2) for _ in range(2))
+        promising = search_events((first, second), 2, _FINAL_EVENTS)
+        found = bound_epsilon(promising, self.drawn_for(promising, _FINAL), _EPSILON_ERROR)
         (seen, of), (seen_other, of_other), event = found.seen, found.seen_other, found.event
         return found.bound, Finding(
             "privacy",
             found.bound <= self.claim.epsilon,
             f"ε ≥ {down_to(found.bound)}, {self.claim.source} {self.claim.epsilon:g}: "
-            f"output {self.cells.describe(event.cells)} came {seen:,} times in {of:,} for label "
-            f"{self.label(event.label)}, {seen_other:,} times in {of_other:,} for label "
+            f"output {describe(self.sampler.cells, event.cells)} came {seen:,} times in {of:,} for "
+            f"label {self.label(event.label)}, {seen_other:,} times in {of_other:,} for label "
             f"{self.label(event.other)}",
         )
 
-    def samples_of(self, events: list[Event], share: float) -> tuple[list[int], int]:
-        """The labels of the events, and how many samples of each this share of all allows."""
+    def drawn_for(self, events: list[Event], share: float) -> Tally:
+        """Samples of the labels of the events, as many as this share of all allows."""
         chosen = sorted({y for event in events for y in (event.label, event.other)})
-        return chosen, max(int(self.samples * share / len(chosen)), 1)
+        return self.sampler.alone(chosen, max(int(self.samples * share / len(chosen)), 1))
 
-    def independence(self, screened: Tally, processes: bool) -> list[Finding]:
-        label, chosen = even_set(screened)
+    def sequences(self, screened: Tally, with_processes: bool) -> list[Finding]:
         rows = 1 << max(int(np.log2(self.samples / 40)), 10)
-        tests = SequenceTests(self.target, self.draw, self.labels[label], self.cells, chosen)
-        findings = [tests.rows_and_calls(rows, _OTHER_ERROR)]
-        if not processes:
+        label, chosen = even_set(screened)
+        findings = [independence(self.sampler, label, chosen, rows, _OTHER_ERROR)]
+        if not with_processes:
             return [*findings, Finding("processes", None, "not tried")]
-        return [*findings, tests.processes(rows, _OTHER_ERROR)]
+        found = processes(self.target, self.sampler, label, chosen, rows, _OTHER_ERROR)
+        return [*findings, found]
 
     def label(self, index: int) -> Any:
         """The label of an index, as a Python value."""
-        return self.labels[index : index + 1].tolist()[0]
+        return self.sampler.labels[index : index + 1].tolist()[0]
 
     def in_words(self, wrong: list[Difference]) -> str:
         first = wrong[0]
+        output = describe(self.sampler.cells, first.cells)
         return (
-            f"for label {self.label(first.label)} output {self.cells.describe(first.cells)} has a "
+            f"for label {self.label(first.label)} output {output} has a "
             f"probability of at least {at_least(first.at_least)}"
         )
+
+
+def _outputs(known: NDArray[np.bool_], pilot: NDArray[Any]) -> Finding:
+    if known.all():
+        return Finding("outputs", True, f"all of {len(pilot):,} are outputs of the file")
+    stranger = np.asarray(pilot[~known][0]).item()  # 0.5 and not np.float64(0.5)
+    return Finding(
+        "outputs",
+        False,
+        f"{int((~known).sum()):,} of {len(pilot):,} are no outputs of the file, "
+        f"such as {stranger!r}",
+    )
 
 
 def audit_artifact(

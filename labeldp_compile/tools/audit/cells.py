@@ -6,7 +6,6 @@ test looks at again.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from itertools import repeat
 from typing import Any
 
@@ -20,28 +19,7 @@ _LISTED = 4
 _NAME_COLUMNS = 40
 
 
-class OutputCells(ABC):
-    """A partition of all outputs into ``count`` cells; the last holds what fits nowhere else."""
-
-    count: int
-
-    @abstractmethod
-    def indices(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
-        """[n] the cell of each output."""
-
-    @abstractmethod
-    def name(self, cell: int) -> str:
-        """A cell in words."""
-
-    def describe(self, chosen: NDArray[np.bool_]) -> str:
-        """A set of cells in words; ``chosen`` [count] says which."""
-        members = np.flatnonzero(chosen)
-        names = [self.name(int(cell)) for cell in members[:_LISTED]]
-        more = len(members) - len(names)
-        return ", ".join(names) + (f" and {more:,} more" if more else "")
-
-
-class ValueCells(OutputCells):
+class ValueCells:
     """A cell for each value; values that were not named share the last cell."""
 
     def __init__(self, values: NDArray[Any]) -> None:
@@ -70,7 +48,7 @@ class ValueCells(OutputCells):
         return clipped(str(value), _NAME_COLUMNS) if self._is_text else f"{value:g}"
 
 
-class IntervalCells(OutputCells):
+class IntervalCells:
     """Intervals between increasing edges, e₀ ≤ output < e₁, and a cell for what is no number."""
 
     def __init__(self, edges: NDArray[Any]) -> None:
@@ -92,6 +70,18 @@ class IntervalCells(OutputCells):
         low = "-∞" if cell == 0 else f"{self.edges[cell - 1]:g}"
         high = "∞" if cell == len(self.edges) else f"{self.edges[cell]:g}"
         return f"[{low}, {high})"
+
+
+# A partition of all outputs into ``count`` cells; the last holds what fits nowhere else.
+OutputCells = ValueCells | IntervalCells
+
+
+def describe(cells: OutputCells, chosen: NDArray[np.bool_]) -> str:
+    """A set of cells in words; ``chosen`` [count] says which."""
+    members = np.flatnonzero(chosen).tolist()
+    more = len(members) - _LISTED
+    listed = ", ".join(map(cells.name, members[:_LISTED]))
+    return listed + (f" and {more:,} more" if more > 0 else "")
 
 
 def choose_cells(pilot: NDArray[Any]) -> OutputCells:

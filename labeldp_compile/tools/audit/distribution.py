@@ -9,27 +9,18 @@ Clopper–Pearson bound of its probability is compared with the certified probab
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from labeldp_compile.tools.audit.epsilon import lower_bound, upper_bound
+from labeldp_compile.tools.audit.report import LabelCounts
 from labeldp_compile.tools.audit.sampling import Tally
 
 Floats = NDArray[np.float64]
 LEAST_EXPECTED = 100  # a pooled cell's expected count
-
-
-@dataclass(frozen=True)
-class ChiSquare:
-    """Pearson's statistic of one label against its certified probabilities."""
-
-    label: int
-    samples: int
-    statistic: float
-    degrees: int
-    p_value: float
 
 
 @dataclass(frozen=True)
@@ -49,8 +40,11 @@ class Difference:
     expected: float
 
 
-def chi_square(label: int, counts: NDArray[np.int64], probabilities: Floats) -> ChiSquare:
-    """The statistic; neighbouring cells are pooled until each is expected 100 times."""
+def chi_square(label: Any, counts: NDArray[np.int64], probabilities: Floats) -> LabelCounts:
+    """Pearson's statistic of a label against its certified probabilities [cells].
+
+    Neighbouring cells are pooled until each is expected 100 times.
+    """
     samples = int(counts.sum())
     expected = probabilities * samples
     pools = _pooled(expected)
@@ -61,44 +55,37 @@ def chi_square(label: int, counts: NDArray[np.int64], probabilities: Floats) -> 
     statistic = float(((seen[used] - wanted[used]) ** 2 / wanted[used]).sum())
     degrees = int(used.sum()) - 1
     p_value = float(chdtrc(degrees, statistic)) if degrees > 0 else 1.0
-    return ChiSquare(label, samples, statistic, degrees, p_value)
+    return LabelCounts(label, samples, statistic, degrees, p_value)
 
 
 def unlike_expected(
     chosen_on: Tally, tested_on: Tally, probabilities: Floats, error: float
 ) -> list[Difference]:
     """Labels whose outputs provably differ from their certified probabilities [labels, cells]."""
-    labels = np.flatnonzero(tested_on.samples)
+    labels = np.flatnonzero(tested_on.samples).tolist()
     found = []
     for y in labels:
-        expected = probabilities[y] * chosen_on.samples[y]
-        cells = _excess(chosen_on.counts[y] - expected, expected)
-        seen = int(tested_on.counts[y][cells].sum())
-        at_least = float(lower_bound(seen, tested_on.samples[y], error / len(labels)))
+        cells = _excess(chosen_on.counts[y], probabilities[y] * chosen_on.samples[y])
+        at_least = lower_bound(*tested_on.seen(y, cells), error / len(labels))
         claimed = float(probabilities[y][cells].sum())
-        if at_least > claimed:
-            found.append(Difference(int(y), cells, at_least, claimed))
-    return found
+        found.append(Difference(y, cells, float(at_least), claimed))
+    return [each for each in found if each.at_least > each.expected]
 
 
 def unlike_each_other(
     chosen_on: tuple[Tally, Tally], tested_on: tuple[Tally, Tally], error: float
 ) -> list[Difference]:
     """Labels whose outputs provably come with other probabilities in the first kind of call."""
-    one, two = chosen_on
-    labels = np.flatnonzero((tested_on[0].samples > 0) & (tested_on[1].samples > 0))
+    one, both = chosen_on[0], chosen_on[0] + chosen_on[1]
+    labels = np.flatnonzero((tested_on[0].samples > 0) & (tested_on[1].samples > 0)).tolist()
     found = []
     for y in labels:
-        share = one.samples[y] / max(one.samples[y] + two.samples[y], 1)
-        together = (one.counts[y] + two.counts[y]) * share
-        cells = _excess(one.counts[y] - together, together)
-        bounds = [
-            bound(int(t.counts[y][cells].sum()), t.samples[y], error / (2 * len(labels)))
-            for bound, t in zip((lower_bound, upper_bound), tested_on, strict=True)
-        ]
-        if bounds[0] > bounds[1]:
-            found.append(Difference(int(y), cells, float(bounds[0]), float(bounds[1])))
-    return found
+        share = one.samples[y] / max(both.samples[y], 1)
+        cells = _excess(one.counts[y], both.counts[y] * share)
+        each, (seen, other) = error / (2 * len(labels)), (t.seen(y, cells) for t in tested_on)
+        low, high = float(lower_bound(*seen, each)), float(upper_bound(*other, each))
+        found.append(Difference(y, cells, low, high))
+    return [each for each in found if each.at_least > each.expected]
 
 
 def _pooled(expected: Floats) -> NDArray[np.int64]:
@@ -113,12 +100,11 @@ def _pooled(expected: Floats) -> NDArray[np.int64]:
     return pools
 
 
-def _excess(surplus: Floats, expected: Floats) -> NDArray[np.bool_]:
+def _excess(counts: NDArray[np.int64], expected: Floats) -> NDArray[np.bool_]:
     """The set of cells whose surplus is largest in standard deviations of its expected count."""
-    scores = surplus / np.sqrt(np.maximum(expected, 0.5))
-    order = np.argsort(-scores, kind="stable")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        totals = surplus[order].cumsum() / np.sqrt(np.maximum(expected[order].cumsum(), 0.5))
+    surplus = counts - expected
+    order = np.argsort(-surplus / np.sqrt(np.maximum(expected, 0.5)), kind="stable")
+    totals = surplus[order].cumsum() / np.sqrt(np.maximum(expected[order].cumsum(), 0.5))
     cells = np.zeros(len(surplus), dtype=bool)
     cells[order[: int(totals.argmax()) + 1]] = True
     return cells

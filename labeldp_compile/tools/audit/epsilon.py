@@ -1,7 +1,7 @@
 """A lower bound on ε from counts: Pr[S | y] ≥ e^ε·Pr[S | y'] for the best pair and set found.
 
-Sets are searched for in some draws, and bounded in others that nobody looked at before; so only the
-few bounds of the last step need a share of the error. No set has a larger ratio than its best
+Events are searched for in some draws, and bounded in others that nobody looked at before; so only
+the few bounds of the last step need a share of the error. No set has a larger ratio than its best
 single output, but a union of outputs is known more precisely.
 """
 
@@ -13,36 +13,31 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
+from scipy.special import betaincinv
 
 from labeldp_compile.tools.audit.sampling import Tally
 
-# Exact binomial confidence bounds (Clopper and Pearson 1934).
-#
-# The tail of the binomial distribution is a regularized incomplete beta function; it is inverted
-# by bisection, so that a bound holds as far as the function itself is right, at errors as small
-# as those of an audit, too.
-
-
-_STEPS = 60
+Bits = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Proposal = tuple[int, int, Bits]  # label, other label, set of cells
+_CAUTION = 3.0  # standard deviations by which a promising ratio is discounted in the search
+_PROPOSALS = 512
 
 
 def lower_bound(successes: Any, trials: Any, error: float) -> Floats:
     """A number that is above the true probability with a chance of at most ``error``.
 
+    The exact binomial bound (Clopper and Pearson 1934): the largest p at which
+    Pr[X ≥ c] = I_p(c, n − c + 1) is at most the error.
+
     Args:
-        successes: counts, of any shape.
-        trials: how often each was tried, ≥ 1; of a shape that broadcasts.
+        successes: counts c, of any shape.
+        trials: how often each was tried, n ≥ 1; of a shape that broadcasts.
         error: one-sided, for each bound.
     """
     c, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
-    # Pr[X ≥ c] = I_p(c, n − c + 1) rises with p: the largest p at which it is at most the error.
-    low, high = np.zeros(c.shape), np.where(c > 0, c / n, 0.0)
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        rare = betainc(np.maximum(c, 0.5), n - c + 1, middle) <= error
-        low, high = np.where(rare, middle, low), np.where(rare, high, middle)
-    return np.where(c > 0, low, 0.0)
+    bound: Floats = np.where(c > 0, betaincinv(np.maximum(c, 0.5), n - c + 1, error), 0.0)
+    return bound
 
 
 def upper_bound(successes: Any, trials: Any, error: float) -> Floats:
@@ -50,16 +45,7 @@ def upper_bound(successes: Any, trials: Any, error: float) -> Floats:
 
     The arguments are those of ``lower_bound``.
     """
-    c, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
-    return 1.0 - lower_bound(n - c, n, error)
-
-
-Bits = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Sample = tuple[Floats, Floats]  # counts [labels, cells], samples [labels]
-Proposal = tuple[int, int, Bits]  # label, other label, set of cells
-_CAUTION = 3.0  # standard deviations by which a promising ratio is discounted in the search
-_PROPOSALS = 512
+    return 1.0 - lower_bound(np.subtract(trials, successes), trials, error)
 
 
 @dataclass(frozen=True)
@@ -103,12 +89,11 @@ def search_events(halves: tuple[Tally, Tally], most_labels: int, most_events: in
     """
     drawn = np.flatnonzero(halves[0].samples)
     first, second, both = (
-        (t.counts[drawn].astype(float), t.samples[drawn].astype(float))
-        for t in (*halves, halves[0] + halves[1])
+        Tally(t.counts[drawn], t.samples[drawn]) for t in (*halves, halves[0] + halves[1])
     )
-    plain = _plain_sets(*both)
+    plain = _plain_events(both)
     pairs = list(dict.fromkeys((label, other) for label, other, _ in plain))
-    unions = [(label, other, _union(*first, label, other)) for label, other in pairs]
+    unions = [(label, other, _union(first, label, other)) for label, other in pairs]
     scored = [(_score(both, proposal), *proposal) for proposal in plain]
     scored += [(_score(second, proposal), *proposal) for proposal in unions]
     found: list[Event] = []
@@ -132,10 +117,7 @@ def bound_epsilon(events: list[Event], fresh: Tally, error: float) -> EpsilonBou
     share = error / (2 * len(events))
     best: EpsilonBound | None = None
     for event in events:
-        seen, other = (
-            (int(fresh.counts[y][event.cells].sum()), int(fresh.samples[y]))
-            for y in (event.label, event.other)
-        )
+        seen, other = (fresh.seen(y, event.cells) for y in (event.label, event.other))
         p = float(lower_bound(*seen, share))
         q = float(upper_bound(*other, share))
         bound = math.log(p / q) if p > q else 0.0
@@ -145,12 +127,12 @@ def bound_epsilon(events: list[Event], fresh: Tally, error: float) -> EpsilonBou
     return best
 
 
-def _plain_sets(counts: Floats, samples: Floats) -> list[Proposal]:
+def _plain_events(tally: Tally) -> list[Proposal]:
     """For the best outputs and thresholds: the two labels that they tell apart, and the set."""
-    M = counts.shape[1]
+    counts, M = tally.counts, tally.counts.shape[1]
     upto, beyond = counts.cumsum(axis=1), counts[:, ::-1].cumsum(axis=1)[:, ::-1]
     tried = np.concatenate([counts, upto[:, :-1], beyond[:, 1:]], axis=1)
-    low, high = _cautious(tried, samples[:, None])
+    low, high = _cautious(tried, tally.samples[:, None])
     best, worst = low.argmax(axis=0), high.argmin(axis=0)
     columns = np.arange(tried.shape[1])
     with np.errstate(divide="ignore"):
@@ -172,8 +154,9 @@ def _cells_of(column: int, M: int) -> Bits:
     return cells
 
 
-def _union(counts: Floats, samples: Floats, label: int, other: int) -> Bits:
+def _union(tally: Tally, label: int, other: int) -> Bits:
     """The best union of the cells that favour a label most."""
+    counts, samples = tally.counts, tally.samples
     low, _ = _cautious(counts[label], samples[label])
     _, high = _cautious(counts[other], samples[other])
     order = np.argsort(-low / high, kind="stable")
@@ -184,10 +167,10 @@ def _union(counts: Floats, samples: Floats, label: int, other: int) -> Bits:
     return cells
 
 
-def _score(tally: Sample, proposal: Proposal) -> float:
-    (counts, samples), (label, other, cells) = tally, proposal
-    low, _ = _cautious(counts[label][cells].sum(), samples[label])
-    _, high = _cautious(counts[other][cells].sum(), samples[other])
+def _score(tally: Tally, proposal: Proposal) -> float:
+    label, other, cells = proposal
+    low, _ = _cautious(*tally.seen(label, cells))
+    _, high = _cautious(*tally.seen(other, cells))
     return math.log(low / high) if low > 0 else -math.inf
 
 

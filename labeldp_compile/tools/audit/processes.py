@@ -44,7 +44,7 @@ def drawn_in_children(
         }
         for name, child in children.items():
             try:
-                results[name] = _answer_of(*child)
+                results[name] = _answer_of(child)
             except (EOFError, TimeoutError, OSError, InputError) as error:
                 failures.append(f"{name}: {error or 'ended without an answer'}")
     return results, failures
@@ -53,8 +53,8 @@ def drawn_in_children(
 @contextlib.contextmanager
 def _started(
     method: str, target: AuditTarget, draw: Draw | None, labels: NDArray[Any]
-) -> Iterator[tuple[Any, Connection]]:
-    """A process that ends with this block, at the latest, and where it answers."""
+) -> Iterator[Connection]:
+    """Where a process answers that ends with this block."""
     context: Any = multiprocessing.get_context(method)
     ours, theirs = context.Pipe()
     inherited = None if draw is None else (draw, labels)
@@ -69,7 +69,7 @@ def _started(
         if inherited is None:
             with contextlib.suppress(OSError):  # it has ended already: there is no answer
                 ours.send((target, labels))
-        yield child, ours
+        yield ours
     finally:
         if child.pid is not None:
             child.kill()
@@ -77,17 +77,10 @@ def _started(
         ours.close()
 
 
-def _answer_of(child: Any, receiving: Connection) -> NDArray[Any]:
-    try:
-        if not receiving.poll(_SECONDS):
-            raise TimeoutError(f"no answer within {_SECONDS} seconds")
-        answer = receiving.recv()
-    finally:
-        receiving.close()
-        child.join(1)
-        if child.is_alive():
-            child.kill()
-            child.join()
+def _answer_of(receiving: Connection) -> NDArray[Any]:
+    if not receiving.poll(_SECONDS):
+        raise TimeoutError(f"no answer within {_SECONDS} seconds")
+    answer = receiving.recv()
     if isinstance(answer, str):
         raise InputError(answer)
     return np.asarray(answer)

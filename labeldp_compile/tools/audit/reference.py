@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from labeldp_verify.analysis import at_most, matrix
 from labeldp_verify.artifact import Table
-from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, IntegerDomain
+from labeldp_verify.forms import AdditiveRandomizer, output_array
 from numpy.typing import NDArray
 
 from labeldp_compile.tools.audit.cells import (
@@ -17,6 +17,7 @@ from labeldp_compile.tools.audit.cells import (
     ValueCells,
     edges_of,
 )
+from labeldp_compile.tools.lattice import lattice_indices
 
 Floats = NDArray[np.float64]
 
@@ -29,25 +30,22 @@ class Reference:
         self._r, self._rows, self._domain = decoded.randomizer, labels, decoded.domain
         self._values = None
         if not isinstance(self._r, AdditiveRandomizer):
-            self._values = _column(self._r.values)
+            self._values = output_array(self._r.values)
         elif self._r.outputs <= MAX_VALUES:
             points = range(self._r.low, self._r.high + 1)
             self._values = np.array([self._r.value(t) for t in points])
 
     def inputs(self) -> NDArray[Any]:
         """[L] the audited labels, as the randomizer takes them."""
-        labels = [self._domain.listed[y] for y in self._rows]
-        if isinstance(self._domain, IntegerDomain):
-            return np.array(labels, dtype=np.int64)
-        text = isinstance(self._domain, CategoricalDomain) and self._domain.is_text
-        return np.array(labels, dtype=object if text else None)
+        return output_array([self._domain.listed[y] for y in self._rows])
 
     def cells(self, pilot: NDArray[Any]) -> OutputCells:
         """A cell for each output if they are few, else intervals (categories: the audited)."""
         if self._values is None:
-            numbers = np.asarray(pilot, dtype=float) if pilot.dtype != object else np.zeros(1)
-            known = numbers[self.known(numbers)]
-            return IntervalCells(edges_of(known if len(known) else np.zeros(1)))
+            assert isinstance(self._r, AdditiveRandomizer)
+            known = pilot[self.known(pilot)].astype(float)
+            first = np.array([self._r.value(self._r.low)])
+            return IntervalCells(edges_of(known if len(known) else first))
         if len(self._values) <= MAX_VALUES:
             return ValueCells(self._values)
         if self._values.dtype == np.float64:
@@ -57,7 +55,7 @@ class Reference:
             edges = np.unique(np.concatenate([spread, own, own + 1]))
             return IntervalCells(self._values[edges[edges < len(self._values)]])
         audited = [y for y in self.inputs().tolist() if y in set(self._values.tolist())]
-        return ValueCells(_column(audited or self._values[:1].tolist()))
+        return ValueCells(output_array(audited or self._values[:1].tolist()))
 
     def known(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """[n] whether the file can give each output."""
@@ -67,17 +65,14 @@ class Reference:
         assert isinstance(self._r, AdditiveRandomizer)
         if outputs.dtype == object:
             return np.zeros(len(outputs), dtype=bool)
-        points = self._points(outputs)
-        same = points * self._r.unit + self._r.origin == outputs
-        inside = (points >= self._r.low) & (points <= self._r.high)
-        return np.asarray(same & inside)
+        return lattice_indices(self._r, outputs) >= 0
 
     def probabilities(self, cells: OutputCells) -> Floats:
         """[L, cells] certified probabilities, correct to some units in the last place."""
         result = np.zeros((len(self._rows), cells.count))
         if self._values is None:
             assert isinstance(cells, IntervalCells) and isinstance(self._r, AdditiveRandomizer)
-            before = self._points(cells.edges).astype(np.int64) - 1 - self._r.low
+            before = lattice_indices(self._r, cells.edges) - 1
             for position, label in enumerate(self._rows):
                 cumulated = at_most(self._r, label, before)
                 result[position, :-1] = np.diff(cumulated, prepend=0.0, append=1.0)
@@ -87,15 +82,3 @@ class Reference:
             row = matrix(self._r, [label])[0]
             result[position] = np.bincount(places, weights=row, minlength=cells.count)
         return result
-
-    def _points(self, outputs: NDArray[Any]) -> Floats:
-        assert isinstance(self._r, AdditiveRandomizer)
-        with np.errstate(invalid="ignore"):
-            points = np.rint((outputs - self._r.origin) / self._r.unit)
-        return np.nan_to_num(points, nan=np.inf, posinf=np.inf, neginf=-np.inf)
-
-
-def _column(values: Any) -> NDArray[Any]:
-    """Numbers as they are, text as objects."""
-    column = np.array(list(values))
-    return column.astype(object) if column.dtype.kind == "U" else column

@@ -28,15 +28,28 @@ class Tally:
         """Both together."""
         return Tally(self.counts + other.counts, self.samples + other.samples)
 
+    def seen(self, label: int, cells: NDArray[np.bool_]) -> tuple[int, int]:
+        """How often a label gave some cells, and of how many samples."""
+        return int(self.counts[label][cells].sum()), int(self.samples[label])
 
-class CountedDraw:
-    """The opened target, which tells an observer how many labels it has randomized."""
 
-    def __init__(self, opened: Draw, observer: Observer) -> None:
-        """``opened`` itself is what other processes inherit."""
-        self.opened, self._observer, self.labels = opened, observer, 0
+class Sampler:
+    """Draws from one randomizer, counts outputs by label and cell, and tells an observer.
 
-    def __call__(self, labels: NDArray[Any]) -> NDArray[Any]:
+    Attributes:
+        opened: the randomizer itself, which forked processes inherit.
+        labels: [L] what it takes; they are named by their indices here.
+        drawn: how many labels it has randomized.
+        cells: of the outputs; they are chosen when a pilot has been drawn.
+    """
+
+    cells: OutputCells
+
+    def __init__(self, opened: Draw, labels: NDArray[Any], observer: Observer) -> None:
+        """Nothing is drawn yet."""
+        self.opened, self.labels, self._observer, self.drawn = opened, labels, observer, 0
+
+    def draw(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Outputs [n] of labels [n]."""
         outputs = self.opened(labels)
         self.count(len(labels))
@@ -44,25 +57,26 @@ class CountedDraw:
 
     def count(self, labels: int) -> None:
         """So many more are randomized, here or elsewhere."""
-        self.labels += labels
+        self.drawn += labels
         self._observer.rows(labels)
 
+    def rows(self, label: int, size: int) -> NDArray[Any]:
+        """[size] one label."""
+        return np.repeat(self.labels[label : label + 1], size)
 
-class Sampler:
-    """Draws from one randomizer and counts outputs by label and cell."""
-
-    def __init__(self, draw: Draw, labels: NDArray[Any], cells: OutputCells) -> None:
-        """``labels`` [L] are what the randomizer takes; they are named by their indices here."""
-        self._draw, self._labels, self._cells = draw, labels, cells
+    def pilot(self, each: int) -> NDArray[Any]:
+        """Outputs of all labels, so many from calls with one label, and as many from one of all."""
+        parts = [self.draw(self.rows(y, each)) for y in range(len(self.labels))]
+        every = np.random.default_rng().permutation(np.repeat(self.labels, each))
+        return np.concatenate([*parts, self.draw(every)])
 
     def alone(self, chosen: Sequence[int], samples: int) -> Tally:
         """So many samples of each chosen label, in calls with no other label."""
         tally = self._empty()
         for label in chosen:
             for size in _calls(samples):
-                outputs = self._draw(np.repeat(self._labels[label : label + 1], size))
-                cells = self._cells.indices(outputs)
-                tally.counts[label] += np.bincount(cells, minlength=self._cells.count)
+                cells = self.cells.indices(self.draw(self.rows(label, size)))
+                tally.counts[label] += np.bincount(cells, minlength=self.cells.count)
                 tally.samples[label] += size
         return tally
 
@@ -72,14 +86,14 @@ class Sampler:
         L, M = tally.counts.shape
         for size in _calls(samples * L):
             rows = generator.integers(0, L, size)
-            cells = self._cells.indices(self._draw(self._labels[rows]))
+            cells = self.cells.indices(self.draw(self.labels[rows]))
             tally.counts[:] += np.bincount(rows * M + cells, minlength=L * M).reshape(L, M)
             tally.samples[:] += np.bincount(rows, minlength=L)
         return tally
 
     def _empty(self) -> Tally:
-        L = len(self._labels)
-        return Tally(np.zeros((L, self._cells.count), np.int64), np.zeros(L, np.int64))
+        L = len(self.labels)
+        return Tally(np.zeros((L, self.cells.count), np.int64), np.zeros(L, np.int64))
 
 
 def _calls(samples: int) -> list[int]:

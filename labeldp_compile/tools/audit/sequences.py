@@ -1,30 +1,32 @@
-"""Sequences of rows of one label: inside calls, from call to call, and from process to process."""
+"""Do two rows share their words? Rows of one label must be independent.
+
+Inside calls, from call to call, and from process to process. Draws become bits (is the output in a
+set S?). One part of the bits finds the distance at which they agree most, by the fast Fourier
+transform over all distances; another part counts, at that distance, the pairs with both bits set.
+For independent rows their probability is Pr[S]², which Clopper–Pearson bounds of both sides can
+refute.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from labeldp_compile.tools.audit.cells import OutputCells
 from labeldp_compile.tools.audit.epsilon import lower_bound, upper_bound
 from labeldp_compile.tools.audit.processes import drawn_in_children
 from labeldp_compile.tools.audit.report import Finding
-from labeldp_compile.tools.audit.sampling import CountedDraw, Tally
+from labeldp_compile.tools.audit.sampling import Sampler, Tally
 from labeldp_compile.tools.audit.target import AuditTarget
 
-# Do two rows share their words? Rows of one label must be independent.
-#
-# Draws become bits (is the output in a set S?). One part of the bits finds the distance at which
-# they agree most, by the fast Fourier transform over all distances; another part counts, at that
-# distance, the pairs with both bits set. For independent rows their probability is Pr[S]², which
-# Clopper–Pearson bounds of both sides can refute.
-
-
+Bits = NDArray[np.bool_]
 _DISTANCES = 3  # that are tested
+_CALLS = 4  # one behind the other in a sequence
+_PROCESS_ROWS = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,10 @@ def shared_inside(first: Bits, second: Bits, error: float) -> Shared | None:
         rows = np.arange(n - distance)
         turn = rows // distance % 2
         # The pairs of one turn have no row in common.
-        tests += [(distance, rows[turn == side]) for side in (0, 1)]
-    for distance, rows in tests:
-        if len(rows):
-            found = _refuted(second[rows], second[rows + distance], error / len(tests))
-            if found:
-                return Shared(distance, *found)
-    return None
+        for side in (0, 1):
+            one = rows[turn == side]
+            tests.append((distance, second[one], second[one + distance]))
+    return _first_dependent(tests, error)
 
 
 def shared_between(one: Bits, two: Bits, error: float) -> Shared | None:
@@ -75,30 +74,26 @@ def shared_between(one: Bits, two: Bits, error: float) -> Shared | None:
     size = next_fast_len(2 * n)
     agreement = irfft(rfft(a, size).conj() * rfft(b, size), size)
     shifts = {0, int(np.abs(agreement).argmax())}
+    tests = []
     for shift in {s - size if s > size // 2 else s for s in shifts}:
         rows = np.arange(n, len(one))
         rows = rows[(rows + shift >= n) & (rows + shift < len(two))]
-        if len(rows):
-            found = _refuted(one[rows], two[rows + shift], error / len(shifts))
-            if found:
-                return Shared(shift, *found)
+        tests.append((shift, one[rows], two[rows + shift]))
+    return _first_dependent(tests, error)
+
+
+def _first_dependent(tests: Sequence[tuple[int, Bits, Bits]], error: float) -> Shared | None:
+    """The first (distance, bits, bits) whose pairs are provably dependent."""
+    each = error / (4 * len(tests))
+    for distance, a, b in tests:
+        n, both, bits = len(a), int((a & b).sum()), int(a.sum()) + int(b.sum())
+        if not n:
+            continue
+        p = float(lower_bound(bits, 2 * n, each)), float(upper_bound(bits, 2 * n, each))
+        pairs = float(lower_bound(both, n, each)), float(upper_bound(both, n, each))
+        if pairs[0] > p[1] ** 2 or pairs[1] < p[0] ** 2:
+            return Shared(distance, both / n, (bits / (2 * n)) ** 2)
     return None
-
-
-def _refuted(a: Bits, b: Bits, error: float) -> tuple[float, float] | None:
-    """(share of pairs with both bits, Pr[S]²) if pairs of equal bits are provably dependent."""
-    n, share = len(a), error / 4
-    both, bits = int((a & b).sum()), int(a.sum()) + int(b.sum())
-    p = float(lower_bound(bits, 2 * n, share)), float(upper_bound(bits, 2 * n, share))
-    pairs = float(lower_bound(both, n, share)), float(upper_bound(both, n, share))
-    if pairs[0] > p[1] ** 2 or pairs[1] < p[0] ** 2:
-        return both / n, (bits / (2 * n)) ** 2
-    return None
-
-
-Bits = NDArray[np.bool_]
-_CALLS = 4  # one behind the other in a sequence
-_PROCESS_ROWS = 1 << 15
 
 
 def even_set(screened: Tally) -> tuple[int, Bits]:
@@ -108,59 +103,40 @@ def even_set(screened: Tally) -> tuple[int, Bits]:
     return int(label), np.arange(shares.shape[1]) <= cell
 
 
-class SequenceTests:
-    """Tests of independence, on whether outputs of one label lie in a set of cells."""
+def independence(sampler: Sampler, label: int, chosen: Bits, rows: int, error: float) -> Finding:
+    """Whether rows, and calls, share their words; two sequences of so many rows are drawn.
 
-    def __init__(
-        self,
-        target: AuditTarget,
-        draw: CountedDraw,
-        label: Any,
-        cells: OutputCells,
-        chosen: Bits,
-    ) -> None:
-        """``draw`` is the opened target; ``chosen`` [cells] is the set."""
-        self._target, self._draw, self._label = target, draw, label
-        self._cells, self._chosen = cells, chosen
+    A row's bit is whether its output lies in the ``chosen`` set [cells].
+    """
+    call = sampler.rows(label, rows // _CALLS)
+    first, second = (
+        np.concatenate([chosen[sampler.cells.indices(sampler.draw(call))] for _ in range(_CALLS)])
+        for _ in range(2)
+    )
+    shared = shared_inside(first, second, error)
+    if shared is None:
+        return Finding("independence", True, f"no dependence of rows up to {rows // 2:,} apart")
+    return Finding(
+        "independence",
+        False,
+        f"rows of one label that are {shared.distance:,} apart are not independent: both "
+        f"outputs lie in one set with probability {shared.together:.4f}, not "
+        f"{shared.independent:.4f}",
+    )
 
-    def rows_and_calls(self, rows: int, error: float) -> Finding:
-        """Whether rows, and calls, share their words; two sequences of so many rows are drawn."""
-        first, second = (self._sequence(rows) for _ in range(2))
-        shared = shared_inside(first, second, error)
-        if shared is None:
-            return Finding("independence", True, f"no dependence of rows up to {rows // 2:,} apart")
-        return Finding(
-            "independence",
-            False,
-            f"rows of one label that are {shared.distance:,} apart are not independent: both "
-            f"outputs lie in one set with probability {shared.together:.4f}, not "
-            f"{shared.independent:.4f}",
-        )
 
-    def processes(self, rows: int, error: float) -> Finding:
-        """Whether a process repeats the words of another; each draws at most so many rows."""
-        call = self._call(min(rows, _PROCESS_ROWS))
-        drawn, failures = drawn_in_children(self._target, self._draw.opened, call)
-        self._draw.count(len(call) * len(drawn))
-        bits = {name: self._bits(part) for name, part in drawn.items()}
-        names = list(bits)
-        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-        for a, b in pairs:
-            if shared_between(bits[a], bits[b], error / len(pairs)):
-                return Finding("processes", False, f"{b} repeats the words of {a}")
-        if failures:
-            return Finding("processes", None, f"could not be tried: {failures[0]}")
-        return Finding("processes", True, f"no dependence between {', '.join(names)}")
-
-    def _sequence(self, rows: int) -> Bits:
-        call = self._call(rows // _CALLS)
-        drawn = [self._draw(call) for _ in range(_CALLS)]
-        return np.concatenate([self._bits(part) for part in drawn])
-
-    def _call(self, rows: int) -> NDArray[Any]:
-        """The label, so many times."""
-        label = np.array([self._label], dtype=object if isinstance(self._label, str) else None)
-        return np.repeat(label, rows)
-
-    def _bits(self, outputs: NDArray[Any]) -> Bits:
-        return self._chosen[self._cells.indices(outputs)]
+def processes(
+    target: AuditTarget, sampler: Sampler, label: int, chosen: Bits, rows: int, error: float
+) -> Finding:
+    """Whether a process repeats the words of another; each draws at most so many rows."""
+    call = sampler.rows(label, min(rows, _PROCESS_ROWS))
+    drawn, failures = drawn_in_children(target, sampler.opened, call)
+    sampler.count(len(call) * len(drawn))
+    bits = {name: chosen[sampler.cells.indices(part)] for name, part in drawn.items()}
+    pairs = list(combinations(bits, 2))
+    for a, b in pairs:
+        if shared_between(bits[a], bits[b], error / len(pairs)):
+            return Finding("processes", False, f"{b} repeats the words of {a}")
+    if failures:
+        return Finding("processes", None, f"could not be tried: {failures[0]}")
+    return Finding("processes", True, f"no dependence between {', '.join(bits)}")

@@ -8,8 +8,9 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from labeldp_runtime import Randomizer, RuntimeArtifactError
@@ -56,17 +57,6 @@ _REASON_COLUMNS = 200
 _PLAIN = {str, bytes, int, float, bool, type(None)}
 
 
-class AuditTarget(Protocol):
-    """A randomizer that can be pickled, and opened in any process."""
-
-    @property
-    def name(self) -> str:
-        """What it is, in words."""
-
-    def open(self) -> Draw:
-        """The function from labels [n] to outputs [n]. Raises InputError."""
-
-
 _NONE = -(2**40)  # what a label that is not listed makes of a number: none that exists
 
 
@@ -93,7 +83,7 @@ class LabelColumns:
         }
 
     def numbers(self, private: Any) -> Any:
-        """The numbers [n] of private columns [n]; those of sets are numbers already."""
+        """The numbers [n] of private columns [n]; other outputs are numbers already."""
         if not isinstance(private, dict):
             return private
         found = np.zeros(len(private[self.names[0]]), np.int64)
@@ -167,13 +157,17 @@ class FunctionTarget:
             raise InputError(
                 f"--callable {self.name}: cannot import {module!r}: {_reason(error)}"
             ) from None
-        for part in path.split("."):
-            if not hasattr(found, part):
-                raise InputError(f"--callable {self.name}: {module!r} has no {path!r}")
-            found = getattr(found, part)
+        try:
+            found = attrgetter(path)(found)
+        except AttributeError:
+            raise InputError(f"--callable {self.name}: {module!r} has no {path!r}") from None
         if not callable(found):
             raise InputError(f"--callable {self.name}: is no function")
         return _checked(found, f"--callable {self.name}")
+
+
+# Both can be pickled, and opened in any process.
+AuditTarget = ArtifactTarget | FunctionTarget
 
 
 def _checked(function: Callable[[Any], Any], source: str) -> Draw:

@@ -18,16 +18,15 @@ from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior, UniformPrior
 from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, step_near
-from labeldp_compile.tools.choose.search import Bench, Standing, rank, search
+from labeldp_compile.tools.choose.search import Bench, Trial, rank, search
 from labeldp_compile.tools.choose.targets import (
-    Amount,
-    Belief,
+    Asked,
     Demand,
     UnreachedError,
     Wanted,
     read_wanted,
 )
-from labeldp_compile.tools.sweep import find_candidates
+from labeldp_compile.tools.sweep.candidates import find_candidates
 
 FORMAT_VERSION = "1.0"
 SHARES = (0.01, 0.1)  # of labels whose belief is spoken of
@@ -53,18 +52,19 @@ class Choice:
     wanted: Wanted
     epsilon: Fraction
     missed_at: Fraction | None
-    standings: list[Standing]
+    standings: list[Trial]
     left_out: list[tuple[str, str]]
 
     @property
-    def chosen(self) -> Standing:
+    def chosen(self) -> Trial:
         """The mechanism with the least ε, or the best one at the largest ε."""
         return self.standings[0]
 
-    @property
-    def columns(self) -> tuple[Demand, ...]:
-        """What the figures of the standings are."""
-        return self.wanted.targets or self.wanted.shown
+    def figures_of(self, trial: Trial) -> list[tuple[Demand, float | None]]:
+        """The figures of a mechanism, and what they are."""
+        columns = self.wanted.columns
+        figures = trial.figures or (None,) * len(columns)
+        return list(zip(columns, figures, strict=True))
 
     @property
     def beliefs(self) -> list[tuple[float, float]]:
@@ -109,16 +109,14 @@ class Choice:
             "spec": "\n".join(self.spec_lines()) + "\n",
         }
 
-    def _candidate(self, standing: Standing) -> dict[str, Any]:
-        trial = standing.trial
-        figures = trial.figures or (None,) * len(self.columns)
+    def _candidate(self, trial: Trial) -> dict[str, Any]:
         return {
-            "mechanism": standing.mechanism.title,
-            "epsilon": None if standing.epsilon is None else float(standing.epsilon),
-            "figures_at": float(standing.tried),
+            "mechanism": trial.mechanism.title,
+            "epsilon": None if trial.epsilon is None else float(trial.epsilon),
+            "figures_at": float(trial.tried),
             "figures": [
                 {"kind": column.kind, "rows": column.rows, "value": value}
-                for column, value in zip(self.columns, figures, strict=True)
+                for column, value in self.figures_of(trial)
             ],
             "unbiased": trial.unbiased,
             "outputs": trial.outputs,
@@ -126,42 +124,26 @@ class Choice:
         }
 
 
-def choose_spec(
-    path: Path,
-    *,
-    mean_error: Amount | None = None,
-    share_error: Amount | None = None,
-    label_error: Amount | None = None,
-    rows: int | None = None,
-    max_belief: str | tuple[Amount, Amount] | None = None,
-    observer: Observer = QUIET,
-) -> Choice:
+def choose_spec(path: Path, asked: Asked, observer: Observer = QUIET) -> Choice:
     """The least ε and the mechanism that meet all targets, for the labels and loss of a spec.
 
     No label is read: a private prior is taken as uniform (of a public one the data are read).
     Raises InputError for what has no meaning, UnreachedError for what no ε ≤ 20 reaches.
     """
     loaded, _ = load_spec(path)
-    wanted = read_wanted(
-        loaded,
-        mean_error=mean_error,
-        share_error=share_error,
-        label_error=label_error,
-        rows=rows,
-        max_belief=max_belief,
-    )
+    wanted = read_wanted(loaded, asked)
     spec = _without_labels(loaded)
     candidates = find_candidates(spec, None)
     if not candidates.chosen:
         raise InputError(f"{spec.name}: no mechanism fits these labels and this loss")
     prior = estimate_prior(spec, path.parent, observer=observer)
-    bench = Bench(spec, prior, wanted.targets or wanted.shown, observer)
+    bench = Bench(spec, prior, wanted.columns, observer)
     if wanted.targets:
         standings = search(bench, candidates.chosen)
         epsilon = _reached(standings, wanted)
     else:
         assert wanted.belief is not None
-        epsilon = epsilon_at(_last_step(wanted.belief))
+        epsilon = epsilon_at(wanted.belief.last_step())
         standings = _confirmed(bench, rank(bench, candidates.chosen, epsilon))
     below = step_near(float(epsilon)) - 1
     return Choice(
@@ -184,7 +166,7 @@ def _without_labels(spec: Spec) -> Spec:
     return spec.model_copy(update={"prior": prior, "privacy": privacy})
 
 
-def _reached(standings: Sequence[Standing], wanted: Wanted) -> Fraction:
+def _reached(standings: Sequence[Trial], wanted: Wanted) -> Fraction:
     first = standings[0]
     asked = " and ".join(target.in_words() for target in wanted.targets)
     if first.epsilon is None:
@@ -193,7 +175,7 @@ def _reached(standings: Sequence[Standing], wanted: Wanted) -> Fraction:
         )
     if wanted.belief is None:
         return first.epsilon
-    last = epsilon_at(_last_step(wanted.belief))
+    last = epsilon_at(wanted.belief.last_step())
     if first.epsilon > last:
         raise UnreachedError(
             f"{asked} takes ε = {float(first.epsilon):g} at least ({first.mechanism.title}), but "
@@ -202,42 +184,31 @@ def _reached(standings: Sequence[Standing], wanted: Wanted) -> Fraction:
     return first.epsilon
 
 
-def _nearest(first: Standing, wanted: Wanted) -> str:
+def _nearest(first: Trial, wanted: Wanted) -> str:
     """How near the best mechanism comes."""
-    if first.trial.problem is not None:
-        return f"{first.mechanism.title}: {first.trial.problem}"
+    if first.problem is not None:
+        return f"{first.mechanism.title}: {first.problem}"
     figures = [
         f"{target.name}: {'no estimate' if figure is None else f'{figure:.4g}'}"
-        for target, figure in zip(wanted.targets, first.trial.figures, strict=True)
+        for target, figure in zip(wanted.targets, first.figures, strict=True)
     ]
     return f"{first.mechanism.title} comes nearest ({', '.join(figures)})"
 
 
-def _last_step(belief: Belief) -> int:
-    step = belief.last_step()
-    if step is None:
-        raise UnreachedError(
-            f"{belief.in_words()} allows no ε of {float(epsilon_at(0)):g} or more, below which "
-            "nothing is tried"
-        )
-    return step
-
-
-def _confirmed(bench: Bench, standings: list[Standing]) -> list[Standing]:
+def _confirmed(bench: Bench, standings: list[Trial]) -> list[Trial]:
     """The same, with a first one that compiles and verifies."""
-    behind: list[Standing] = []
-    for index, standing in enumerate(standings):
-        if standing.epsilon is None:
+    behind: list[Trial] = []
+    for index, trial in enumerate(standings):
+        if not trial.will_do:
             break
-        trial, artifact = bench.compile_at(standing.mechanism, standing.epsilon)
-        if artifact is not None:
-            return [standing, *standings[index + 1 :], *behind]
-        behind.append(Standing(standing.mechanism, None, standing.tried, trial))
-    problem = (behind or standings)[0].trial.problem or "its figure is not known"
-    title = (behind or standings)[0].mechanism.title
+        compiled = bench.compile_at(trial.mechanism, trial.tried)
+        if compiled.problem is None:
+            return [trial, *standings[index + 1 :], *behind]
+        behind.append(compiled)
+    first = (behind or standings)[0]
     raise UnreachedError(
-        f"at ε = {float(standings[0].tried):g} no mechanism is worth anything for the spec's goal "
-        f"({title}: {problem})"
+        f"at ε = {float(first.tried):g} no mechanism is worth anything for the spec's goal "
+        f"({first.mechanism.title}: {first.problem or 'its figure is not known'})"
     )
 
 

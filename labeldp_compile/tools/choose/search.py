@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from labeldp_verify.analysis import analyse, strays
 from labeldp_verify.artifact import assess
 from labeldp_verify.forms import Randomizer
 from labeldp_verify.reading.usefulness import MAX_LABELS
 
-from labeldp_compile.assembly import Compiled, assemble
+from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer
@@ -36,18 +37,29 @@ class Trial:
     """A mechanism at one ε.
 
     Attributes:
+        mechanism: with its options.
+        tried: the ε.
         figures: of the targets, in their order; None where there is no estimate.
         merit: the goal's figure, the less the better; None if it is not known.
         outputs: their number.
         unbiased: whether private labels are right on average as they are; None for categories.
         problem: why it will not do at all, or None.
+        will_do: whether it may be chosen, with this as its least ε.
     """
 
-    figures: tuple[float | None, ...]
-    merit: float | None
-    outputs: int | None
-    unbiased: bool | None
-    problem: str | None
+    mechanism: Mechanism
+    tried: Fraction
+    figures: tuple[float | None, ...] = ()
+    merit: float | None = None
+    outputs: int | None = None
+    unbiased: bool | None = None
+    problem: str | None = None
+    will_do: bool = False
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The least at which it meets all targets; None if it cannot win."""
+        return self.tried if self.will_do else None
 
     def excess(self, targets: Sequence[Demand]) -> float:
         """ln of figure over target, the largest: ≤ 0 where all are met."""
@@ -58,23 +70,6 @@ class Trial:
             for figure, target in zip(self.figures, targets, strict=True)
         ]
         return max(over, default=0.0)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What became of a mechanism.
-
-    Attributes:
-        mechanism: with its options.
-        epsilon: the least at which it meets all targets; None if it cannot win.
-        tried: the ε that the figures are of.
-        trial: the figures.
-    """
-
-    mechanism: Mechanism
-    epsilon: Fraction | None
-    tried: Fraction
-    trial: Trial
 
 
 class Bench:
@@ -95,38 +90,40 @@ class Bench:
         spec = self.spec.with_mechanism(mechanism)
         needs_inverse = any(target.rows is not None for target in self.targets)
         if needs_inverse and spec.domain.size > MAX_LABELS and not mechanism.is_unbiased:
-            return _useless(f"no figure for more than {MAX_LABELS:,} labels")
+            problem = f"no figure for more than {MAX_LABELS:,} labels"
+            return Trial(mechanism, epsilon, problem=problem)
         self.observer.step(f"{mechanism.title} at ε = {float(epsilon):g}")
         weights, rows = self.prior.weights, self.prior.rows
-        problem = problem_of(spec, spec.domain, weights, epsilon, rows, observer=self.observer)
+        asked = problem_of(spec, spec.domain, weights, epsilon, rows, observer=self.observer)
         try:
             mechanism.require_feasible(spec.domain, spec.loss, epsilon)
-            randomizer = mechanism.build(problem).randomizer
+            randomizer = mechanism.build(asked).randomizer
         except (InputError, ValueError) as error:
-            return _useless(str(error))
-        return self._judge(spec, randomizer, epsilon)
+            return Trial(mechanism, epsilon, problem=str(error))
+        return self._judge(mechanism, randomizer, epsilon)
 
-    def compile_at(self, mechanism: Mechanism, epsilon: Fraction) -> tuple[Trial, Compiled | None]:
-        """The same of what ``compile`` would write, verified; no artifact where it would not."""
+    def compile_at(self, mechanism: Mechanism, epsilon: Fraction) -> Trial:
+        """The same of what ``compile`` would write, verified."""
         spec = self.spec.with_mechanism(mechanism)
-        prior = Prior.of(self.prior.statement, epsilon)
         try:
-            artifact = assemble(spec, prior, "0" * 64)
+            artifact = assemble(spec, Prior.of(self.prior.statement, epsilon), "0" * 64)
         except (InputError, ValueError) as error:
-            return _useless(str(error).removeprefix(f"{spec.name}: ")), None
-        return self._judge(spec, artifact.randomizer, epsilon), artifact
+            problem = str(error).removeprefix(f"{spec.name}: ")
+            return Trial(mechanism, epsilon, problem=problem)
+        return self._judge(mechanism, artifact.randomizer, epsilon)
 
-    def _judge(self, spec: Spec, randomizer: Randomizer, epsilon: Fraction) -> Trial:
-        domain, weights, analysis = spec.domain, self.prior.weights, analyse(randomizer)
-        labels, astray = domain.labels(), strays(domain)
-        categories = spec.has_classes
-        found, known = assess(domain, randomizer, weights, epsilon, classes=categories)
+    def _judge(self, mechanism: Mechanism, randomizer: Randomizer, epsilon: Fraction) -> Trial:
+        spec, weights, analysis = self.spec, self.prior.weights, analyse(randomizer)
+        labels, astray = spec.domain.labels(), strays(spec.domain)
+        found, known = assess(spec.domain, randomizer, weights, epsilon, classes=spec.has_classes)
         error = analysis.expected_loss(labels, weights, "zero_one", astray)[0]
         label_error = float(error) if found.distance is None else found.distance.mean
         merit = found.variance
         if spec.goal == "labels":
             merit = float(analysis.expected_loss(labels, weights, spec.loss, astray)[0])
         return Trial(
+            mechanism,
+            epsilon,
             figures=tuple(target.figure(found, label_error) for target in self.targets),
             merit=merit,
             outputs=randomizer.outputs,
@@ -135,11 +132,7 @@ class Bench:
         )
 
 
-def _useless(problem: str) -> Trial:
-    return Trial((), None, None, None, problem)
-
-
-def search(bench: Bench, mechanisms: Sequence[Mechanism]) -> list[Standing]:
+def search(bench: Bench, mechanisms: Sequence[Mechanism]) -> list[Trial]:
     """All mechanisms, those with the least ε first; the first has been compiled and verified.
 
     Those that cannot win stand behind, at the ε at which they were tried and failed.
@@ -158,37 +151,27 @@ def search(bench: Bench, mechanisms: Sequence[Mechanism]) -> list[Standing]:
 
     # Of mechanisms that differ by rounding alone the first in the list is tried first, and wins.
     order = sorted(mechanisms, key=lambda m: round(excess(m, _OPENING), _ALIKE))
-    best, standings = LAST + 1, []
+    best, found = LAST + 1, []
     for mechanism in order:
         last = max(best - 1, 0)
         known = {step: t.excess(targets) for step, t in trials[mechanism.title].items()}
-        step = first_root(lambda s, m=mechanism: excess(m, s), last, known)  # type: ignore[misc]
+        step = first_root(partial(excess, mechanism), last, known)
         if step is None or step >= best:
-            at = epsilon_at(last)
-            standings.append(Standing(mechanism, None, at, trial(mechanism, last)))
+            found.append(trial(mechanism, last))
             continue
-        compiled, artifact = bench.compile_at(mechanism, epsilon_at(step))
-        if artifact is None or compiled.excess(targets) > 0:
-            standings.append(Standing(mechanism, None, epsilon_at(step), compiled))
-            continue
-        best = step
-        standings.append(Standing(mechanism, epsilon_at(step), epsilon_at(step), compiled))
-    return sorted(
-        standings,
-        key=lambda s: (s.epsilon is None, s.epsilon or 0, s.trial.excess(targets)),
-    )
+        compiled = bench.compile_at(mechanism, epsilon_at(step))
+        will_do = compiled.excess(targets) <= 0
+        best = step if will_do else best
+        found.append(replace(compiled, will_do=will_do))
+    return sorted(found, key=lambda t: (not t.will_do, t.epsilon or 0, t.excess(targets)))
 
 
-def rank(bench: Bench, mechanisms: Sequence[Mechanism], epsilon: Fraction) -> list[Standing]:
+def rank(bench: Bench, mechanisms: Sequence[Mechanism], epsilon: Fraction) -> list[Trial]:
     """All mechanisms at one ε, the best for the goal first; those that will not do stand behind."""
 
-    def merit(standing: Standing) -> tuple[bool, float]:
-        known = standing.trial.merit
-        return standing.epsilon is None, math.inf if known is None else rounded(known)
+    def merit(trial: Trial) -> tuple[bool, float]:
+        return not trial.will_do, math.inf if trial.merit is None else rounded(trial.merit)
 
-    standings = []
-    for mechanism in mechanisms:
-        trial = bench.try_at(mechanism, epsilon)
-        usable = trial.problem is None and trial.merit is not None
-        standings.append(Standing(mechanism, epsilon if usable else None, epsilon, trial))
-    return sorted(standings, key=merit)
+    trials = (bench.try_at(mechanism, epsilon) for mechanism in mechanisms)
+    usable = (replace(t, will_do=t.problem is None and t.merit is not None) for t in trials)
+    return sorted(usable, key=merit)

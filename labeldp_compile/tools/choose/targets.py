@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -14,10 +16,9 @@ from labeldp_verify.reading.usefulness import ROWS, Usefulness
 from labeldp_compile.errors import InputError
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.tools.choose.ladder import last_step_where
+from labeldp_compile.tools.choose.ladder import LAST, epsilon_at
 
 Amount = float | str | Decimal | Fraction
-Kind = Literal["mean_error", "share_error", "label_error"]
 MAX_ROWS = 10**15
 
 
@@ -32,19 +33,26 @@ class Demand:
     """A figure that must not be larger than asked.
 
     Attributes:
-        kind: ``mean_error`` (numbers) and ``share_error`` (categories, of the least certain one):
-            the 95% margin of error for all labels in the range; ``label_error``: of one private
-            label under the prior, the root mean square error (numbers) or Pr[it is not the true
-            one] (categories).
         most: the largest that will do.
         rows: whose mean or shares are estimated; None for single labels.
         categories: whether labels are classes (``Spec.has_classes``).
     """
 
-    kind: Kind
     most: float
     rows: int | None
     categories: bool
+
+    @property
+    def kind(self) -> Literal["mean_error", "share_error", "label_error"]:
+        """What is measured.
+
+        ``mean_error`` (numbers) and ``share_error`` (categories, of the least certain one) are the
+        95% margin of error for all labels in the range; ``label_error`` is that of one private
+        label under the prior: the root mean square error (numbers), or Pr[it is not the true one].
+        """
+        if self.rows is None:
+            return "label_error"
+        return "share_error" if self.categories else "mean_error"
 
     def figure(self, found: Usefulness, label_error: float) -> float | None:
         """Of a randomizer with these figures; None if there is no estimate."""
@@ -82,13 +90,20 @@ class Belief:
     most: Fraction
     share: Fraction
 
-    def last_step(self) -> int | None:
-        """Of the ladder, the last that keeps to it, by a bound of e^ε; None if none does.
+    def last_step(self) -> int:
+        """Of the ladder, the last that keeps to it, by a bound of e^ε.
 
-        Odds grow by at most e^ε (Bayes).
+        Odds grow by at most e^ε (Bayes). Raises UnreachedError if no step keeps to it.
         """
         most = self.most * (1 - self.share) / (self.share * (1 - self.most))
-        return last_step_where(lambda epsilon: exp_upper(epsilon) <= most)
+        steps = range(LAST + 1)
+        count = bisect_right(steps, most, key=lambda step: exp_upper(epsilon_at(step)))
+        if not count:
+            raise UnreachedError(
+                f"{self.in_words()} allows no ε of {float(epsilon_at(0)):g} or more, below which "
+                "nothing is tried"
+            )
+        return count - 1
 
     def in_words(self) -> str:
         """The whole demand."""
@@ -103,31 +118,38 @@ class Wanted:
     Attributes:
         targets: all must be met.
         belief: a limit on ε, or None.
-        shown: besides the targets' own figures, if there are none.
+        columns: the figures to compute: those of the targets, or some to show if there are none.
     """
 
     targets: tuple[Demand, ...]
     belief: Belief | None
-    shown: tuple[Demand, ...]
+    columns: tuple[Demand, ...]
 
 
-def read_wanted(
-    spec: Spec,
-    *,
-    mean_error: Amount | None = None,
-    share_error: Amount | None = None,
-    label_error: Amount | None = None,
-    rows: int | None = None,
-    max_belief: str | tuple[Amount, Amount] | None = None,
-) -> Wanted:
-    """What is asked, as numbers that have a meaning for the spec; InputError where they have none.
+@dataclass(frozen=True)
+class Asked:
+    """What is asked, as it was typed; None is not asked.
 
-    ``rows`` is by default n of a private prior that states it.
+    Attributes:
+        mean_error, share_error: 95% margin of error of a mean (numbers), or of each share.
+        label_error: of one private label.
+        rows: of the mean or the shares; by default n of a private prior that states it.
+        max_belief: ``B@S``, or the two numbers.
     """
-    asked = {"mean_error": mean_error, "share_error": share_error}
+
+    mean_error: Amount | None = None
+    share_error: Amount | None = None
+    label_error: Amount | None = None
+    rows: int | None = None
+    max_belief: str | tuple[Amount, Amount] | None = None
+
+
+def read_wanted(spec: Spec, asked: Asked) -> Wanted:
+    """What is asked, as numbers; InputError where they have no meaning for the spec."""
+    label_error, rows, max_belief = asked.label_error, asked.rows, asked.max_belief
     categories = spec.has_classes
     wrong, right = ("mean_error", "share_error") if categories else ("share_error", "mean_error")
-    if asked[wrong] is not None:
+    if getattr(asked, wrong) is not None:
         kind = "numbers, and with categories or loss: zero_one labels are classes"
         if not categories:
             kind = "classes: categories, or labels with loss: zero_one"
@@ -135,7 +157,7 @@ def read_wanted(
             f"{_option(wrong)} is for {kind}: for {spec.name} say {_option(right)}, or "
             "--label-error"
         )
-    estimated = asked[right]
+    estimated: Amount | None = getattr(asked, right)
     if estimated is None and label_error is None and max_belief is None:
         raise InputError(
             f"say what is wanted: {_option(right)} E --rows N, --label-error E, "
@@ -152,20 +174,13 @@ def read_wanted(
         if rows is None:
             raise InputError(f"{_option(right)} needs --rows N: of how many rows?")
         most = _amount(estimated, _option(right), below=1 if categories else None)
-        targets.append(_of_rows(spec, float(most), rows))
+        targets.append(Demand(float(most), rows, categories))
     if label_error is not None:
         most = _amount(label_error, "--label-error", below=1 if categories else None)
-        targets.append(Demand("label_error", float(most), None, categories))
+        targets.append(Demand(float(most), None, categories))
     belief = None if max_belief is None else _read_belief(max_belief)
-    infinite = float("inf")
-    single = Demand("label_error", infinite, None, categories)
-    shown = () if targets else (_of_rows(spec, infinite, rows or ROWS), single)
-    return Wanted(tuple(targets), belief, shown)
-
-
-def _of_rows(spec: Spec, most: float, rows: int) -> Demand:
-    categories = spec.has_classes
-    return Demand("share_error" if categories else "mean_error", most, rows, categories)
+    shown = (Demand(math.inf, number, categories) for number in (rows or ROWS, None))
+    return Wanted(tuple(targets), belief, tuple(targets or shown))
 
 
 def _read_belief(text: str | tuple[Amount, Amount]) -> Belief:

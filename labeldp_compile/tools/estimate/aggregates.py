@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class Aggregates:
     """Estimates from one column of private labels.
 
     Attributes:
-        columns: of the private labels, one but for joint ones.
+        columns: of the private labels, several if a label has several.
         target: whom the intervals are about.
         groups: all rows first, then each group by its name.
         estimation: the estimators of the artifact, and what it does not support.
@@ -57,9 +57,8 @@ class Aggregates:
         return estimates_json(self.estimation, self.groups, self.target)
 
 
-@contextmanager
-def _silent(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
-    yield QUIET.rows
+def _silent(_: str, rows: int | None) -> AbstractContextManager[Callable[[int], None]]:
+    return nullcontext(QUIET.rows)
 
 
 def estimate_table(
@@ -76,8 +75,8 @@ def estimate_table(
 ) -> Aggregates:
     """The estimates of a table's private column, all rows together and by the groups of ``by``.
 
-    ``column`` is the private one, or those of a joint label in its order, where they have not the
-    names of the spec. ``group_columns`` has the names of the table's columns of groups by those of
+    ``column`` is the private one, or several in the label's order, where they have not the names
+    of the spec. ``group_columns`` has the names of the table's columns of groups by those of
     the artifact (an only one by ""), where they differ. ``form`` is that of a table of text;
     ``progress`` opens a display: a name, and a number of rows if it is known. Raises
     VerificationError if the artifact does not verify, and InputError (DataError, TooLargeError)

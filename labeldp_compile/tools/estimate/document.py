@@ -10,8 +10,12 @@ from labeldp_verify.artifact import Table
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
 from labeldp_verify.opening import readable
 
-from labeldp_compile.tools.estimate.columns import ColumnEstimates
-from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
+from labeldp_compile.tools.estimate.estimate import (
+    ColumnEstimates,
+    Estimation,
+    GroupEstimates,
+    Quantile,
+)
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Target
 from labeldp_compile.tools.estimate.inversion import LabelClasses
 
@@ -29,34 +33,30 @@ def estimates_json(
     all rows.
     """
     decoded, classes = readable(estimation.table), estimation.classes
-    labels = list(decoded.domain.listed)
     members: list[list[Any]] = [[] for _ in range(classes.count)]
-    for label, number in zip(labels, classes.of_label.tolist(), strict=True):
+    for label, number in zip(decoded.domain.listed, classes.of_label.tolist(), strict=True):
         members[number].append(label)
-    histogram = "histogram" not in estimation.refused
     return {
         "format_version": FORMAT_VERSION,
         "artifact": decoded.certificate.name,
         "target": target,
         "confidence": CONFIDENCE,
-        "classes": members if histogram else None,
+        "classes": None if "histogram" in estimation.refused else members,
         "refused": estimation.refused,
-        "groups": [_group(estimation, group, members) for group in found],
+        "groups": [_group(group, members) for group in found],
     }
 
 
 def class_name(decoded: Table, classes: LabelClasses, number: int) -> str:
     """A class in words: its label, the ends of neighbours, or the labels themselves."""
-    first, last = int(classes.first[number]), int(classes.last[number])
-    names = [_name(decoded.domain, y) for y in (first, last)]
-    if first == last:
-        return names[0]
-    members = np.flatnonzero(classes.of_label == number)
-    if len(members) == last - first + 1 and not isinstance(decoded.domain, CategoricalDomain):
-        return f"{names[0]} … {names[1]}"
-    listed = [_name(decoded.domain, int(y)) for y in members[:_LISTED]]
-    more = len(members) - len(listed)
-    return ", ".join(listed) + (f" and {more:,} more" if more else "")
+    members = np.flatnonzero(classes.of_label == number).tolist()
+    first, last = members[0], members[-1]
+    neighbours = len(members) == last - first + 1 > 1
+    if neighbours and not isinstance(decoded.domain, CategoricalDomain):
+        return f"{_name(decoded.domain, first)} … {_name(decoded.domain, last)}"
+    listed = ", ".join(_name(decoded.domain, y) for y in members[:_LISTED])
+    more = len(members) - _LISTED
+    return listed + (f" and {more:,} more" if more > 0 else "")
 
 
 def _name(domain: Domain, index: int) -> str:
@@ -64,50 +64,46 @@ def _name(domain: Domain, index: int) -> str:
     return domain.name(index) if isinstance(domain, JointDomain) else str(domain.listed[index])
 
 
-def _group(
-    estimation: Estimation, group: GroupEstimates, members: list[list[Any]]
-) -> dict[str, Any]:
-    histogram, found = None, None
-    if group.histogram is not None and group.projected is not None:
-        histogram = [
-            {**group.histogram.at(i), "projected": float(group.projected[i])}
-            for i in range(estimation.classes.count)
-        ]
-    if group.quantiles is not None:
-        found = [
-            {
-                "share": q.share,
-                "estimate": [members[q.estimate][0], members[q.estimate][-1]],
-                "interval": q.interval and [members[q.interval[0]][0], members[q.interval[1]][-1]],
-            }
-            for q in group.quantiles
-        ]
+def _group(group: GroupEstimates, members: list[list[Any]]) -> dict[str, Any]:
+    # As JSON can hold it: there are no infinite numbers.
+    name, plain = group.name, isinstance(group.name, str | int | None)
+    if isinstance(name, float):
+        plain = math.isfinite(name)
     stated = {
-        "group": _group_name(group.name),
+        "group": name if plain else str(name),
         "rows": group.rows,
-        "mean": None if group.mean is None else group.mean.at(0),
-        "quantiles": found,
-        "histogram": histogram,
+        "mean": group.mean and group.mean.at(0),
+        "quantiles": [_quantile(q, members) for q in group.quantiles] if group.quantiles else None,
+        "histogram": group.histogram and _shares(group),
     }
     if group.columns:
-        stated["columns"] = [_column(column) for column in group.columns]
+        stated["columns"] = [
+            {
+                "column": column.name,
+                "mean": column.mean and column.mean.at(0),
+                "histogram": [
+                    {"label": label, **share}
+                    for label, share in zip(column.labels, _shares(column), strict=True)
+                ],
+            }
+            for column in group.columns
+        ]
     return stated
 
 
-def _column(column: ColumnEstimates) -> dict[str, Any]:
-    """One column of a joint label."""
-    shares = enumerate(zip(column.labels, column.projected.tolist(), strict=True))
+def _quantile(found: Quantile, members: list[list[Any]]) -> dict[str, Any]:
+    def ends(low: int, high: int) -> list[Any]:
+        return [members[low][0], members[high][-1]]
+
     return {
-        "column": column.name,
-        "mean": None if column.mean is None else column.mean.at(0),
-        "histogram": [
-            {"label": label, **column.histogram.at(i), "projected": share}
-            for i, (label, share) in shares
-        ],
+        "share": found.share,
+        "estimate": ends(found.estimate, found.estimate),
+        "interval": found.interval and ends(*found.interval),
     }
 
 
-def _group_name(name: Any) -> Any:
-    """As JSON can hold it: there are no infinite numbers."""
-    plain = isinstance(name, str | int | None) or (isinstance(name, float) and math.isfinite(name))
-    return name if plain else str(name)
+def _shares(found: GroupEstimates | ColumnEstimates) -> list[dict[str, Any]]:
+    """Of a group or a column that has a histogram."""
+    assert found.histogram is not None and found.projected is not None
+    projected = enumerate(found.projected.tolist())
+    return [{**found.histogram.at(i), "projected": share} for i, share in projected]

@@ -11,25 +11,58 @@ the rows, whose variance is added.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from labeldp_verify.artifact import Artifact, Table
+from labeldp_verify.forms import Category, JointDomain
 from numpy.typing import NDArray
 
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.tools.estimate.chance import HARDLY
-from labeldp_compile.tools.estimate.columns import ColumnEstimates
-from labeldp_compile.tools.estimate.functionals import Quantile, quantiles
+from labeldp_compile.tools.estimate.estimators import (
+    HISTOGRAM,
+    QUANTILES,
+    TableEstimators,
+    require_any,
+)
 from labeldp_compile.tools.estimate.intervals import MIN_ROWS, Estimates, Target, Z
 from labeldp_compile.tools.estimate.inversion import LabelClasses, NotEstimableError
-from labeldp_compile.tools.estimate.of_table import Parts, TableEstimators, require_any
+from labeldp_compile.tools.estimate.linear import project_to_simplex
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
-from labeldp_compile.tools.estimate.shares import project_to_simplex
 
 Floats = NDArray[np.float64]
+HARDLY = math.log(1e-9)  # what is less likely is not put down to chance
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the quantiles
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """Indices of classes, and None for the interval where there are too few rows."""
+
+    share: float
+    estimate: int
+    interval: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class ColumnEstimates:
+    """The estimates of one column of a joint label.
+
+    Attributes:
+        name: of the column.
+        labels: [k_j] of it.
+        histogram: [k_j] their shares, unprojected.
+        projected: [k_j] the shares that are a distribution.
+        mean: [1]; None of categories.
+    """
+
+    name: str
+    labels: list[Category | float]
+    histogram: Estimates
+    projected: Floats
+    mean: Estimates | None
 
 
 @dataclass(frozen=True)
@@ -121,39 +154,66 @@ class Estimation:
         return False
 
     def _of(self, group: GroupCounts, target: Target) -> GroupEstimates:
-        used = [self.estimators[table] for table in group.by_table]
-        counted = group.by_table.values()
-        parts = [table(counts, target) for table, counts in zip(used, counted, strict=True)]
-        rows = np.array([counts.rows for counts in counted])
-
-        def of(pick: Callable[[Parts], Estimates | None], what: str = "") -> Estimates | None:
-            known = [found for found in map(pick, parts) if found is not None]
-            if what in self.refused or len(known) < len(parts):
-                return None
-            return _together(known, rows, target)
-
-        histogram = of(lambda part: part.histogram, "histogram")
-        cumulative = of(lambda part: part.cumulative, "quantiles")
-        projected = None if histogram is None else project_to_simplex(histogram.value)
-        columns = []
-        for i, column in enumerate(used[0].columns if all(part.columns for part in parts) else ()):
-            shares = _together([part.columns[i][0] for part in parts], rows, target)
-            mean = of(lambda part, i=i: part.columns[i][1])  # type: ignore[misc]
-            near = project_to_simplex(shares.value)
-            columns.append(ColumnEstimates(column.name, column.labels, shares, near, mean))
+        parts = [self.estimators[table](counts, target) for table, counts in group.by_table.items()]
+        rows = np.array([counts.rows for counts in group.by_table.values()])
+        found = {
+            (what, column): _together([part[what, column] for part in parts], rows, target)
+            for what, column in parts[0]
+            if all((what, column) in part for part in parts)
+            and (column is not None or what not in self.refused)
+        }
+        near = {
+            key: project_to_simplex(e.value) for key, e in found.items() if key[0] == "histogram"
+        }
+        cumulative, projected = found.get(QUANTILES), near.get(HISTOGRAM)
         return GroupEstimates(
             group.name,
             group.rows,
-            of(lambda part: part.mean, "mean"),
-            histogram,
+            found.get(("mean", None)),
+            found.get(HISTOGRAM),
             projected,
             None if cumulative is None or projected is None else quantiles(cumulative, projected),
-            columns,
+            [
+                ColumnEstimates(name, labels, found[key], near[key], found.get(("mean", name)))
+                for name, labels in self._columns()
+                if (key := ("histogram", name)) in found
+            ],
         )
+
+    def _columns(self) -> list[tuple[str, list[Category | float]]]:
+        """The columns of a joint label by name, with their labels."""
+        domain = self.table.domain
+        if not isinstance(domain, JointDomain):
+            return []
+        names = self.table.certificate.label_columns
+        return [(name, list(part.listed)) for name, part in zip(names, domain.parts, strict=True)]
+
+
+def quantiles(cumulative: Estimates, projected: Floats) -> list[Quantile]:
+    """From estimates [c − 1] of Pr[class ≤ j] and the projected histogram [c].
+
+    By inverting bounds of the distribution function F (Woodruff 1952), point by point. The quantile
+    of a share q is the least label y with F(y) ≥ q. Label y is excluded if F(y) < q, or if F just
+    below y is ≥ q, beyond the noise; each happens for the true quantile with probability 2.5 %. The
+    interval is the hull of the labels that are left.
+    """
+    at_most = projected.cumsum()
+    found = []
+    for share in SHARES:
+        estimate = min(int(np.searchsorted(at_most, share - 1e-12)), len(projected) - 1)
+        interval = None
+        if not np.isnan(cumulative.low).any():
+            reached = np.append(cumulative.high >= share, True)
+            not_before = np.append(True, cumulative.low < share)
+            # Bounds that cross leave nothing: then the estimate stands for itself.
+            left = [*np.flatnonzero(reached & not_before).tolist(), estimate]
+            interval = (min(left), max(left))
+        found.append(Quantile(share, estimate, interval))
+    return found
 
 
 def _together(parts: Sequence[Estimates], rows: NDArray[Any], target: Target) -> Estimates:
-    """Estimates [f] of the mean over all rows, from those of parts of so many ``rows``."""
+    """Estimates [j] of the mean over all rows, from those of parts of so many ``rows``."""
     if len(parts) == 1:
         return parts[0]
     total = int(rows.sum())

@@ -27,32 +27,6 @@ _BELOW, _WINDOW = 36, 80  # of a standard deviation of six or less: six below, s
 SPAN = 2 * _WINDOW
 
 
-@dataclass(frozen=True)
-class Binomials:
-    """h binomial distributions: trials [h], whole numbers, and probabilities [h]."""
-
-    trials: Floats
-    probability: Floats
-
-    def windows(self) -> tuple[NDArray[np.int64], Floats]:
-        """Where each window begins [h], and the probabilities in it [h, w]."""
-        n, p = self.trials[:, None], self.probability[:, None]
-        starts = np.maximum(np.floor(n * p) - _BELOW, 0.0)
-        k = starts + np.arange(_WINDOW)
-        inside = np.minimum(k, n)
-        ways = gammaln(n + 1) - gammaln(inside + 1) - gammaln(n - inside + 1)
-        found = np.exp(ways + xlogy(inside, p) + xlog1py(n - inside, -p))
-        return starts[:, 0].astype(np.int64), np.where(k <= n, found, 0.0)
-
-
-def sums(first: Binomials, second: Binomials) -> tuple[NDArray[np.int64], Floats]:
-    """Where the window of each sum begins [h], and the probabilities in it [h, ``SPAN``]."""
-    starts, left = first.windows()
-    more, right = second.windows()
-    product = np.fft.rfft(left, SPAN, axis=1) * np.fft.rfft(right, SPAN, axis=1)
-    return starts + more, np.maximum(np.fft.irfft(product, SPAN, axis=1), 0.0)
-
-
 Floats = NDArray[np.float64]
 _TWO_VALUES = 1e-9  # of their difference, by which equal ones may differ
 _RARE = 16.0  # the variance of the hits up to which the distribution is computed
@@ -118,10 +92,11 @@ class _Law:
             moved = np.where(inside, labels * a + (n - labels) * b, expected)
             expected, places = np.unique(moved, return_index=True)
             labels, inside = labels[places], inside[places]
-        with_label = Binomials(np.where(inside, labels, n), np.where(inside, a, expected / n))
-        others = Binomials(np.where(inside, n - labels, 0), np.full(len(expected), b))
-        starts, probabilities = sums(with_label, others)
-        place = hits - starts
+        first, with_label = _window(np.where(inside, labels, n), np.where(inside, a, expected / n))
+        more, others = _window(np.where(inside, n - labels, 0), np.full(len(expected), b))
+        product = np.fft.rfft(with_label, SPAN, axis=1) * np.fft.rfft(others, SPAN, axis=1)
+        probabilities = np.maximum(np.fft.irfft(product, SPAN, axis=1), 0.0)
+        place = hits - first - more
         seen = np.clip(place, 0, SPAN - 1)[:, None]
         accepted = (_tails if self.each_tail else _nearest)(probabilities, seen)
         return expected, accepted & (place >= 0) & (place < SPAN)
@@ -141,7 +116,7 @@ def _variance(hits: Any, n: int, a: Any, b: Any, target: Target) -> Any:
 
 @lru_cache(maxsize=65_536)
 def _interval(hits: int, law: _Law) -> tuple[float, float]:
-    """The ends of the interval of the share; equal groups have equal ones."""
+    """The ends of the interval of the share; equal counts have equal ones."""
     n, a, b = law.n, law.a, law.b
     reach = 4 * math.sqrt(_variance(hits, n, a, b, law.target) + 1) + 4
     grid = np.linspace(max(hits - reach, 0.0), min(hits + reach, float(n)), _COARSE)
@@ -149,17 +124,28 @@ def _interval(hits: int, law: _Law) -> tuple[float, float]:
     # Of a coarse grid the nearest may just not do.
     accepted[np.argmin(np.abs(grid - hits))] = True
     inside = np.flatnonzero(accepted)
-    first, last = int(inside[0]), int(inside[-1])
-    low, high = float(grid[first]), float(grid[last])
-    if first > 0:
-        finer, accepted = law.accepts(hits, np.linspace(grid[first - 1], low, _FINE))
-        at = int(np.argmax(accepted))
-        low = law.end(finer[at], finer[max(at - 1, 0)])
-    if last < len(grid) - 1:
-        finer, accepted = law.accepts(hits, np.linspace(high, grid[last + 1], _FINE))
-        at = len(finer) - 1 - int(np.argmax(accepted[::-1]))
-        high = law.end(finer[at], finer[min(at + 1, len(finer) - 1)])
-    return (low / n - b) / (a - b), (high / n - b) / (a - b)
+    ends = []
+    for end, beyond in ((int(inside[0]), -1), (int(inside[-1]), 1)):
+        ends.append(float(grid[end]))
+        if 0 <= end + beyond < len(grid):
+            low, high = sorted([end, end + beyond])
+            finer, accepted = law.accepts(hits, np.linspace(grid[low], grid[high], _FINE))
+            inwards = slice(None, None, -beyond)
+            finer, accepted = finer[inwards], accepted[inwards]
+            at = int(np.argmax(accepted))
+            ends[-1] = law.end(finer[at], finer[max(at - 1, 0)])
+    return (ends[0] / n - b) / (a - b), (ends[1] / n - b) / (a - b)
+
+
+def _window(trials: Floats, probability: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Of h binomial laws: where a window begins [h], and the probabilities in it [h, w]."""
+    n, p = trials[:, None], probability[:, None]
+    starts = np.maximum(np.floor(n * p) - _BELOW, 0.0)
+    k = starts + np.arange(_WINDOW)
+    inside = np.minimum(k, n)
+    ways = gammaln(n + 1) - gammaln(inside + 1) - gammaln(n - inside + 1)
+    found = np.exp(ways + xlogy(inside, p) + xlog1py(n - inside, -p))
+    return starts[:, 0].astype(np.int64), np.where(k <= n, found, 0.0)
 
 
 def _tails(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from labeldp_verify.analysis import least_variance_inverse, matrix, set_weights
 from labeldp_verify.artifact import Table
 from labeldp_verify.forms import (
     AdditiveRandomizer,
-    CategoricalDomain,
-    JointDomain,
     TableRandomizer,
     sets_of,
 )
@@ -42,13 +39,6 @@ class LabelClasses:
     def count(self) -> int:
         """Number of classes c."""
         return len(self.first)
-
-    @cached_property
-    def last(self) -> NDArray[np.int64]:
-        """[c] index of the last label of each class."""
-        last = np.zeros(self.count, np.int64)
-        np.maximum.at(last, self.of_label, np.arange(len(self.of_label)))
-        return last
 
     @property
     def are_single(self) -> bool:
@@ -81,12 +71,6 @@ def label_classes(decoded: Table) -> LabelClasses:
 def class_matrix(decoded: Table, classes: LabelClasses) -> Floats:
     """Pr[output | class] [c, m]."""
     return matrix(decoded.randomizer, classes.first.tolist())
-
-
-def in_words(domain: CategoricalDomain) -> str:
-    """What labels without an order are called."""
-    joint = isinstance(domain, JointDomain)
-    return "combinations of columns, unlike a column of numbers," if joint else "categories"
 
 
 class NotEstimableError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,7 @@ def _histogram(axes: Any, estimation: Estimation, shares: Estimates, projected: 
     _draw(axes, places, shares, "unprojected, 95 % interval")
     shown = np.unique(np.linspace(0, count - 1, min(count, _MOST_TICKS)).round().astype(int))
     names = [class_name(estimation.table, estimation.classes, int(i)) for i in shown]
-    axes.set_xticks(shown, [clipped(name, _NAME_COLUMNS) for name in names])
-    if max(map(len, names)) * len(names) > 80:
-        axes.tick_params(axis="x", rotation=60)
+    _name(axes, shown.tolist(), names)
     axes.set(xlabel="label", ylabel="share of rows")
     axes.legend(frameon=False)
 
@@ -57,11 +56,17 @@ def _means(axes: Any, groups: list[GroupEstimates]) -> None:
     for place, group in enumerate(groups):
         assert group.mean is not None
         _draw(axes, np.array([place]), group.mean, None)
-    names = ["null" if g.name is None else clipped(str(g.name), _NAME_COLUMNS) for g in groups]
-    axes.set_xticks(range(len(groups)), names)
-    if sum(map(len, names)) > 80:
-        axes.tick_params(axis="x", rotation=60)
+    names = ["null" if group.name is None else str(group.name) for group in groups]
+    _name(axes, range(len(groups)), names)
     axes.set(xlabel="group", ylabel="mean label, 95 % interval")
+
+
+def _name(axes: Any, places: Sequence[int], names: list[str]) -> None:
+    """The ticks of the horizontal axis; names that need much room are turned."""
+    shown = [clipped(name, _NAME_COLUMNS) for name in names]
+    axes.set_xticks(places, shown)
+    if max(map(len, shown)) * len(shown) > 80:
+        axes.tick_params(axis="x", rotation=60)
 
 
 def _draw(axes: Any, places: Any, shares: Estimates, label: str | None) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import AdditiveRandomizer, JointDomain, Output, Randomizer
+from labeldp_verify.forms import AdditiveRandomizer, JointDomain, Output
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.histogram import table_indexes
 from labeldp_compile.tabular.reader import TableReader
+from labeldp_compile.tools.lattice import lattice_indices
 
 MAX_GROUPS = 10_000
 
@@ -40,6 +40,11 @@ class OutputCounts:
     def rows(self) -> int:
         """Rows that were counted."""
         return int(self.counts.sum())
+
+    def mean(self, of_outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean over all rows of what each output [u] stands for, [u] or [u, j]."""
+        result: NDArray[np.float64] = self.counts @ of_outputs / self.rows
+        return result
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,18 @@ def count_outputs(
     names: dict[Any, int] = {}
     index = _OutputsOfTables(reader, artifact)
     m = index.size
-    keys, counts = _counted(reader, index, by, names, observer)
+    # Keys, group · m + output, increasing, and how often each occurs.
+    keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
+    columns = [*reader.label_columns, *reader.group_names, *([by] if by else [])]
+    for batch in reader.columns(list(dict.fromkeys(columns))):
+        here = index(batch)
+        if by:
+            here += m * _groups(reader.path, by, batch.column(by), names)
+        found, times = np.unique(here, return_counts=True)
+        keys, counts = _summed(np.concatenate([keys, found]), np.concatenate([counts, times]))
+        observer.rows(len(batch))
+    if not len(keys):
+        raise refused(reader.path, "has no rows")
     every = index.by_table(*_summed(keys % m, counts))
     result = [GroupCounts("all rows", every)]
     if by is None and artifact.groups.columns:
@@ -78,8 +94,8 @@ def count_outputs(
     # Keys are in order, so each group is a range of them.
     ends = np.searchsorted(keys, np.arange(len(names) + 1) * m)
     for name, group in sorted(names.items(), key=_by_name):
-        here = slice(ends[group], ends[group + 1])
-        result.append(GroupCounts(name, index.by_table(keys[here] - group * m, counts[here])))
+        part = slice(ends[group], ends[group + 1])
+        result.append(GroupCounts(name, index.by_table(keys[part] - group * m, counts[part])))
     return result
 
 
@@ -88,40 +104,46 @@ class _OutputsOfTables:
     other; a private label must be an output of its own table."""
 
     def __init__(self, reader: TableReader, artifact: Artifact) -> None:
-        self._reader, tables = reader, artifact.tables
-        self._starts = np.cumsum([0, *(table.outputs for table in tables)])
+        self._reader, self._randomizer = reader, artifact.tables[0]
+        self._starts = np.cumsum([0, *(table.outputs for table in artifact.tables)])
         self.size = int(self._starts[-1])
-        self._outputs: Randomizer | Values = tables[0]
-        self._tables = None
-        if artifact.groups.columns:
-            self._tables = table_indexes(reader, artifact.groups)
-            listed = [() if isinstance(r, AdditiveRandomizer) else r.values for r in tables]
-            distinct = sorted({value for values in listed for value in values})
-            self._outputs, place = Values(tuple(distinct)), {v: i for i, v in enumerate(distinct)}
-            pairs = [
-                table * len(distinct) + place[value]
-                for table, values in enumerate(listed)
-                for value in values
-            ]
-            self._order = np.argsort(pairs)
-            self._pairs = np.array(pairs)[self._order]
+        self._tables = table_indexes(reader, artifact.groups)
+        listed = [() if isinstance(r, AdditiveRandomizer) else r.values for r in artifact.tables]
+        distinct = sorted({value for values in listed for value in values})
+        # Of each column its values, and by how much they move the place of a private label.
+        self._columns: list[tuple[str, tuple[Output, ...], int]]
+        if isinstance(reader.domain, JointDomain):
+            values = map(tuple, reader.domain.column_values)
+            names, strides = reader.label_columns, reader.domain.strides
+            self._columns = list(zip(names, values, strides, strict=True))
+            self._places = reader.domain.size
+            place = {number: int(number) for number in distinct}
+        else:
+            self._columns = [(reader.column, tuple(distinct), 1)]
+            self._places = len(distinct)
+            place = {value: i for i, value in enumerate(distinct)}
+        self._pairs = pa.array(
+            t * self._places + place[value] for t, values in enumerate(listed) for value in values
+        )
 
     def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        outputs = private_outputs(self._reader, self._outputs, batch)
-        if self._tables is None or isinstance(self._outputs, AdditiveRandomizer):
-            return outputs
-        wanted = self._tables(batch) * len(self._outputs.values) + outputs
-        found = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
-        if (self._pairs[found] != wanted).any():
-            columns = " and ".join(map(repr, self._reader.label_columns))
+        path = self._reader.path
+        if isinstance(self._randomizer, AdditiveRandomizer):  # of one column and one table
+            name = self._reader.column
+            return output_indices(path, name, self._randomizer, batch.column(name))
+        wanted = self._tables(batch) * self._places
+        for name, values, stride in self._columns:
+            wanted += output_indices(path, name, values, batch.column(name)) * stride
+        found = _places(pa.array(wanted), self._pairs)
+        if (found < 0).any():
+            names = " and ".join(repr(name) for name, _, _ in self._columns)
+            where, what = "", "are they private labels of this artifact"
+            if self._reader.group_names:
+                where, what = " in their groups", f"{what}, and are the columns of groups unchanged"
             raise refused(
-                self._reader.path,
-                f"{columns}: there are values that this artifact does not give in their groups: "
-                "are they private labels of this artifact, and are the columns of groups "
-                "unchanged?",
+                path, f"{names}: there are values that this artifact does not give{where}: {what}?"
             )
-        result: NDArray[np.int64] = self._order[found]
-        return result
+        return found
 
     def by_table(
         self, keys: NDArray[np.int64], counts: NDArray[np.int64]
@@ -135,29 +157,6 @@ class _OutputsOfTables:
         return found
 
 
-def _counted(
-    reader: TableReader,
-    index: _OutputsOfTables,
-    by: str | None,
-    names: dict[Any, int],
-    observer: Observer,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Keys, group · m + output, increasing, and how often each occurs; fills ``names``."""
-    keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    columns = [*reader.label_columns, *reader.group_names, *([by] if by else [])]
-    for batch in reader.columns(list(dict.fromkeys(columns))):
-        outputs = index(batch)
-        groups = np.zeros(len(outputs), np.int64)
-        if by:
-            groups = _groups(reader.path, by, batch.column(by), names)
-        found, times = np.unique(groups * index.size + outputs, return_counts=True)
-        keys, counts = _summed(np.concatenate([keys, found]), np.concatenate([counts, times]))
-        observer.rows(len(batch))
-    if not len(keys):
-        raise refused(reader.path, "has no rows")
-    return keys, counts
-
-
 def _summed(
     keys: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -168,15 +167,8 @@ def _summed(
     return seen, totals
 
 
-@dataclass(frozen=True)
-class Values:
-    """Outputs, where nothing else of a randomizer matters."""
-
-    values: tuple[Output, ...]
-
-
 def output_indices(
-    path: Path, column: str, randomizer: Randomizer | Values, values: pa.Array
+    path: Path, column: str, outputs: AdditiveRandomizer | Sequence[Output], values: pa.Array
 ) -> NDArray[np.int64]:
     """[n] the index of the output in each row, exactly. Raises DataError if a value is none."""
     if pa.types.is_dictionary(values.type):
@@ -185,14 +177,7 @@ def output_indices(
         raise refused(
             path, f"{column!r} has nulls, which no randomizer gives: is it the private column?"
         )
-    if not isinstance(randomizer, AdditiveRandomizer) and isinstance(randomizer.values[0], str):
-        # As bytes: this may be the column of the true labels, where text need be no UTF-8.
-        text = is_text(values.type)
-        cells = values.cast(pa.large_binary()).to_pylist() if text else [None] * len(values)
-        places = {str(value).encode(): i for i, value in enumerate(randomizer.values)}
-        indices = np.fromiter(map(places.get, cells, repeat(-1)), np.int64, len(cells))
-    else:
-        indices = _numbers(randomizer, values)
+    indices = _indices(outputs, values)
     if (indices < 0).any():
         # Which ones is not said: this may be the column of the true labels.
         raise refused(
@@ -203,74 +188,49 @@ def output_indices(
     return indices
 
 
-def private_outputs(
-    reader: TableReader, outputs: Randomizer | Values, batch: pa.RecordBatch
-) -> NDArray[np.int64]:
-    """[n] the index of the output in each row of the private columns. Raises DataError."""
-    domain = reader.domain
-    if not isinstance(domain, JointDomain) or isinstance(outputs, AdditiveRandomizer):
-        return output_indices(reader.path, reader.column, outputs, batch.column(reader.column))
-    numbers = np.zeros(len(batch), np.int64)
-    columns = zip(reader.label_columns, domain.column_values, domain.strides, strict=True)
-    for name, values, stride in columns:
-        places = output_indices(reader.path, name, Values(tuple(values)), batch.column(name))
-        numbers += places * stride
-    index_of = np.full(domain.size, -1)
-    index_of[np.array(outputs.values, dtype=np.int64)] = np.arange(len(outputs.values))
-    indices: NDArray[np.int64] = index_of[numbers]
-    if (indices < 0).any():
-        names = ", ".join(map(repr, reader.label_columns))
-        raise refused(
-            reader.path,
-            f"{names} hold combinations that this artifact does not give: are they the private "
-            "columns of this artifact?",
-        )
-    return indices
-
-
-def _numbers(randomizer: Randomizer | Values, values: pa.Array) -> NDArray[np.int64]:
+def _indices(outputs: AdditiveRandomizer | Sequence[Output], values: pa.Array) -> NDArray[np.int64]:
     """Indices, −1 where a value is no output."""
-    whole = not isinstance(randomizer, AdditiveRandomizer) and isinstance(randomizer.values[0], int)
+    text = is_text(values.type)
+    known = pa.array([0.0] if isinstance(outputs, AdditiveRandomizer) else outputs)
     try:
-        if is_text(values.type):
-            values = pc.utf8_trim_whitespace(values)
-        given = pc.cast(values, pa.int64() if whole else pa.float64())
+        if not is_text(known.type):
+            given = pc.cast(pc.utf8_trim_whitespace(values) if text else values, known.type)
+        elif text:
+            # As bytes: this may be the column of the true labels, where text need be no UTF-8.
+            known, given = known.cast(pa.large_binary()), values.cast(pa.large_binary())
+        else:
+            return np.full(len(values), -1)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.full(len(values), -1)
-    numbers = given.to_numpy(zero_copy_only=False)
-    if isinstance(randomizer, AdditiveRandomizer):
-        points = np.rint((numbers - randomizer.origin) / randomizer.unit)
-        points = np.nan_to_num(points, nan=np.inf)
-        same = points * randomizer.unit + randomizer.origin == numbers
-        same &= (points >= randomizer.low) & (points <= randomizer.high)
-        return np.where(same, np.where(same, points, 0) - randomizer.low, -1).astype(np.int64)
-    known = np.array(randomizer.values)
-    order = np.argsort(known, kind="stable")
-    place = order[np.minimum(np.searchsorted(known[order], numbers), len(known) - 1)]
-    return np.where(known[place] == numbers, place, -1)
+    if isinstance(outputs, AdditiveRandomizer):
+        return lattice_indices(outputs, given.to_numpy(zero_copy_only=False))
+    return _places(given, known)
+
+
+def _places(given: pa.Array, known: pa.Array) -> NDArray[np.int64]:
+    """[n] the place of each value among those that are known, −1 where it is none of them."""
+    if pa.types.is_floating(known.type):  # −0 and 0 are one number
+        given, known = pc.add(given, 0.0), pc.add(known, 0.0)
+    places = pc.fill_null(pc.index_in(given, value_set=known), -1)
+    result: NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
+    return result
 
 
 def _groups(path: Path, column: str, values: pa.Array, names: dict[Any, int]) -> NDArray[np.int64]:
     """[n] the number of each row's group; new names are added."""
-    encoded = values
-    if not pa.types.is_dictionary(values.type):
-        try:
-            encoded = pc.dictionary_encode(values, null_encoding="encode")
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            raise refused(path, f"cannot group by {column!r}, a {values.type}") from None
-    else:
-        encoded = pc.dictionary_encode(values.dictionary_decode(), null_encoding="encode")
-    here = encoded.dictionary.to_pylist()
-    numbers = np.array([names.setdefault(_name(value), len(names)) for value in here], np.int64)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    try:
+        encoded = pc.dictionary_encode(values, null_encoding="encode")
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise refused(path, f"cannot group by {column!r}, a {values.type}") from None
+    # One name for all NaN.
+    here = ["NaN" if name != name else name for name in encoded.dictionary.to_pylist()]  # noqa: PLR0124
+    numbers = np.array([names.setdefault(name, len(names)) for name in here], np.int64)
     if len(names) > MAX_GROUPS:
         raise refused(path, f"{column!r} has more than {MAX_GROUPS:,} groups")
     result: NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
     return result
-
-
-def _name(value: Any) -> Any:
-    """One name for all NaN."""
-    return "NaN" if value != value else value  # noqa: PLR0124
 
 
 def _by_name(item: tuple[Any, int]) -> tuple[bool, bool, Any]:

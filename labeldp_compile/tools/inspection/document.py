@@ -13,7 +13,6 @@ from labeldp_verify.forms import AdditiveRandomizer
 from labeldp_verify.reading.usefulness import sample
 
 from labeldp_compile.tools.inspection.facts import (
-    OutputFacts,
     label_facts,
     noise_facts,
     output_facts,
@@ -52,7 +51,8 @@ def inspection_json(decoded: Table, asked: Sequence[int] = ()) -> dict[str, Any]
         "warnings": [asdict(part) for part in decoded.shortcomings],
         "matrix": _matrix(decoded, rows),
         "outputs": [
-            _output(facts) for facts in output_facts(domain, r, sample(r.outputs, MAX_LISTED))
+            {k: v for k, v in asdict(facts).items() if v is not None or k != "members"}
+            for facts in output_facts(domain, r, sample(r.outputs, MAX_LISTED))
         ],
         "labels": [asdict(facts) for facts in label_facts(domain, r, shown)],
         "noise": None if noise is None else asdict(noise),
@@ -91,10 +91,3 @@ def _matrix(decoded: Table, rows: list[int]) -> dict[str, Any]:
     note = "float64, correct to a few units in the last place" + (f"; {note}" if note else "")
     floats = matrix(r, rows).tolist()
     return {"exact": False, "note": note, "labels": labels, "rows": floats}
-
-
-def _output(facts: OutputFacts) -> dict[str, Any]:
-    plain = asdict(facts)
-    if facts.members is None:
-        del plain["members"]
-    return plain

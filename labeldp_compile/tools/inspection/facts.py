@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 from labeldp_verify.analysis import analyse, columns, equally_likely, noise_quantiles, value
 from labeldp_verify.forms import (
@@ -147,7 +147,9 @@ def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -
     """The facts of the labels of these indices, from exact sums."""
     exact = domain.labels()
     moments = analyse(randomizer).moments if are_numbers(domain, randomizer) else None
-    lines = _ExtraLine(randomizer) if isinstance(randomizer, WindowRandomizer) else None
+    ends: list[int] = []
+    if isinstance(randomizer, WindowRandomizer):
+        ends = list(accumulate((segment.length for segment in randomizer.extra), initial=0))
     facts = []
     probabilities = kept_probabilities(domain, randomizer, labels).tolist()
     for y, kept in zip(labels, probabilities, strict=True):
@@ -156,7 +158,9 @@ def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -
             first, second = moments[0][y], moments[1][y]
             mean, bias = float(first), float(first - Fraction(exact[y]))
             deviation = math.sqrt(second - first**2)
-        window = None if lines is None else lines.window(y)
+        window = None
+        if isinstance(randomizer, WindowRandomizer):
+            window = _window(randomizer, ends, y)
         facts.append(LabelFacts(domain.listed[y], mean, bias, deviation, kept, window))
     return facts
 
@@ -203,21 +207,12 @@ def noise_facts(randomizer: AdditiveRandomizer) -> NoiseFacts:
     )
 
 
-class _ExtraLine:
-    """The extra line of a window randomizer."""
-
-    def __init__(self, randomizer: WindowRandomizer) -> None:
-        self._r = randomizer
-        lengths = [segment.length for segment in randomizer.extra]
-        self._ends = list(accumulate(lengths, initial=0))
-
-    def window(self, label: int) -> LabelWindow:
-        start = self._r.offsets[label]
-        end = start + self._r.window
-        outputs = []
-        j = bisect_right(self._ends, start) - 1
-        while j < len(self._r.extra) and self._ends[j] < end:
-            inside = min(self._ends[j + 1], end) - max(self._ends[j], start)
-            outputs.append(Stretch(self._r.extra[j].output, inside))
-            j += 1
-        return LabelWindow(start, end, outputs)
+def _window(r: WindowRandomizer, ends: Sequence[int], label: int) -> LabelWindow:
+    """A label's window; ``ends`` are those of the segments on the extra line, 0 first."""
+    start, end = r.offsets[label], r.offsets[label] + r.window
+    first = bisect_right(ends, start) - 1
+    segments = zip(r.extra[first:], ends[first:], ends[first + 1 :], strict=False)
+    inside = takewhile(lambda segment: segment[1] < end, segments)
+    return LabelWindow(
+        start, end, [Stretch(s.output, min(b, end) - max(a, start)) for s, a, b in inside]
+    )

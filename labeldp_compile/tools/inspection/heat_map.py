@@ -110,7 +110,7 @@ def heat_map(decoded: Table, labels: Sequence[int] | None = None, room: Room = P
 def _neighbours(
     first: int, end: int, low: float, unit: float, room: Room
 ) -> tuple[NDArray[np.int64], Floats, bool]:
-    """Groups of neighbours: their boundaries, their edges, whether each holds one output alone.
+    """Runs of neighbours: their boundaries, their edges, whether each holds one output alone.
 
     The last of them may be fewer; their cell is as high as the others.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,12 @@ from labeldp_compile.tools.page.palette import css_variables
 
 _PACKAGE = Path(__file__).parents[1]
 _STYLE = Path(__file__).with_name("page.css")
+_OPTIONS: dict[str, Any] = {
+    "undefined": StrictUndefined,
+    "trim_blocks": True,
+    "lstrip_blocks": True,
+    "keep_trailing_newline": True,
+}
 
 
 def page(
@@ -33,7 +40,10 @@ def page(
     not escaped. What a browser would obey in plain text (controls, marks of direction) is shown as
     U+FFFD.
     """
-    code = None if script is None else script.read_text(encoding="utf-8")
+    code = digest = None
+    if script is not None:
+        code = script.read_text(encoding="utf-8")
+        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     return (
         _environment(folder)
         .get_template(template)
@@ -41,14 +51,10 @@ def page(
             title=title,
             style=Markup(css_variables() + _STYLE.read_text(encoding="utf-8")),  # noqa: S704  # ours
             script=None if code is None else Markup(code),  # noqa: S704  # ours
-            digest=None if code is None else _digest(code),
+            digest=digest,
             **facts,
         )
     )
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _shown(value: Any) -> Any:
@@ -56,17 +62,21 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else printable(str(value))
 
 
+def text_of(
+    template: Path, filters: Mapping[str, Callable[[str], str]] | None = None, **facts: object
+) -> str:
+    """What a template of text that is no HTML makes of the facts."""
+    environment = Environment(  # noqa: S701  # not for a browser
+        loader=FileSystemLoader(template.parent), **_OPTIONS
+    )
+    environment.filters |= filters or {}
+    return environment.get_template(template.name).render(**facts)
+
+
 @cache
 def _environment(folder: Path) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader([folder, _PACKAGE]),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    loader = FileSystemLoader([folder, _PACKAGE])
+    environment = Environment(loader=loader, autoescape=True, finalize=_shown, **_OPTIONS)
     environment.filters |= {
         "above": data_above,
         "data": data,
@@ -76,6 +86,3 @@ def _environment(folder: Path) -> Environment:
     }
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment
-
-
-_ENVIRONMENT = _environment(_PACKAGE)

@@ -29,11 +29,6 @@ def plain(number: float | Fraction, digits: int = 5) -> str:
     return f"{sign}{mantissa} × 10{str(power).translate(_SUPERSCRIPTS)}"
 
 
-def percent(share: float, digits: int = 3) -> str:
-    """A probability as a percentage."""
-    return f"{plain(100 * share, digits)} %"
-
-
 def rounded_up(bound: Fraction, digits: int) -> str:
     """An upper bound ≥ 0 with at most so many significant digits, still an upper bound."""
     return plain(float(at_most(bound, digits)), digits)
@@ -49,7 +44,7 @@ def data(number: float | Fraction, digits: int = 5, field: str | None = None) ->
 
 def share_data(share: float, digits: int = 3) -> Markup:
     """HTML: a probability as a percentage, and the whole of it for machines."""
-    return _data(share, percent(share, digits), None)
+    return _data(share, f"{plain(100 * share, digits)} %", None)
 
 
 def data_above(bound: Fraction, digits: int = 5, field: str | None = None) -> Markup:

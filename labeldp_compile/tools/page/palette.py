@@ -7,36 +7,23 @@ alarm, amber, best) by 4.5 to 1, and lines and marks from the page by 3 to 1, as
 
 from __future__ import annotations
 
-LIGHT = {
-    "page": "#ffffff",
-    "panel": "#f3f5f7",
-    "ink": "#1a1a1a",
-    "soft": "#565c63",
-    "grid": "#cfd4d9",
-    "accent": "#1f5fa8",
-    "mark": "#b3470c",
-    "good": "#1b6a34",
-    "mind": "#7a4700",
-    "bad": "#b0241c",
-    "alarm": "#fdeceb",
-    "amber": "#fdf1d8",
-    "best": "#e4f1e7",
+_COLOURS = {
+    "page": ("#ffffff", "#14171a"),
+    "panel": ("#f3f5f7", "#1e2328"),
+    "ink": ("#1a1a1a", "#e9eaec"),
+    "soft": ("#565c63", "#abb2b9"),
+    "grid": ("#cfd4d9", "#3d454d"),
+    "accent": ("#1f5fa8", "#6fb3f7"),
+    "mark": ("#b3470c", "#f2955c"),
+    "good": ("#1b6a34", "#74d08e"),
+    "mind": ("#7a4700", "#f0bd62"),
+    "bad": ("#b0241c", "#ff9389"),
+    "alarm": ("#fdeceb", "#3c1a18"),
+    "amber": ("#fdf1d8", "#36290f"),
+    "best": ("#e4f1e7", "#1d3926"),
 }
-DARK = {
-    "page": "#14171a",
-    "panel": "#1e2328",
-    "ink": "#e9eaec",
-    "soft": "#abb2b9",
-    "grid": "#3d454d",
-    "accent": "#6fb3f7",
-    "mark": "#f2955c",
-    "good": "#74d08e",
-    "mind": "#f0bd62",
-    "bad": "#ff9389",
-    "alarm": "#3c1a18",
-    "amber": "#36290f",
-    "best": "#1d3926",
-}
+LIGHT = {name: light for name, (light, _) in _COLOURS.items()}
+DARK = {name: dark for name, (_, dark) in _COLOURS.items()}
 
 
 def css_variables() -> str:

@@ -36,7 +36,7 @@ _MOST_TICKS = 5  # of the powers of ten: 100,000,000 needs room
 _STYLE = re.compile(r'style="[^"]*"')
 _COLOUR = re.compile("|".join(LIGHT.values()))
 _VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
-# Matplotlib numbers its groups alike in every figure, but an id may stand in a page only once.
+# Matplotlib numbers its elements alike in every figure, but an id may stand in a page only once.
 _NUMBERED_ID = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
 
 

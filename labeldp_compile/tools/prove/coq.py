@@ -85,7 +85,7 @@ def _within(budget: Budget, command: Sequence[str], folder: str) -> tuple[int, s
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        start_new_session=True,  # a group of its own, without the terminal's ^C
+        start_new_session=True,  # with its children, and without the terminal's ^C
     )
     try:
         _limit(process.pid, budget)
@@ -104,7 +104,7 @@ def _within(budget: Budget, command: Sequence[str], folder: str) -> tuple[int, s
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """With what it started, before it is waited for: until then the group is its own."""
+    """With what it started, before it is waited for: until then its number is its own."""
     if sys.platform == "win32":
         process.kill()
     else:

@@ -11,21 +11,6 @@ from functools import cache
 from pathlib import Path
 
 PREFIX = "LabelDP"
-# Each needs only files before it; the last is for readers, and nothing needs it.
-FILES = (
-    "Draw",
-    "Check",
-    "Counting",
-    "Lines",
-    "Windows",
-    "Tables",
-    "Lookups",
-    "Noise",
-    "Additives",
-    "Mixtures",
-    "Epsilon",
-    "Theorems",
-)
 _OURS = re.compile(rf"^From {PREFIX} Require Import ([\w ]+)\.\n", re.M)
 _COQS = re.compile(r"^From Coq Require Import ([\w ]+)\.\n", re.M)
 
@@ -43,25 +28,32 @@ def source(name: str) -> str:
 
 
 def needed(names: Iterable[str]) -> list[str]:
-    """These files and all that they need, in order."""
-    found, todo = set(), list(names)
-    while todo:
-        name = todo.pop()
-        if name not in found:
-            found.add(name)
-            todo += _imports(_OURS, source(name))
-    return [name for name in FILES if name in found]
+    """These files and all that they need, each behind what it needs."""
+    found: dict[str, None] = {}
+    for name in names:
+        before = needed(_imports(_OURS, source(name)))
+        found |= dict.fromkeys([*before, name])
+    return list(found)
 
 
 def modules(names: Iterable[str]) -> str:
     """The files as modules of one text, with what they need of Coq's standard library above."""
-    parts, libraries = [], {"ZArith": None, "List": None}
-    for name in needed(names):
+    parts, libraries, files = [], {"ZArith": None, "List": None}, needed(names)
+    for name in files:
         text = source(name)
         libraries |= dict.fromkeys(_imports(_COQS, text))
         body = _OURS.sub(lambda found: f"Import {found[1]}.\n", _COQS.sub("", text))
         parts.append(f"Module {name}.\n{body}End {name}.\n")
-    return f"From Coq Require Import {' '.join(libraries)}.\n\n" + "\n".join(parts)
+    above = f"From Coq Require Import {' '.join(libraries)}.\n\n"
+    return above + "\n".join([*parts, f"Import {' '.join(files)}.\n"])
+
+
+def required(names: Iterable[str]) -> str:
+    """The same files where Coq finds them itself, by ``-Q proofs LabelDP``."""
+    return (
+        "From Coq Require Import ZArith List QArith.\n"
+        f"From {PREFIX} Require Import {' '.join(needed(names))}.\n"
+    )
 
 
 def _imports(pattern: re.Pattern[str], text: str) -> list[str]:

@@ -19,7 +19,7 @@ from labeldp_compile.tools.page.pictures import INK, tidy
 from labeldp_compile.tools.report.plots import (
     SMALL,
     WIDTH,
-    label_positions,
+    bin_edges,
     name_categories,
     name_label_axis,
     name_numbers,
@@ -42,7 +42,7 @@ def matrix_figure(decoded: Table, heat: HeatMap) -> Figure:
     most = float(heat.shares.max())
     # Where no output lies the page shows through.
     shares = np.ma.masked_less_equal(heat.rows(_FINE_ROWS), 0.0)
-    label_axis = _label_axis(decoded)
+    label_axis = bin_edges(decoded, [0, decoded.domain.size])
     extent = (*label_axis, *heat.output_axis)
     ramp = np.linspace(0, 1, 128)[:, None]
     for name, ramp_colours in SCHEMES.items():
@@ -72,22 +72,14 @@ def matrix_figure(decoded: Table, heat: HeatMap) -> Figure:
     return figure
 
 
-def _label_axis(decoded: Table) -> tuple[float, float]:
-    """The ends of the axis of labels, half a step beyond the first and the last."""
-    first, second, last = label_positions(decoded, [0, 1, decoded.domain.size - 1])
-    return first - (second - first) / 2, last + (second - first) / 2
-
-
 def _round_numbers(most: float) -> list[float]:
     """0 and a few of 1, 2 and 5 times powers of ten, not too near to each other on the scale."""
-    chosen, places = [0.0], [0.0]
-    for exponent in range(math.floor(math.log10(most)) - 3, math.floor(math.log10(most)) + 1):
-        for digit in (1, 2, 5):
-            number = digit * 10.0**exponent
-            place = (number / most) ** _POWER
-            if number <= most * 1.0001 and place - places[-1] >= _APART:
+    highest, chosen = math.floor(math.log10(most)), [0.0]
+    for power in range(highest - 3, highest + 1):
+        for number in (digit * 10.0**power for digit in (1, 2, 5)):
+            apart = (number / most) ** _POWER - (chosen[-1] / most) ** _POWER
+            if number <= most * 1.0001 and apart >= _APART:
                 chosen.append(number)
-                places.append(place)
     return chosen
 
 

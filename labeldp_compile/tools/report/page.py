@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from labeldp_verify.analysis import rounds_to_nearest
 from labeldp_verify.artifact import Table
-from labeldp_verify.claims import Certificate, PrivatePriorClaims, field_lists, gap_in_words
+from labeldp_verify.claims import Certificate, field_lists, gap_in_words
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.printable import clipped
 from labeldp_verify.reading.shortcomings import relevant
@@ -24,7 +22,7 @@ from labeldp_compile.tools.inspection.facts import label_facts
 from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE, heat_map
 from labeldp_compile.tools.inspection.overview import overview
 from labeldp_compile.tools.page.document import page
-from labeldp_compile.tools.page.numbers import data, data_above, name, share_data
+from labeldp_compile.tools.page.numbers import data, name, share_data
 from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
 from labeldp_compile.tools.report.findings import Findings
 from labeldp_compile.tools.report.matrix import matrix_figure
@@ -36,40 +34,11 @@ from labeldp_compile.tools.report.plots import (
 )
 from labeldp_compile.tools.report.posterior import Seen, most_telling, posteriors
 
-MOST_LABELS = 10  # of one person
 _TABLE_LABELS, _TABLE_OUTPUTS = 101, 9
 _TABLE_GROUPS = 200
 _TABLE_SETS, _SET_LABELS = 12, 6
 _MOST_TEXT, _COLUMNS = 200_000, 400
 _SCRIPT = Path(__file__).with_name("posterior.js")
-_FIGURES = (
-    ("ε of a label: budget", "privacy.epsilon_label"),
-    ("ε of a label: at most", "privacy.epsilon_label_bound"),
-    ("ε of the prior", "privacy.epsilon_prior"),
-    ("ε in total", "privacy.epsilon_total"),
-    ("noisy label loss", "utility.noisy_label_loss"),
-    ("its lower bound", "utility.loss_lower_bound"),
-    ("noise of shares", "sets.noise"),
-    ("the least possible", "sets.least_noise"),
-    ("largest bias", "utility.largest_bias"),
-    ("number of labels", "labels"),
-    ("number of outputs", "outputs"),
-)
-
-
-@dataclass(frozen=True)
-class Payment:
-    """The cost of one person's labels.
-
-    Attributes:
-        labels: how many of them are randomized.
-        label: L·ε₂, for the private labels alone.
-        total: L·(ε₁ + ε₂), where all of them are in the data of the prior, too.
-    """
-
-    labels: int
-    label: Fraction
-    total: Fraction
 
 
 def report_page(findings: Findings) -> str:
@@ -86,13 +55,6 @@ def report_page(findings: Findings) -> str:
     return page("report/report.html", title, _SCRIPT, **facts)
 
 
-def pure_composition(certificate: Certificate, most: int = MOST_LABELS) -> list[Payment]:
-    """ε for one person with 1 … ``most`` labels, by sequential composition; exact."""
-    exact = certificate.exact
-    label, total = Fraction(exact.epsilon_label), Fraction(exact.epsilon_total)
-    return [Payment(n, n * label, n * total) for n in range(1, most + 1)]
-
-
 def _groups(findings: Findings) -> dict[str, Any]:
     """All tables by group, and the name of the one that is drawn."""
     grouped = findings.report.artifact
@@ -103,11 +65,9 @@ def _groups(findings: Findings) -> dict[str, Any]:
     return {
         "grouped": grouped,
         "drawn": facts[findings.table],
-        "group_columns": [column.name for column in grouped.groups.columns],
         "group_lines": [*sorted(shown, key=lambda one: one.table), facts[-1]],
         "groups_left_out": len(facts) - 1 - len(shown),
         "whole_bound": Fraction(grouped.certificate.exact.epsilon_label_bound),
-        "whole_loss": grouped.certificate.utility.noisy_label_loss,
         "whole_shortcomings": relevant(grouped.shortcomings, grouped.certificate.goal),
     }
 
@@ -121,54 +81,20 @@ def _about(decoded: Table) -> dict[str, Any]:
         "numeric": are_numbers(domain, decoded.randomizer),
         "sets": _sets(decoded),
         "share_gap": None if certificate.sets is None else gap_in_words(certificate.sets.gap),
-        "set_size": _set_size(decoded),
         "unbiased": _unbiased(decoded),
-        "bias_in_range": decoded.bias_in_range,
-        "rounded": rounds_to_nearest(decoded.domain),
+        "rounded": rounds_to_nearest(domain),
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),
         "ratio": Fraction(certificate.exact.realised_ratio),
         # Of the squared loss, which halves it, where labels are no numbers.
         "typical_error": math.sqrt(2 * max(loss, 0)) if apart is None else apart.mean,
         "assumed": PRIORS[certificate.prior.kind],
-        "figures": list(_figures(certificate)),
-        "why_no_bound": _why_no_bound(certificate),
-        "use": decoded.figures(),
+        "proved": field_lists(certificate).proved,
+        # Of how many labels the mechanism has a lower bound on the loss.
+        "bounded_labels": mechanism_class(certificate.mechanism).certified_labels
+        if certificate.mechanism in KINDS
+        else 0,
         "shortcomings": relevant(decoded.shortcomings, certificate.goal),
     }
-
-
-def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]]:
-    """Every headline number: what it is, the number, whether it is proved, its field."""
-    proved = field_lists(certificate).proved
-    for what, field in _FIGURES:
-        value: Any = certificate
-        for key in field.split("."):
-            value = getattr(value, key, None)
-        if value is None:
-            continue
-        if field == "privacy.epsilon_label_bound":
-            bound = Fraction(certificate.exact.epsilon_label_bound)
-            shown = data_above(bound, 7, field)
-        else:
-            shown = data(value, 9 if isinstance(value, int) else 7, field)
-        of_grid = field == "utility.largest_bias" and certificate.label.domain["kind"] == "real"
-        named = f"{what} at the points of the grid" if of_grid else what
-        yield named, shown, field in proved, field
-
-
-def _why_no_bound(certificate: Certificate) -> str:
-    """Why a certificate states no lower bound on the loss, where it states none."""
-    mechanism, loss = certificate.mechanism, certificate.utility.loss
-    if loss == "poisson":
-        return "labeldp proves lower bounds for the squared, absolute and 0-1 loss only"
-    most = mechanism_class(mechanism).certified_labels if mechanism in KINDS else 0
-    if not most:
-        return f"the mechanism {mechanism} comes without a lower bound on the loss"
-    if certificate.groups is not None:
-        return "not every table by group has one"
-    if certificate.labels > most:
-        return f"beyond {most:,} labels the proof would outweigh the file"
-    return "none could be proved for this loss, ε and domain"
 
 
 def _matrix(decoded: Table) -> dict[str, Any]:
@@ -207,16 +133,13 @@ def _beliefs(decoded: Table) -> dict[str, Any]:
         "bin_size": found.starts[1] if len(found.prior) < len(weights) else 1,
         "never": sum(1 for weight in weights if not weight),
         "posterior": svg,
-        "told": told,
         "shown": shown,
-        "listed": [told[i] for i in sample(len(told), _TABLE_OUTPUTS)],
+        "listed": [told[i][0] for i in sample(len(told), _TABLE_OUTPUTS)],
         "script_data": {
             "curve": BELIEF,
-            "edges": geometry.edges,
-            "zero": geometry.zero,
-            "one": geometry.one,
+            **geometry,
             # HTML that is escaped already: the script puts it in its place.
-            "sentences": [item["sentence"] for item in told],
+            "sentences": [sentence for _, sentence in told],
             "beliefs": [[float(f"{p:.4g}") for p in seen.belief.tolist()] for seen in found.seen],
         },
     }
@@ -228,21 +151,13 @@ _SENTENCE = Markup(
 )
 
 
-def _told(decoded: Table, seen: Seen) -> dict[str, Any]:
-    """One output, and what follows from it, as it is shown."""
-    output, risen = name(seen.value), _risen(decoded, seen)
-    likeliest = name(decoded.domain.listed[seen.likeliest])
-    before, after = share_data(seen.before), share_data(seen.after)
-    return {
-        "output": output,
-        "probability": seen.probability,
-        "risen": risen,
-        "likeliest": likeliest,
-        "before": before,
-        "after": after,
-        "ratio": seen.ratio,
-        "sentence": _SENTENCE.format(output, likeliest, before, after, risen),
-    }
+def _told(decoded: Table, seen: Seen) -> tuple[list[str | Markup], Markup]:
+    """What follows from one output: a row of the table, and a sentence."""
+    output, likeliest = name(seen.value), name(decoded.domain.listed[seen.likeliest])
+    probability, before, after = map(share_data, (seen.probability, seen.before, seen.after))
+    risen = _risen(decoded, seen)
+    row = [output, probability, risen, likeliest, before, after, data(seen.ratio)]
+    return row, _SENTENCE.format(output, likeliest, before, after, risen)
 
 
 def _risen(decoded: Table, seen: Seen) -> str:
@@ -268,68 +183,39 @@ def _listed(domain: Domain, members: list[int]) -> Markup:
     return shown + (f" and {more:,} more" if more > 0 else "")
 
 
-def _sets(decoded: Table) -> dict[str, Any] | None:
-    """Of outputs that are sets: how many labels they hold, and some of them."""
+def _sets(decoded: Table) -> list[tuple[int, Markup]]:
+    """Some of the outputs that are sets of labels, with their labels."""
     sets = sets_of(decoded.randomizer)
     if sets is None:
-        return None
+        return []
     shown = sample(len(sets.blocks), _TABLE_SETS)
-    return {"listed": [(o, _listed(decoded.domain, sets.members(o))) for o in shown]}
-
-
-def _set_size(decoded: Table) -> str:
-    """How many labels a set holds, where outputs are sets."""
-    sizes = decoded.usefulness.set_sizes
-    return "" if sizes is None else " to ".join(f"{n:,}" for n in dict.fromkeys(sizes))
+    return [(o, _listed(decoded.domain, sets.members(o))) for o in shown]
 
 
 def _composition(certificate: Certificate) -> dict[str, Any]:
-    """What several labels of one person cost together: pure ε, and ε at δ where it is stated."""
-    stated = certificate.composition
-    facts = {"payments": pure_composition(certificate), "stated": stated}
+    """What a label costs, which adds up for one person; and ε at δ where it is stated."""
+    exact, stated = certificate.exact, certificate.composition
+    paid = {"label": Fraction(exact.epsilon_label), "total": Fraction(exact.epsilon_total)}
+    facts = {"paid": paid, "stated": stated}
     if stated is None:
         return facts
-    pure = Fraction(stated.epsilon_pure)
     rows = [(float(row.delta), Fraction(row.epsilon)) for row in stated.epsilon_at_delta]
-    helps = any(epsilon < pure for _, epsilon in rows)
-    return facts | {"pure": pure, "at_delta": rows, "delta_helps": helps}
+    return facts | {"pure": Fraction(stated.epsilon_pure), "at_delta": rows}
 
 
 def _spec(findings: Findings, certificate: Certificate) -> dict[str, Any]:
-    """The spec's text if it was given, and what the certificate says of it."""
-    text = findings.spec
+    """The spec's text if it was given, and the domain as the certificate states it."""
+    text, domain = findings.spec, certificate.label.domain
     return {
         "spec_lines": None if text is None else text[:_MOST_TEXT].split("\n"),
         "spec_is_cut": text is not None and len(text) > _MOST_TEXT,
-        "says": list(_says(certificate)),
+        "domain": {
+            key: value
+            if isinstance(value, str)
+            else clipped(json.dumps(value, ensure_ascii=False), _COLUMNS)
+            for key, value in domain.items()
+        },
     }
-
-
-def _says(certificate: Certificate) -> Iterator[tuple[str, str]]:
-    """Keys of a spec, and their values as the certificate states them."""
-    label, privacy = certificate.label, certificate.privacy
-    yield "name", certificate.name
-    yield from (("label.column", column) for column in certificate.label_columns)
-    for key, value in label.domain.items():
-        yield f"label.{key if key == 'out_of_domain' else f'domain.{key}'}", _value(value)
-    yield "loss", certificate.utility.loss
-    yield "privacy.epsilon", data(privacy.epsilon_total, 9)
-    yield "privacy.adjacency", privacy.adjacency
-    if isinstance(certificate.prior, PrivatePriorClaims):
-        yield "privacy.split", certificate.prior.split
-    if certificate.composition is not None:
-        yield "privacy.labels_per_user", data(certificate.composition.labels_per_user, 9)
-    yield "prior.kind", certificate.prior.kind
-    yield "mechanism", certificate.mechanism
-    if certificate.auto:
-        yield "chosen automatically", certificate.auto
-    yield "made with", ", ".join(f"{tool} {v}" for tool, v in sorted(certificate.tools.items()))
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return clipped(json.dumps(value, ensure_ascii=False), _COLUMNS)
 
 
 def _unbiased(decoded: Table) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,91 +28,54 @@ _LEVEL_COLUMNS = 72  # beyond, names are turned
 _MARKED = 60  # labels that are shown as points, too
 
 
-@dataclass(frozen=True)
-class Geometry:
-    """Where the bins and the scale lie in the SVG, so that a script can redraw one curve.
-
-    Attributes:
-        edges: [bins + 1] horizontal places.
-        zero, one: vertical places of the probabilities 0 and 1.
-    """
-
-    edges: list[float]
-    zero: float
-    one: float
-
-
 def prior_figure(decoded: Table, starts: list[int], prior: Floats) -> Figure:
     """The mean share of a label in bins of neighbours."""
     figure = Figure(figsize=(WIDTH, 2.3), layout="constrained")
     axes: Any = figure.subplots()
     edges = bin_edges(decoded, starts)
     axes.stairs(prior, edges, fill=True, color=LIGHT["accent"], alpha=0.85, linewidth=0)
-    name_label_axis(axes, decoded)
-    each = starts[1] - starts[0]
-    axes.set_ylabel("share" if each == 1 else "mean share of a label")
-    axes.yaxis.set_major_formatter(_percentages)
-    axes.margins(x=0.01)
-    tidy(axes, grid="y")
+    _name_share_axes(axes, decoded, starts, "share")
     return figure
 
 
 def moments_figure(decoded: Table, facts: Sequence[LabelFacts], *, with_bias: bool) -> Figure:
-    """Mean ± sd, and below it the bias if there is one to see."""
+    """The mean of the output ± sd, and below it the bias if there is one to see."""
     figure = Figure(figsize=(WIDTH, 4.4 if with_bias else 2.9), layout="constrained")
     ratios = [5, 3] if with_bias else [1]
     axes = figure.subplots(len(ratios), 1, squeeze=False, height_ratios=ratios)[:, 0]
-    _draw_moments(axes[0], decoded, facts)
+    labels = [float(row.label) for row in facts]
+    means = np.array([row.mean or 0.0 for row in facts])
+    spreads = np.array([row.deviation or 0.0 for row in facts])
+    accent, dashed = LIGHT["accent"], {"color": LIGHT["soft"], "linewidth": 1.2, "linestyle": "--"}
+    band = {"color": accent, "alpha": 0.22, "linewidth": 0, "label": "mean ± sd"}
+    axes[0].fill_between(labels, means - spreads, means + spreads, **band)
+    axes[0].plot(labels, labels, label="output = label", **dashed)
+    axes[0].plot(labels, means, color=accent, linewidth=2, label="mean output", **_marks(facts))
+    _name_number_axes(axes[0], decoded, "output", 8)
+    axes[0].legend(loc="upper left", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=3)
+    bottom, top = axes[0].get_ylim()
+    axes[0].set_ylim(bottom, top + 0.14 * (top - bottom))  # room for the legend
     if with_bias:
-        _draw_bias(axes[1], decoded, facts)
+        biases = [row.bias or 0.0 for row in facts]
+        axes[1].axhline(0, **dashed)
+        axes[1].plot(labels, biases, color=LIGHT["mark"], linewidth=2, **_marks(facts))
+        _name_number_axes(axes[1], decoded, "bias: mean output − label", 5)
     return figure
-
-
-def _draw_moments(axes: Any, decoded: Table, facts: Sequence[LabelFacts]) -> None:
-    """The mean of the output against the label, with a band of one standard deviation."""
-    labels = [float(row.label) for row in facts]
-    means = [row.mean or 0.0 for row in facts]
-    spreads = [row.deviation or 0.0 for row in facts]
-    low = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
-    high = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
-    axes.fill_between(
-        labels, low, high, color=LIGHT["accent"], alpha=0.22, linewidth=0, label="mean ± sd"
-    )
-    axes.plot(
-        labels, labels, color=LIGHT["soft"], linewidth=1.2, linestyle="--", label="output = label"
-    )
-    axes.plot(
-        labels, means, color=LIGHT["accent"], linewidth=2, **_marks(facts), label="mean output"
-    )
-    name_label_axis(axes, decoded)
-    axes.set_ylabel("output")
-    name_numbers(axes.yaxis, 8)
-    axes.margins(x=0.01)
-    tidy(axes)
-    axes.legend(loc="upper left", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=3)
-    bottom, top = axes.get_ylim()
-    axes.set_ylim(bottom, top + 0.14 * (top - bottom))  # room for the legend
-
-
-def _draw_bias(axes: Any, decoded: Table, facts: Sequence[LabelFacts]) -> None:
-    """E[output | label] − label."""
-    labels = [float(row.label) for row in facts]
-    axes.axhline(0, color=LIGHT["soft"], linewidth=1.2, linestyle="--")
-    biases = [row.bias or 0.0 for row in facts]
-    axes.plot(labels, biases, color=LIGHT["mark"], linewidth=2, **_marks(facts))
-    name_label_axis(axes, decoded)
-    axes.set_ylabel("bias: mean output − label")
-    name_numbers(axes.yaxis, 5)
-    axes.margins(x=0.01)
-    tidy(axes)
 
 
 def _marks(facts: Sequence[LabelFacts]) -> dict[str, Any]:
     return {"marker": "o", "markersize": 3.2} if len(facts) <= _MARKED else {}
 
 
-def posterior_figure(decoded: Table, posteriors: Posteriors, shown: int) -> tuple[Figure, Geometry]:
-    """The prior, and the posterior of the output ``shown``, on the scale that all outputs need."""
+def posterior_figure(
+    decoded: Table, posteriors: Posteriors, shown: int
+) -> tuple[Figure, dict[str, Any]]:
+    """The prior, and the posterior of the output ``shown``, on the scale that all outputs need.
+
+    Also where the bins and the scale lie in the SVG, so that a script can redraw one curve:
+    ``edges`` [bins + 1] are horizontal places, ``zero`` and ``one`` the vertical places of the
+    probabilities 0 and 1.
+    """
     figure = Figure(figsize=(WIDTH, 2.7), layout="constrained", dpi=72)
     axes: Any = figure.subplots()
     most = max(float(seen.belief.max()) for seen in posteriors.seen)
@@ -130,19 +92,15 @@ def posterior_figure(decoded: Table, posteriors: Posteriors, shown: int) -> tupl
     )
     axes.stairs(posteriors.prior, edges, color=INK, linewidth=1.4, label="before: the prior")
     axes.set_ylim(0, 1.22 * max(most, float(posteriors.prior.max())))
-    axes.margins(x=0.01)
-    name_label_axis(axes, decoded)
-    each = posteriors.starts[1] - posteriors.starts[0]
-    axes.set_ylabel("probability" if each == 1 else "mean probability of a label")
-    axes.yaxis.set_major_formatter(_percentages)
-    tidy(axes, grid="y")
+    _name_share_axes(axes, decoded, posteriors.starts, "probability")
     axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=2)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     height = figure.bbox.height
     across = axes.transData.transform(np.column_stack([edges, np.zeros(len(edges))]))[:, 0]
     zero, one = (height - axes.transData.transform((0, share))[1] for share in (0, 1))
-    return figure, Geometry([round(x, 2) for x in across.tolist()], float(zero), float(one))
+    edges = [round(x, 2) for x in across.tolist()]
+    return figure, {"edges": edges, "zero": float(zero), "one": float(one)}
 
 
 def _round_steps(most: int, *, integer: bool = False) -> MaxNLocator:
@@ -156,20 +114,15 @@ def name_numbers(axis: Any, most: int, *, integer: bool = False) -> None:
     axis.set_major_formatter(lambda number, _: plain(number, 7))
 
 
-def label_positions(decoded: Table, labels: list[int]) -> list[float]:
-    """Where the labels of these indices stand: at their values, categories at their places."""
-    domain = decoded.domain
-    if isinstance(domain, CategoricalDomain):
-        return [float(index) for index in labels]
-    step = (domain.max - domain.min) / (domain.size - 1)
-    return [domain.min + index * step for index in labels]
-
-
 def bin_edges(decoded: Table, starts: list[int]) -> list[float]:
-    """The edges of bins that begin at these label indices, half a step to the left of them."""
-    first, second = label_positions(decoded, [0, 1])
-    half = (second - first) / 2
-    return [first + (2 * start - 1) * half for start in starts]
+    """The edges of bins that begin at these label indices, half a step to the left of them.
+
+    Labels stand at their values, categories at their places.
+    """
+    domain, first, step = decoded.domain, 0.0, 1.0
+    if not isinstance(domain, CategoricalDomain):
+        first, step = domain.min, (domain.max - domain.min) / (domain.size - 1)
+    return [first + (2 * start - 1) * step / 2 for start in starts]
 
 
 def name_label_axis(axes: Any, decoded: Table) -> None:
@@ -186,9 +139,22 @@ def name_label_axis(axes: Any, decoded: Table) -> None:
     name_numbers(axes.xaxis, 7 if wide else 12, integer=domain.kind == "integer")
 
 
-def _percentages(share: float, _: float = 0) -> str:
-    """A tick of an axis of probabilities."""
-    return f"{100 * share:.4g} %"
+def _name_share_axes(axes: Any, decoded: Table, starts: list[int], what: str) -> None:
+    """Labels across, and up the mean of a probability in bins of them."""
+    name_label_axis(axes, decoded)
+    axes.set_ylabel(what if starts[1] - starts[0] == 1 else f"mean {what} of a label")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g} %")
+    axes.margins(x=0.01)
+    tidy(axes, grid="y")
+
+
+def _name_number_axes(axes: Any, decoded: Table, what: str, most: int) -> None:
+    """Labels across, and up a number with at most so many ticks."""
+    name_label_axis(axes, decoded)
+    axes.set_ylabel(what)
+    name_numbers(axes.yaxis, most)
+    axes.margins(x=0.01)
+    tidy(axes)
 
 
 def name_categories(axis: Any, names: list[str]) -> None:

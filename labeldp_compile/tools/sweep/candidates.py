@@ -30,10 +30,10 @@ def find_candidates(spec: Spec, asked: Sequence[str] | None) -> Candidates:
     where it names the kind. Raises InputError for an unknown kind.
     """
     kinds = [_kind(text) for text in asked] if asked is not None else _all_kinds(spec)
-    options = [mechanism for asked_for in kinds for mechanism in _variants(spec, *asked_for)]
+    options = {m.title: m for asked_for in kinds for m in _variants(spec, *asked_for)}
     chosen: list[Mechanism] = []
     left_out = []
-    for mechanism in _distinct(options):
+    for mechanism in options.values():
         misfits = check_validity(spec.with_mechanism(mechanism))
         if misfits:
             left_out.append((mechanism.title, misfits[0][1]))
@@ -79,7 +79,3 @@ def _variants(spec: Spec, kind: str, number: str) -> Iterable[Mechanism]:
     own = spec.named_mechanism
     mine = own if isinstance(own, wanted) and own.kind == kind else None
     return wanted.compared(mine, spec.domain.size, spec.loss)
-
-
-def _distinct(mechanisms: Iterable[Mechanism]) -> list[Mechanism]:
-    return list({mechanism.title: mechanism for mechanism in mechanisms}.values())

@@ -101,10 +101,6 @@ class Point:
         """Whether private labels are worth nothing for the goal."""
         return are_degenerate(self.shortcomings, goal)
 
-    def can_be_best(self, goal: Goal) -> bool:
-        """Whether it may be called the best."""
-        return not self.is_degenerate(goal) and self.figure(goal) is not None
-
     def rank(self, goal: Goal) -> tuple[bool, float, float]:
         """Sorts points of one ε from the best to the degenerate ones.
 

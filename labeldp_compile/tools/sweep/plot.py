@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from labeldp_verify.printable import clipped
-from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -36,6 +35,7 @@ from labeldp_compile.tools.sweep.table import (
     missing_by_reason,
     notes,
     remark,
+    what_is_estimated,
 )
 
 # Distinct in both schemes, and to people who confuse red and green; markers and dashes help.
@@ -61,45 +61,17 @@ _LEGEND_COLUMNS = 4
 _VISIBLE = 1e-3  # of the loss
 
 
-def _svg(sweep: Sweep) -> Markup:
-    label = (
-        f"{error_column(sweep)} rows and noisy label loss against ε for {sweep.spec.name}; "
-        "the numbers are in the table"
-    )
-    with picture_settings():
-        return inline_svg(sweep_figure(sweep), "sweep", label)
-
-
-def _losses(axes: Any, sweep: Sweep) -> None:
-    """Noisy label loss against ε, a line for each mechanism, as in Figure 4(a) of the paper."""
-    _draw(axes, sweep, lambda point: point.loss)
-    axes.set_ylabel(LOSSES[sweep.spec.loss])
-    axes.set_title("Noisy label loss", loc="left", color=INK)
-
-
-def _errors(axes: Any, sweep: Sweep) -> None:
-    """± of an estimated mean or share against ε, under the prior; others have no point."""
-    _draw(axes, sweep, lambda point: point.margin_under_prior)
-    axes.set_ylabel(f"{error_column(sweep)} rows, at most (95%)")
-    what = error_column(sweep).removeprefix("± of a ").partition(" ")[0]
-    axes.set_title(f"Noise in an estimated {what}", loc="left", color=INK)
-
-
 def _draw(axes: Any, sweep: Sweep, figure: Callable[[Point], float | None]) -> None:
     """A figure against ε, a line for each mechanism; degenerate points are hollow."""
-    goal, shown = sweep.spec.goal, []
+    shown: list[float] = []
     for index, mechanism in enumerate(sweep.mechanisms()):
         line = [point for point in sweep.points if point.mechanism == mechanism]
-        epsilons, figures = [point.epsilon for point in line], [figure(point) for point in line]
-        known = [math.nan if y is None else y for y in figures]  # NaN breaks the line
-        solid = [
-            math.nan if point.is_degenerate(goal) else y
-            for point, y in zip(line, known, strict=True)
-        ]
-        looks = _style(index)
-        axes.plot(epsilons, known, **looks | {"markerfacecolor": "none"})
-        axes.plot(epsilons, solid, **looks | {"linestyle": ""})
-        shown += [y for y in figures if y is not None]
+        found = [(p, math.nan if (y := figure(p)) is None else y) for p in line]  # NaN: no line
+        solid = [math.nan if p.is_degenerate(sweep.spec.goal) else y for p, y in found]
+        epsilons, known = [p.epsilon for p in line], [y for _, y in found]
+        axes.plot(epsilons, known, **_style(index) | {"markerfacecolor": "none"})
+        axes.plot(epsilons, solid, **_style(index) | {"linestyle": ""})
+        shown += [y for y in known if not math.isnan(y)]
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(sweep.epsilons()))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -109,18 +81,22 @@ def _draw(axes: Any, sweep: Sweep, figure: Callable[[Point], float | None]) -> N
     axes.set_xlabel("ε, for a label in both parts")
 
 
-def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> None:
+def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> float:
     """Noisy label loss against root-mean-square bias, from unbiased to RR-on-Bins.
 
-    Each line holds (rms bias, loss) pairs; an unbiased end is drawn at the left edge.
+    Each line holds (rms bias, loss) pairs. Unbiased ends are drawn at the left edge, left of all
+    that are biased; it is returned.
     """
-    edge = _edge([x for line in lines for x, _ in line])
+    biases = [x for line in lines for x, _ in line]
+    biased = [x for x in biases if x > 1e-9 * (max(biases) or 1.0)]
+    edge = min(biased, default=1.0) / 3
     for line in lines:
         x, y = [max(x, edge) for x, _ in line], [y for _, y in line]
         axes.plot(x, y, "o-", color=INK, ms=4, label=FRONTIER if line is lines[0] else None)
-    scale_logarithmically(axes, "x", [max(x, edge) for line in lines for x, _ in line])
+    scale_logarithmically(axes, "x", [max(x, edge) for x in biases])
     scale(axes, "y", [y for line in lines for _, y in line])
     axes.set(xlabel="root-mean-square bias", ylabel="noisy label loss")
+    return edge
 
 
 def _style(index: int) -> dict[str, Any]:
@@ -144,12 +120,23 @@ def sweep_figure(sweep: Sweep) -> Figure:
         color=INK,
     )
     grid = figure.add_gridspec(rows, 2)
-    panels = [figure.add_subplot(grid[0, column]) for column in range(2)]
-    drawn = (_errors, _losses)
-    for axes, draw in zip(
-        panels, drawn[:: 1 if sweep.spec.goal == "training" else -1], strict=True
-    ):
-        draw(axes, sweep)
+    drawn: list[tuple[str, str, Callable[[Point], float | None]]] = [
+        (
+            f"Noise in an estimated {what_is_estimated(sweep)}",
+            f"{error_column(sweep)} rows, at most (95%)",
+            lambda point: point.margin_under_prior,  # of others there is no point
+        ),
+        # As in Figure 4(a) of the unbiased paper.
+        ("Noisy label loss", LOSSES[sweep.spec.loss], lambda point: point.loss),
+    ]
+    if sweep.spec.goal == "labels":
+        drawn.reverse()
+    panels = []
+    for column, (title, what, of_point) in enumerate(drawn):
+        panels.append(figure.add_subplot(grid[0, column]))
+        _draw(panels[-1], sweep, of_point)
+        panels[-1].set_ylabel(what)
+        panels[-1].set_title(title, loc="left", color=INK)
     if sweep.frontier:
         panels.append(figure.add_subplot(grid[1, :]))
         _draw_frontier_panel(panels[-1], sweep)
@@ -175,29 +162,25 @@ def _legend(sweep: Sweep) -> list[Line2D]:
 
 def _draw_frontier_panel(axes: Any, sweep: Sweep) -> None:
     """The frontier of each ε as a line, and the mechanisms of the sweep at the same ε as points."""
-    lines = [_visible([(p.rms_bias or 0.0, p.loss) for p in line]) for line in sweep.frontier]
-    least = _edge([x for line in lines for x, _ in line])
-    draw_frontier(axes, lines)
-    for line in sweep.frontier:
-        first = line[0]
-        axes.annotate(
-            f"ε = {first.epsilon:g}",
-            (max(first.rms_bias or 0.0, least), first.loss),
-            xytext=(6, 6),
-            textcoords="offset points",
-            color=INK,
-        )
-    epsilons = {line[0].epsilon for line in sweep.frontier}
+    lines = [_visible([_place(point) for point in line]) for line in sweep.frontier]
+    edge = draw_frontier(axes, lines)
+    epsilons = [line[0].epsilon for line in sweep.frontier]
+    for epsilon, ((bias, loss), *_) in zip(epsilons, lines, strict=True):
+        at, offset = (max(bias, edge), loss), {"xytext": (6, 6), "textcoords": "offset points"}
+        axes.annotate(f"ε = {epsilon:g}", at, color=INK, **offset)
+    losses = [y for line in lines for _, y in line]
     for index, mechanism in enumerate(sweep.mechanisms()):
         here = [p for p in sweep.points if p.mechanism == mechanism and p.epsilon in epsilons]
-        if here:
-            x = [max(p.rms_bias or 0.0, least) for p in here]
-            axes.plot(
-                x, [p.loss for p in here], label=mechanism, **_style(index) | {"linestyle": ""}
-            )
-    shown = [p.loss for p in sweep.points if p.epsilon in epsilons]
-    scale(axes, "y", [*shown, *(y for line in lines for _, y in line)])
+        x, y = [max(_place(p)[0], edge) for p in here], [p.loss for p in here]
+        axes.plot(x, y, label=mechanism, **_style(index) | {"linestyle": ""})
+        losses += y
+    scale(axes, "y", losses)
     axes.set_title("The price of unbiasedness (left edge: unbiased)", loc="left", color=INK)
+
+
+def _place(point: Point) -> tuple[float, float]:
+    """Root-mean-square bias and loss."""
+    return point.rms_bias or 0.0, point.loss
 
 
 def _visible(line: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -206,38 +189,28 @@ def _visible(line: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return [line[0], *(point for point in line[1:] if point[1] < (1 - _VISIBLE) * unbiased)]
 
 
-def _edge(biases: Sequence[float]) -> float:
-    """Where unbiased points are drawn on a logarithmic axis: left of all that are biased."""
-    largest = max(biases, default=1.0) or 1.0
-    real = [bias for bias in biases if bias > 1e-9 * largest]
-    return min(real, default=1.0) / 3
-
-
 def sweep_page(sweep: Sweep) -> str:
     """The page: the picture, the table, and what could not be compiled."""
+    label = (
+        f"{error_column(sweep)} rows and noisy label loss against ε for {sweep.spec.name}; "
+        "the numbers are in the table"
+    )
+    with picture_settings():
+        svg = inline_svg(sweep_figure(sweep), "sweep", label)
+
+    def row(point: Point) -> tuple[list[str], str, bool, bool]:
+        best = point is sweep.best(point.epsilon)
+        shown = cells(sweep, point), remark(sweep, point)
+        return *shown, best, point.is_degenerate(sweep.spec.goal)
+
     return page(
         "sweep/sweep.html",
         f"{sweep.spec.name}: mechanisms compared",
         sweep=sweep,
-        svg=_svg(sweep),
+        svg=svg,
         header=header(sweep),
         notes=notes(sweep),
-        by_epsilon=[
-            (
-                epsilon,
-                [
-                    (
-                        cells(sweep, p),
-                        remark(sweep, p),
-                        p is sweep.best(epsilon),
-                        p.is_degenerate(sweep.spec.goal),
-                    )
-                    for p in points
-                ],
-            )
-            for epsilon, points in by_epsilon(sweep)
-            if points
-        ],
+        by_epsilon=[(epsilon, map(row, points)) for epsilon, points in by_epsilon(sweep) if points],
         frontier_header=FRONTIER_HEADER,
         frontiers=[(frontier_title(line), map(frontier_cells, line)) for line in sweep.frontier],
         missing=missing_by_reason(sweep),

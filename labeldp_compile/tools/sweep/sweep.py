@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from labeldp_verify.reading.numerals import read_decimal
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.prior_account import PriorAccount, account_of
+from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.pipeline import INSECURE
@@ -29,55 +30,23 @@ from labeldp_compile.tools.sweep.candidates import (
 )
 from labeldp_compile.tools.sweep.measure import Missing, Point, measure
 
-
-def sweep_prior(
-    spec: Spec,
-    directory: Path,
-    *,
-    spend: bool,
-    test_seed: int | None = None,
-    observer: Observer = QUIET,
-    account: PriorAccount | None = None,
-) -> Prior:
-    """The prior of a spec, at the ε₁ that the spec declares: estimated, and paid for, once.
-
-    A private prior is refused with an InputError unless ``spend``; ``observer.spending`` is called
-    before any noise is drawn for it, and may raise. A prior that the ``account`` recalls costs
-    nothing; one that it does not is left there for ``compile``.
-    """
-    costs = _may_cost(spec, directory)
-    if costs and not spend and account is None:
-        raise InputError(_refusal(spec, directory))
-
-    def spending(plan: PriorPlan, rows: int | None) -> None:
-        if plan.epsilon_prior and not spend:
-            raise InputError(_refusal(spec, directory))
-        observer.spending(plan, rows)
-
-    return estimate_prior(
-        spec,
-        directory,
-        test_seed=test_seed,
-        observer=replace(observer, spending=spending),
-        account=account,
-    )
+FORMAT_VERSION = "1.0"
+DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")
+MAX_EPSILON = 60
 
 
-def _may_cost(spec: Spec, directory: Path) -> bool:
-    """Whether the prior spends, as far as can be told without the data."""
+def _cost(spec: Spec, directory: Path) -> str | None:
+    """What the prior costs, as far as that can be told without the data; None for nothing."""
     if not isinstance(spec.prior, PrivatePrior):
-        return False
+        return None
     try:
-        return find_budget(spec, directory).prior > 0
+        prior = find_budget(spec, directory).prior
     except RowsUnknownError:
-        return True
+        return "a part of ε"
+    return f"ε₁ = {float(prior):g}" if prior else None
 
 
-def _refusal(spec: Spec, directory: Path) -> str:
-    try:
-        cost = f"ε₁ = {float(find_budget(spec, directory).prior):g}"
-    except RowsUnknownError:
-        cost = "a part of ε"
+def _refusal(spec: Spec, cost: str) -> str:
     kept = "once: compile reuses it" if spec.privacy.ledger else "on top of what compile will spend"
     return (
         f"{spec.name}: the prior is private, and estimating it for a sweep costs {cost} {kept}. "
@@ -85,11 +54,6 @@ def _refusal(spec: Spec, directory: Path) -> str:
         "(prior: {kind: uniform} or {kind: public}), or say --spend-prior to estimate it once "
         "for all points"
     )
-
-
-FORMAT_VERSION = "1.0"
-DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")
-MAX_EPSILON = 60
 
 
 @dataclass(frozen=True)
@@ -122,8 +86,9 @@ class Sweep:
         None where there is none, or all are degenerate.
         """
         goal = self.spec.goal
-        here = [p for p in self.points if p.epsilon == epsilon and p.can_be_best(goal)]
-        return min(here, key=lambda point: point.rank(goal), default=None)
+        here = [p for p in self.points if p.epsilon == epsilon and p.figure(goal) is not None]
+        useful = (point for point in here if not point.is_degenerate(goal))
+        return min(useful, key=lambda point: point.rank(goal), default=None)
 
     @property
     def prior_in_words(self) -> str:
@@ -174,24 +139,20 @@ def run_sweep(
     epsilons: Sequence[Fraction],
     prior: Prior,
     *,
-    frontier: Sequence[Mechanism] = (),
-    frontier_epsilons: Sequence[Fraction] = (),
+    frontier: Sequence[tuple[Fraction, Mechanism]] = (),
     insecure: str | None = None,
     observer: Observer = QUIET,
 ) -> Sweep:
-    """Measure every mechanism at every ε, and the frontier at ``frontier_epsilons``.
+    """Measure every mechanism at every ε, and those of the frontier at theirs, in their order.
 
     ``observer`` is told a step before each point.
     """
     line = [(epsilon, mechanism) for epsilon in epsilons for mechanism in candidates.chosen]
-    curve = [(epsilon, mechanism) for epsilon in frontier_epsilons for mechanism in frontier]
-    done, count = 0, len(line) + len(curve)
+    asked = [*line, *frontier]
 
-    def at(epsilon: Fraction, mechanism: Mechanism) -> Point | Missing:
-        nonlocal done
-        done += 1
+    def at(number: int, epsilon: Fraction, mechanism: Mechanism) -> Point | Missing:
         title = mechanism.title
-        observer.step(f"{done} of {count}: ε = {float(epsilon):g}, {title}")
+        observer.step(f"{number} of {len(asked)}: ε = {float(epsilon):g}, {title}")
         left = epsilon - prior.epsilon_prior
         if left <= 0:
             spent = float(prior.epsilon_prior)
@@ -200,19 +161,15 @@ def run_sweep(
         here = replace(prior, epsilon_label=left)
         return measure(spec, mechanism, here, spec_digest, insecure)
 
-    measured = [at(*pair) for pair in line]
-    budgets = [at(*pair) for pair in curve]
-    along = [point for point in budgets if isinstance(point, Point)]
+    found = [at(number, *pair) for number, pair in enumerate(asked, 1)]
+    biased = [point for point in found[len(line) :] if isinstance(point, Point)]
     return Sweep(
         spec=spec,
         spent=prior.epsilon_prior,
         taken=prior.statement["kind"],
-        points=[point for point in measured if isinstance(point, Point)],
-        missing=[point for point in (*measured, *budgets) if isinstance(point, Missing)],
-        frontier=[
-            [point for point in along if point.epsilon == epsilon]
-            for epsilon in dict.fromkeys(point.epsilon for point in along)
-        ],
+        points=[point for point in found[: len(line)] if isinstance(point, Point)],
+        missing=[point for point in found if isinstance(point, Missing)],
+        frontier=[list(points) for _, points in groupby(biased, key=lambda point: point.epsilon)],
         left_out=candidates.left_out,
         insecure=insecure,
     )
@@ -246,47 +203,54 @@ def sweep_spec(
 ) -> Sweep:
     """The sweep of a spec file over increasing ε, by default from 0.1 to 8 and that of the spec.
 
-    The bias frontier is that of the ε of the spec unless others are given. Raises
-    InputError for whatever the user can mend.
+    The bias frontier is that of the ε of the spec unless others are given. All points share the
+    prior at the ε₁ that the spec declares. A private one is estimated, and paid for, once, if
+    ``spend_prior`` says so; one that the ledger recalls costs nothing, and one that it does not is
+    left there for ``compile``. Raises InputError for what the user can fix.
     """
     spec, source = load_spec(path)
     totals = epsilons
     if totals is None:
         totals = exact_epsilons([*DEFAULT_EPSILONS, spec.privacy.epsilon])
     candidates = find_candidates(spec, mechanisms)
-    frontier = frontier_candidates(spec) if bias_frontier else []
+    along = totals if epsilons else [Fraction(spec.privacy.epsilon)]
+    frontier = [(e, m) for e in along for m in frontier_candidates(spec)] if bias_frontier else []
     if not candidates.chosen:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in candidates.left_out)
         raise InputError(f"there is nothing to compare: {reasons}")
 
-    def spending(plan: PriorPlan, rows: int | None) -> None:
-        epsilon = plan.epsilon_prior
-        if not epsilon:
+    digest = hashlib.sha256(source).hexdigest()
+    account = account_of(spec, path.parent, digest, "sweep", observer)
+    cost = None if spend_prior or account is not None else _cost(spec, path.parent)
+    if cost:  # before the data are read
+        raise InputError(_refusal(spec, cost))
+
+    def spending(plan: PriorPlan, _: int | None) -> None:
+        if not plan.epsilon_prior:
             return
-        if totals[-1] <= epsilon:
+        cost = f"ε₁ = {float(plan.epsilon_prior):g}"
+        if not spend_prior:
+            raise InputError(_refusal(spec, cost))
+        if totals[-1] <= plan.epsilon_prior:
             raise InputError(
-                f"the prior alone costs ε₁ = {float(epsilon):g}, which leaves nothing "
+                f"the prior alone costs {cost}, which leaves nothing "
                 "for a label at any point: give a larger ε"
             )
-        observer.say(f"spending ε₁ = {float(epsilon):g} on the prior, once")
+        observer.say(f"spending {cost} on the prior, once")
 
-    digest = hashlib.sha256(source).hexdigest()
-    prior = sweep_prior(
-        spec,
-        path.parent,
-        spend=spend_prior,
-        test_seed=test_seed,
-        observer=Observer(rows=observer.rows, spending=spending),
-        account=account_of(spec, path.parent, digest, "sweep", observer),
-    )
     return run_sweep(
         spec,
         digest,
         candidates,
         totals,
-        prior,
+        estimate_prior(
+            spec,
+            path.parent,
+            test_seed=test_seed,
+            observer=Observer(rows=observer.rows, spending=spending),
+            account=account,
+        ),
         frontier=frontier,
-        frontier_epsilons=totals if epsilons else [Fraction(spec.privacy.epsilon)],
         insecure=None if test_seed is None else INSECURE,
         observer=observer,
     )

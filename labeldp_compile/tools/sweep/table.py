@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.reading.usefulness import PRIORS, ROWS
 from labeldp_verify.rounded import at_most, up_to
@@ -22,61 +24,71 @@ _IN_SHORT = {
 FRONTIER_HEADER = ["budget of bias", "noisy label loss", "rms bias", "largest bias"]
 
 
-def header(sweep: Sweep) -> list[str]:
-    """The columns, the goal's figure first; categories have no bias."""
-    moments = ["largest bias", "rms bias"] if _numeric(sweep) else []
-    return [
-        "mechanism",
-        *_by_goal(sweep, error_column(sweep), "noisy label loss"),
-        *(["by group", "groups that gain"] if sweep.spec.groups else []),
-        *moments,
-        "outputs",
-        "ε of a label ≤",
-        "bytes",
-        "seconds",
+def columns(sweep: Sweep) -> list[tuple[str, Callable[[Point], str]]]:
+    """The columns of the table and what stands in them, the goal's figure first.
+
+    Categories have no bias; that of an unbiased mechanism is 0.
+    """
+    figures: list[tuple[str, Callable[[Point], str]]] = [
+        (error_column(sweep), lambda p: _at_most(p.margin_under_prior)),
+        ("noisy label loss", lambda p: f"{p.loss:.6g}"),
     ]
+    if sweep.spec.goal == "labels":
+        figures.reverse()
+    if sweep.spec.groups:  # what a table for each group comes to, and how many are worth it
+        figures += [("by group", _loss_by_table), ("groups that gain", _tables_that_gain)]
+    if _numeric(sweep):
+        figures += [
+            ("largest bias", lambda p: _bias(p, p.bias_in_range)),
+            ("rms bias", lambda p: _bias(p, p.rms_bias)),
+        ]
+    return [
+        ("mechanism", lambda p: p.mechanism),
+        *figures,
+        ("outputs", lambda p: f"{p.outputs:,}"),
+        ("ε of a label ≤", lambda p: up_to(p.epsilon_label_bound)),
+        ("bytes", lambda p: f"{p.bytes:,}"),
+        ("seconds", lambda p: f"{p.seconds:.2f}"),
+    ]
+
+
+def header(sweep: Sweep) -> list[str]:
+    """The names of the columns."""
+    return [name for name, _ in columns(sweep)]
+
+
+def cells(sweep: Sweep, point: Point) -> list[str]:
+    """One row."""
+    return [show(point) for _, show in columns(sweep)]
 
 
 def error_column(sweep: Sweep) -> str:
     """What ``Point.margin_under_prior`` is, in a few words."""
-    of = "share" if sweep.spec.has_classes else "mean"
-    return f"± of a {of} of {ROWS:,}"
+    return f"± of a {what_is_estimated(sweep)} of {ROWS:,}"
 
 
-def cells(sweep: Sweep, point: Point) -> list[str]:
-    """One row, in the order of ``header``; the bias of an unbiased mechanism is 0."""
-    moments = []
-    if _numeric(sweep):
-        biases = (point.bias_in_range, point.rms_bias)
-        moments = [_bias(bias, unbiased=point.unbiased) for bias in biases]
-    error = point.margin_under_prior
-    return [
-        point.mechanism,
-        *_by_goal(sweep, "–" if error is None else at_most(error, 4), f"{point.loss:.6g}"),
-        *_of_groups(point),
-        *moments,
-        f"{point.outputs:,}",
-        up_to(point.epsilon_label_bound),
-        f"{point.bytes:,}",
-        f"{point.seconds:.2f}",
-    ]
+def what_is_estimated(sweep: Sweep) -> str:
+    """A share of classes, or a mean of numbers."""
+    return "share" if sweep.spec.has_classes else "mean"
 
 
-def _bias(bias: float | None, *, unbiased: bool) -> str:
-    """Sets of numbers have none."""
-    if bias is None:
-        return "–"
-    return UNBIASED if unbiased else at_most(bias, 4)
+def _at_most(number: float | None) -> str:
+    return "–" if number is None else at_most(number, 4)
 
 
-def _of_groups(point: Point) -> list[str]:
-    """The loss with a table for each group, and how many of those are worth it."""
+def _bias(point: Point, bias: float | None) -> str:
+    """None where outputs are no numbers."""
+    return UNBIASED if point.unbiased and bias is not None else _at_most(bias)
+
+
+def _loss_by_table(point: Point) -> str:
     found = point.groups
-    if found is None:
-        return []
-    if found.loss is None:
-        return ["–", "–"]
-    return [f"{found.loss:.6g}", f"{found.pay:,} of {found.tables:,}"]
+    return "–" if found is None or found.loss is None else f"{found.loss:.6g}"
+
+
+def _tables_that_gain(point: Point) -> str:
+    found = point.groups
+    return "–" if found is None or found.pay is None else f"{found.pay:,} of {found.tables:,}"
 
 
 def remark(sweep: Sweep, point: Point) -> str:
@@ -89,16 +101,15 @@ def remark(sweep: Sweep, point: Point) -> str:
 
 def notes(sweep: Sweep) -> list[str]:
     """What the table's columns and marks mean."""
-    what = "share" if sweep.spec.has_classes else "mean"
+    what = what_is_estimated(sweep)
     error = {
         "mean": "where outputs have a bias, labeldp estimate undoes it",
         "share": "of the least certain category, as labeldp estimate has them",
     }[what]
     assumed = PRIORS[sweep.taken]
-    best = {
-        "training": f"least noise in an estimated {what}",
-        "labels": "least noisy label loss",
-    }[sweep.spec.goal]
+    best = "least noisy label loss"
+    if sweep.spec.goal == "training":
+        best = f"least noise in an estimated {what}"
     bias = "; bias 0: nothing but rounding to whole counts" if _numeric(sweep) else ""
     groups = [
         "by group: the noisy label loss with a table for each group, at the same ε of a label; a "
@@ -115,14 +126,8 @@ def notes(sweep: Sweep) -> list[str]:
 
 def by_epsilon(sweep: Sweep) -> list[tuple[float, list[Point]]]:
     """The points of each ε, the best for the goal first, degenerate ones last."""
-    goal = sweep.spec.goal
-    return [
-        (
-            epsilon,
-            sorted((p for p in sweep.points if p.epsilon == epsilon), key=lambda p: p.rank(goal)),
-        )
-        for epsilon in sweep.epsilons()
-    ]
+    ordered = sorted(sweep.points, key=lambda point: point.rank(sweep.spec.goal))
+    return [(epsilon, [p for p in ordered if p.epsilon == epsilon]) for epsilon in sweep.epsilons()]
 
 
 def missing_by_reason(sweep: Sweep) -> list[tuple[float, str, list[str]]]:
@@ -135,23 +140,17 @@ def missing_by_reason(sweep: Sweep) -> list[tuple[float, str, list[str]]]:
 
 def frontier_cells(point: Point) -> list[str]:
     """One row of the frontier's table, in the order of ``FRONTIER_HEADER``."""
-    assert point.rms_bias is not None and point.bias_in_range is not None
-    biases = (point.rms_bias, point.bias_in_range)
     return [
         point.mechanism.partition(", ")[2] or "unbiased",
         f"{point.loss:.6g}",
-        *(_bias(bias, unbiased=point.unbiased) for bias in biases),
+        _bias(point, point.rms_bias),
+        _bias(point, point.bias_in_range),
     ]
 
 
 def frontier_title(line: list[Point]) -> str:
     """What the rows of one frontier are."""
     return f"From unbiased to RR-on-Bins at ε = {line[0].epsilon:g}"
-
-
-def _by_goal(sweep: Sweep, error: str, loss: str) -> tuple[str, str]:
-    """The two figures, that of the goal first."""
-    return (error, loss) if sweep.spec.goal == "training" else (loss, error)
 
 
 def _numeric(sweep: Sweep) -> bool:

@@ -1,0 +1,19 @@
+"""The outputs of additive noise, which may be too many to list, by their places on the lattice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from labeldp_verify.forms import AdditiveRandomizer
+from numpy.typing import NDArray
+
+
+def lattice_indices(randomizer: AdditiveRandomizer, numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """[n] the index of each number among the outputs, exactly; −1 where it is none of them."""
+    r = randomizer
+    with np.errstate(invalid="ignore"):
+        points = np.nan_to_num(np.rint((numbers - r.origin) / r.unit), nan=np.inf)
+    same = points * r.unit + r.origin == numbers
+    same &= (points >= r.low) & (points <= r.high)
+    return np.where(same, np.where(same, points, 0) - r.low, -1).astype(np.int64)

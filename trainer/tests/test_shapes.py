@@ -160,8 +160,7 @@ def calls():
     """(function, arguments, options) of each kind of shape that is stated."""
     whole, stream = lattice.NoiseLattice(1.0, 2.0), words.Words(np.arange(8, dtype=np.uint32), 0, 0)
     clipping = {"lattice": whole, "microbatch": 2}
-    scaling = label_free.Scaling(whole, 1e-3, 2)
-    ball = label_free.example_ball(squared, ENDS)
+    free_ball = label_free.LabelFree(label_free.example_ball(squared, ENDS), 1.0, 1e-3)
     made = hull.materialise(squared, W, ROWS)
     free = hull.matrix_free(squared, W, ROWS, microbatch=2)
     gram, linear = made.gram(), made.correlate(W)
@@ -169,10 +168,12 @@ def calls():
     labels, given = np.zeros(6, np.int32), np.arange(6, dtype=np.uint64)
     answering, noisy = RRWithRowPriors(4, exact(1.0)), NoisyOneHot(exact(1.0))
     numbers = np.arange(6)
-    yield clipped_sum.clipped_sum, (squared, W, X, Y, MASK), clipping
+    yield clipped_sum.clipped_sum, (jax.grad(squared), W, X, Y, MASK), clipping
     yield clipped_sum.in_microbatches, ((X, MASK), B, 2), {}
-    yield label_free.label_free_sum, (squared, ball, W, X, Y, MASK), {"scaling": scaling}
-    yield label_free.scales, (ball, W, X), {"scaling": scaling}
+    yield label_free.LabelFree.vector, (free_ball, squared, W, X[0], Y[0]), {}
+    yield label_free.LabelFree.vertex_scale, (free_ball, W, X[0]), {}
+    yield label_free.public_centre, (free_ball, W, X), {"microbatch": 2}
+    yield sampling.user_mean, (X, MASK), {}
     yield hull.Materialised.gram, (made,), {}
     yield hull.Materialised.combine, (made, made.uniform), {}
     yield hull.MatrixFree.combine, (free, free.uniform), {}
@@ -181,7 +182,7 @@ def calls():
     yield projection.project_gram, (made, W), {}
     yield projection.project_matrix_free, (free, W), {}
     yield projection.project_onto_span, (free, W), {}
-    yield projection.project_onto_simplex, (linear,), {}
+    yield simplex_qp.project_onto_simplex, (linear,), {}
     yield losses.gaussian_log_delta, (np.ones(3), 1.0), {}
     yield words.secret_key, (), {}
     yield words.Words.draw, (stream, 3), {}
@@ -218,8 +219,7 @@ def test_annotations_are_true():
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
-        (simplex_qp.solution, (jnp.ones(2), jnp.int32(1), jnp.ones(1), jnp.ones(()), 0.1)),
-        (projection.project_onto_simplex, (jnp.ones((2, 2)),)),
+        (simplex_qp.project_onto_simplex, (jnp.ones((2, 2)),)),
         (layers.group_norm, (layers.norm_init(4), jnp.ones((2, 4)), 2)),
         (dealt, (np.arange(3), np.arange(4), np.arange(3))),
     ],

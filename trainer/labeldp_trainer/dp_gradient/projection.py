@@ -3,6 +3,11 @@
 
 Post-processing of the noisy gradient: nothing here sees a label. All norms are over the whole
 pytree.
+
+The certificate of a projection onto the hull. Let z = Ga, r = Gᵀ(z − g̃) and gap(a) = a·r − min r.
+The projection z* of g̃ onto the hull satisfies ⟨z* − g̃, z − z*⟩ ≥ 0. As z* is a convex combination
+of vertices, ⟨z − g̃, z − z*⟩ ≤ max_v ⟨z − g̃, z − v⟩ = a·r − min r. Subtracting, ‖z − z*‖² ≤ gap(a).
+So gap(a) ≤ τ²‖z‖² certifies ‖z − z*‖ ≤ τ‖z‖, whichever way a was found.
 """
 
 from typing import NamedTuple
@@ -14,8 +19,10 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int, PyTree
 
 from labeldp_trainer.dp_gradient.hull import Materialised, Vertices
-from labeldp_trainer.dp_gradient.simplex_qp import QPSolution, solution, solve_simplex_qp
+from labeldp_trainer.dp_gradient.simplex_qp import project_onto_simplex, solve_simplex_qp
 from labeldp_trainer.dp_gradient.tree import dot, tiny
+
+_STEPS_A_VERTEX = 32  # of `project_gram`: a target inside a hull of 640 vertices takes 17
 
 
 class Projection(NamedTuple):
@@ -31,25 +38,54 @@ class Projection(NamedTuple):
     certified: Bool[Array, ""]
 
 
+class _Point(NamedTuple):
+    """A point of the hull."""
+
+    a: Array
+    z: PyTree  # G·a
+    r: Array  # Gᵀ(z − g̃)
+
+    def certificate(self) -> tuple[Array, Array]:
+        """The gap, and ‖z‖²."""
+        return jnp.dot(self.a, self.r) - jnp.min(self.r), dot(self.z, self.z)
+
+
+class _Accelerated(NamedTuple):
+    now: _Point
+    before: _Point
+    t: Array
+    momentum: Array
+    lipschitz: Array
+    done: Array
+    iterations: Array
+
+
+class _Conjugate(NamedTuple):
+    u: Array
+    z: PyTree
+    p: Array
+    square: Array
+    iterations: Array
+
+
 def project_gram(
     vertices: Materialised,
     target: PyTree,
     *,
     smoothing: float = 1.0,
     tolerance: float = 1e-2,
-    max_iterations: int = 50,
+    max_iterations: int | None = None,
 ) -> Projection:
     """Project `target` onto the convex hull by a quadratic program on the Gram matrix.
 
     `smoothing` is λ of Section 3.3: the coefficients become λ·a + (1 − λ)·uniform; 1 leaves them.
+    `max_iterations` None: 32 pairwise steps a vertex.
     """
-    solved = solve_simplex_qp(
-        vertices.gram(),
-        vertices.correlate(target),
-        tolerance=tolerance,
-        max_iterations=max_iterations,
+    most = _STEPS_A_VERTEX * vertices.uniform.shape[0] if max_iterations is None else max_iterations
+    a, iterations = solve_simplex_qp(
+        vertices.gram(), vertices.correlate(target), tolerance=tolerance, max_iterations=most
     )
-    return _smoothed(vertices, solved, smoothing)
+    return _projection(vertices, _at(vertices, target, a), iterations, smoothing, tolerance)
 
 
 def project_matrix_free(
@@ -58,81 +94,66 @@ def project_matrix_free(
     *,
     smoothing: float = 1.0,
     tolerance: float = 1e-2,
-    max_iterations: int = 200,
+    max_iterations: int | None = None,
 ) -> Projection:
     """Project `target` onto the convex hull by projected gradients: one VJP and one JVP an
-    iteration.
+    iteration, 200 at most if `max_iterations` is None.
 
     The paper's iteration, a ← Proj_Δ(a − Gᵀ(Ga − g̃)/L), with momentum (FISTA) that restarts when
-    it points uphill, a step 1/L that adapts to ‖G·d‖² ≤ L‖d‖², and the certified stopping rule of
-    `simplex_qp.py`.
+    it points uphill, and a step 1/L that adapts to ‖G·d‖² ≤ L‖d‖².
     """
-
-    def at(a: Array) -> tuple[PyTree, Array]:
-        z = vertices.combine(a)
-        return z, vertices.correlate(jax.tree.map(jnp.subtract, z, target))
+    most = 200 if max_iterations is None else max_iterations
 
     def step(state: _Accelerated) -> _Accelerated:
         # G is linear, so the extrapolated point needs no products of its own.
-        y = state.a + state.momentum * (state.a - state.before)
-        z_y = jax.tree.map(lambda z, p: z + state.momentum * (z - p), state.z, state.z_before)
-        r_y = state.r + state.momentum * (state.r - state.r_before)
-        a = project_onto_simplex(y - r_y / state.lipschitz)
-        z, r = at(a)
-        moved = a - y
+        y = jax.tree.map(
+            lambda now, before: now + state.momentum * (now - before), state.now, state.before
+        )
+        new = _at(vertices, target, project_onto_simplex(y.a - y.r / state.lipschitz))
+        moved = new.a - y.a
         length = jnp.dot(moved, moved)
-        bent = jax.tree.map(jnp.subtract, z, z_y)
+        bent = jax.tree.map(jnp.subtract, new.z, y.z)
         curvature = dot(bent, bent) / jnp.maximum(length, tiny(length.dtype))
         too_long = (curvature > state.lipschitz * 1.001) & (length > 0)
-        uphill = jnp.dot(moved, a - state.a) < 0
-        t = (1 + jnp.sqrt(1 + 4 * state.t**2)) / 2
-        t = jnp.where(uphill, 1.0, t)
+        uphill = jnp.dot(moved, new.a - state.now.a) < 0
+        t = jnp.where(uphill, 1.0, (1 + jnp.sqrt(1 + 4 * state.t**2)) / 2)
         momentum = jnp.where(uphill, 0.0, (state.t - 1) / t)
-        accepted = _Accelerated(
-            a,
-            z,
-            r,
-            state.a,
-            state.z,
-            state.r,
-            t,
-            momentum,
-            state.lipschitz,
-            state.done,
-            state.iterations,
-        )
+        accepted = state._replace(now=new, before=state.now, t=t, momentum=momentum)
         retried = state._replace(lipschitz=1.1 * curvature)
         chosen: _Accelerated = jax.tree.map(
             lambda old, new: jnp.where(too_long, old, new), retried, accepted
         )
-        return chosen._replace(done=finished(chosen), iterations=state.iterations + 1)
+        return chosen._replace(done=finished(chosen.now), iterations=state.iterations + 1)
 
-    def finished(state: _Accelerated) -> Array:
-        gap, square = _certificate(state.a, state.z, state.r)
+    def finished(point: _Point) -> Array:
+        gap, square = point.certificate()
         return gap <= tolerance**2 * square
 
-    a = vertices.uniform
-    z, r = at(a)
-    lipschitz = dot(z, z) / jnp.maximum(jnp.dot(a, a), tiny(a.dtype))
-    lipschitz = jnp.maximum(lipschitz, float(np.finfo(a.dtype).eps) * jnp.max(jnp.abs(r)))
+    start = _at(vertices, target, vertices.uniform)
+    a = start.a
+    lipschitz = dot(start.z, start.z) / jnp.maximum(jnp.dot(a, a), tiny(a.dtype))
+    lipschitz = jnp.maximum(lipschitz, float(np.finfo(a.dtype).eps) * jnp.max(jnp.abs(start.r)))
     lipschitz = jnp.where(lipschitz > 0, lipschitz, jnp.ones_like(lipschitz))
-    one, zero = jnp.ones_like(lipschitz), jnp.zeros_like(lipschitz)
-    none = jnp.zeros((), jnp.int32)
-    first = _Accelerated(a, z, r, a, z, r, one, zero, lipschitz, jnp.zeros((), bool), none)
-    first = first._replace(done=finished(first))
-    last = lax.while_loop(lambda s: ~s.done & (s.iterations < max_iterations), step, first)
-    gap, square = _certificate(last.a, last.z, last.r)
-    return _smoothed(vertices, solution(last.a, last.iterations, gap, square, tolerance), smoothing)
+    one, zero, none = jnp.ones_like(lipschitz), jnp.zeros_like(lipschitz), jnp.zeros((), jnp.int32)
+    first = _Accelerated(start, start, one, zero, lipschitz, finished(start), none)
+    last = lax.while_loop(lambda s: ~s.done & (s.iterations < most), step, first)
+    return _projection(vertices, last.now, last.iterations, smoothing, tolerance)
 
 
 def project_onto_span(
-    vertices: Vertices, target: PyTree, *, tolerance: float = 1e-4, max_iterations: int = 200
+    vertices: Vertices,
+    target: PyTree,
+    *,
+    tolerance: float = 1e-4,
+    max_iterations: int | None = None,
 ) -> Projection:
     """Project `target` onto the linear span: least squares by conjugate gradients (CGLS).
 
     Stops at ‖Gᵀ(g̃ − Gu)‖ ≤ `tolerance`·‖Gᵀg̃‖, which `distance` reports (it is no bound on the
-    distance to the projection: a span's small directions are found last, or never).
+    distance to the projection: a span's small directions are found last, or never), and after 200
+    iterations if `max_iterations` is None.
     """
+    most = 200 if max_iterations is None else max_iterations
 
     def step(state: _Conjugate) -> _Conjugate:
         image = vertices.combine(state.p)
@@ -149,51 +170,23 @@ def project_onto_span(
     zeros = jax.tree.map(jnp.zeros_like, target)
     first = _Conjugate(jnp.zeros_like(slope), zeros, slope, start, jnp.zeros((), jnp.int32))
     goal = tolerance**2 * start
-    last = lax.while_loop(
-        lambda s: (s.square > goal) & (s.iterations < max_iterations), step, first
-    )
+    last = lax.while_loop(lambda s: (s.square > goal) & (s.iterations < most), step, first)
     distance = jnp.sqrt(last.square / jnp.maximum(start, tiny(start.dtype)))
     return Projection(last.z, last.u, last.iterations, distance, last.square <= goal)
 
 
-def project_onto_simplex(v: Float[Array, " m"]) -> Float[Array, " m"]:
-    """Return the point of the unit simplex nearest to v (Wang and Carreira-Perpiñán 2013)."""
-    m = v.shape[0]
-    descending = -jnp.sort(-v)
-    ranks = jnp.arange(1, m + 1, dtype=v.dtype)
-    shifts = (1.0 - jnp.cumsum(descending)) / ranks
-    active = jnp.sum(descending + shifts > 0)
-    return jnp.maximum(v + shifts[jnp.maximum(active - 1, 0)], 0.0)
+def _at(vertices: Vertices, target: PyTree, a: Array) -> _Point:
+    z = vertices.combine(a)
+    return _Point(a, z, vertices.correlate(jax.tree.map(jnp.subtract, z, target)))
 
 
-class _Accelerated(NamedTuple):
-    a: Array
-    z: PyTree  # G·a
-    r: Array  # Gᵀ(z − g̃)
-    before: Array
-    z_before: PyTree
-    r_before: Array
-    t: Array
-    momentum: Array
-    lipschitz: Array
-    done: Array
-    iterations: Array
-
-
-class _Conjugate(NamedTuple):
-    u: Array
-    z: PyTree
-    p: Array
-    square: Array
-    iterations: Array
-
-
-def _certificate(a: Array, z: PyTree, r: Array) -> tuple[Array, Array]:
-    return jnp.dot(a, r) - jnp.min(r), dot(z, z)
-
-
-def _smoothed(vertices: Vertices, solved: QPSolution, smoothing: float) -> Projection:
-    a = solved.coefficients
+def _projection(
+    vertices: Vertices, found: _Point, iterations: Array, smoothing: float, tolerance: float
+) -> Projection:
+    gap, square = found.certificate()
+    distance = jnp.sqrt(jnp.maximum(gap, 0.0) / jnp.maximum(square, tiny(square.dtype)))
+    certified, (a, z, _) = gap <= tolerance**2 * square, found
     if smoothing != 1.0:
         a = smoothing * a + (1.0 - smoothing) * vertices.uniform
-    return Projection(vertices.combine(a), a, solved.iterations, solved.distance, solved.certified)
+        z = vertices.combine(a)
+    return Projection(z, a, iterations, distance, certified)

@@ -6,7 +6,7 @@ being random.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -83,9 +83,6 @@ def _padded(rows: Int64[np.ndarray, " n"], size: int) -> Batch:
 # whose gradients are as finite as theirs, not with zeros that a model might divide by.
 
 
-Reduction = Literal["mean", "sum"]
-
-
 class UserRows(NamedTuple):
     """`rows` into the data, by user and example, and which of them are `present`."""
 
@@ -93,27 +90,24 @@ class UserRows(NamedTuple):
     present: Bool[np.ndarray, "u e"]
 
 
-def per_user(loss: Loss, reduction: Reduction = "mean") -> Loss:
-    """Turn a loss of one example into a loss of one user, for `clipped_sum` and `label_free_sum`.
+def per_user(loss: Loss) -> Loss:
+    """Turn a loss of one example into a loss of one user: the mean over the examples present.
 
-    The mean or sum is over the examples that are present; a user without any has loss zero.
+    A user without any has loss zero.
     """
 
     def user_loss(params: PyTree, x: PyTree, y: Array) -> Array:
         xs, present = x
-        losses = jax.vmap(loss, (None, 0, 0))(params, xs, y)
-        kept = jnp.sum(jnp.where(present, losses, jnp.zeros_like(losses)))
-        return kept / _size(present, losses.dtype) if reduction == "mean" else kept
+        return user_mean(jax.vmap(loss, (None, 0, 0))(params, xs, y), present)
 
     return user_loss
 
 
-def example_weights(
-    present: Bool[Array, " e"], reduction: Reduction, dtype: jnp.dtype
-) -> Float[Array, " e"]:
-    """Return the weights of a user's examples in the user's loss."""
-    kept = present.astype(dtype)
-    return kept / _size(present, dtype) if reduction == "mean" else kept
+def user_mean(values: Float[Array, "e ..."], present: Bool[Array, " e"]) -> Array:
+    """Return the mean of a user's values over the examples that are present, zero without any."""
+    kept = present.reshape(-1, *[1] * (values.ndim - 1))
+    count = jnp.maximum(jnp.sum(present.astype(values.dtype)), jnp.ones((), values.dtype))
+    return jnp.sum(jnp.where(kept, values, jnp.zeros_like(values)), axis=0) / count
 
 
 def group_by_user(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -> UserRows:
@@ -135,7 +129,3 @@ def group_by_user(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -
     slot = np.arange(max_examples)[None, :]
     present = slot < counts[:, None]
     return UserRows(order[first[:, None] + np.where(present, slot, 0)], present)
-
-
-def _size(present: Array, dtype: jnp.dtype) -> Array:
-    return jnp.maximum(jnp.sum(present.astype(dtype)), jnp.ones((), dtype))

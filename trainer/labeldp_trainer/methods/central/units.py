@@ -77,7 +77,7 @@ def make_problem(setting: Setting, method: Central) -> GradientProblem:
         labels = method.label_range
     bounds = method.label_range if method.clipping == "standard" else None
     loss = _example_loss(setting.model, setting.loss, bounds)
-    return GradientProblem(loss, labels, None if method.user_column is None else "mean")
+    return GradientProblem(loss, labels, users=method.user_column is not None)
 
 
 def _example_loss(model: Model, loss: Loss, bounds: tuple[float, float] | None) -> ExampleLoss:

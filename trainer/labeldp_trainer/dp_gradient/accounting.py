@@ -18,7 +18,12 @@ from scipy import optimize, special, stats
 
 from labeldp_trainer.config.base import SMALLEST_DELTA
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.losses import Pair, composed_epsilon, gaussian_log_delta
+from labeldp_trainer.dp_gradient.losses import (
+    Pair,
+    composed_epsilon,
+    gaussian_log_delta,
+    least_epsilon,
+)
 from labeldp_trainer.dp_gradient.rounding import left_for_steps
 
 LARGEST_NOISE_MULTIPLIER = 2.0**20
@@ -217,17 +222,12 @@ def _epsilon_of_gaussians(noise_multiplier: float, plan: NoisePlan, delta: float
         logs = log_weights + gaussian_log_delta(mu, eps) - math.log(delta)
         return float(np.exp(np.minimum(logs, 700.0)).sum()) + 2 * _RARE
 
-    low, high = 0.0, 1.0
-    if share(0.0) <= 1:
-        return 0.0
+    high = 1.0
     while share(high) > 1:
         high *= 2
         if high > 2.0**20:
             return math.inf
-    while high - low > 1e-7 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if share(middle) <= 1 else (middle, high)
-    return high
+    return least_epsilon(share, 0.0, high)
 
 
 def least_noise(epsilon_of: Callable[[float], float], target: float, words: str) -> float:

@@ -12,16 +12,15 @@ hull: `clip_norm` clips each vertex; `scales` multiplies those of row i by s_i (
 clipping); with neither, they are raw, as in the paper's pseudocode.
 """
 
-import math
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, PyTree, Real, Shaped
 
-from labeldp_trainer.dp_gradient.tree import Loss, at_least_float32, norm
+from labeldp_trainer.dp_gradient.tree import Loss, flat, norm, unflat
 
 _GRADIENTS = 10  # computed at a time on a CPU, whose cache then holds what is on the way
 _BLOCKS = 4  # of rows of the Gram matrix: 5/8 of the products of all rows with all
@@ -45,7 +44,7 @@ class HullRows:
 class Materialised:
     """G in memory: m = r·K gradients, each with its leaves side by side.
 
-    `like`: a pytree of the shapes and types of all leaves.
+    `like`: a pytree with the shapes of the leaves.
     """
 
     gradients: Float[Array, "m _"]
@@ -55,20 +54,11 @@ class Materialised:
 
     def combine(self, coefficients: Float[Array, " m"]) -> PyTree:
         """Return G·a, a pytree like params, for coefficients a."""
-        row = coefficients.astype(self.gradients.dtype) @ self.gradients
-        leaves, structure = jax.tree.flatten(self.like)
-        ends = list(accumulate(leaf.size for leaf in leaves))
-        parts = jnp.split(row, ends[:-1])
-        shaped = [
-            part.reshape(leaf.shape).astype(leaf.dtype)
-            for part, leaf in zip(parts, leaves, strict=True)
-        ]
-        return jax.tree.unflatten(structure, shaped)
+        return unflat(coefficients.astype(self.gradients.dtype) @ self.gradients, self.like)
 
     def correlate(self, vector: PyTree) -> Float[Array, " m"]:
         """Return Gᵀ·v for a pytree v like params."""
-        parts = [leaf.astype(self.gradients.dtype).reshape(-1) for leaf in jax.tree.leaves(vector)]
-        return self.gradients @ jnp.concatenate(parts)
+        return self.gradients @ flat(vector).astype(self.gradients.dtype)
 
     def gram(self) -> Float[Array, "m m"]:
         """Return H = GᵀG; of the blocks right of the diagonal, each is the left one's mirror."""
@@ -130,16 +120,10 @@ def gram_bytes(rows: int, labels: int, size: int) -> int:
 
 def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:
     """Compute all vertices by reverse mode; `_used` says which."""
-    like = jax.tree.map(lambda leaf: jax.eval_shape(at_least_float32, leaf), params)
-    dtype = jnp.result_type(*(leaf.dtype for leaf in jax.tree.leaves(like)))
 
     def of_example(xi: PyTree) -> tuple[Array, Array]:
         gradients = _gradients(loss, params, xi, rows.labels)
-        flat = [
-            leaf.reshape(leaf.shape[0], math.prod(leaf.shape[1:])).astype(dtype)
-            for leaf in jax.tree.leaves(gradients)
-        ]
-        return jnp.concatenate(flat, axis=1), jax.vmap(norm)(gradients)
+        return jax.vmap(flat)(gradients), jax.vmap(norm)(gradients)
 
     size = _at_a_time(*rows.mask.shape, *rows.labels.shape)
     vertices, norms = lax.map(of_example, rows.x, batch_size=size)
@@ -147,7 +131,7 @@ def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:
     weights, taken = weights[..., None], vertices[source]
     # A choice, not a product: zero times infinity would be NaN.
     kept = jnp.where(weights == 0, jnp.zeros_like(taken), taken * weights)
-    return Materialised(kept.reshape(weights.size, taken.shape[2]), like, uniform)
+    return Materialised(kept.reshape(weights.size, taken.shape[2]), params, uniform)
 
 
 def _at_a_time(rows: int, labels: int) -> int:

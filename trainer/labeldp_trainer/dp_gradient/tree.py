@@ -3,6 +3,7 @@
 import functools
 import operator
 from collections.abc import Callable
+from itertools import accumulate
 
 import jax
 import jax.numpy as jnp
@@ -62,6 +63,25 @@ def clip(tree: PyTree, bound: Float[Array, ""] | float) -> PyTree:
 def at_least_float32(leaf: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Return `leaf` in float32, or in float64 if it is that."""
     return leaf.astype(jnp.float32) if leaf.dtype.itemsize < 4 else leaf
+
+
+def flat(tree: PyTree) -> Float[Array, " d"]:
+    """Return all leaves side by side, in their widest type, at least float32."""
+    leaves = [at_least_float32(leaf) for leaf in jax.tree.leaves(tree)]
+    dtype = max((leaf.dtype for leaf in leaves), key=lambda dtype: dtype.itemsize)
+    return jnp.concatenate([leaf.reshape(-1).astype(dtype) for leaf in leaves])
+
+
+def unflat(vector: Float[Array, " d"], like: PyTree) -> PyTree:
+    """Return the pytree like `like` whose leaves are side by side in `vector`, all in float32 or
+    float64."""
+    leaves, structure = jax.tree.flatten(like)
+    ends = list(accumulate(leaf.size for leaf in leaves))
+    shaped = [
+        part.reshape(leaf.shape).astype(at_least_float32(leaf).dtype)
+        for part, leaf in zip(jnp.split(vector, ends[:-1]), leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, shaped)
 
 
 def tiny(dtype: jnp.dtype) -> float:

@@ -11,9 +11,8 @@ from labeldp_trainer.discrete_gaussian.delta import delta, rounding_distance
 from labeldp_trainer.one_release import lattice, targets
 from labeldp_trainer.one_release.lattice import (
     Weights,
-    class_sums,
+    label_sums,
     lengths,
-    number_sums,
     squared_sensitivity,
 )
 from labeldp_trainer.one_release.targets import label_steps
@@ -111,7 +110,7 @@ def test_classes(sigma):
     longest = lengths(WEIGHTS, VECTORS, None, None).longest
 
     def statistic(labels):
-        return class_sums(WEIGHTS, VECTORS, np.array(labels, np.int32), 3, None)
+        return label_sums(WEIGHTS, VECTORS, np.array(labels, np.int32), 3, None)
 
     known = {}
     pairs = neighbours(5, range(3), [(i,) for i in range(5)])
@@ -124,7 +123,7 @@ def test_numbers(few_steps):
     values, longest = (-3.0, -1.2, 0.4, 2.0), lengths(SHORT, VECTORS, None, None).longest
 
     def statistic(labels):
-        return number_sums(SHORT, VECTORS, label_steps(np.array(labels), -1, 2, None), None)
+        return label_sums(SHORT, VECTORS, label_steps(np.array(labels), -1, 2, None), None, None)
 
     known = {}
     pairs = neighbours(5, values, [(i,) for i in range(5)])
@@ -144,8 +143,8 @@ def test_all_labels_of_a_user(few_steps, classes):
 
     def statistic(labels):
         if classes:
-            return class_sums(weights, VECTORS, np.array(labels, np.int32), 3, shares)
-        return number_sums(weights, VECTORS, label_steps(np.array(labels), 0, 2, None), shares)
+            return label_sums(weights, VECTORS, np.array(labels, np.int32), 3, shares)
+        return label_sums(weights, VECTORS, label_steps(np.array(labels), 0, 2, None), None, shares)
 
     known = {}
     sums = [

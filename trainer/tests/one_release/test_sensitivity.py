@@ -13,9 +13,8 @@ from labeldp_trainer.one_release.lattice import (
     STEPS,
     UNIT,
     Weights,
-    class_sums,
+    label_sums,
     lengths,
-    number_sums,
     squared_sensitivity,
 )
 from labeldp_trainer.one_release.make import drawn, planned
@@ -52,11 +51,11 @@ def test_a_replaced_class_moves_the_sum_by_no_more_and_the_longest_row_by_all(se
     vectors, weights = some_vectors(random, n, p), some_weights(random, p)
     stated = squared_sensitivity(lengths(weights, vectors, None, None).longest, classes=True)
     labels = random.integers(0, 3, n).astype(np.int32)
-    before, found = class_sums(weights, vectors, labels, 3, None), []
+    before, found = label_sums(weights, vectors, labels, 3, None), []
     for row in range(n):
         other = labels.copy()
         other[row] = (labels[row] + random.integers(1, 3)) % 3
-        found.append(squared(before, class_sums(weights, vectors, other, 3, None)))
+        found.append(squared(before, label_sums(weights, vectors, other, 3, None)))
     assert max(found) == stated <= 2 * UNIT * UNIT
 
 
@@ -75,7 +74,7 @@ def test_a_replaced_number_moves_the_sum_by_no_more_and_from_end_to_end_by_all(s
             other = labels.copy()
             other[row] = value
             steps = label_steps(other, -1.0, 5.0, None)
-            sums.append(number_sums(weights, vectors, steps, None))
+            sums.append(label_sums(weights, vectors, steps, None, None))
         ends.append(squared(sums[0], sums[1]))
         others.append(squared(sums[0], sums[2]))
     assert max(others) <= max(ends) == stated
@@ -94,20 +93,20 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
     shares = rows(vectors, owners).shares
     longest = lengths(weights, vectors, owners, shares).longest
     labels = random.integers(0, 3, n).astype(np.int32)
-    before, found = class_sums(weights, vectors, labels, 3, shares), []
+    before, found = label_sums(weights, vectors, labels, 3, shares), []
     numbers = []
     for user in range(owners.max() + 1):
         mine = owners == user
         other, low, high = labels.copy(), np.zeros(n, np.int64), np.zeros(n, np.int64)
         other[mine] = (labels[mine] + random.integers(1, 3, mine.sum())) % 3
-        found.append(squared(before, class_sums(weights, vectors, other, 3, shares)))
+        found.append(squared(before, label_sums(weights, vectors, other, 3, shares)))
         low[mine], high[mine] = -STEPS, STEPS
-        sums = (number_sums(weights, vectors, steps, shares) for steps in (low, high))
+        sums = (label_sums(weights, vectors, steps, None, shares) for steps in (low, high))
         numbers.append(squared(*sums))
         if parallel:  # from one class all to one other
             first, second = labels.copy(), labels.copy()
             first[mine], second[mine] = 0, 1
-            sums = (class_sums(weights, vectors, y, 3, shares) for y in (first, second))
+            sums = (label_sums(weights, vectors, y, 3, shares) for y in (first, second))
             found.append(squared(*sums))
     for kind, largest in ((True, max(found)), (False, max(numbers))):
         stated = squared_sensitivity(longest, classes=kind)
@@ -139,7 +138,7 @@ def test_a_whole_release_keeps_what_it_states(noiseless):
         for unit in range(9):
             mine = np.arange(40) == unit if given_owners is None else owners == unit
             after = drawn(plan, table, np.where(mine, (labels + 1) % 3, labels), method()).statistic
-            assert 0 < squared(before, after) <= plan.squared_sensitivity
+            assert 0 < squared(before, after) <= plan.facts.squared_sensitivity
         assert plan.proved_delta() <= 1e-5
 
 

@@ -120,7 +120,8 @@ class Audit:
         batches = np.full(size, 2**ROWS - 1)
         if self.case.plan.batch < ROWS:
             batches = self._batches(table, part, size)
-        noise = discrete_gaussian(Words(self.key, table, (sigma << 8) + part), size * SIZE, sigma)
+        words = Words(self.key, table, (sigma << 8) + part)
+        noise = discrete_gaussian(words.draw, size * SIZE, sigma)
         released = self.sums[table][batches] + noise.reshape(size, SIZE)
         for modulus in _MODULI:
             residues = (released % modulus).ravel()

@@ -187,7 +187,7 @@ def calls():
     yield words.secret_key, (), {}
     yield words.Words.draw, (stream, 3), {}
     yield words.Words.draw32, (stream, 3), {}
-    yield sample.discrete_gaussian, (stream, 9, 1000), {}
+    yield sample.discrete_gaussian, (stream.draw, 9, 1000), {}
     yield lattice.NoiseLattice.integers, (whole, W), {}
     yield lattice.no_longer, (jnp.ones(D, jnp.int32), 3), {}
     yield lattice.add_rows, (lattice.zeros(W), jnp.ones((B, D), jnp.int32), MASK), {}

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import optimize, special, stats
@@ -59,22 +59,12 @@ class NoisePlan:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if not 1 <= self.batch <= self.units:
+        if not (1 <= self.batch <= self.max_batch <= self.units and self.steps >= 1):
             raise ValueError(
-                f"the batch size must be between 1 and the number of units, {self.units}; "
-                f"it is {self.batch}"
+                f"a plan must be of 1 ≤ batch ≤ max_batch ≤ units and of a step at least: {self}"
             )
-        if not self.batch <= self.max_batch <= self.units:
-            raise ValueError(
-                f"the largest batch must be between the batch size, {self.batch}, and the number "
-                f"of units, {self.units}; it is {self.max_batch}"
-            )
-        if self.steps < 1:
-            raise ValueError(f"the number of steps must be at least 1; it is {self.steps}")
-        if self.batches not in ("secret", "public", "partition"):
-            raise ValueError(
-                f"batches must be secret, public or partition; they are {self.batches!r}"
-            )
+        if self.batches not in get_args(Batches):
+            raise ValueError(f"batches must be secret, public or partition; got {self.batches!r}")
 
     @property
     def rate(self) -> float:
@@ -132,11 +122,6 @@ def epsilon(
     return _epsilon_of_gaussians(noise_multiplier, plan, delta)
 
 
-def lattice(target_epsilon: float) -> float:
-    """Return an `interval` fine enough for `target_epsilon`: ε is too large by 0.02 % or so."""
-    return min(1e-3, max(1e-6, target_epsilon / 2000))
-
-
 @functools.cache
 def calibrate(target_epsilon: float, plan: NoisePlan, delta: float) -> float:
     """Return the least noise multiplier σ (within 0.01 %) with which `plan` is (ε, δ)-label-DP.
@@ -146,7 +131,8 @@ def calibrate(target_epsilon: float, plan: NoisePlan, delta: float) -> float:
     if not (math.isfinite(target_epsilon) and target_epsilon > 0):
         raise ValueError(f"ε must be positive and finite; it is {target_epsilon}")
     _check_delta(delta)
-    interval = lattice(target_epsilon)
+    # Fine enough that ε is too large by 0.02 % or so.
+    interval = min(1e-3, max(1e-6, target_epsilon / 2000))
     return least_noise(
         lambda sigma: epsilon(sigma, plan, delta, interval=interval),
         target_epsilon,
@@ -174,8 +160,7 @@ def calibrate_integers(
             "a smaller model"
         )
     # Rounded down; a scale below the one that this is about would not be covered.
-    rest = (math.nextafter(float(part), 0.0) for part in (left.epsilon, left.delta))
-    epsilon_left, delta_left = rest
+    epsilon_left, delta_left = (math.nextafter(float(part), 0.0) for part in left)
     return max(calibrate(epsilon_left, plan, delta_left), least)
 
 
@@ -203,12 +188,9 @@ def _pairs(noise_multiplier: float, plan: NoisePlan) -> tuple[Pair, ...]:
 
 def _epsilon_of_gaussians(noise_multiplier: float, plan: NoisePlan, delta: float) -> float:
     """Return ε when who takes part is known: Theorem 7 (e), no privacy loss distribution needed."""
-    log_weights = np.zeros(1)
-    if plan.batches == "partition":
-        times = np.array([plan.epochs])
-    elif plan.batch == plan.units:
-        times = np.array([plan.steps])
-    else:
+    always = plan.epochs if plan.batches == "partition" else plan.steps
+    times, log_weights = np.array([always]), np.zeros(1)
+    if plan.batches != "partition" and plan.batch < plan.units:
         times = np.arange(1, plan.steps + 1)
         log_weights = stats.binom.logpmf(times, plan.steps, plan.rate)
         digits = float(special.gammaln(plan.steps + 2)) - plan.steps * math.log(plan.rate)

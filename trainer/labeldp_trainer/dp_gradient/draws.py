@@ -65,40 +65,41 @@ class Randomness:
 
     def step(self, number: int) -> StepDraws:
         """The draws of one step."""
-        return next(self._steps(number, 1))
+        draws: StepDraws = jax.tree.map(lambda leaf: leaf[0], self.steps(number, 1))
+        return draws
 
     def steps(self, first: int, count: int) -> StepDraws:
         """The draws of ``count`` steps, every array with a leading axis of that length."""
-        drawn = list(self._steps(first, count))
-        stacked: StepDraws = jax.tree.map(lambda *parts: np.stack(parts), *drawn)
-        return stacked
-
-    def _steps(self, first: int, count: int) -> Iterator[StepDraws]:
-        epoch, batches = -1, list[Batch]()
-        plan, sigma = self.config.plan, self.config.lattice.sigma
-        alternative, centre = self._others
-        for number in range(first, first + count):
-            if plan.batches == "partition":
-                now, place = divmod(number, plan.batches_per_epoch)
-                if now != epoch:
-                    words = Words(self.key, _PARTITION, now)
-                    epoch, batches = now, partition(words, units=plan.units, batch=plan.batch)
-                batch = batches[place]
-            else:
-                batch = poisson_batch(
-                    Words(self.key, _SAMPLING, number),
-                    units=plan.units,
-                    batch=plan.batch,
-                    max_batch=plan.max_batch,
-                )
-            noise = discrete_gaussian(Words(self.key, _NOISE, number), self.coordinates, sigma)
-            drawn: Any = (  # numpy arrays, until a device gets them
+        numbers = range(first, first + count)
+        sigma, (alternative, centre) = self.config.lattice.sigma, self._others
+        drawn: list[Any] = [  # numpy arrays, until a device gets them
+            StepDraws(
                 *batch,
-                lattice.halves_of(noise),
+                lattice.halves_of(
+                    discrete_gaussian(Words(self.key, _NOISE, number).draw, self.coordinates, sigma)
+                ),
                 self._independent(_ALTERNATIVE, number, alternative),
                 self._independent(_CENTRE, number, centre),
             )
-            yield StepDraws(*drawn)
+            for number, batch in zip(numbers, self._batches(numbers), strict=True)
+        ]
+        stacked: StepDraws = jax.tree.map(lambda *parts: np.stack(parts), *drawn)
+        return stacked
+
+    def _batches(self, numbers: range) -> Iterator[Batch]:
+        plan, epoch, parts = self.config.plan, -1, list[Batch]()
+        for number in numbers:
+            if plan.batches != "partition":
+                words = Words(self.key, _SAMPLING, number)
+                yield poisson_batch(
+                    words, units=plan.units, batch=plan.batch, max_batch=plan.max_batch
+                )
+                continue
+            now, place = divmod(number, plan.batches_per_epoch)
+            if now != epoch:
+                words = Words(self.key, _PARTITION, now)
+                epoch, parts = now, partition(words, units=plan.units, batch=plan.batch)
+            yield parts[place]
 
     @property
     def _others(self) -> tuple[int, int]:

@@ -8,8 +8,8 @@ place of the other raise ε by n·(1/8 + t²/24)/s², and δ by next to nothing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from labeldp_verify.analysis import exp_upper, log_bounds
 
@@ -20,8 +20,7 @@ _TAIL = Fraction(1, 10_000)
 _NORMALISER = Fraction(1, 1 << 1000)  # of log(N/I), which is below 10^−30000
 
 
-@dataclass(frozen=True)
-class RoundingCost:
+class RoundingCost(NamedTuple):
     """What of ε and δ is left for the steps with continuous noise.
 
     Attributes:

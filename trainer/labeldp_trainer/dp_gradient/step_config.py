@@ -95,22 +95,10 @@ class StepConfig:
     def __post_init__(self) -> None:
         """Check what a type cannot."""
         NoiseLattice(self.clip_norm, self.noise_multiplier)
-        if not self.radius_floor > 0:
-            raise ValueError("radius_floor must be positive: a radius of zero scales by infinity")
-        if not 0 <= self.smoothing <= 1:
-            raise ValueError(f"smoothing must be between 0 and 1; it is {self.smoothing}")
         if self.plan.batches not in needed_batches(self.denoiser):
             raise ValueError(
                 f"{self.denoiser} looks at the batch's features, so batches are not secret: "
                 "use a plan with batches = public or partition (no amplification by sampling)"
-            )
-        if self.denoiser == "alt_conv" and not 1 <= self.hull_units <= self.plan.units:
-            raise ValueError(
-                f"hull_units must be between 1 and {self.plan.units}; it is {self.hull_units}"
-            )
-        if self.needs_centre and not 1 <= self.centre_units <= self.plan.units:
-            raise ValueError(
-                f"centre_units must be between 1 and {self.plan.units}; it is {self.centre_units}"
             )
 
     @cached_property

@@ -11,24 +11,17 @@ table of its own, this is done for the rows of each table alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int64
-from labeldp_verify.artifact import Artifact, Table
+from jaxtyping import Float64
+from labeldp_verify.forms import Domain
 
-from labeldp_trainer.data.labels import places, taken
-from labeldp_trainer.methods.debias import matrix_of
-from labeldp_trainer.methods.row_tables import rows_by_table
-
-_MOST_ENTRIES = 1 << 24
-_STEPS = 1000
-_FROM_UNIFORM = 0.01  # a share that starts at 0 stays there
+from labeldp_trainer.methods.outputs import MOST_ENTRIES, TableRows
 
 
-@dataclass(frozen=True)
-class DebiasedNumbers:
+class DebiasedNumbers(NamedTuple):
     """Numbers for private ones.
 
     Attributes:
@@ -41,56 +34,22 @@ class DebiasedNumbers:
     bias: float
 
 
-def debiased_numbers(
-    decoded: Artifact, table: Int64[np.ndarray, " n"] | None, private: Any
-) -> DebiasedNumbers | None:
-    """The numbers for private labels [n] of an artifact, or None if it has too many outputs.
-
-    ``table`` [n] is the number of each row's table, None for an artifact without groups. Raises
-    ValueError if the artifact never outputs one of the labels.
-    """
-    domain, found = decoded.label, np.zeros(len(private))
-    labels = np.array(list(domain.listed), np.float64)
+def debiased_numbers(domain: Domain, parts: Sequence[TableRows]) -> DebiasedNumbers | None:
+    """The numbers for private labels [n] of a domain, or None if a table has too many outputs."""
+    if any(domain.size * part.table.randomizer.outputs > MOST_ENTRIES for part in parts):
+        return None
+    n = sum(len(part.rows) for part in parts)
+    labels, found = np.array(list(domain.listed), np.float64), np.zeros(n)
     everywhere, squares = np.zeros(domain.size), 0.0
-    for one, rows in rows_by_table(decoded, table, len(private)):
-        if domain.size * one.randomizer.outputs > _MOST_ENTRIES:
-            return None
-        matrix, outputs = matrix_of(one)
-        seen = places(taken(private, rows), outputs)
-        if (seen < 0).any():
-            raise ValueError("holds labels that the artifact never outputs")
-        shares = likeliest_shares(
-            matrix, np.bincount(seen, minlength=matrix.shape[1]), start_of(one)
-        )
-        values = debiased_values(matrix, labels, shares, 1 / len(rows))
-        found[rows] = values[seen]
-        everywhere += len(rows) * shares
-        squares += len(rows) * float(shares @ (matrix @ values - labels) ** 2)
-    shares = everywhere / max(len(private), 1)
+    for part in parts:
+        shares, count = part.shares(), len(part.rows)
+        values = debiased_values(part.matrix, labels, shares, 1 / count)
+        found[part.rows] = values[part.codes]
+        everywhere += count * shares
+        squares += count * float(shares @ (part.matrix @ values - labels) ** 2)
+    shares = everywhere / n
     spread = float(shares @ (labels - shares @ labels) ** 2)
-    return DebiasedNumbers(found, float(np.sqrt(squares / max(len(private) * spread, 1e-300))))
-
-
-def start_of(decoded: Table) -> Float64[np.ndarray, " k"]:
-    """Shares to begin with: those of the artifact's prior, and none of them 0."""
-    weights = np.array([float(w) for w in decoded.certificate.prior.weights])
-    evenly = _FROM_UNIFORM / len(weights)
-    return np.asarray((1 - _FROM_UNIFORM) * weights / weights.sum() + evenly)
-
-
-def likeliest_shares(
-    matrix: Float64[np.ndarray, "k m"], counts: Any, start: Float64[np.ndarray, " k"]
-) -> Float64[np.ndarray, " k"]:
-    """[k] shares of the labels under which the outputs [m] that were seen are likeliest, about.
-
-    Expectation and maximisation from ``start``: the likelihood never falls, and labels with the
-    same outputs keep their proportion.
-    """
-    shares = start.copy()
-    seen = np.asarray(counts) / max(np.sum(counts), 1)
-    for _ in range(_STEPS):
-        shares *= matrix @ (seen / np.maximum(shares @ matrix, 1e-300))
-    return np.asarray(shares / shares.sum())
+    return DebiasedNumbers(found, float(np.sqrt(squares / max(n * spread, 1e-300))))
 
 
 def debiased_values(

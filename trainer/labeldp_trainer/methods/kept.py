@@ -7,7 +7,7 @@ rows would train without a word.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -15,24 +15,31 @@ from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods.method import Stored
 
 
-def require_kept(
-    stored: Stored, expected: Mapping[str, tuple[str, tuple[int, ...]]], source: str
-) -> None:
+class Fits(NamedTuple):
+    """Arrays of a shape, whose dtype is of one of the kinds (as "iu").
+
+    With ``ends`` (a, b) all entries are at least a and below b.
+    """
+
+    kinds: str
+    shape: tuple[int, ...]
+    ends: tuple[float, float] | None = None
+
+    def holds(self, array: NDArray[Any]) -> bool:
+        """Whether it is one of them."""
+        if array.dtype.kind not in self.kinds or array.shape != self.shape:
+            return False
+        return self.ends is None or bool(((array >= self.ends[0]) & (array < self.ends[1])).all())
+
+
+def require_kept(stored: Stored, expected: Mapping[str, Fits], source: str) -> None:
     """Raise RunFolderError unless these are the arrays that a run of this config has kept.
 
-    ``expected`` has the kinds of dtype (as "iu") and the shape of each; ``source`` is in the
-    message.
+    ``source`` is in the message.
     """
     if set(stored) != set(expected) or not all(
-        stored[name].dtype.kind in kinds and stored[name].shape == shape
-        for name, (kinds, shape) in expected.items()
+        fits.holds(stored[name]) for name, fits in expected.items()
     ):
-        raise unfit(source)
-
-
-def require_inside(values: NDArray[Any], low: int, high: int, source: str) -> None:
-    """Raise RunFolderError unless all integers are in low … high − 1."""
-    if values.size and not low <= int(values.min()) <= int(values.max()) < high:
         raise unfit(source)
 
 

@@ -70,7 +70,13 @@ def make_epoch(
             assert method.training_loss is not None
             loss = method.training_loss(state.params, arrays)
             metrics["training_loss"] = loss
-            state = _with_best(state, loss)
+            better = loss < state.best_loss  # never if the loss is NaN
+            best, loss, epoch = jax.tree.map(
+                lambda new, old: jnp.where(better, new, old),
+                (state.params, loss, state.epoch),
+                (state.best_params, state.best_loss, state.best_epoch),
+            )
+            state = state._replace(best_params=best, best_loss=loss, best_epoch=epoch)
         leaves = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]
         return state, metrics | {"finite": jnp.stack(leaves).all()}
 
@@ -88,15 +94,3 @@ def make_epoch(
         return result
 
     return run
-
-
-def _with_best(state: State, loss: jax.Array) -> State:
-    better = loss < state.best_loss  # never if the loss is NaN
-    best = jax.tree.map(
-        lambda new, old: jnp.where(better, new, old), state.params, state.best_params
-    )
-    return state._replace(
-        best_params=best,
-        best_loss=jnp.where(better, loss, state.best_loss),
-        best_epoch=jnp.where(better, state.epoch, state.best_epoch),
-    )

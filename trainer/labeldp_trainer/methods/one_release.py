@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.method import ClosedForm, MethodBuilder, Setting
-from labeldp_trainer.methods.statement import Statement, another_run, protected, spent, written
+from labeldp_trainer.methods.statement import Statement, protected, written
 from labeldp_trainer.methods.users import limited_to_users, owners_of
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.check import checks
@@ -22,6 +21,7 @@ from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.lattice import MOST_ROWS
 from labeldp_trainer.one_release.make import PublicRows, drawn, expected_share, planned
 from labeldp_trainer.one_release.release import FILE, Release, Users, read_release
+from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 
 
@@ -91,32 +91,26 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         one = method.max_examples_per_user is None
         moves = "a label moves" if one else "all labels of a user together move"
         what = "class" if facts.classes is not None else "label"
-        d, k = release.statistic.shape
         return protected(
             self.loaded.config,
             epsilon=method.epsilon,
             delta=method.delta,
             mechanism=(
-                f"the sum of {facts.rows:,} public integer rows of {d:,} columns, each times the "
+                f"the sum of {facts.rows:,} public integer rows of {len(release.columns):,} "
+                "columns, each times the "
                 f"{what} of its row, got discrete Gaussian noise of scale {facts.sigma:,}, once; "
                 f"{moves} it by at most √{facts.squared_sensitivity:,} (Theorem 13)"
             ),
             details={
-                "sigma": facts.sigma,
-                "squared_sensitivity": facts.squared_sensitivity,
-                "coordinates": d * k,
-                "proved_delta": math.nextafter(float(release.proved_delta()), 1.0),
+                **release.noise.details(exact(method.epsilon)),
                 "gap_to_the_best_noise_shape": facts.gap,
                 "rows_sha256": facts.rows_sha256,
                 "users": None if facts.users is None else facts.users.model_dump(),
             },
             released=(f"{FILE} and all that is computed from it and from features: every fit",),
-            remarks=(
-                another_run(
-                    spent(method.epsilon, method.delta),
-                    doing="draws another release and ",
-                    free=f"; --from-release {FILE} fits this one again and costs nothing",
-                ),
+            again=(
+                "draws another release and ",
+                f"; --from-release {FILE} fits this one again and costs nothing",
             ),
         )
 

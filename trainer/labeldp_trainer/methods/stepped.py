@@ -13,7 +13,7 @@ later finds them. Finished stages are gone through again from their last checkpo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,33 +98,35 @@ class Stepped(Method):
         return Fitted(params, setting.model, told)
 
 
+@dataclass(frozen=True)
 class _Epochs:
     """The epochs of one stage, new or resumed."""
 
-    def __init__(self, run: TrainingRun, method: Stepped, folder: RunFolder) -> None:
-        self._loaded, self._devices = run.setting.loaded, run.setting.devices
-        self._method, self._folder = method, folder
-        self._test, self._progress = run.tester(), run.progress
+    run: TrainingRun
+    method: Stepped
+    folder: RunFolder
 
     def train(self, params: Params, key: jax.Array) -> tuple[Params, int, list[Line]]:
         """All epochs that are left: the parameters to keep, their epoch, and the metrics.
 
         Raises DivergedError if parameters are no longer finite and none before are to be kept.
         """
-        config, training = self._loaded.config, self._loaded.config.training
+        config, devices = self.run.setting.loaded.config, self.run.setting.devices
+        training, test = config.training, self.run.tester()
         stopping = training.early_stopping is not None
-        steps = training.epochs * self._method.steps_per_epoch
+        steps = training.epochs * self.method.steps_per_epoch
         optimizer = build_optimizer(config.optimizer, steps)
-        run_epoch = make_epoch(self._method, optimizer, keep_best=stopping)
-        state, key = self._devices.everywhere((start(params, optimizer), key))
-        with Checkpoints(self._folder.checkpoints) as checkpoints:
+        run_epoch = make_epoch(self.method, optimizer, keep_best=stopping)
+        state, key = devices.everywhere((start(params, optimizer), key))
+        with Checkpoints(self.folder.checkpoints) as checkpoints:
             state = checkpoints.restore(state) or state
-            lines = keep_lines(self._folder.metrics, int(state.epoch))
+            lines = keep_lines(self.folder.metrics, int(state.epoch))
             while not self._finished(state):
                 began = time.monotonic()
-                state, values = run_epoch(state, key, self._method.arrays)
+                state, values = run_epoch(state, key, self.method.arrays)
                 finite = bool(values.pop("finite"))  # waits for the device
-                lines.append(self._record(state, values, time.monotonic() - began))
+                seconds = time.monotonic() - began
+                lines.append(self._record(state, values | test(state.params), seconds))
                 if not finite:
                     if int(state.best_epoch) > 0:
                         break  # whatever follows is NaN, too: the best parameters are known
@@ -136,33 +138,28 @@ class _Epochs:
         return state.params, int(state.epoch), lines
 
     def _diverged(self, epoch: int) -> DivergedError:
-        part = "".join(f"{key}." for key in self._loaded.within)
+        part = "".join(f"{key}." for key in self.run.setting.loaded.within)
         advice = f"lower {part}optimizer.learning_rate"
-        if self._method.training_loss is not None:
+        if self.method.training_loss is not None:
             advice += f", or set {part}training.early_stopping"
-        said = f"{self._folder.path}: training diverged in epoch {epoch}: {advice}"
-        if self._method.statement.epsilon is None:
-            return DivergedError(f"{said}; this folder may go")
-        return DivergedError(f"{said}; what another run spends stands in privacy.txt")
+        private = self.method.statement.epsilon is not None
+        then = "what another run spends stands in privacy.txt" if private else "this folder may go"
+        where = f"{self.folder.path}: training diverged in epoch {epoch}"
+        return DivergedError(f"{where}: {advice}; {then}")
 
-    def _record(self, state: State, values: dict[str, jax.Array], seconds: float) -> Line:
-        line = {
-            "epoch": int(state.epoch),
-            **{name: float(value) for name, value in values.items()},
-            **self._test(state.params),
-        }
-        times = {
-            "seconds": seconds,
-            "examples_per_second": self._method.examples_per_epoch / max(seconds, 1e-9),
-        }
-        written = line | times if self._method.times_are_public else line
-        written = append_line(self._folder.metrics, written)
-        self._progress(written | times)
+    def _record(self, state: State, values: Mapping[str, Any], seconds: float) -> Line:
+        line: Line = {name: float(value) for name, value in values.items()}
+        line = {"epoch": int(state.epoch), **line}
+        speed = self.method.examples_per_epoch / max(seconds, 1e-9)
+        times = {"seconds": seconds, "examples_per_second": speed}
+        public = times if self.method.times_are_public else {}
+        written = append_line(self.folder.metrics, line | public)
+        self.run.progress(written | times)
         return written
 
     def _finished(self, state: State) -> bool:
-        training = self._loaded.config.training
+        training, epoch = self.run.setting.loaded.config.training, int(state.epoch)
         stopping = training.early_stopping
         patience = None if stopping is None else stopping.patience
-        waited = int(state.epoch) - int(state.best_epoch)
-        return int(state.epoch) >= training.epochs or (patience is not None and waited >= patience)
+        waited = epoch - int(state.best_epoch)
+        return epoch >= training.epochs or (patience is not None and waited >= patience)

@@ -74,7 +74,7 @@ def checks(
         f"a replaced label moves the sum by at most √{facts.squared_sensitivity:,}, measured on "
         "the integers",
     )
-    proved = release.proved_delta()
+    proved = release.noise.proved_delta(epsilon)
     yield ReleaseCheck(
         proved <= delta,
         f"discrete Gaussian noise of scale {facts.sigma:,} gives δ ≤ {_up(proved)} at "

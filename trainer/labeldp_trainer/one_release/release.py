@@ -18,7 +18,7 @@ from jaxtyping import Float32, Int64
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from labeldp_trainer.config.base import MOST_EXAMPLES
-from labeldp_trainer.discrete_gaussian.delta import delta
+from labeldp_trainer.discrete_gaussian.draw import ProvedNoise
 from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_sensitivity
 from labeldp_trainer.run.folder import DAMAGE
@@ -129,11 +129,11 @@ class Release:
         """From vectors to rows q."""
         return Weights(self.columns, self.metric, self.facts.floor, self.facts.scale)
 
-    def proved_delta(self) -> Fraction:
-        """An upper bound of δ at ε, by Theorem 13; 1 if nothing is proved."""
+    @property
+    def noise(self) -> ProvedNoise:
+        """That of the statistic."""
         facts = self.facts
-        coordinates, epsilon = self.statistic.size, Fraction(facts.epsilon)
-        return delta(facts.squared_sensitivity, facts.sigma, epsilon, coordinates)
+        return ProvedNoise(facts.squared_sensitivity, self.statistic.size, facts.sigma)
 
     def to_bytes(self) -> bytes:
         """The contents of ``release.npz``; the same for the same release."""

@@ -1,6 +1,7 @@
 """What replaced labels move in the sum, on the integers that are summed; and what labels become."""
 
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -139,7 +140,7 @@ def test_a_whole_release_keeps_what_it_states(noiseless):
             mine = np.arange(40) == unit if given_owners is None else owners == unit
             after = drawn(plan, table, np.where(mine, (labels + 1) % 3, labels), method()).statistic
             assert 0 < squared(before, after) <= plan.facts.squared_sensitivity
-        assert plan.proved_delta() <= 1e-5
+        assert plan.noise.proved_delta(Fraction(1)) <= 1e-5
 
 
 def test_integer_rows_do_not_depend_on_how_they_are_cut_or_lie_in_memory(monkeypatch):

@@ -1,43 +1,72 @@
-"""What the methods have in common that randomize class labels themselves: checks and statements."""
+"""What methods have in common that randomize labels themselves, once, and train on the result."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int32
+from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.methods.kept import Fits, require_kept
 from labeldp_trainer.methods.method import C, MethodBuilder, Setting
-from labeldp_trainer.methods.statement import (
-    Statement,
-    another_run,
-    by_group_privacy,
-    protected,
-    written,
-)
+from labeldp_trainer.methods.statement import Statement, by_group_privacy, protected
+from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.randomize import exact
 
 KEPT = "private_labels"
+Arrays = Mapping[str, NDArray[Any]]
 
 
-class ClassBuilder(MethodBuilder[C]):
-    """Builds a method that randomizes the labels of a classification itself."""
+class LabelNoiseBuilder(MethodBuilder[C]):
+    """Builds a method that draws private labels here, unless an interrupted run has stored them.
+
+    Attributes:
+        mixup: α, or None.
+        for_classes: whether the loss must be that of classes.
+    """
+
+    mixup: float | None
+    for_classes: ClassVar[bool] = True
 
     def __init__(self, loaded: LoadedConfig, method: C) -> None:
         """Raises ConfigError if the loss is not for classes."""
         super().__init__(loaded, method)
-        if loaded.config.loss != "cross_entropy":
+        if self.for_classes and loaded.config.loss != "cross_entropy":
             reason = f"method {loaded.config.method.kind} is for classes: it needs cross_entropy"
             raise loaded.error(("loss",), reason)
 
+    def build(self, setting: Setting) -> Stepped:
+        """Steps on private labels of the rows that take part. Raises InputError."""
+        mixup = getattr(self.method, "mixup", None)
+        if mixup is not None and setting.dataset.shape.vocabularies:
+            reason = "cannot mix categorical columns: leave it out, or use numeric features"
+            raise setting.loaded.error(("method", "mixup"), reason)
+        whole, setting = setting, limited_to_users(setting)
+        if setting.stored is None:
+            return self.trained(setting, self.drawn(setting, whole))
+        self.require_stored(setting, setting.stored)
+        return self.trained(setting, setting.stored)
 
-def require_mixable(setting: Setting, mixup: float | None) -> None:
-    """Raise ConfigError if mixup would mix the codes of categories."""
-    if mixup is not None and setting.dataset.shape.vocabularies:
-        reason = "cannot mix categorical columns: leave it out, or use numeric features"
-        raise setting.loaded.error(("method", "mixup"), reason)
+    @abstractmethod
+    def drawn(self, setting: Setting, whole: Setting) -> Arrays:
+        """What the run keeps: private labels. ``whole`` has the rows that do not take part, too."""
+
+    @abstractmethod
+    def expected(self, setting: Setting) -> Mapping[str, Fits]:
+        """What ``drawn`` gives."""
+
+    def require_stored(self, setting: Setting, stored: Arrays) -> None:
+        """Raise RunFolderError unless an interrupted run of this config has drawn these."""
+        require_kept(stored, self.expected(setting), setting.dataset.train.source)
+
+    @abstractmethod
+    def trained(self, setting: Setting, kept: Arrays) -> Stepped:
+        """The steps on what is kept. Raises InputError."""
 
 
 def true_classes(setting: Setting) -> Int32[np.ndarray, " n"]:
@@ -66,10 +95,9 @@ def statement(
     config, used = setting.loaded.config, setting.dataset.train.rows
     most = config.examples_per_user
     rows = used if setting.original is None else setting.original.train.rows
-    promised = float(exact(epsilon) * (most or 1))
     return protected(
         config,
-        epsilon=promised,
+        epsilon=float(exact(epsilon) * (most or 1)),
         mechanism=mechanism,
         details={**details, "labels": used},
         released=(released, "the parameters", "metrics on the private labels"),
@@ -78,6 +106,6 @@ def statement(
             "Training only post-processes private labels and spends nothing more, however long it "
             "runs.",
             *(() if most is None else (by_group_privacy(most, used, rows),)),
-            another_run(f"ε = {written(promised)}", doing="randomizes again and "),
         ),
+        again=("randomizes again and ", ""),
     )

@@ -23,8 +23,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "trainer"))
 
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.discrete_gaussian.draw import noisy
-from labeldp_trainer.one_release.make import PublicRows, drawn, planned
-from labeldp_trainer.one_release.release import Release, Users
+from labeldp_trainer.one_release.make import drawn, planned
+from labeldp_trainer.one_release.release import Release
+from labeldp_trainer.one_release.rows import PublicRows, Users
 
 SURE = 1e-10
 DELTA = 1e-2

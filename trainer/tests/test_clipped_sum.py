@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.sampling import group_by_user, per_user
-from labeldp_trainer.dp_gradient.tree import clip, norm
+from labeldp_trainer.dp_gradient.tree import clip, norm, per_user
+from labeldp_trainer.methods.users import group_by_user
 
 from trainer.tests.compilation import as_in_training
 from trainer.tests.models import (

@@ -12,8 +12,7 @@ from labeldp_runtime import Key, Randomizer
 from labeldp_trainer import RunFolderError, parse_config, train
 from labeldp_trainer.cli import train_command
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.methods.corrections import corrected
-from labeldp_trainer.methods.debiased_numbers import debiased_numbers
+from labeldp_trainer.methods.corrections import corrected, debiased_numbers
 from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_verify.opening import open_artifact as verified
 

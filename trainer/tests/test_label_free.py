@@ -12,7 +12,7 @@ from labeldp_trainer.dp_gradient.label_free import (
     user_ball,
 )
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.sampling import per_user
+from labeldp_trainer.dp_gradient.tree import per_user
 
 from trainer.tests.models import (
     ADVERSARIES,

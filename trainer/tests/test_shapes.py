@@ -16,15 +16,15 @@ from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.discrete_gaussian import sample, words
 from labeldp_trainer.dp_gradient import (
     clipped_sum,
+    draws,
     hull,
     label_free,
     lattice,
     losses,
     projection,
-    sampling,
-    simplex_qp,
     tree,
 )
+from labeldp_trainer.methods import users
 from labeldp_trainer.models import cnn, dense, layers
 from labeldp_trainer.randomize import NoisyOneHot, RRWithRowPriors, dealt, exact
 
@@ -33,7 +33,7 @@ FILES = [
     *sorted((TRAINER / "dp_gradient").glob("*.py")),
     *sorted((TRAINER / "models").glob("*.py")),
     *(TRAINER / name for name in ("losses.py", "evaluation.py", "randomize.py")),
-    TRAINER / "methods" / "debias.py",
+    TRAINER / "methods" / "corrections.py",
 ]
 BARE = {"Array", "NDArray", "ndarray"}
 PLAIN = (int, float, type(None))
@@ -173,16 +173,16 @@ def calls():
     yield label_free.LabelFree.vector, (free_ball, squared, W, X[0], Y[0]), {}
     yield label_free.LabelFree.vertex_scale, (free_ball, W, X[0]), {}
     yield label_free.public_centre, (free_ball, W, X), {"microbatch": 2}
-    yield sampling.user_mean, (X, MASK), {}
+    yield tree.user_mean, (X, MASK), {}
     yield hull.Materialised.gram, (made,), {}
     yield hull.Materialised.combine, (made, made.uniform), {}
     yield hull.MatrixFree.combine, (free, free.uniform), {}
     yield hull.MatrixFree.correlate, (free, W), {}
-    yield simplex_qp.solve_simplex_qp, (gram, linear), {"tolerance": 0.1, "max_iterations": 9}
+    yield projection.solve_simplex_qp, (gram, linear), {"tolerance": 0.1, "max_iterations": 9}
     yield projection.project_gram, (made, W), {}
     yield projection.project_matrix_free, (free, W), {}
     yield projection.project_onto_span, (free, W), {}
-    yield simplex_qp.project_onto_simplex, (linear,), {}
+    yield projection.project_onto_simplex, (linear,), {}
     yield losses.gaussian_log_delta, (np.ones(3), 1.0), {}
     yield words.secret_key, (), {}
     yield words.Words.draw, (stream, 3), {}
@@ -191,10 +191,10 @@ def calls():
     yield lattice.NoiseLattice.integers, (whole, W), {}
     yield lattice.no_longer, (jnp.ones(D, jnp.int32), 3), {}
     yield lattice.add_rows, (lattice.zeros(W), jnp.ones((B, D), jnp.int32), MASK), {}
-    yield sampling.poisson_batch, (stream,), {"units": 9, "batch": 3, "max_batch": 5}
-    yield sampling.partition, (stream,), {"units": 9, "batch": 4}
-    yield sampling.independent_batch, (stream,), {"units": 9, "size": 4}
-    yield sampling.group_by_user, (np.array([0, 1, 0]), 2, 0), {}
+    yield draws.poisson_batch, (stream,), {"units": 9, "batch": 3, "max_batch": 5}
+    yield draws.partition, (stream,), {"units": 9, "batch": 4}
+    yield draws.independent_batch, (stream,), {"units": 9, "size": 4}
+    yield users.group_by_user, (np.array([0, 1, 0]), 2, 0), {}
     yield tree.norm, (W,), {}
     yield tree.clip, (W, jnp.float32(1.0)), {}
     for model in (cnn.MnistCnn(IMAGES, 4), cnn.CifarCnn(IMAGES, 4), dense.Linear(IMAGES, 4)):
@@ -219,7 +219,7 @@ def test_annotations_are_true():
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
-        (simplex_qp.project_onto_simplex, (jnp.ones((2, 2)),)),
+        (projection.project_onto_simplex, (jnp.ones((2, 2)),)),
         (layers.group_norm, (layers.norm_init(4), jnp.ones((2, 4)), 2)),
         (dealt, (np.arange(3), np.arange(4), np.arange(3))),
     ],

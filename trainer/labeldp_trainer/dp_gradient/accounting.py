@@ -11,12 +11,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
+from labeldp_verify.analysis import exp_upper, log_bounds
 from scipy import optimize, special, stats
 
 from labeldp_trainer.config.base import SMALLEST_DELTA
+from labeldp_trainer.discrete_gaussian.sample import DISTANCE
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
 from labeldp_trainer.dp_gradient.losses import (
     Pair,
@@ -24,11 +26,13 @@ from labeldp_trainer.dp_gradient.losses import (
     gaussian_log_delta,
     least_epsilon,
 )
-from labeldp_trainer.dp_gradient.rounding import left_for_steps
 
 LARGEST_NOISE_MULTIPLIER = 2.0**20
 _SMALLEST_NOISE_MULTIPLIER = 2.0**-6
 _RELATIVE_TOLERANCE = 1e-4
+_BEYOND = 10  # tails of discrete noise have at most e^−9.5 of δ
+_TAIL = Fraction(1, 10_000)
+_NORMALISER = Fraction(1, 1 << 1000)  # of log(N/I), which is below 10^−30000
 _RARE = 1e-10  # the share of δ that what is left out may have
 
 Batches = Literal["secret", "public", "partition"]
@@ -122,6 +126,11 @@ def epsilon(
     return _epsilon_of_gaussians(noise_multiplier, plan, delta)
 
 
+def lattice(target_epsilon: float) -> float:
+    """Return an `interval` fine enough for `target_epsilon`: ε is too large by 0.02 % or so."""
+    return min(1e-3, max(1e-6, target_epsilon / 2000))
+
+
 @functools.cache
 def calibrate(target_epsilon: float, plan: NoisePlan, delta: float) -> float:
     """Return the least noise multiplier σ (within 0.01 %) with which `plan` is (ε, δ)-label-DP.
@@ -131,8 +140,7 @@ def calibrate(target_epsilon: float, plan: NoisePlan, delta: float) -> float:
     if not (math.isfinite(target_epsilon) and target_epsilon > 0):
         raise ValueError(f"ε must be positive and finite; it is {target_epsilon}")
     _check_delta(delta)
-    # Fine enough that ε is too large by 0.02 % or so.
-    interval = min(1e-3, max(1e-6, target_epsilon / 2000))
+    interval = lattice(target_epsilon)
     return least_noise(
         lambda sigma: epsilon(sigma, plan, delta, interval=interval),
         target_epsilon,
@@ -162,6 +170,44 @@ def calibrate_integers(
     # Rounded down; a scale below the one that this is about would not be covered.
     epsilon_left, delta_left = (math.nextafter(float(part), 0.0) for part in left)
     return max(calibrate(epsilon_left, plan, delta_left), least)
+
+
+class RoundingCost(NamedTuple):
+    """What of ε and δ is left for the steps with continuous noise.
+
+    Attributes:
+        epsilon: ε₀ < ε.
+        delta: δ₀ < δ.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+def left_for_steps(
+    scale: int, numbers: int, epsilon: Fraction, delta: Fraction
+) -> RoundingCost | None:
+    """(ε₀, δ₀) such that n numbers of discrete noise of a scale s ≥ 64 give (ε, δ) wherever as many
+    of continuous noise, rounded, give (ε₀, δ₀); None if that would take 1% of ε or half of δ.
+
+    Theorem 7 (i). Let R be N(0, s²) rounded to the nearest integer, and G the discrete Gaussian of
+    scale s. G ≤ e^(1/8s²)·R everywhere, and R ≤ e^(t²/24s²)·G up to t scales from zero: so n
+    numbers of one in the place of the other raise ε by n·(1/8 + t²/24)/s², and δ by next to
+    nothing.
+    """
+    reach = math.ceil(
+        2 * (log_bounds(Fraction(numbers))[1] + epsilon + log_bounds(1 / delta)[1] + _BEYOND)
+    )  # t²
+    square = scale * scale
+    if reach > square:
+        return None
+    below = Fraction(numbers, 8 * square)
+    above = numbers * (Fraction(reach, 24 * square) + _NORMALISER)
+    sampled = (1 + exp_upper(epsilon)) * numbers * DISTANCE
+    left = (delta - sampled) * (1 - below) - _TAIL * delta
+    if below + above > epsilon / 100 or left < delta / 2:
+        return None
+    return RoundingCost(epsilon - below - above, left)
 
 
 def _check_delta(delta: float) -> None:

@@ -1,7 +1,7 @@
 """Sums of per-example vectors, each clipped and rounded to integers: the only thing that labels
 may enter (Theorem 7).
 
-A unit is whatever one substitution changes: an example, or a user (`sampling.py`).
+A unit is whatever one substitution changes: an example, or a user (`tree.py`).
 """
 
 from collections.abc import Callable

@@ -13,7 +13,6 @@ clipping); with neither, they are raw, as in the paper's pseudocode.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +22,6 @@ from jaxtyping import Bool, Float, PyTree, Real, Shaped
 from labeldp_trainer.dp_gradient.tree import Loss, flat, norm, unflat
 
 _GRADIENTS = 10  # computed at a time on a CPU, whose cache then holds what is on the way
-_BLOCKS = 4  # of rows of the Gram matrix: 5/8 of the products of all rows with all
 
 
 @dataclass(frozen=True)
@@ -61,16 +59,8 @@ class Materialised:
         return self.gradients @ flat(vector).astype(self.gradients.dtype)
 
     def gram(self) -> Float[Array, "m m"]:
-        """Return H = GᵀG; of the blocks right of the diagonal, each is the left one's mirror."""
-        m = self.uniform.shape[0]
-        edges = sorted({round(m * i / _BLOCKS) for i in range(_BLOCKS + 1)})
-        spans = list(pairwise(edges))
-        lower = [self.gradients[low:high] @ self.gradients[:high].T for low, high in spans]
-        mirrored = [
-            jnp.concatenate([left, *(below[:, low:high].T for below in lower[i + 1 :])], axis=1)
-            for i, (left, (low, high)) in enumerate(zip(lower, spans, strict=True))
-        ]
-        return jnp.concatenate(mirrored)
+        """Return H = GᵀG."""
+        return self.gradients @ self.gradients.T
 
 
 @dataclass(frozen=True)
@@ -125,21 +115,14 @@ def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:
         gradients = _gradients(loss, params, xi, rows.labels)
         return jax.vmap(flat)(gradients), jax.vmap(norm)(gradients)
 
-    size = _at_a_time(*rows.mask.shape, *rows.labels.shape)
+    on_cpu = jax.default_backend() == "cpu"
+    size = max(_GRADIENTS // len(rows.labels), 1) if on_cpu else len(rows.mask)
     vertices, norms = lax.map(of_example, rows.x, batch_size=size)
     source, weights, uniform = _used(rows, norms)
     weights, taken = weights[..., None], vertices[source]
     # A choice, not a product: zero times infinity would be NaN.
     kept = jnp.where(weights == 0, jnp.zeros_like(taken), taken * weights)
     return Materialised(kept.reshape(weights.size, taken.shape[2]), params, uniform)
-
-
-def _at_a_time(rows: int, labels: int) -> int:
-    """Return how many examples' gradients are computed at a time: a divisor of `rows`."""
-    if jax.default_backend() != "cpu":
-        return rows
-    most = max(_GRADIENTS // labels, 1)
-    return max(size for size in range(1, min(most, rows) + 1) if rows % size == 0)
 
 
 def matrix_free(loss: Loss, params: PyTree, rows: HullRows, *, microbatch: int) -> MatrixFree:

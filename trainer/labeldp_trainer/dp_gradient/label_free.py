@@ -25,8 +25,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.clipped_sum import Split, in_microbatches, whole
-from labeldp_trainer.dp_gradient.sampling import user_mean
-from labeldp_trainer.dp_gradient.tree import Loss, all_finite, norm, zeros_like_sum
+from labeldp_trainer.dp_gradient.tree import Loss, all_finite, norm, user_mean, zeros_like_sum
 
 Centre = Literal["mean", "none"]
 

@@ -15,8 +15,7 @@ from labeldp_trainer.dp_gradient.accounting import Batches, NoisePlan
 from labeldp_trainer.dp_gradient.clipped_sum import Split, UnitVector, whole
 from labeldp_trainer.dp_gradient.label_free import Centre, LabelFree, example_ball, user_ball
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.sampling import per_user
-from labeldp_trainer.dp_gradient.tree import Loss
+from labeldp_trainer.dp_gradient.tree import Loss, per_user
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class GradientProblem:
     `labels` are all classes, or the two ends of the label interval when the gradient is affine in
     the label (squared and Poisson log loss); clamp labels to it. With `users` the unit is a user,
     whose examples' gradients are averaged: x is `(xs, present)` and y [users, examples]
-    (`sampling.py`). Otherwise a unit is an example.
+    (`tree.py`). Otherwise a unit is an example.
     """
 
     loss: Loss

@@ -17,17 +17,26 @@ design (1[c ∈ Z] − a)/s, with a = Pr[c ∈ Z] of all other classes and a + s
 sets of classes, the labels are partial ones (Feng et al. 2020): the likelihood knows how often the
 true class is in its set. The mean over a set is the simple way of that field. Where each public
 group has a table of its own, a label takes the numbers of its row's table.
+
+Numbers in the place of private ones. An output o stands for v(o). With the shares p of the
+labels, v minimises Σ_y p_y·(Σ_o P[y, o]·v(o) − y)² + λ·Σ_y p_y·Var[v | y]: λ = 1 gives the mean of
+the labels behind an output, which draws every prediction to the middle; a fit to sums over n rows
+averages variance out and keeps bias, so that λ is of the order of 1/n. Labels with the same outputs
+stand for their mean. p is the likeliest one, given the private labels; what these leave open is as
+in the artifact's prior. All of it post-processes private labels. Where each public group has a
+table of its own, this is done for the rows of each table alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int32
 from labeldp_verify.analysis import least_variance_inverse
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import sets_of
+from labeldp_verify.forms import Domain, sets_of
 
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.coded import Coded
@@ -67,15 +76,15 @@ def corrected(parts: Sequence[TableRows], order: Sequence[int], correction: Corr
 
 def class_shares(parts: Sequence[TableRows], order: Sequence[int]) -> Float64[np.ndarray, " k"]:
     """[k] about the shares of the classes ``order`` behind private labels [n]: the likeliest."""
-    counts = sum(len(part.rows) * part.shares() for part in parts)
-    return np.asarray(counts)[order] / np.sum(counts)
+    counts = np.sum([len(part.rows) * part.shares() for part in parts], axis=0)
+    return np.asarray(counts[order] / counts.sum())
 
 
 def _numbers(part: TableRows, correction: Correction) -> Float64[np.ndarray, "m k"]:
     if correction == "backward":
         return debiasing_weights(part.matrix, part.table.certificate.name)
     if correction == "forward":
-        return np.log(np.maximum(part.matrix.T, np.finfo(float).tiny))
+        return np.asarray(np.log(np.maximum(part.matrix.T, np.finfo(float).tiny)))
     sets = sets_of(part.table.randomizer)
     assert sets is not None  # other private labels are classes as they come
     return np.asarray(sets.matrix.T / np.array(sets.sizes)[:, None])
@@ -103,3 +112,54 @@ def debiasing_weights(
             "undo its bias: train a network with correction: forward, or compile with a larger ε"
         )
     return weights
+
+
+class DebiasedNumbers(NamedTuple):
+    """Numbers for private ones.
+
+    Attributes:
+        values: [n].
+        bias: √(Σ p_y·(E[v | y] − y)²) over the standard deviation of the labels, in the mean of all
+            rows: what no choice of v takes away.
+    """
+
+    values: Float64[np.ndarray, " n"]
+    bias: float
+
+
+def debiased_numbers(domain: Domain, parts: Sequence[TableRows]) -> DebiasedNumbers | None:
+    """The numbers for private labels [n] of a domain, or None if a table has too many outputs."""
+    if any(domain.size * part.table.randomizer.outputs > MOST_ENTRIES for part in parts):
+        return None
+    n = sum(len(part.rows) for part in parts)
+    labels, found = np.array(list(domain.listed), np.float64), np.zeros(n)
+    everywhere, squares = np.zeros(domain.size), 0.0
+    for part in parts:
+        shares, count = part.shares(), len(part.rows)
+        values = debiased_values(part.matrix, labels, shares, 1 / count)
+        found[part.rows] = values[part.codes]
+        everywhere += count * shares
+        squares += count * float(shares @ (part.matrix @ values - labels) ** 2)
+    shares = everywhere / n
+    spread = float(shares @ (labels - shares @ labels) ** 2)
+    return DebiasedNumbers(found, float(np.sqrt(squares / max(n * spread, 1e-300))))
+
+
+def debiased_values(
+    matrix: Float64[np.ndarray, "k m"],
+    labels: Float64[np.ndarray, " k"],
+    shares: Float64[np.ndarray, " k"],
+    variance_weight: float,
+) -> Float64[np.ndarray, " m"]:
+    """v [m] as above, for λ = ``variance_weight`` in (0, 1]; 0 for outputs that no label has."""
+    likely = shares @ matrix
+    scale = np.sqrt(np.maximum(likely, 1e-300))
+    # in u = √q·v the penalty is a multiple of the identity, however rare an output is
+    scaled = matrix * np.sqrt(shares)[:, None] / scale[None, :]
+    goal = np.sqrt(shares) * labels
+    # ((1 − λ)·AᵀA + λ)⁻¹·Aᵀ·goal, for an A of norm 1 at most, singular or not
+    left, values, right = np.linalg.svd(scaled, full_matrices=False)
+    values = np.minimum(values, 1.0)
+    stretched = (1 - variance_weight) * values**2 + variance_weight
+    solved = right.T @ (values * (left.T @ goal) / stretched)
+    return np.asarray(np.where(likely > 1e-15, solved / scale, 0.0))

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.evaluation import mean_metrics
-from labeldp_trainer.methods.loop import Metrics
-from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.methods.method import Setting, Stored
 from labeldp_trainer.methods.statement import Statement
-from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.stepped import Metrics, Stepped
 from labeldp_trainer.models import Params
 
 PerExample = Callable[[jax.Array, jax.Array], jax.Array]
@@ -34,7 +33,7 @@ def minibatch_method(
     mixup: float | None = None,
     augment: Augment | None = None,
     also: Also | None = None,
-    keep: dict[str, NDArray[Any]] | None = None,
+    keep: Stored | None = None,
     notes: tuple[str, ...] = (),
 ) -> Stepped:
     """Mean gradients of batches without replacement; n mod batch examples sit an epoch out.

@@ -19,8 +19,9 @@ from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.check import checks
 from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.lattice import MOST_ROWS
-from labeldp_trainer.one_release.make import PublicRows, drawn, expected_share, planned
-from labeldp_trainer.one_release.release import FILE, Release, Users, read_release
+from labeldp_trainer.one_release.make import drawn, expected_share, planned
+from labeldp_trainer.one_release.release import FILE, Release, read_release
+from labeldp_trainer.one_release.rows import PublicRows, Users
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 

@@ -2,26 +2,54 @@
 
 That private labels are outputs of an artifact cannot be proved. That they are not can: true labels
 in the place of private ones must not get a promise that their own artifact refutes.
+
+Where an artifact has several tables, public columns say which one randomizes a row: features, read
+as ``labeldp randomize`` reads them. Unlisted values and nulls have the table of all other rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
 from labeldp_verify.analysis import probabilities
 from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.forms import AdditiveRandomizer
+from labeldp_verify.forms import AdditiveRandomizer, Groups
+from numpy.typing import NDArray
 
+from labeldp_compile.prior.histogram import indexes_of_columns
+from labeldp_compile.tabular.group_columns import group_array
+from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.labels import Cells, as_numpy, places, taken
 
 MOST_ENTRIES = 1 << 24
 """Of Pr[output | label]; larger matrices are not computed."""
 _STEPS = 1000
 _FROM_UNIFORM = 0.01  # a share that starts at 0 stays there
+
+
+def group_columns(groups: Groups, part: DataPart) -> dict[str, NDArray[Any]]:
+    """The columns [n] of the groups by their names, as the artifact takes them. Raises DataError.
+
+    Their types are as an artifact needs them, or a CSV file's, in which nothing has a type.
+    """
+    found = {}
+    for column in groups.columns:
+        given, cells = part.columns[column.name], False
+        if isinstance(given, Cells):
+            given, cells = given.values, True
+        found[column.name] = group_array(Path(part.source), column, given, cells=cells)
+    return found
+
+
+def table_of_row(groups: Groups, part: DataPart) -> Int64[np.ndarray, " n"]:
+    """[n] the number of each row's table. Raises DataError."""
+    columns = group_columns(groups, part)
+    return indexes_of_columns(groups)([columns[column.name] for column in groups.columns])
 
 
 @dataclass(frozen=True)

@@ -33,14 +33,16 @@ from labeldp_trainer.methods.certificate import (
     load_randomizer,
 )
 from labeldp_trainer.methods.closed_form import solve_labels
-from labeldp_trainer.methods.corrections import class_shares, corrected, require_correction
-from labeldp_trainer.methods.debiased_numbers import debiased_numbers
-from labeldp_trainer.methods.kept import unfit
-from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting
+from labeldp_trainer.methods.corrections import (
+    class_shares,
+    corrected,
+    debiased_numbers,
+    require_correction,
+)
+from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, unfit
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.outputs import rows_by_table
+from labeldp_trainer.methods.outputs import group_columns, rows_by_table, table_of_row
 from labeldp_trainer.methods.privatized_statement import privatized_statement
-from labeldp_trainer.methods.row_tables import group_columns, table_of_row
 from labeldp_trainer.methods.users import limited_to_users
 
 KEPT, SOURCE, TABLES = "private_labels", "certificate_sha256", "table_of_row"
@@ -250,9 +252,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             columns = group_columns(self._source.groups, train) if self._groups else None
             if isinstance(labels, Cells):  # as ``labeldp randomize`` reads those of a CSV file
                 labels = label_array(self._source.domain, self._column, labels.values)
-            if key is None:
-                return _storable(as_numpy(randomizer(labels, columns=columns)))
-            ids = train.columns[str(method.id_column)]
+            ids = None if key is None else train.columns[str(method.id_column)]
             ids = ids.names() if isinstance(ids, Cells) else ids
             version = method.label_version
             private = randomizer(labels, columns=columns, ids=ids, version=version)

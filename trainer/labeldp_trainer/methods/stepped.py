@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
 
 from labeldp_trainer.errors import DivergedError
 from labeldp_trainer.losses import build_optimizer
-from labeldp_trainer.methods.loop import Metrics, make_epoch, start
 from labeldp_trainer.methods.method import Fitted, Method, Stored, TrainingRun
 from labeldp_trainer.models import Params
 from labeldp_trainer.run import RunFolder
@@ -29,9 +31,11 @@ from labeldp_trainer.run.checkpoints import Checkpoints, State
 from labeldp_trainer.run.metrics import Line, append_line, draw_curve, keep_lines
 from labeldp_trainer.run.program import Stages
 
+Metrics = dict[str, jax.Array]
 Draw = Callable[[jax.Array, int, int], Any]
 Gradient = Callable[[Params, jax.Array, jax.Array, Any, Any], tuple[Params, Metrics]]
 TrainingLoss = Callable[[Params, Any], jax.Array]
+RunEpoch = Callable[[State, jax.Array, Any], tuple[State, Metrics]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +120,8 @@ class _Epochs:
         stopping = training.early_stopping is not None
         steps = training.epochs * self.method.steps_per_epoch
         optimizer = build_optimizer(config.optimizer, steps)
-        run_epoch = make_epoch(self.method, optimizer, keep_best=stopping)
-        state, key = devices.everywhere((start(params, optimizer), key))
+        run_epoch = _make_epoch(self.method, optimizer, keep_best=stopping)
+        state, key = devices.everywhere((_start(params, optimizer), key))
         with Checkpoints(self.folder.checkpoints) as checkpoints:
             state = checkpoints.restore(state) or state
             lines = keep_lines(self.folder.metrics, int(state.epoch))
@@ -163,3 +167,79 @@ class _Epochs:
         patience = None if stopping is None else stopping.patience
         waited = epoch - int(state.best_epoch)
         return epoch >= training.epochs or (patience is not None and waited >= patience)
+
+
+def _start(params: Params, optimizer: optax.GradientTransformation) -> State:
+    """The state before the first epoch."""
+    zero = jnp.zeros((), jnp.int32)
+    infinite = jnp.full((), jnp.inf, jnp.float32)
+    return State(params, optimizer.init(params), zero, params, infinite, zero)
+
+
+def _make_epoch(
+    method: Stepped, optimizer: optax.GradientTransformation, *, keep_best: bool
+) -> RunEpoch:
+    """A function (state, run key, arrays) → state after one more epoch, and its metrics.
+
+    Metrics are the means of those of the steps, ``finite`` (are all parameters?), and with
+    ``keep_best`` the ``training_loss`` at the end of the epoch. What is random in an epoch is a
+    function of the run key and its number, or of what the method draws for the numbers of its
+    steps. What ``draw`` returns for some steps is drawn while the device does those before.
+    """
+    steps = method.steps_per_epoch
+    most = min(steps, method.steps_at_once or steps)
+
+    @jax.jit
+    def keys(key: jax.Array, epoch: jax.Array) -> jax.Array:
+        return jax.random.split(jax.random.fold_in(key, epoch))
+
+    @jax.jit
+    def some(carry: Any, key: jax.Array, place: Any, drawn: Any, arrays: Any) -> Any:
+        first, start = place  # steps of the run before this epoch, and of the epoch before these
+
+        def one(carry: tuple[Params, Any], inputs: tuple[jax.Array, Any]) -> Any:
+            params, opt_state = carry
+            index, own = inputs
+            step_key = jax.random.fold_in(key, index)
+            gradient, metrics = method.gradient(params, step_key, first + index, own, arrays)
+            updates, opt_state = optimizer.update(gradient, opt_state, params)
+            return (optax.apply_updates(params, updates), opt_state), metrics
+
+        count = jax.tree.leaves(drawn)[0].shape[0]
+        indices = start + jnp.arange(count, dtype=jnp.int32)
+        return jax.lax.scan(one, carry, (indices, drawn))
+
+    @jax.jit
+    def finish(state: State, carry: Any, series: list[Metrics], arrays: Any) -> Any:
+        metrics = {
+            name: jnp.concatenate([values[name] for values in series]).mean() for name in series[0]
+        }
+        state = state._replace(params=carry[0], opt_state=carry[1], epoch=state.epoch + 1)
+        if keep_best:
+            assert method.training_loss is not None
+            loss = method.training_loss(state.params, arrays)
+            metrics["training_loss"] = loss
+            better = loss < state.best_loss  # never if the loss is NaN
+            best, loss, epoch = jax.tree.map(
+                lambda new, old: jnp.where(better, new, old),
+                (state.params, loss, state.epoch),
+                (state.best_params, state.best_loss, state.best_epoch),
+            )
+            state = state._replace(best_params=best, best_loss=loss, best_epoch=epoch)
+        leaves = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]
+        return state, metrics | {"finite": jnp.stack(leaves).all()}
+
+    def run(state: State, key: jax.Array, arrays: Any) -> tuple[State, Metrics]:
+        draw_key, steps_key = keys(key, state.epoch)
+        first = int(state.epoch) * steps
+        carry, series = (state.params, state.opt_state), []
+        for start in range(0, steps, most):
+            count = min(most, steps - start)
+            drawn = method.draw(draw_key, first + start, count)
+            place = np.int32(first), np.int32(start)
+            carry, told = some(carry, steps_key, place, drawn, arrays)
+            series.append(told)
+        result: tuple[State, Metrics] = finish(state, carry, series, arrays)
+        return result
+
+    return run

@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from labeldp_verify.rounded import percent_at_most
+from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.one_release.lattice import lengths
-from labeldp_trainer.one_release.make import PublicRows, expectations
+from labeldp_trainer.one_release.make import expectations
 from labeldp_trainer.one_release.release import Release
+from labeldp_trainer.one_release.rows import PublicRows
 from labeldp_trainer.randomize import exact
 
 _ALIKE = 1e-2
@@ -65,7 +66,7 @@ def checks(
     if release.columns[-1] > rows.vectors.shape[1]:
         yield ReleaseCheck(False, "the weights are for other features")
         return
-    found = lengths(release.weights, rows.vectors, rows.owners, rows.shares)
+    found = lengths(release.weights, rows)
     yield ReleaseCheck(
         found.sha256 == facts.rows_sha256, "the integer rows are those of the release"
     )
@@ -77,7 +78,7 @@ def checks(
     proved = release.noise.proved_delta(epsilon)
     yield ReleaseCheck(
         proved <= delta,
-        f"discrete Gaussian noise of scale {facts.sigma:,} gives δ ≤ {_up(proved)} at "
+        f"discrete Gaussian noise of scale {facts.sigma:,} gives δ ≤ {at_most(proved, 3)} at "
         f"ε = {float(epsilon)!r}, proved in rationals",
     )
     if same:
@@ -99,16 +100,3 @@ def _as_stated(release: Release, rows: PublicRows, method: OneRelease) -> bool:
     return math.isclose(expected, facts.expected_error, rel_tol=_ALIKE) and math.isclose(
         1 + gap, 1 + facts.gap, rel_tol=_ALIKE
     )
-
-
-def _up(value: Fraction) -> str:
-    """Three digits, rounded up, of a number of at most 1."""
-    if value == 0:
-        return "0"
-    exponent = 0
-    while value < 1:
-        value, exponent = value * 10, exponent - 1
-    digits = math.ceil(value * 100)
-    if digits == 1000:
-        digits, exponent = 100, exponent + 1
-    return f"{digits // 100}.{digits % 100:02d}e{exponent:+03d}"

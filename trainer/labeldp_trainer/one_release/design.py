@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from labeldp_trainer.one_release.lattice import UNIT, Weights
+from labeldp_trainer.one_release.rows import PublicRows
 
 SIGNAL_SHARE = 0.7
 """Of the variance of a label, what features explain, roughly."""
@@ -53,20 +54,17 @@ class RowMoments(NamedTuple):
 
 
 def design(
-    vectors: Float32[np.ndarray, "n p"],
-    prior: Float64[np.ndarray, " p+1"],
-    noise: float,
-    quantile: float,
+    rows: PublicRows, prior: Float64[np.ndarray, " p+1"], noise: float, quantile: float
 ) -> Weights:
-    """The weights for n whitened vectors.
+    """The weights for whitened vectors.
 
     ``prior`` are the variances of coefficients, the constant's first; ``noise`` the standard
     deviation of the noise on a sum of rows of length 1.
     """
-    precision = water_filling(prior, (len(vectors) / noise) ** 2)
+    precision = water_filling(prior, (len(rows.vectors) / noise) ** 2)
     columns = np.flatnonzero(precision > 0)
     metric = np.sqrt(precision[columns] / precision.max()).astype(np.float32)
-    floor = _floor(Weights(columns, metric, 0.0, 1.0), vectors, quantile)
+    floor = _floor(Weights(columns, metric, 0.0, 1.0), rows.vectors, quantile)
     return Weights(columns, metric, floor, UNIT - UNIT / 1024)
 
 
@@ -90,19 +88,15 @@ def water_filling(prior: Float64[np.ndarray, " d"], budget: float) -> Float64[np
     return filled
 
 
-def moments(
-    weights: Weights,
-    vectors: Float32[np.ndarray, "n p"],
-    shares: Float32[np.ndarray, " n"] | None,
-) -> RowMoments:
-    """Those of n vectors."""
+def moments(weights: Weights, rows: PublicRows) -> RowMoments:
+    """Those of all rows."""
     d = weights.width
     cross, gram, total = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
-    for _, used, _, integers in weights.chunks(vectors, shares):
-        rows = integers.astype(np.float32) / np.float32(UNIT)
-        cross += rows.T @ used
-        gram += rows.T @ rows
-        total += rows.sum(axis=0, dtype=np.float64)
+    for _, used, _, integers in weights.chunks(rows):
+        q = integers.astype(np.float32) / np.float32(UNIT)
+        cross += q.T @ used
+        gram += q.T @ q
+        total += q.sum(axis=0, dtype=np.float64)
     return RowMoments(cross, gram, total)
 
 

@@ -10,8 +10,9 @@ from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.linear.sums import Sums, fitted
 from labeldp_trainer.one_release.design import SIGNAL_SHARE, moments
 from labeldp_trainer.one_release.lattice import STEPS, UNIT
-from labeldp_trainer.one_release.make import PublicRows, target_variance
+from labeldp_trainer.one_release.make import target_variance
 from labeldp_trainer.one_release.release import Release
+from labeldp_trainer.one_release.rows import PublicRows
 
 
 def fitted_release(
@@ -27,7 +28,7 @@ def fitted_release(
 
 def _sums(release: Release, rows: PublicRows) -> Sums:
     weights, facts = release.weights, release.facts
-    found = moments(weights, rows.vectors, rows.shares)
+    found = moments(weights, rows)
     variance = target_variance(facts.classes)
     noise, statistic = facts.sigma / UNIT, release.statistic / UNIT
     if facts.classes is not None:
@@ -56,5 +57,5 @@ def _sums(release: Release, rows: PublicRows) -> Sums:
         scales=np.ones(len(base)),
         classes=facts.classes is not None,
         used=lambda: weights.used(rows.vectors),
-        factors=lambda: weights.factors(rows.vectors, rows.shares),
+        factors=lambda: weights.factors(rows),
     )

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float64
 
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.discrete_gaussian.delta import least_sigma
@@ -29,42 +29,10 @@ from labeldp_trainer.one_release.lattice import (
     lengths,
     squared_sensitivity,
 )
-from labeldp_trainer.one_release.release import Facts, Release, Users
+from labeldp_trainer.one_release.release import Facts, Release
+from labeldp_trainer.one_release.rows import PublicRows
 from labeldp_trainer.one_release.targets import class_labels, label_steps
 from labeldp_trainer.randomize import exact
-
-
-@dataclasses.dataclass(frozen=True)
-class PublicRows:
-    """Public vectors, and whose rows they are.
-
-    Attributes:
-        vectors: [n, p].
-        spectrum: [p] eigenvalues of the components that the columns are, if they are.
-        sha256: of the vectors.
-        owners: [n] numbers of the users, or None if a label is on its own.
-        users: what a release says of them.
-    """
-
-    vectors: Float32[np.ndarray, "n p"]
-    spectrum: Float64[np.ndarray, " p"] | None
-    sha256: str
-    owners: Int64[np.ndarray, " n"] | None = None
-    users: Users | None = None
-
-    @property
-    def units(self) -> int:
-        """How many labels, or users."""
-        return len(self.vectors) if self.owners is None else int(self.owners.max()) + 1
-
-    @property
-    def shares(self) -> Float32[np.ndarray, " n"] | None:
-        """1/m for each of the m rows of a user."""
-        if self.owners is None:
-            return None
-        counts = np.bincount(self.owners)
-        shares: Float32[np.ndarray, " n"] = (1 / counts[self.owners]).astype(np.float32)
-        return shares
 
 
 def planned(
@@ -79,8 +47,8 @@ def planned(
     """
     width = 1 if classes is None else len(classes)
     noise = _expected_noise(rows, method, classes)
-    weights = design(rows.vectors, _prior(rows, classes), noise, _expectation(classes).quantile)
-    found = lengths(weights, rows.vectors, rows.owners, rows.shares)
+    weights = design(rows, _prior(rows, classes), noise, _expectation(classes).quantile)
+    found = lengths(weights, rows)
     squared = squared_sensitivity(found.longest, classes=classes is not None)
     epsilon, delta = exact(method.epsilon), exact(method.delta)
     proved = ProvedNoise.least(squared, weights.width * width, epsilon, delta)
@@ -114,7 +82,7 @@ def expectations(
 
     Raises ValueError for weights that no plan has.
     """
-    found, prior = moments(weights, rows.vectors, rows.shares), _prior(rows, classes)
+    found, prior = moments(weights, rows), _prior(rows, classes)
     noise = _expected_noise(rows, method, classes)
     return certified(found, len(rows.vectors), prior[weights.columns], noise)
 
@@ -129,7 +97,7 @@ def drawn(plan: Release, rows: PublicRows, labels: Any, method: OneRelease) -> R
     else:
         assert ends is not None and not isinstance(default, str)
         numbers = label_steps(labels, *ends, default)
-    total = label_sums(plan.weights, rows.vectors, numbers, count, rows.shares)
+    total = label_sums(plan.weights, rows, numbers, count)
     return dataclasses.replace(plan, statistic=noisy(total, plan.facts.sigma))
 
 

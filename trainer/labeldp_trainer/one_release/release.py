@@ -15,12 +15,12 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from jaxtyping import Float32, Int64
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from labeldp_trainer.config.base import MOST_EXAMPLES
 from labeldp_trainer.discrete_gaussian.draw import ProvedNoise
 from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_sensitivity
+from labeldp_trainer.one_release.rows import DIGEST, Stated, Users
 from labeldp_trainer.run.folder import DAMAGE
 
 FILE = "release.npz"
@@ -29,27 +29,12 @@ _MOST_BYTES = 1 << 31
 _MOST_FACTS = 1 << 24
 _LEAST_FLOOR = 1e-9  # no zero row is divided by less
 _DECIMAL = r"^[0-9]{1,4}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?$"  # as Python writes floats
-_DIGEST = r"^[0-9a-f]{64}$"
 _LATTICE = {"unit": UNIT, "label_steps": STEPS}
 _Real = Annotated[float, Field(gt=-1e300, lt=1e300)]
 _Whole = Annotated[int, Field(gt=0, lt=1 << 200)]
 
 
-class _Stated(BaseModel):
-    """What is not stated here is refused as text that a release is not written with."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
-
-
-class Users(_Stated):
-    """Whose labels are protected together."""
-
-    column: str
-    max_examples_per_user: int = Field(gt=0, le=MOST_EXAMPLES)
-    sha256: str = Field(pattern=_DIGEST)
-
-
-class Facts(_Stated):
+class Facts(Stated):
     """All of a release but its arrays, in the order of its JSON.
 
     Attributes:
@@ -85,8 +70,8 @@ class Facts(_Stated):
     scale: _Real = Field(gt=0, le=UNIT)
     rows: _Whole
     users: Users | None
-    vectors_sha256: str = Field(pattern=_DIGEST)
-    rows_sha256: str = Field(pattern=_DIGEST)
+    vectors_sha256: str = Field(pattern=DIGEST)
+    rows_sha256: str = Field(pattern=DIGEST)
     expected_error: _Real = Field(ge=0)
     gap: _Real = Field(ge=0)
     label: str | None = None

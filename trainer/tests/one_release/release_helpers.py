@@ -3,8 +3,7 @@
 import numpy as np
 from labeldp_trainer import parse_config
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.one_release.make import PublicRows
-from labeldp_trainer.one_release.release import Users
+from labeldp_trainer.one_release.rows import PublicRows, Users
 
 CLASSES = """
 version: 1

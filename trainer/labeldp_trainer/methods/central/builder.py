@@ -21,10 +21,9 @@ from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods.central.statement import central_statement
 from labeldp_trainer.methods.central.units import Units, kept_arrays, make_problem, make_units
-from labeldp_trainer.methods.loop import Metrics
 from labeldp_trainer.methods.method import MethodBuilder, Setting
 from labeldp_trainer.methods.statement import written
-from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.stepped import Metrics, Stepped
 from labeldp_trainer.models import Params, count_parameters
 
 _DRAWN_BYTES = 1 << 26  # what the batches and noise of steps that are drawn together may take

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Alibi
 from labeldp_trainer.losses import likelihood_loss
-from labeldp_trainer.methods.kept import Fits
-from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.methods.method import Fits, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.published.label_noise import (
     KEPT,
@@ -40,12 +39,10 @@ class AlibiBuilder(LabelNoiseBuilder[Alibi]):
 
     def drawn(self, setting: Setting, whole: Setting) -> Arrays:
         """Noisy one-hot labels."""
-        del whole
-        randomizer = NoisyOneHot(exact(self.method.epsilon))
-        classes = setting.loss.task.outputs
+        randomizer, classes = NoisyOneHot(exact(self.method.epsilon)), setting.loss.task.outputs
         return {KEPT: randomizer.randomize(true_classes(setting), classes)}
 
-    def expected(self, setting: Setting) -> Mapping[str, Fits]:
+    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
         """One entry a class."""
         return {KEPT: Fits("u", (setting.dataset.train.rows, setting.loss.task.outputs))}
 

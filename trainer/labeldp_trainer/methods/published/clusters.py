@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Clusters, LoadedConfig
 from labeldp_trainer.config.data import TableData
-from labeldp_trainer.methods.kept import Fits
-from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.methods.method import Fits, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.published.cluster_tables import ClusterTables
 from labeldp_trainer.methods.published.k_means import Floats, k_means, principal_components
@@ -71,9 +70,9 @@ class ClustersBuilder(LabelNoiseBuilder[Clusters]):
             SCALE: np.array(private.scale),
         }
 
-    def expected(self, setting: Setting) -> Mapping[str, Fits]:
+    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
         """The same; histograms are of the clusters that have rows."""
-        n, stored = setting.dataset.train.rows, setting.stored or {}
+        n = setting.dataset.train.rows
         counts = stored[HISTOGRAMS].shape if HISTOGRAMS in stored else ()
         least = float(2 / exact(self.method.epsilon_prior))
         return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -11,8 +10,7 @@ from jaxtyping import Int32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.methods.kept import Fits, require_kept
-from labeldp_trainer.methods.method import C, MethodBuilder, Setting
+from labeldp_trainer.methods.method import C, Fits, MethodBuilder, Setting, require_kept
 from labeldp_trainer.methods.statement import Statement, by_group_privacy, protected
 from labeldp_trainer.methods.stepped import Stepped
 from labeldp_trainer.methods.users import limited_to_users
@@ -25,12 +23,9 @@ Arrays = Mapping[str, NDArray[Any]]
 class LabelNoiseBuilder(MethodBuilder[C]):
     """Builds a method that draws private labels here, unless an interrupted run has stored them.
 
-    Attributes:
-        mixup: α, or None.
-        for_classes: whether the loss must be that of classes.
+    A method says what it draws, how that is recognised, and how it trains on it.
     """
 
-    mixup: float | None
     for_classes: ClassVar[bool] = True
 
     def __init__(self, loaded: LoadedConfig, method: C) -> None:
@@ -42,31 +37,27 @@ class LabelNoiseBuilder(MethodBuilder[C]):
 
     def build(self, setting: Setting) -> Stepped:
         """Steps on private labels of the rows that take part. Raises InputError."""
-        mixup = getattr(self.method, "mixup", None)
-        if mixup is not None and setting.dataset.shape.vocabularies:
+        if getattr(self.method, "mixup", None) and setting.dataset.shape.vocabularies:
             reason = "cannot mix categorical columns: leave it out, or use numeric features"
-            raise setting.loaded.error(("method", "mixup"), reason)
+            raise self.loaded.error(("method", "mixup"), reason)
         whole, setting = setting, limited_to_users(setting)
         if setting.stored is None:
             return self.trained(setting, self.drawn(setting, whole))
-        self.require_stored(setting, setting.stored)
+        source = setting.dataset.train.source
+        require_kept(setting.stored, self.expected(setting, setting.stored), source)
         return self.trained(setting, setting.stored)
 
-    @abstractmethod
     def drawn(self, setting: Setting, whole: Setting) -> Arrays:
-        """What the run keeps: private labels. ``whole`` has the rows that do not take part, too."""
+        """Private labels, and what goes with them; ``whole`` has all rows."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def expected(self, setting: Setting) -> Mapping[str, Fits]:
-        """What ``drawn`` gives."""
+    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
+        """What ``drawn`` gives, of the sizes that are ``stored`` where it chooses them."""
+        raise NotImplementedError
 
-    def require_stored(self, setting: Setting, stored: Arrays) -> None:
-        """Raise RunFolderError unless an interrupted run of this config has drawn these."""
-        require_kept(stored, self.expected(setting), setting.dataset.train.source)
-
-    @abstractmethod
     def trained(self, setting: Setting, kept: Arrays) -> Stepped:
-        """The steps on what is kept. Raises InputError."""
+        """The steps on what was drawn. Raises InputError."""
+        raise NotImplementedError
 
 
 def true_classes(setting: Setting) -> Int32[np.ndarray, " n"]:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import LpMst
 from labeldp_trainer.evaluation import predict
-from labeldp_trainer.methods.kept import Fits, require_kept, unfit
-from labeldp_trainer.methods.method import Setting, Stored
+from labeldp_trainer.methods.method import Fits, Setting, Stored, require_kept, unfit
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.published.label_noise import (
     KEPT,
@@ -59,27 +58,21 @@ class LpMstBuilder(LabelNoiseBuilder[LpMst]):
 
     def drawn(self, setting: Setting, whole: Setting) -> Arrays:
         """The split, and the labels of stage 1 by randomized response."""
-        del whole
         truth = true_classes(setting)
         stage_of = split(self._sizes(len(truth)), self.loaded.config.training.seed)
         return {STAGE: stage_of, KEPT: self._randomizer(setting).randomize(truth[stage_of == 1])}
 
-    def expected(self, setting: Setting) -> Mapping[str, Fits]:
+    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
         """The same."""
         n = setting.dataset.train.rows
-        labels = Fits("i", (self._sizes(n)[0],), (0, setting.loss.task.outputs))
-        return {STAGE: Fits("u", (n,)), KEPT: labels}
-
-    def require_stored(self, setting: Setting, stored: Arrays) -> None:
-        """Every stage has its size, too."""
-        super().require_stored(setting, stored)
-        sizes = self._sizes(setting.dataset.train.rows)
-        if np.bincount(stored[STAGE], minlength=len(sizes) + 1).tolist() != [0, *sizes]:
-            raise unfit(setting.dataset.train.source)
+        return {STAGE: Fits("u", (n,)), KEPT: self._labels(setting, self._sizes(n)[0])}
 
     def trained(self, setting: Setting, kept: Arrays) -> Stepped:
         """The first stage, which leads to the others."""
         stage_of, truth = kept[STAGE], true_classes(setting)
+        sizes = self._sizes(len(truth))
+        if np.bincount(stage_of, minlength=len(sizes) + 1).tolist() != [0, *sizes]:
+            raise unfit(setting.dataset.train.source)
         private = np.full(len(truth), -1, np.int32)
         private[stage_of == 1] = kept[KEPT]
         return self._trained_on(_Stage(setting, truth, stage_of, 1, private), kept)
@@ -94,8 +87,7 @@ class LpMstBuilder(LabelNoiseBuilder[LpMst]):
             )
             labels = self._randomizer(setting).randomize(before.truth[rows], prior)
         else:
-            fits = Fits("i", (len(rows),), (0, setting.loss.task.outputs))
-            require_kept(stored, {KEPT: fits}, train.source)
+            require_kept(stored, {KEPT: self._labels(setting, len(rows))}, train.source)
             labels = stored[KEPT]
         private = before.private.copy()
         private[rows] = labels
@@ -115,6 +107,9 @@ class LpMstBuilder(LabelNoiseBuilder[LpMst]):
         if stage.number == self.method.stages:
             return method
         return replace(method, later=partial(self._later, stage))
+
+    def _labels(self, setting: Setting, count: int) -> Fits:
+        return Fits("i", (count,), (0, setting.loss.task.outputs))
 
     def _randomizer(self, setting: Setting) -> RRWithRowPriors:
         return RRWithRowPriors(setting.loss.task.outputs, exact(self.method.epsilon))

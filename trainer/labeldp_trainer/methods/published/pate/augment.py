@@ -42,9 +42,8 @@ def augmentation(loaded: LoadedConfig, refine: Refine, shape: FeatureShape) -> A
     Raises ConfigError if that part does not fit the data.
     """
     if shape.image is None:
-        given_keys = ("shift", refine.shift), ("flip", refine.flip), ("sure", refine.sure)
-        for key, given in given_keys:
-            if given:
+        for key in ("shift", "flip", "sure"):
+            if getattr(refine, key):
                 raise loaded.error((key,), "is for images [n, height, width, channels]")
         return None
     shift, flip = DEFAULT_SHIFT if refine.shift is None else refine.shift, refine.flip

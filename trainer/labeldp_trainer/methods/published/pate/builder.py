@@ -13,10 +13,18 @@ from labeldp_trainer.config import Pate
 from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
-from labeldp_trainer.methods.kept import Fits, require_kept, unfit
-from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, Stored
+from labeldp_trainer.methods.method import (
+    ClosedForm,
+    Fits,
+    Method,
+    MethodBuilder,
+    Setting,
+    Stored,
+    require_kept,
+    unfit,
+)
 from labeldp_trainer.methods.one_release import public_rows
-from labeldp_trainer.methods.published.pate.network import open_network
+from labeldp_trainer.methods.published.pate.network import refined
 from labeldp_trainer.methods.published.pate.release import VOTE, Sizes, chosen
 from labeldp_trainer.methods.published.pate.student import fitted_votes, probabilities
 from labeldp_trainer.methods.published.pate.teachers import parts, query_rows, votes
@@ -24,7 +32,7 @@ from labeldp_trainer.methods.statement import Statement, protected
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.design import CLASSES
-from labeldp_trainer.one_release.make import PublicRows
+from labeldp_trainer.one_release.rows import PublicRows
 from labeldp_trainer.one_release.targets import class_labels
 from labeldp_trainer.randomize import exact
 
@@ -38,7 +46,7 @@ class PateBuilder(MethodBuilder[Pate]):
         """Let the teachers vote, or take the votes that are stored. Raises InputError."""
         method, classes = self.method, setting.loss.task.classes
         assert classes is not None
-        network = open_network(setting)
+        finished = refined(setting)
         if setting.stored is None:
             train, label = setting.dataset.train, self.loaded.config.data.label
             require_declared(train.columns[label], classes, train.source, label)
@@ -65,20 +73,11 @@ class PateBuilder(MethodBuilder[Pate]):
 
         def solve() -> Params:
             voted = probabilities(kept[VOTES] / VOTE, sizes.noise.deviation, sizes.teachers)
-            found = fitted_votes(
-                rows.vectors,
-                rows.spectrum,
-                points,
-                kept[QUERIES],
-                voted,
-                method.student,
-                default_head(self.loaded),
-                method.seed,
-            )
+            head = default_head(self.loaded)
+            found = fitted_votes(rows, points, kept[QUERIES], voted, method, head)
             return linear_params(self.loaded, *found, None)
 
-        linear = ClosedForm(solve=solve, statement=self._statement(sizes), keep=kept)
-        return linear if network is None else network.student_of(linear)
+        return finished(ClosedForm(solve=solve, statement=self._statement(sizes), keep=kept))
 
     def _sizes(self, rows: PublicRows, classes: int) -> Sizes:
         method, units = self.method, rows.units

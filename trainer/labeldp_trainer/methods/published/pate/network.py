@@ -8,8 +8,9 @@ and of images that are shifted or mirrored at random. No label is read: this is 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32
 
-from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import Refine
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.data import DataPart, load_unlabelled
@@ -37,45 +37,66 @@ _REMARK = (
 )
 
 
-@dataclass(frozen=True)
-class Network:
-    """A network that learns from a linear student, ready before anything is spent.
+@dataclass(frozen=True, kw_only=True)
+class NetworkStudent(Method):
+    """A linear student, and a network that learns from it by steps.
 
     Attributes:
-        refine: its part of the config.
-        linear: what the linear student is built from.
+        linear: the student.
+        seen: what it was built from.
         setting: what the network is trained with: the features of all rows, and no label.
         unlabelled: rows beside those of training and test.
         with_test: whether the features of the test part are learnt from.
+        refine: the network's part of the config.
         augment: images that are to look the same; None of what is no image.
     """
 
-    refine: Refine
-    linear: Setting
+    linear: ClosedForm
+    seen: Setting
     setting: Setting
     unlabelled: Sequence[DataPart]
     with_test: bool
+    refine: Refine
     augment: Augmentations | None
 
-    def student_of(self, linear: ClosedForm) -> NetworkStudent:
-        """The method that fits the linear student, and then the network."""
-        remarks = (*linear.statement.remarks, _REMARK)
-        statement = dataclasses.replace(linear.statement, remarks=remarks)
-        return NetworkStudent(statement=statement, keep=linear.keep, linear=linear, network=self)
+    def fit(self, run: TrainingRun) -> Fitted:
+        """The network; the linear student is kept, so that a resumed run does not fit it again."""
+        setting, augment = self.setting, self.augment
+        path = run.folder.path / FITTED
+        if not path.exists():
+            save_params(path, self.linear.solve())
+        like = jax.eval_shape(run.setting.model.init, jax.random.key(0))
+        params = load_params(path, like)
+        tested = for_json(run.tester()(params))
+        before = {name.removeprefix("test_"): value for name, value in tested.items()}
+        targets = jax.nn.softmax(jnp.asarray(self._outputs(params)), axis=-1)
+        method = minibatch_method(
+            setting,
+            np.asarray(targets),
+            self.statement,
+            augment=None if augment is None else augment.weak,
+            also=self._consistency(),
+        )
+        tests = run.tests
+        if tests is not None and setting.dataset.test is not None:
+            tests = setting.devices.everywhere(setting.dataset.test.features), tests[1]
+        fresh = fresh_params(setting.loaded, setting.model)
+        fitted = method.fit(dataclasses.replace(run, setting=setting, params=fresh, tests=tests))
+        metrics = {"before_refining": before, **fitted.metrics}
+        return dataclasses.replace(fitted, metrics=metrics, notes=_if_worse(before, metrics))
 
-    def outputs(self, params: Params) -> Float32[np.ndarray, "n k"]:
+    def _outputs(self, params: Params) -> Float32[np.ndarray, "n k"]:
         """What the linear student gives for all rows."""
-        seen, representation = self.linear.dataset, self.linear.representation
-        vectors = [seen.train.features]
+        data, representation, steps = self.seen.dataset, self.seen.representation, self.seen.steps
+        vectors = [data.train.features]
         if representation is not None:
-            steps = self.linear.steps
             vectors += [vectors_of_part(representation, part, steps) for part in self.unlabelled]
-        if self.with_test and seen.test is not None:
-            vectors.append(seen.test.features)
+        if self.with_test and data.test is not None:
+            vectors.append(data.test.features)
         parts = [DataPart(each, len(each), {}, "") for each in vectors]
-        return np.concatenate([predict(self.linear.model, params, part) for part in parts])
+        return np.concatenate([predict(self.seen.model, params, part) for part in parts])
 
-    def consistency(self) -> Also | None:
+    def _consistency(self) -> Also | None:
         """FixMatch (Sohn et al. 2020): of images whose class the network is sure of, the loss of
         that class on strongly changed ones.
         """
@@ -96,40 +117,6 @@ class Network:
         return also
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkStudent(Method):
-    """A linear student, and a network that learns from it by steps."""
-
-    linear: ClosedForm
-    network: Network
-
-    def fit(self, run: TrainingRun) -> Fitted:
-        """The network; the linear student is kept, so that a resumed run does not fit it again."""
-        network, setting = self.network, self.network.setting
-        path = run.folder.path / FITTED
-        if not path.exists():
-            save_params(path, self.linear.solve())
-        like = jax.eval_shape(run.setting.model.init, jax.random.key(0))
-        params = load_params(path, like)
-        tested = for_json(run.tester()(params))
-        before = {name.removeprefix("test_"): value for name, value in tested.items()}
-        targets = jax.nn.softmax(jnp.asarray(network.outputs(params)), axis=-1)
-        method = minibatch_method(
-            setting,
-            np.asarray(targets),
-            self.statement,
-            augment=None if network.augment is None else network.augment.weak,
-            also=network.consistency(),
-        )
-        tests = run.tests
-        if tests is not None and setting.dataset.test is not None:
-            tests = setting.devices.everywhere(setting.dataset.test.features), tests[1]
-        fresh = fresh_params(setting.loaded, setting.model)
-        fitted = method.fit(dataclasses.replace(run, setting=setting, params=fresh, tests=tests))
-        metrics = {"before_refining": before, **fitted.metrics}
-        return dataclasses.replace(fitted, metrics=metrics, notes=_if_worse(before, metrics))
-
-
 def _if_worse(before: Line, metrics: Line) -> tuple[str, ...]:
     """A note where the test set speaks against the network."""
     if not before or metrics["test_accuracy"] >= before["accuracy"]:
@@ -140,12 +127,16 @@ def _if_worse(before: Line, metrics: Line) -> tuple[str, ...]:
     )
 
 
-def open_network(setting: Setting) -> Network | None:
-    """As the config says; None without that part. Raises InputError."""
+def refined(setting: Setting) -> Callable[[ClosedForm], Method]:
+    """What becomes of a linear student, by the part ``refine`` of the config; itself without it.
+
+    Whatever does not fit is refused here, before anything is spent. Raises InputError.
+    """
     loaded, dataset, refine = setting.loaded, setting.original, setting.loaded.config.refine
     if refine is None or dataset is None:
-        return None
-    final, names = loaded.final, _unlabelled(loaded)
+        return lambda linear: linear
+    final, source = loaded.final, loaded.config.representation
+    names = () if source is None or isinstance(source, FromFile) else source.unlabelled
     unlabelled = [load_unlabelled(loaded, name, dataset) for name in names if name != TEST]
     parts = [dataset.train, *unlabelled]
     if TEST in names and dataset.test is not None:
@@ -155,16 +146,19 @@ def open_network(setting: Setting) -> Network | None:
     final.require_batch(rows.rows, "examples of the training data")
     model = build_model(final, dataset.shape, setting.loss.task.outputs)
     own = dataclasses.replace(dataset, train=rows)
-    return Network(
-        refine,
-        setting,
-        Setting(final, own, model, setting.loss, setting.devices, None),
-        unlabelled,
-        TEST in names,
-        augmentation(final, refine, dataset.shape),
+    student = partial(
+        NetworkStudent,
+        seen=setting,
+        setting=Setting(final, own, model, setting.loss, setting.devices, None),
+        unlabelled=unlabelled,
+        with_test=TEST in names,
+        refine=refine,
+        augment=augmentation(final, refine, dataset.shape),
     )
 
+    def of_linear(linear: ClosedForm) -> Method:
+        remarks = (*linear.statement.remarks, _REMARK)
+        statement = dataclasses.replace(linear.statement, remarks=remarks)
+        return student(statement=statement, keep=linear.keep, linear=linear)
 
-def _unlabelled(loaded: LoadedConfig) -> tuple[str, ...]:
-    config = loaded.config.representation
-    return () if config is None or isinstance(config, FromFile) else config.unlabelled
+    return of_linear

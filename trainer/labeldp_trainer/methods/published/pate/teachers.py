@@ -16,7 +16,6 @@ PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Those that a teacher chooses from, for each of its rows."""
 _COMPONENTS = 50  # to cluster by
 _SAMPLE, _FOR_EACH = 10_000, 5  # rows to cluster, at least and for each query
-_NEGLIGIBLE = 1e-12
 _SURE = 1 - 1e-6
 
 
@@ -87,7 +86,8 @@ def answers(
         return np.zeros(len(asked), np.int64)
     points = points.astype(np.float64)
     base = targets.mean(axis=0)
-    squares, u = _left(points)
+    u, values, _ = np.linalg.svd(points, full_matrices=False)
+    squares = np.square(values)
     seen = u.T @ (targets - base)
     least, chosen = np.inf, 0.0
     for penalty in (share * len(points) for share in PENALTIES):
@@ -99,16 +99,3 @@ def answers(
             least, chosen = error, penalty
     weights = points.T @ (u @ (seen / (squares + chosen)[:, None]))
     return np.asarray(np.argmax(asked @ weights + base, axis=1), np.int64)
-
-
-def _left(
-    points: Float64[np.ndarray, "m d"],
-) -> tuple[Float64[np.ndarray, " r"], Float64[np.ndarray, "m r"]]:
-    """Squared singular values of the points, and their left singular vectors."""
-    m, d = points.shape
-    if m <= d:
-        squares, u = np.linalg.eigh(points @ points.T)
-        return np.maximum(squares, 0), u
-    squares, v = np.linalg.eigh(points.T @ points)
-    kept = squares > _NEGLIGIBLE * max(squares[-1], np.finfo(float).tiny)
-    return squares[kept], points @ v[:, kept] / np.sqrt(squares[kept])

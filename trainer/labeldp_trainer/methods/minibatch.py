@@ -76,9 +76,8 @@ def minibatch_method(
         return both.mean()
 
     def gradient(
-        params: Params, key: jax.Array, step: jax.Array, rows: jax.Array, arrays: Any
+        params: Params, key: jax.Array, rows: jax.Array, arrays: Any
     ) -> tuple[Params, Metrics]:
-        del step
         x, y = jax.tree.map(lambda leaf: leaf[devices.split(rows)], arrays[:2])
         y, clean = _decoded(y, arrays[2]), x
         if augment is not None:

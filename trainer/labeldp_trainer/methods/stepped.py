@@ -33,7 +33,7 @@ from labeldp_trainer.run.program import Stages
 
 Metrics = dict[str, jax.Array]
 Draw = Callable[[jax.Array, int, int], Any]
-Gradient = Callable[[Params, jax.Array, jax.Array, Any, Any], tuple[Params, Metrics]]
+Gradient = Callable[[Params, jax.Array, Any, Any], tuple[Params, Metrics]]
 TrainingLoss = Callable[[Params, Any], jax.Array]
 RunEpoch = Callable[[State, jax.Array, Any], tuple[State, Metrics]]
 
@@ -49,10 +49,10 @@ class Stepped(Method):
         examples_per_epoch: examples that an epoch visits (on average, if batches vary).
         draw: (epoch key, first step of the whole run, number of steps) → a pytree whose leaves have
             a leading axis of that many steps, all in one epoch; each step gets its slice.
-        gradient: (params, step key, step of the whole run [int32], slice, arrays) → an estimate of
-            the gradient, and metrics. The loop averages the metrics over an epoch and writes them
-            down: return only what may leave the run, or nothing. Keys are functions of the seed
-            and the step alone, so that a step that is done again repeats its randomness.
+        gradient: (params, step key, slice, arrays) → an estimate of the gradient, and metrics. The
+            loop averages the metrics over an epoch and writes them down: return only what may leave
+            the run, or nothing. Keys are functions of the seed and the step alone, so that a step
+            that is done again repeats its randomness.
         training_loss: (params, arrays) → the mean loss on the labels that training sees, for early
             stopping; None where that would disclose more than the statement says.
         later: the next stage of a training in stages, from the parameters that this one ends with
@@ -194,14 +194,11 @@ def _make_epoch(
         return jax.random.split(jax.random.fold_in(key, epoch))
 
     @jax.jit
-    def some(carry: Any, key: jax.Array, place: Any, drawn: Any, arrays: Any) -> Any:
-        first, start = place  # steps of the run before this epoch, and of the epoch before these
-
+    def some(carry: Any, key: jax.Array, start: Any, drawn: Any, arrays: Any) -> Any:
         def one(carry: tuple[Params, Any], inputs: tuple[jax.Array, Any]) -> Any:
             params, opt_state = carry
             index, own = inputs
-            step_key = jax.random.fold_in(key, index)
-            gradient, metrics = method.gradient(params, step_key, first + index, own, arrays)
+            gradient, metrics = method.gradient(params, jax.random.fold_in(key, index), own, arrays)
             updates, opt_state = optimizer.update(gradient, opt_state, params)
             return (optax.apply_updates(params, updates), opt_state), metrics
 
@@ -236,8 +233,7 @@ def _make_epoch(
         for start in range(0, steps, most):
             count = min(most, steps - start)
             drawn = method.draw(draw_key, first + start, count)
-            place = np.int32(first), np.int32(start)
-            carry, told = some(carry, steps_key, place, drawn, arrays)
+            carry, told = some(carry, steps_key, np.int32(start), drawn, arrays)
             series.append(told)
         result: tuple[State, Metrics] = finish(state, carry, series, arrays)
         return result

@@ -53,9 +53,9 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
             return drawn
 
         def gradient(
-            params: Params, key: jax.Array, step: jax.Array, drawn: Any, arrays: Any
+            params: Params, key: jax.Array, drawn: Any, arrays: Any
         ) -> tuple[Params, Metrics]:
-            del key, step
+            del key
             x, y = arrays
             estimate, report = private_gradient(config, problem, params, x, y, drawn)
             return estimate, _metrics(report, config)

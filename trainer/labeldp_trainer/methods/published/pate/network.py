@@ -3,6 +3,9 @@
 It learns what the linear student says of the clean features of all public rows: the training rows,
 and those that their representation was learnt from, too. The network has to say the same of them,
 and of images that are shifted or mirrored at random. No label is read: this is post-processing.
+
+Strongly changed images show it, too, but are harder to tell: brighter or darker, moved further, and
+with a square cut out (Cutout, DeVries and Taylor 2017).
 """
 
 from __future__ import annotations
@@ -16,25 +19,42 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
 
+from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import Refine
 from labeldp_trainer.config.representation import TEST, FromFile
-from labeldp_trainer.data import DataPart, load_unlabelled
+from labeldp_trainer.data import DataPart, FeatureShape, load_unlabelled
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.methods.method import ClosedForm, Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.methods.minibatch import Also, minibatch_method
-from labeldp_trainer.methods.published.pate.augment import Augmentations, augmentation
 from labeldp_trainer.models import Params, build_model, fresh_params
 from labeldp_trainer.representation import vectors_of_part
 from labeldp_trainer.run.checkpoints import load_params, save_params
 from labeldp_trainer.run.metrics import Line, for_json
 
 FITTED = "fitted.npz"
+DEFAULT_SHIFT = 2  # pixels
+_GAIN = 0.4  # of a strong change: brightness 1 ± 0.4
+Images = Float[Array, "b h w c"]
+Augment = Callable[[PRNGKeyArray, Images], Images]
 _REMARK = (
     "The final model is a network that was trained on the fitted model's predictions for public "
     "features (refine); it saw no label, so this is post-processing and costs no ε."
 )
+
+
+@dataclass(frozen=True)
+class Augmentations:
+    """Images of the same size that show the same thing.
+
+    Attributes:
+        weak: None: as they are.
+        strong: to be told alike by consistency.
+    """
+
+    weak: Augment | None
+    strong: Augment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,3 +182,72 @@ def refined(setting: Setting) -> Callable[[ClosedForm], Method]:
         return student(statement=statement, keep=linear.keep, linear=linear)
 
     return of_linear
+
+
+def augmentation(loaded: LoadedConfig, refine: Refine, shape: FeatureShape) -> Augmentations | None:
+    """As the part ``refine`` of a config says; None of what is no image.
+
+    Raises ConfigError if that part does not fit the data.
+    """
+    if shape.image is None:
+        for key in ("shift", "flip", "sure"):
+            if getattr(refine, key):
+                raise loaded.error((key,), "is for images [n, height, width, channels]")
+        return None
+    shift, flip = DEFAULT_SHIFT if refine.shift is None else refine.shift, refine.flip
+    if refine.shift is not None and shift >= min(shape.image[:2]):
+        raise loaded.error(("shift",), f"{shift:,} pixels leave nothing of an image")
+    most = min(shape.image[:2]) - 1
+    shift = min(shift, most)
+    further = min(2 * shift, most)
+
+    def moved(key: PRNGKeyArray, images: Images, most: int) -> Images:
+        shift_key, flip_key = jax.random.split(key)
+        found = shifted(shift_key, images, most)
+        return flipped(flip_key, found) if flip else found
+
+    def strong(key: PRNGKeyArray, images: Images) -> Images:
+        move_key, gain_key, cut_key = jax.random.split(key, 3)
+        gain = jax.random.uniform(
+            gain_key, (len(images), 1, 1, 1), minval=1 - _GAIN, maxval=1 + _GAIN
+        )
+        return cut(cut_key, gain * moved(move_key, images, further))
+
+    def weak(key: PRNGKeyArray, images: Images) -> Images:
+        return moved(key, images, shift)
+
+    return Augmentations(weak if shift or flip else None, strong)
+
+
+def shifted(key: PRNGKeyArray, images: Images, most: int) -> Images:
+    """Each image moved by up to ``most`` pixels both ways; its edge goes on outside."""
+    b, height, width, channels = images.shape
+    around = ((0, 0), (most, most), (most, most), (0, 0))
+    starts = jax.random.randint(key, (b, 2), 0, 2 * most + 1)
+
+    def one(image: Float[Array, "H W c"], start: Array) -> Float[Array, "h w c"]:
+        place = (start[0], start[1], jnp.int32(0))
+        return jax.lax.dynamic_slice(image, place, (height, width, channels))
+
+    return jax.vmap(one)(jnp.pad(images, around, "edge"), starts)
+
+
+def flipped(key: PRNGKeyArray, images: Images) -> Images:
+    """Every other image, on average, mirrored left to right."""
+    mirrored = jax.random.bernoulli(key, 0.5, (len(images), 1, 1, 1))
+    return jnp.where(mirrored, images[:, :, ::-1], images)
+
+
+def cut(key: PRNGKeyArray, images: Images) -> Images:
+    """Each image with a square of half its shorter side, anywhere, in its mean colour."""
+    b, height, width, _ = images.shape
+    half = max(min(height, width) // 4, 1)
+    row_key, column_key = jax.random.split(key)
+
+    def near(key: PRNGKeyArray, size: int) -> Bool[Array, "b s"]:
+        centre = jax.random.randint(key, (b, 1), 0, size)
+        inside: Array = jnp.abs(jnp.arange(size)[None, :] - centre) < half
+        return inside
+
+    hole = near(row_key, height)[:, :, None, None] & near(column_key, width)[:, None, :, None]
+    return jnp.where(hole, images.mean(axis=(1, 2), keepdims=True), images)

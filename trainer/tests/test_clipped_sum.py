@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
 from labeldp_trainer.dp_gradient.tree import clip, norm, per_user
-from labeldp_trainer.methods.users import group_by_user
+from labeldp_trainer.methods.users import rows_of_users
 
 from trainer.tests.compilation import as_in_training
 from trainer.tests.models import (
@@ -194,15 +194,15 @@ def test_all_labels_of_a_user_move_the_sum_by_at_most_2c():
 def test_grouping_rows_by_user():
     users = np.array(["b", "a", "b", "c", "b", "a"])
     owners = np.unique(users, return_inverse=True)[1]
-    groups = group_by_user(owners, 2, seed=0)
+    groups = rows_of_users(owners, 2, seed=0)
     assert groups.rows.shape == (3, 2)
     assert groups.present.tolist() == [[True, True], [True, True], [True, False]]
     for row, name in zip(groups.rows, "abc", strict=True):
         assert set(users[row]) == {name}
     assert len(set(groups.rows[1])) == 2
-    chosen = {tuple(sorted(group_by_user(owners, 2, seed=s).rows[1])) for s in range(30)}
+    chosen = {tuple(sorted(rows_of_users(owners, 2, seed=s).rows[1])) for s in range(30)}
     assert chosen == {(0, 2), (0, 4), (2, 4)}
     with pytest.raises(ValueError, match="at least 1"):
-        group_by_user(owners, 0, seed=0)
+        rows_of_users(owners, 0, seed=0)
     with pytest.raises(ValueError, match="has no row"):
-        group_by_user(owners + 1, 2, seed=0)
+        rows_of_users(owners + 1, 2, seed=0)

@@ -194,7 +194,7 @@ def calls():
     yield draws.poisson_batch, (stream,), {"units": 9, "batch": 3, "max_batch": 5}
     yield draws.partition, (stream,), {"units": 9, "batch": 4}
     yield draws.independent_batch, (stream,), {"units": 9, "size": 4}
-    yield users.group_by_user, (np.array([0, 1, 0]), 2, 0), {}
+    yield users.rows_of_users, (np.array([0, 1, 0]), 2, 0), {}
     yield tree.norm, (W,), {}
     yield tree.clip, (W, jnp.float32(1.0)), {}
     for model in (cnn.MnistCnn(IMAGES, 4), cnn.CifarCnn(IMAGES, 4), dense.Linear(IMAGES, 4)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import jax
@@ -142,19 +143,17 @@ class Randomness:
         return StepDraws(*parts)
 
     def _batches(self, numbers: range) -> Iterator[Batch]:
-        plan, epoch, parts = self.config.plan, -1, list[Batch]()
+        plan = self.config.plan
+        if plan.batches == "partition":
+            for epoch, own in groupby(numbers, lambda number: number // plan.batches_per_epoch):
+                words = Words(self.key, _PARTITION, epoch)
+                parts = partition(words, units=plan.units, batch=plan.batch)
+                yield from (parts[number % plan.batches_per_epoch] for number in own)
+            return
         for number in numbers:
-            if plan.batches != "partition":
-                words = Words(self.key, _SAMPLING, number)
-                yield poisson_batch(
-                    words, units=plan.units, batch=plan.batch, max_batch=plan.max_batch
-                )
-                continue
-            now, place = divmod(number, plan.batches_per_epoch)
-            if now != epoch:
-                words = Words(self.key, _PARTITION, now)
-                epoch, parts = now, partition(words, units=plan.units, batch=plan.batch)
-            yield parts[place]
+            words = Words(self.key, _SAMPLING, number)
+            sizes = {"units": plan.units, "batch": plan.batch, "max_batch": plan.max_batch}
+            yield poisson_batch(words, **sizes)
 
     @property
     def _others(self) -> tuple[int, int]:

@@ -8,6 +8,7 @@ be the number of a set of classes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ from labeldp_trainer.methods.corrections import (
 )
 from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, unfit
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.outputs import group_columns, rows_by_table, table_of_row
+from labeldp_trainer.methods.outputs import TableRows, group_columns, rows_by_table, table_of_row
 from labeldp_trainer.methods.privatized_statement import privatized_statement
 from labeldp_trainer.methods.users import limited_to_users
 
@@ -164,19 +165,8 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         if not all(part.are_outputs() for part in parts):
             never = f"holds labels that {self._source.path} never outputs"
             raise DataError(f"{source}: {self._column!r} {never}")
-        task, correction = setting.loss.task, self._correction
-        targets: NDArray[Any] | Coded | None = None
-        shares = left = None
-        if self._replaced and correction is not None:
-            # Columns stand for the labels of the artifact, the model's outputs for the classes.
-            order = [list(self.classes or ()).index(value) for value in task.classes or ()]
-            targets = corrected(parts, order, correction)
-            shares = class_shares(parts, order) if self.loaded.config.closed_form else None
-        elif self._replaced:
-            numbers = debiased_numbers(self._source.domain, parts)
-            targets, left = (None, None) if numbers is None else numbers
-        if targets is None:
-            targets = task.targets(private, source, self._column)
+        targets, shares, left = self._targets(setting, private, parts)
+        correction = self._correction
         keep = {SOURCE: np.array(self._source.sha256)}
         if tables is not None and (self._here or self._replaced):
             keep |= {TABLES: tables}
@@ -190,7 +180,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             correction=correction,
             debiased=left is not None or correction == "backward",
         )
-        notes = self._notes(left, regression=task.classes is None)
+        notes = self._notes(left, regression=setting.loss.task.classes is None)
         if self.loaded.config.closed_form:
             return ClosedForm(
                 solve=lambda: solve_labels(setting, targets, self._source.ends, shares),
@@ -202,6 +192,22 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         return minibatch_method(
             setting, targets, statement, per_example=per_example, keep=keep, notes=notes
         )
+
+    def _targets(
+        self, setting: Setting, private: NDArray[Any] | Cells, parts: Sequence[TableRows]
+    ) -> tuple[NDArray[Any] | Coded, NDArray[np.float64] | None, float | None]:
+        """What stands for the true labels, about the shares of the classes behind private ones, for
+        a closed form, and the bias that is left of numbers, if it is undone."""
+        task, source = setting.loss.task, setting.dataset.train.source
+        if self._replaced and self._correction is not None:
+            # Columns stand for the labels of the artifact, the model's outputs for the classes.
+            order = [list(self.classes or ()).index(value) for value in task.classes or ()]
+            shares = class_shares(parts, order) if self.loaded.config.closed_form else None
+            return corrected(parts, order, self._correction), shares, None
+        found = debiased_numbers(self._source.domain, parts) if self._replaced else None
+        if found is not None:
+            return found.values, None, found.bias
+        return task.targets(private, source, self._column), None, None
 
     def _require_same_source(self, setting: Setting) -> None:
         """The statement and the debiasing weights are those of the file that labels went through.

@@ -10,7 +10,7 @@ from labeldp_trainer.methods.certificate import LabelSource
 from labeldp_trainer.methods.statement import (
     Statement,
     another_run,
-    by_group_privacy,
+    cost_to_users,
     protected,
     written,
 )
@@ -54,7 +54,7 @@ def privatized_statement(
     remarks = {
         "Training only post-processes the private labels and spends nothing more, however "
         "long or often it runs on the same private labels.": True,
-        by_group_privacy(most or 1, used, whole): most is not None,
+        cost_to_users(most or 1, used, whole): most is not None,
         another_run(f"ε = {again}", doing="randomizes again and "): here and not keyed,
         "Another run with the same key, artifact, ids, label_version and true labels gives "
         "these private labels again and spends nothing; true labels that have changed need "

@@ -163,7 +163,7 @@ def protected(
     )
 
 
-def by_group_privacy(most: int, used: int, rows: int) -> str:
+def cost_to_users(most: int, used: int, rows: int) -> str:
     """The remark on ``rows`` labels of users, of whom at most ``most`` labels each are used."""
     return (
         f"At most {most:,} labels of a user were used, {used:,} of {rows:,} in all: ε is {most:,} "

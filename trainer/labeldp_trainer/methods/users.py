@@ -22,8 +22,8 @@ class UserRows(NamedTuple):
     present: Bool[np.ndarray, "u e"]
 
 
-def group_by_user(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -> UserRows:
-    """Group rows by user, at most `max_examples` each, chosen at random without looking at any
+def rows_of_users(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -> UserRows:
+    """Rows by user, at most `max_examples` each, chosen at random without looking at any
     label.
 
     owners: the numbers 0 … u − 1 of the users, each of whom has a row (`data/owners.py`). There are
@@ -52,7 +52,7 @@ def owners_of(loaded: LoadedConfig, train: DataPart) -> Int64[np.ndarray, " n"] 
     return None if column is None else owner_codes(train.columns[column], train.source, column)
 
 
-def user_groups(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
+def user_rows(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
     """Rows by user, at most so many each as the config says; None if labels are the units.
 
     The choice is a function of the public user column and the public seed. Raises DataError.
@@ -61,14 +61,14 @@ def user_groups(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
     if owners is None or most is None:
         return None
     most = min(most, int(np.bincount(owners).max()))
-    return group_by_user(owners, most, loaded.config.training.seed)
+    return rows_of_users(owners, most, loaded.config.training.seed)
 
 
 def used_rows(setting: Setting) -> NDArray[np.int64]:
     """The rows that take part, in their order in the file."""
     train = setting.dataset.train
-    groups = user_groups(setting.loaded, train)
-    return np.arange(train.rows) if groups is None else np.sort(groups.rows[groups.present])
+    own = user_rows(setting.loaded, train)
+    return np.arange(train.rows) if own is None else np.sort(own.rows[own.present])
 
 
 def limited_to_users(setting: Setting) -> Setting:

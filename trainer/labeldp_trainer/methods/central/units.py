@@ -22,7 +22,7 @@ from labeldp_trainer.dp_gradient.tree import Loss as ExampleLoss
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.method import Setting, Stored
-from labeldp_trainer.methods.users import user_groups
+from labeldp_trainer.methods.users import user_rows
 from labeldp_trainer.models import Model, Params
 
 
@@ -59,10 +59,10 @@ def make_units(setting: Setting, method: Central) -> Units:
             raise loaded.error(
                 ("method", "label_range"), f"some labels in {train.source} are outside"
             )
-    groups = user_groups(loaded, train)
-    if groups is None:
+    own = user_rows(loaded, train)
+    if own is None:
         return Units(train.features, targets, 1, train.rows)
-    rows, present = groups
+    rows, present = own
     x = jax.tree.map(lambda leaf: leaf[rows], train.features)
     return Units((x, present), targets[rows], rows.shape[1], int(present.sum()))
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from jaxtyping import Int32
 from numpy.typing import NDArray
 
-from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.methods.method import C, Fits, MethodBuilder, Setting, require_kept
-from labeldp_trainer.methods.statement import Statement, by_group_privacy, protected
+from labeldp_trainer.config import Alibi, Clusters, LoadedConfig, LpMst
+from labeldp_trainer.methods.method import Fits, MethodBuilder, Setting, require_kept
+from labeldp_trainer.methods.statement import Statement, cost_to_users, protected
 from labeldp_trainer.methods.stepped import Stepped
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.randomize import exact
 
 KEPT = "private_labels"
 Arrays = Mapping[str, NDArray[Any]]
+L = TypeVar("L", bound=Alibi | LpMst | Clusters)
 
 
-class LabelNoiseBuilder(MethodBuilder[C]):
+class LabelNoiseBuilder(MethodBuilder[L]):
     """Builds a method that draws private labels here, unless an interrupted run has stored them.
 
     A method says what it draws, how that is recognised, and how it trains on it.
@@ -28,7 +29,7 @@ class LabelNoiseBuilder(MethodBuilder[C]):
 
     for_classes: ClassVar[bool] = True
 
-    def __init__(self, loaded: LoadedConfig, method: C) -> None:
+    def __init__(self, loaded: LoadedConfig, method: L) -> None:
         """Raises ConfigError if the loss is not for classes."""
         super().__init__(loaded, method)
         if self.for_classes and loaded.config.loss != "cross_entropy":
@@ -37,7 +38,7 @@ class LabelNoiseBuilder(MethodBuilder[C]):
 
     def build(self, setting: Setting) -> Stepped:
         """Steps on private labels of the rows that take part. Raises InputError."""
-        if getattr(self.method, "mixup", None) and setting.dataset.shape.vocabularies:
+        if self.method.mixup is not None and setting.dataset.shape.vocabularies:
             reason = "cannot mix categorical columns: leave it out, or use numeric features"
             raise self.loaded.error(("method", "mixup"), reason)
         whole, setting = setting, limited_to_users(setting)
@@ -80,8 +81,8 @@ def statement(
 ) -> Statement:
     """The promise of a run in which every label was randomized exactly once, with fresh words.
 
-    ``epsilon`` is that of a label; for a user it is that of all labels that are used (group
-    privacy, Theorem 7 (f)). ``setting`` is that of the rows that take part.
+    ``epsilon`` is that of a label; for a user it is that of all labels that are used
+    (Theorem 7 (f)). ``setting`` is that of the rows that take part.
     """
     config, used = setting.loaded.config, setting.dataset.train.rows
     most = config.examples_per_user
@@ -96,7 +97,7 @@ def statement(
             *remarks,
             "Training only post-processes private labels and spends nothing more, however long it "
             "runs.",
-            *(() if most is None else (by_group_privacy(most, used, rows),)),
+            *(() if most is None else (cost_to_users(most, used, rows),)),
         ),
         again=("randomizes again and ", ""),
     )

@@ -1,6 +1,6 @@
 """``method: {kind: lp_mst}``: multi-stage training (Deep learning with label DP, Algorithm 3).
 
-The examples are split into T sets without a look at labels. Stage t randomizes the labels of set t,
+The examples are split into T parts without a look at labels. Stage t randomizes those of part t,
 each exactly once, with the predictions of the last stage's model as priors, and trains a fresh
 model on all labels that are private so far. The first stage has a uniform prior, with which
 RRWithPrior is randomized response. Private labels are on the disk before a step uses them.

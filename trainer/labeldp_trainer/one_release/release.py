@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from labeldp_trainer.discrete_gaussian.draw import ProvedNoise
 from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_sensitivity
-from labeldp_trainer.one_release.rows import DIGEST, Stated, Users
+from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
 from labeldp_trainer.run.folder import DAMAGE
 
 FILE = "release.npz"
@@ -34,7 +34,7 @@ _Real = Annotated[float, Field(gt=-1e300, lt=1e300)]
 _Whole = Annotated[int, Field(gt=0, lt=1 << 200)]
 
 
-class Facts(Stated):
+class Facts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON.
 
     Attributes:

@@ -14,13 +14,13 @@ from labeldp_trainer.config.base import MOST_EXAMPLES
 DIGEST = r"^[0-9a-f]{64}$"
 
 
-class Stated(BaseModel):
+class ReleaseText(BaseModel):
     """What is not stated here is refused as text that a release is not written with."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
 
 
-class Users(Stated):
+class Users(ReleaseText):
     """Whose labels are protected together."""
 
     column: str

@@ -27,8 +27,7 @@ from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
 from labeldp_trainer.discrete_gaussian.words import Words, secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
-from labeldp_trainer.dp_gradient.label_free import label_free_sum
-from labeldp_trainer.dp_gradient.sampling import poisson_batch
+from labeldp_trainer.dp_gradient.draws import poisson_batch
 from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig
 
 from benchmarks.one_release_audit import DELTA, least_epsilon
@@ -75,11 +74,11 @@ def sums_of(config: StepConfig, labels: np.ndarray) -> np.ndarray:
 
     def total(kept):
         y = jnp.asarray(labels)
-        if config.clipping == "standard":
-            options = {"lattice": config.lattice, "microbatch": 4}
-            return clipped_sum(loss, PARAMS, X, y, kept, **options)
-        ball = PROBLEM.ball_of(jnp.arange(CLASSES, dtype=jnp.int32), config.centre)
-        return label_free_sum(loss, ball, PARAMS, X, y, kept, scaling=config.scaling)
+        vector, options = (
+            PROBLEM.unit_vector(y, config),
+            {"lattice": config.lattice, "microbatch": 4},
+        )
+        return clipped_sum(vector, PARAMS, X, y, kept, **options)
 
     run = jax.jit(total)
     masks = (np.arange(2**ROWS)[:, None] >> np.arange(ROWS) & 1).astype(bool)
@@ -121,7 +120,8 @@ class Audit:
         batches = np.full(size, 2**ROWS - 1)
         if self.case.plan.batch < ROWS:
             batches = self._batches(table, part, size)
-        noise = discrete_gaussian(Words(self.key, table, (sigma << 8) + part), size * SIZE, sigma)
+        words = Words(self.key, table, (sigma << 8) + part)
+        noise = discrete_gaussian(words.draw, size * SIZE, sigma)
         released = self.sums[table][batches] + noise.reshape(size, SIZE)
         for modulus in _MODULI:
             residues = (released % modulus).ravel()

@@ -23,7 +23,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "trainer"))
 
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.discrete_gaussian.draw import noisy
-from labeldp_trainer.one_release.make import PublicRows, drawn, planned
+from labeldp_trainer.one_release.make import drawn, planned
+from labeldp_trainer.one_release.release import Release
+from labeldp_trainer.one_release.rows import PublicRows, Users
 
 SURE = 1e-10
 DELTA = 1e-2
@@ -45,11 +47,18 @@ class Case:
         return planned(self.rows, self.method, self.classes)
 
 
+def with_noise(plan: Release, sigma: int) -> Release:
+    """The plan with noise of another scale."""
+    return dataclasses.replace(plan, facts=plan.facts.model_copy(update={"sigma": sigma}))
+
+
 def cases(epsilon: float) -> dict[str, Case]:
     """Tables of few rows, whose difference is as large as it can be."""
     vectors = np.array([[0.3], [-1.2], [2.0], [0.9]], np.float32)
-    alone = PublicRows(vectors, None, "")
-    users = PublicRows(vectors[[0, 2, 2, 3]], None, "", np.array([0, 1, 1, 2]), {"sha256": ""})
+    digest = "0" * 64
+    whose = Users(column="user", max_examples_per_user=2, sha256=digest)
+    alone = PublicRows(vectors, None, digest)
+    users = PublicRows(vectors[[0, 2, 2, 3]], None, digest, np.array([0, 1, 1, 2]), whose)
     stated = {"kind": "one_release", "epsilon": epsilon, "delta": DELTA}
     classes = OneRelease.model_validate(stated)
     numbers = OneRelease.model_validate(stated | {"label_range": (-1, 1)})
@@ -115,7 +124,7 @@ def main(count: int) -> None:
             started, plan = time.monotonic(), case.plan()
             found = proved(case, plan, count)
             seconds = time.monotonic() - started
-            less = dataclasses.replace(plan, sigma=plan.sigma // 3)
+            less = with_noise(plan, plan.facts.sigma // 3)
             planted = proved(case, less, count // 10)
             print(
                 f"| {name} | {epsilon} | {found:.3f} | {planted:.3f} | {seconds:.0f} |", flush=True

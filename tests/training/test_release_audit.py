@@ -1,12 +1,10 @@
 """A short run of benchmarks/one_release_audit.py, and the noise of a process that is copied."""
 
-import dataclasses
-
 import pytest
 
 pytest.importorskip("labeldp_trainer.one_release.make")
 
-from benchmarks.one_release_audit import cases, proved
+from benchmarks.one_release_audit import cases, proved, with_noise
 from runtime.tests.copied_process import COPIES, assert_unlike
 
 
@@ -25,4 +23,4 @@ def test_releases_of_neighbours_are_told_apart_as_stated_and_no_better(name):
 def test_a_third_of_the_noise_is_found():
     case = cases(1.0)["classes"]
     plan = case.plan()
-    assert proved(case, dataclasses.replace(plan, sigma=plan.sigma // 3), 10_000) > 1.3
+    assert proved(case, with_noise(plan, plan.facts.sigma // 3), 10_000) > 1.3

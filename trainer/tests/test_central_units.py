@@ -13,7 +13,7 @@ from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.central.units import make_problem
 from labeldp_trainer.methods.method import Setting
-from labeldp_trainer.methods.users import user_groups
+from labeldp_trainer.methods.users import user_rows
 from labeldp_trainer.models import Linear
 from labeldp_trainer.sharding import Devices
 
@@ -93,21 +93,21 @@ def test_rows_of_users_are_chosen_without_labels():
         "kind: dp_sgd, epsilon: 8, delta: 1e-5, user_column: user, max_examples_per_user: 2"
     )
     loaded = parse_config(text)
-    groups = user_groups(loaded, DataPart(None, 6, {"user": users}, "train"))
+    groups = user_rows(loaded, DataPart(None, 6, {"user": users}, "train"))
     assert groups.rows.shape == (3, 2)
     for user, rows, present in zip("abc", groups.rows, groups.present, strict=True):
         assert set(users[rows]) == {user}
         assert present.sum() == min(2, (users == user).sum())
         assert len(set(rows[present])) == present.sum()
     assert groups.present.sum() == 5
-    wide = user_groups(
+    wide = user_rows(
         parse_config(text.replace("user: 2", "user: 99")),
         DataPart(None, 6, {"user": users}, "train"),
     )
     assert wide.rows.shape == (3, 3)  # nobody has more
     for missing in (pa.array(["a", None]), np.array([1.0, np.nan])):
         with pytest.raises(DataError, match="does not name a user in every row"):
-            user_groups(loaded, DataPart(None, 2, {"user": missing}, "train"))
+            user_rows(loaded, DataPart(None, 2, {"user": missing}, "train"))
 
 
 def test_a_prior_that_saw_more_labels_of_a_user_is_refused(tmp_path, known_noise):

@@ -19,7 +19,6 @@ from labeldp_trainer.data.labels import Cells, places
 from labeldp_trainer.data.table import _numbers_of_cells
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.methods.corrections import coded_labels
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.models import build_model
 from labeldp_trainer.sharding import Devices
@@ -150,12 +149,7 @@ def test_classes_are_the_text_or_the_number():
     large = 2**60 + 1  # no float64
     assert places(cells(str(large), f"{large - 1}"), (large,)).tolist() == [0, -1]
     assert places(cells("1e999999999999", "-1e-999999999999"), (0, 1)).tolist() == [-1, -1]
-    weights = np.array([[1.0, 0.0], [0.25, 0.75]])
-    assert coded_labels((0, 1), weights, cells("1", "0")).each().tolist() == [
-        [0.25, 0.75],
-        [1.0, 0.0],
-    ]
-    assert coded_labels((0, 1), weights, cells("1", "2")) is None
+    assert places(cells("1", "0", "2"), (0, 1)).tolist() == [1, 0, -1]
 
 
 def test_features_are_read_as_they_are_declared(tmp_path):

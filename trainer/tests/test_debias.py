@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from labeldp_trainer.errors import ArtifactError
-from labeldp_trainer.methods.corrections import coded_labels
-from labeldp_trainer.methods.debias import debiasing_weights, matrix_of
+from labeldp_trainer.methods.corrections import corrected, debiasing_weights
+from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_verify.opening import open_artifact as verified
 
 from trainer.tests.trainer_helpers import CATEGORIES, write_artifact
@@ -12,14 +12,14 @@ from trainer.tests.trainer_helpers import CATEGORIES, write_artifact
 
 def test_randomized_response_gives_the_formula_of_the_paper(tmp_path):
     write_artifact(tmp_path, CATEGORIES)
-    matrix, outputs = matrix_of(verified(tmp_path / "colours.onnx").table(0))
-    assert sorted(outputs) == ["blue", "green", "red"]
-    weights = debiasing_weights(matrix, "x")
+    artifact = verified(tmp_path / "colours.onnx")
+    parts = rows_by_table(artifact, None, ["red", "blue"])
     p = 3 / (np.exp(1) + 2)
-    soft = coded_labels(outputs, weights, ["red", "blue"]).each()
+    soft = corrected(parts, range(3), "backward").each()
     expected = (np.eye(3)[[0, 2]] - p / 3) / (1 - p)  # columns in the order of the domain
     np.testing.assert_allclose(soft, expected, rtol=1e-6)
-    assert coded_labels(outputs, weights, ["red", "pink"]) is None
+    assert parts[0].are_outputs()
+    assert not rows_by_table(artifact, None, ["red", "pink"])[0].are_outputs()
 
 
 @pytest.mark.parametrize("outputs", [4, 7])

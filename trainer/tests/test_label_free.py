@@ -1,18 +1,18 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
 from labeldp_trainer.dp_gradient.label_free import (
-    Scaling,
+    LabelFree,
     example_ball,
-    label_free_sum,
     public_centre,
-    scales,
     user_ball,
 )
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.sampling import per_user
+from labeldp_trainer.dp_gradient.tree import per_user
 
 from trainer.tests.models import (
     ADVERSARIES,
@@ -31,16 +31,15 @@ LATTICE = NoiseLattice(0.7, 1.0)
 CLASSES = jnp.arange(3, dtype=jnp.int32)
 
 
-def one_sum(loss, ball, params, x, y, mask, scaling):
-    total = label_free_sum(loss, ball, params, x, y, mask, scaling=scaling)
-    return without_noise(scaling.lattice, total, params)
+def one_sum(loss, free, params, x, y, mask, microbatch=4):
+    lattice, vector = NoiseLattice(free.clip_norm, 1.0), partial(free.vector, loss)
+    total = clipped_sum(vector, params, x, y, mask, lattice=lattice, microbatch=microbatch)
+    return without_noise(lattice, total, params)
 
 
 def summed(loss, ball, params, x, y, bound=0.7, floor=1e-3, microbatch=4):
-    mask = jnp.ones(y.shape[0], bool)
-    scaling = Scaling(NoiseLattice(bound, 1.0), floor, microbatch)
-
-    run = jax.jit(lambda p: one_sum(loss, ball, p, x, y, mask, scaling))
+    mask, free = jnp.ones(y.shape[0], bool), LabelFree(ball, bound, floor)
+    run = jax.jit(lambda p: one_sum(loss, free, p, x, y, mask, microbatch))
     return flat(run(params))
 
 
@@ -71,12 +70,8 @@ def test_one_label_moves_the_sum_by_at_most_2c(kind, centre):
     """Theorem 8, with labels that the ball was not told about, too."""
     params, x = parameters(), examples(5)
     loss = adversary(kind)
-    ball, mask, scaling = (
-        example_ball(loss, CLASSES, centre),
-        jnp.ones(5, bool),
-        Scaling(LATTICE, 1e-3, 4),
-    )
-    run = jax.jit(lambda y: one_sum(loss, ball, params, x, y, mask, scaling))
+    free, mask = LabelFree(example_ball(loss, CLASSES, centre), 0.7, 1e-3), jnp.ones(5, bool)
+    run = jax.jit(lambda y: one_sum(loss, free, params, x, y, mask))
     sums = []
     for label in (0, 1, 2, 3, -1, 2**31 - 1):
         sums.append(flat(run(jnp.asarray([label, 0, 1, 2, 0], jnp.int32))))
@@ -88,9 +83,8 @@ def test_one_label_moves_the_sum_by_at_most_2c(kind, centre):
 def test_the_last_clip_does_not_bite_inside_the_ball():
     """δ is affine in the gradient: with the floor out of the way its norm is at most C, reached."""
     params, x = parameters(), examples(6)
-    ball = example_ball(cross_entropy, CLASSES)
-    scaling, mask = Scaling(LATTICE, 1e-3, 1), jnp.ones(1, bool)
-    run = jax.jit(lambda xs, y: one_sum(cross_entropy, ball, params, xs, y, mask, scaling))
+    free, mask = LabelFree(example_ball(cross_entropy, CLASSES), 0.7, 1e-3), jnp.ones(1, bool)
+    run = jax.jit(lambda xs, y: one_sum(cross_entropy, free, params, xs, y, mask))
     for i in range(6):
         norms = []
         for label in range(3):
@@ -106,9 +100,8 @@ def test_the_last_clip_does_not_bite_inside_the_ball():
 def test_two_ends_hold_all_labels_between_when_the_gradient_is_affine(loss):
     params, x = parameters(outputs=1), examples(8)
     ends = jnp.asarray([0.0, 10.0], jnp.float32)
-    ball = example_ball(loss, ends)
-    mask, scaling = jnp.ones(8, bool), Scaling(LATTICE, 1e-3, 4)
-    run = jax.jit(lambda y: one_sum(loss, ball, params, x, y, mask, scaling))
+    free, mask = LabelFree(example_ball(loss, ends), 0.7, 1e-3), jnp.ones(8, bool)
+    run = jax.jit(lambda y: one_sum(loss, free, params, x, y, mask))
     for label in (0.0, 2.5, 5.0, 10.0):
         y = jnp.full(8, label, jnp.float32)
         slow = sum(slow_delta(loss, ends, params, x[i], y[i], 0.7, 1e-3)[0] for i in range(8))
@@ -124,8 +117,8 @@ def test_with_its_public_centre_it_is_the_gradient_of_a_reweighted_loss():
     params, x = parameters(), examples(9)
     y = jnp.asarray([0, 1, 2] * 3, jnp.int32)
     ball = example_ball(cross_entropy, CLASSES)
-    scaling = Scaling(LATTICE, 1e-3, 4)
-    centre = flat(jax.jit(lambda p: public_centre(ball, p, x, scaling=scaling))(params))
+    free = LabelFree(ball, 0.7, 1e-3)
+    centre = flat(jax.jit(lambda p: public_centre(free, p, x, microbatch=4))(params))
     private = summed(cross_entropy, ball, params, x, y) / 9
     terms = [slow_delta(cross_entropy, CLASSES, params, x[i], y[i], 0.7, 1e-3) for i in range(9)]
     weighted = sum(
@@ -134,7 +127,7 @@ def test_with_its_public_centre_it_is_the_gradient_of_a_reweighted_loss():
     )
     np.testing.assert_allclose(private + centre, weighted / 9, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(
-        jax.jit(lambda p: scales(ball, p, x, scaling=scaling))(params),
+        jax.jit(lambda p: jax.vmap(partial(free.vertex_scale, p))(x))(params),
         [scale for _, scale, _ in terms],
         rtol=1e-4,
     )
@@ -150,10 +143,11 @@ def test_keeps_the_direction_where_ordinary_clipping_loses_it():
     ball = example_ball(cross_entropy, CLASSES)
     floor = 1e3  # nobody is scaled differently: the direction is exact
     ours = summed(cross_entropy, ball, params, x, y, floor=floor) / 200
-    scaling = Scaling(LATTICE, floor, 32)
-    ours = ours + flat(jax.jit(lambda p: public_centre(ball, p, x, scaling=scaling))(params))
+    free = LabelFree(ball, 0.7, floor)
+    ours = ours + flat(jax.jit(lambda p: public_centre(free, p, x, microbatch=32))(params))
     kept = jnp.ones(200, bool)
-    clipped = clipped_sum(cross_entropy, params, x, y, kept, lattice=LATTICE, microbatch=50)
+    vector = jax.grad(cross_entropy)
+    clipped = clipped_sum(vector, params, x, y, kept, lattice=LATTICE, microbatch=50)
     ordinary = flat(without_noise(LATTICE, clipped, params))
 
     def cosine(a):
@@ -166,26 +160,25 @@ def test_keeps_the_direction_where_ordinary_clipping_loses_it():
 def test_a_ball_that_is_not_finite_counts_as_zero():
     params, x = parameters(), examples(3).at[1].set(jnp.inf)
     ball = example_ball(cross_entropy, CLASSES)
-    scaling = Scaling(LATTICE, 1e-3, 2)
+    free = LabelFree(ball, 0.7, 1e-3)
     y = jnp.asarray([0, 1, 2], jnp.int32)
     all_rows = summed(cross_entropy, ball, params, x, y)
     np.testing.assert_allclose(
         all_rows, summed(cross_entropy, ball, params, x[::2], y[::2]), rtol=1e-5, atol=1e-6
     )
-    run = jax.jit(lambda x: public_centre(ball, params, x, scaling=scaling))
+    run = jax.jit(lambda x: public_centre(free, params, x, microbatch=2))
     centre, two = flat(run(x)), flat(run(x[::2]))
     np.testing.assert_allclose(centre, two * 2 / 3, rtol=1e-5, atol=1e-6)
-    weights = np.asarray(jax.jit(lambda x: scales(ball, params, x, scaling=scaling))(x))
+    weights = np.asarray(jax.jit(jax.vmap(partial(free.vertex_scale, params)))(x))
     assert weights[1] == 0.0
     assert weights[0] > 0.0
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_a_users_ball_holds_every_combination_of_labels(reduction):
+def test_a_users_ball_holds_every_combination_of_labels():
     params, x = parameters(), examples(3)
     present = jnp.asarray([True, True, False])
-    loss = per_user(cross_entropy, reduction)
-    ball_of = user_ball(example_ball(cross_entropy, CLASSES), reduction)
+    loss = per_user(cross_entropy)
+    ball_of = user_ball(example_ball(cross_entropy, CLASSES))
     ball = jax.jit(ball_of)(params, (x, present))
     centre, radius = flat(ball.centre), float(ball.radius)
     apart = [

@@ -29,7 +29,7 @@ def gradient(directory, share):
     rows = method.draw(jax.random.key(2), 0, method.steps_per_epoch)[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax.random, "beta", lambda key, a, b: jnp.float32(share))
-        found, _ = method.gradient(params, jax.random.key(3), jnp.int32(0), rows, method.arrays)
+        found, _ = method.gradient(params, jax.random.key(3), rows, method.arrays)
     x, y = dataset.train.features[np.asarray(rows)], targets[np.asarray(rows)]
     return found, model, params, x, y
 

@@ -6,7 +6,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import DataError, parse_config, train
-from labeldp_trainer.methods.outputs import all_outputs
+from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_verify.opening import open_artifact as verified
 
 from trainer.tests.command import labeldp, written
@@ -113,7 +113,7 @@ def test_the_lattice_has_ends(tmp_path):
     randomizer = decoded.only.randomizer
     points = np.linspace(randomizer.low, randomizer.high, 5000).round().astype(int)
     values = np.array([randomizer.value(int(point)) for point in points])
-    assert all_outputs(decoded, None, values)
+    assert rows_by_table(decoded, None, values)[0].are_outputs()
     for stray in (
         randomizer.value(randomizer.low - 1),
         randomizer.value(randomizer.high + 1),
@@ -122,8 +122,8 @@ def test_the_lattice_has_ends(tmp_path):
         np.inf,
         1e308,
     ):
-        assert not all_outputs(decoded, None, np.append(values, stray)), stray
-    assert not all_outputs(decoded, None, np.array(["a"]))
+        assert not rows_by_table(decoded, None, np.append(values, stray))[0].are_outputs(), stray
+    assert not rows_by_table(decoded, None, np.array(["a"]))[0].are_outputs()
 
 
 def test_a_resumed_run_looks_again(tmp_path):

@@ -10,10 +10,10 @@ from labeldp_trainer.dp_gradient.accounting import (
     calibrate_integers,
     epsilon,
     lattice,
+    left_for_steps,
     padded_batch,
 )
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.rounding import left_for_steps
 
 mp = mpmath.MPContext()
 mp.dps = 60

@@ -3,8 +3,12 @@ import numpy as np
 import pytest
 from labeldp_trainer.discrete_gaussian.words import Words, secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan
-from labeldp_trainer.dp_gradient.draws import Randomness
-from labeldp_trainer.dp_gradient.sampling import independent_batch, partition, poisson_batch
+from labeldp_trainer.dp_gradient.draws import (
+    Randomness,
+    independent_batch,
+    partition,
+    poisson_batch,
+)
 from labeldp_trainer.dp_gradient.step_config import StepConfig
 from scipy import stats
 

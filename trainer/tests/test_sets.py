@@ -16,7 +16,7 @@ from labeldp_trainer.linear.evidence import posterior
 from labeldp_trainer.linear.labels import fitted_labels, label_sums
 from labeldp_trainer.losses import Loss, Task, likelihood_loss
 from labeldp_trainer.methods.corrections import class_shares, corrected
-from labeldp_trainer.methods.debias import matrix_of
+from labeldp_trainer.methods.outputs import matrix_of, rows_by_table
 from labeldp_trainer.representation import restored
 from labeldp_verify.forms import sets_of
 from labeldp_verify.opening import open_artifact as verified
@@ -124,7 +124,7 @@ def test_a_closed_form_fits_sums_of_debiased_sets(place, closed):
     spectrum = restored(place / "closed").spectrum
     dense = Coded(np.arange(len(targets), dtype=np.int32), targets)
     decoded = verified(place / "sets.onnx")
-    shares = class_shares(decoded, None, private, range(CLASSES))
+    shares = class_shares(rows_by_table(decoded, None, private), range(CLASSES))
     w, b = fitted_labels(vectors, spectrum, dense, "softmax", shares=shares)
     np.testing.assert_allclose(closed.params["w"], w, atol=2e-4 * np.abs(w).max())
     np.testing.assert_allclose(closed.params["b"], b, atol=2e-4 * np.abs(w).max())
@@ -154,7 +154,7 @@ def test_the_noise_of_the_sums_is_that_of_the_design(tmp_path, epsilon):
 def losses(colours, correction, order=range(7)):
     """[7] the loss of every output for logits [7], by the numbers that training takes."""
     outputs = np.arange(colours.tables[0].outputs)
-    numbers = corrected(colours, None, outputs, order, correction).each()
+    numbers = corrected(rows_by_table(colours, None, outputs), order, correction).each()
     per_example = likelihood_loss
     if correction != "forward":
         per_example = Loss("cross_entropy", Task(tuple(COLOURS))).per_example
@@ -380,7 +380,7 @@ def test_weights_of_rare_classes_are_held_back(tmp_path):
     vectors = random.normal(size=(len(y), 20)) + 0.6 * random.normal(size=(k, 20))[y]
     vectors = ((vectors - vectors.mean(axis=0)) / vectors.std(axis=0)).astype(np.float32)
     private = (matrix.cumsum(axis=1)[y] < random.random((len(y), 1))).sum(axis=1)
-    known = class_shares(decoded, None, private, range(k))
+    known = class_shares(rows_by_table(decoded, None, private), range(k))
     assert np.abs(known - shares).sum() < 0.7 < np.abs(np.full(k, 1 / k) - shares).sum()
     targets, accuracy = Coded(private.astype(np.int32), weights), []
     for given in (np.full(k, 1 / k), known):

@@ -16,15 +16,15 @@ from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.discrete_gaussian import sample, words
 from labeldp_trainer.dp_gradient import (
     clipped_sum,
+    draws,
     hull,
     label_free,
     lattice,
     losses,
     projection,
-    sampling,
-    simplex_qp,
     tree,
 )
+from labeldp_trainer.methods import users
 from labeldp_trainer.models import cnn, dense, layers
 from labeldp_trainer.randomize import NoisyOneHot, RRWithRowPriors, dealt, exact
 
@@ -33,7 +33,7 @@ FILES = [
     *sorted((TRAINER / "dp_gradient").glob("*.py")),
     *sorted((TRAINER / "models").glob("*.py")),
     *(TRAINER / name for name in ("losses.py", "evaluation.py", "randomize.py")),
-    TRAINER / "methods" / "debias.py",
+    TRAINER / "methods" / "corrections.py",
 ]
 BARE = {"Array", "NDArray", "ndarray"}
 PLAIN = (int, float, type(None))
@@ -160,8 +160,7 @@ def calls():
     """(function, arguments, options) of each kind of shape that is stated."""
     whole, stream = lattice.NoiseLattice(1.0, 2.0), words.Words(np.arange(8, dtype=np.uint32), 0, 0)
     clipping = {"lattice": whole, "microbatch": 2}
-    scaling = label_free.Scaling(whole, 1e-3, 2)
-    ball = label_free.example_ball(squared, ENDS)
+    free_ball = label_free.LabelFree(label_free.example_ball(squared, ENDS), 1.0, 1e-3)
     made = hull.materialise(squared, W, ROWS)
     free = hull.matrix_free(squared, W, ROWS, microbatch=2)
     gram, linear = made.gram(), made.correlate(W)
@@ -169,15 +168,17 @@ def calls():
     labels, given = np.zeros(6, np.int32), np.arange(6, dtype=np.uint64)
     answering, noisy = RRWithRowPriors(4, exact(1.0)), NoisyOneHot(exact(1.0))
     numbers = np.arange(6)
-    yield clipped_sum.clipped_sum, (squared, W, X, Y, MASK), clipping
+    yield clipped_sum.clipped_sum, (jax.grad(squared), W, X, Y, MASK), clipping
     yield clipped_sum.in_microbatches, ((X, MASK), B, 2), {}
-    yield label_free.label_free_sum, (squared, ball, W, X, Y, MASK), {"scaling": scaling}
-    yield label_free.scales, (ball, W, X), {"scaling": scaling}
+    yield label_free.LabelFree.vector, (free_ball, squared, W, X[0], Y[0]), {}
+    yield label_free.LabelFree.vertex_scale, (free_ball, W, X[0]), {}
+    yield label_free.public_centre, (free_ball, W, X), {"microbatch": 2}
+    yield tree.user_mean, (X, MASK), {}
     yield hull.Materialised.gram, (made,), {}
     yield hull.Materialised.combine, (made, made.uniform), {}
     yield hull.MatrixFree.combine, (free, free.uniform), {}
     yield hull.MatrixFree.correlate, (free, W), {}
-    yield simplex_qp.solve_simplex_qp, (gram, linear), {"tolerance": 0.1, "max_iterations": 9}
+    yield projection.solve_simplex_qp, (gram, linear), {"tolerance": 0.1, "max_iterations": 9}
     yield projection.project_gram, (made, W), {}
     yield projection.project_matrix_free, (free, W), {}
     yield projection.project_onto_span, (free, W), {}
@@ -186,14 +187,14 @@ def calls():
     yield words.secret_key, (), {}
     yield words.Words.draw, (stream, 3), {}
     yield words.Words.draw32, (stream, 3), {}
-    yield sample.discrete_gaussian, (stream, 9, 1000), {}
+    yield sample.discrete_gaussian, (stream.draw, 9, 1000), {}
     yield lattice.NoiseLattice.integers, (whole, W), {}
     yield lattice.no_longer, (jnp.ones(D, jnp.int32), 3), {}
     yield lattice.add_rows, (lattice.zeros(W), jnp.ones((B, D), jnp.int32), MASK), {}
-    yield sampling.poisson_batch, (stream,), {"units": 9, "batch": 3, "max_batch": 5}
-    yield sampling.partition, (stream,), {"units": 9, "batch": 4}
-    yield sampling.independent_batch, (stream,), {"units": 9, "size": 4}
-    yield sampling.group_by_user, (np.array([0, 1, 0]), 2, 0), {}
+    yield draws.poisson_batch, (stream,), {"units": 9, "batch": 3, "max_batch": 5}
+    yield draws.partition, (stream,), {"units": 9, "batch": 4}
+    yield draws.independent_batch, (stream,), {"units": 9, "size": 4}
+    yield users.rows_of_users, (np.array([0, 1, 0]), 2, 0), {}
     yield tree.norm, (W,), {}
     yield tree.clip, (W, jnp.float32(1.0)), {}
     for model in (cnn.MnistCnn(IMAGES, 4), cnn.CifarCnn(IMAGES, 4), dense.Linear(IMAGES, 4)):
@@ -218,7 +219,6 @@ def test_annotations_are_true():
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
-        (simplex_qp.solution, (jnp.ones(2), jnp.int32(1), jnp.ones(1), jnp.ones(()), 0.1)),
         (projection.project_onto_simplex, (jnp.ones((2, 2)),)),
         (layers.group_norm, (layers.norm_init(4), jnp.ones((2, 4)), 2)),
         (dealt, (np.arange(3), np.arange(4), np.arange(3))),

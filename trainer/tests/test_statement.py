@@ -44,7 +44,7 @@ def test_noisy_gradients_say_who_pays(users):
         text = text.replace("1e-5", whose)
     whole = parse_config(text).config
     config = StepConfig(NoisePlan(100, 10, 20, 40, "secret"), 1.0, 1.0, "standard")
-    said = central_statement(whole, whole.method, config, 30, {})
+    said = central_statement(whole, whole.method, config, 30, 100)
     pays = "A person with several labels pays for each of them."
     assert (pays in said.remarks) == (users is None)
     assert "Starting another run spends (ε = 1, δ = 1e-05) again; " in said.paragraph()

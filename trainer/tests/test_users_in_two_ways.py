@@ -136,7 +136,7 @@ def test_the_labels_of_a_user_move_a_release_by_no_more_than_stated(
                 changed = changed.astype(np.int64)
             found.append(make.drawn(plan, rows, changed, config).statistic)
         largest.append(max(distances(found[:: 1 if classes is None else 2])))
-    assert 0 < max(largest) <= plan.squared_sensitivity
+    assert 0 < max(largest) <= plan.facts.squared_sensitivity
     assert len(np.unique(rows.owners)) == 4
 
 

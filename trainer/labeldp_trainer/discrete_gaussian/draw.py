@@ -2,21 +2,56 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
-from jaxtyping import Int64, UInt64
+from jaxtyping import Int64
 from labeldp_runtime.entropy import random_words
 
+from labeldp_trainer.discrete_gaussian.delta import delta, least_sigma
 from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
 
 _EXACT = 40  # bits: the scale is a float64 that is the integer itself
 
 
-class _Fresh:
-    """Words that nobody has seen and that are never drawn again."""
+@dataclass(frozen=True)
+class ProvedNoise:
+    """Noise on an integer statistic, with what its (ε, δ) is proved from.
 
-    def draw(self, count: int) -> UInt64[np.ndarray, " n"]:
-        words: UInt64[np.ndarray, " n"] = random_words(count)
-        return words
+    Attributes:
+        squared_sensitivity: bounds the squared distance of the statistics of neighbours.
+        coordinates: of the statistic.
+        sigma: the scale, in lattice steps.
+    """
+
+    squared_sensitivity: int
+    coordinates: int
+    sigma: int
+
+    @classmethod
+    def least(
+        cls, squared_sensitivity: int, coordinates: int, epsilon: Fraction, stated: Fraction
+    ) -> ProvedNoise:
+        """The least that gives (ε, δ). Raises ValueError if none that is resolved does."""
+        sigma = with_float(least_sigma(squared_sensitivity, epsilon, stated, coordinates))
+        return cls(squared_sensitivity, coordinates, sigma)
+
+    def proved_delta(self, epsilon: Fraction) -> Fraction:
+        """An upper bound of δ at ε, by Theorem 13; 1 if nothing is proved."""
+        return delta(self.squared_sensitivity, self.sigma, epsilon, self.coordinates)
+
+    def details(self, epsilon: Fraction) -> dict[str, Any]:
+        """What a statement says of it."""
+        proved = math.nextafter(float(self.proved_delta(epsilon)), 1.0)
+        return {
+            "sigma": self.sigma,
+            "squared_sensitivity": self.squared_sensitivity,
+            "coordinates": self.coordinates,
+            "proved_delta": proved,
+        }
 
 
 def with_float(sigma: int) -> int:
@@ -33,7 +68,7 @@ def noisy(statistic: Int64[np.ndarray, "d k"], sigma: int) -> Int64[np.ndarray, 
     if int(float(sigma)) != sigma:
         raise ValueError("σ is no float64")
     ends = np.iinfo(np.int64)
-    noise = discrete_gaussian(_Fresh(), statistic.size, sigma).tolist()
+    noise = discrete_gaussian(random_words, statistic.size, sigma).tolist()
     sums = [value + more for value, more in zip(statistic.ravel().tolist(), noise, strict=True)]
     held = [min(max(total, ends.min), ends.max) for total in sums]
     return np.array(held, np.int64).reshape(statistic.shape)

@@ -15,8 +15,9 @@ from __future__ import annotations
 import functools
 import math
 from bisect import bisect_right
+from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int64, UInt64
@@ -32,12 +33,8 @@ _TRIES = 1.45  # candidates for a number: 1.40 on average
 _AT_ONCE = 1 << 16  # numbers: what is worked on stays in the cache
 
 
-class WordSource(Protocol):
-    """Where uniform words come from."""
-
-    def draw(self, count: int) -> UInt64[np.ndarray, " n"]:
-        """Return as many independent words of 64 bits."""
-        ...
+Draw = Callable[[int], UInt64[np.ndarray, " n"]]
+"""Returns as many independent uniform words of 64 bits."""
 
 
 class _Real(NamedTuple):
@@ -50,7 +47,7 @@ class _Real(NamedTuple):
         return _Real(self.whole[places], self.rest[places])
 
 
-def discrete_gaussian(words: WordSource, count: int, sigma: int) -> Int64[np.ndarray, " n"]:
+def discrete_gaussian(draw: Draw, count: int, sigma: int) -> Int64[np.ndarray, " n"]:
     """Return ``count`` independent numbers with Pr[y] ∝ e^(−y²/2σ²).
 
     Raises ValueError if σ is not between 1 and 2^58.
@@ -61,24 +58,24 @@ def discrete_gaussian(words: WordSource, count: int, sigma: int) -> Int64[np.nda
     missing = count
     while missing > 0:
         candidates = math.ceil(_TRIES * min(missing, _AT_ONCE)) + 8
-        accepted = _accepted(words, candidates, np.uint64(sigma))[:missing]
+        accepted = _accepted(draw, candidates, np.uint64(sigma))[:missing]
         found.append(accepted)
         missing -= accepted.size
     return np.concatenate(found)
 
 
-def _accepted(words: WordSource, candidates: int, sigma: np.uint64) -> Int64[np.ndarray, " c"]:
+def _accepted(draw: Draw, candidates: int, sigma: np.uint64) -> Int64[np.ndarray, " c"]:
     """Draw ``candidates`` numbers and return the accepted ones."""
-    k = _whole_parts(words, candidates)
-    j = _uniform(words, candidates, sigma)
-    negative = words.draw(-(-candidates // _WORD)).view(np.uint8)
+    k = _whole_parts(draw, candidates)
+    j = _uniform(draw, candidates, sigma)
+    negative = draw(-(-candidates // _WORD)).view(np.uint8)
     negative = np.unpackbits(negative)[:candidates].astype(bool)
     accepted = ~(negative & (k == 0) & (j == 0))  # zero has one sign
     # e^(−x(2k + x)/2) is e^(−x(2k + x)/(2k + 2)), k + 1 times.
     waiting = np.flatnonzero(accepted)
     trials = 0
     while waiting.size:
-        passed = _trial(words, j[waiting], k[waiting], sigma)
+        passed = _trial(draw, j[waiting], k[waiting], sigma)
         accepted[waiting[~passed]] = False
         trials += 1
         waiting = waiting[passed]
@@ -88,14 +85,14 @@ def _accepted(words: WordSource, candidates: int, sigma: np.uint64) -> Int64[np.
     return signed
 
 
-def _whole_parts(words: WordSource, count: int) -> Int64[np.ndarray, " c"]:
+def _whole_parts(draw: Draw, count: int) -> Int64[np.ndarray, " c"]:
     """Independent k with probability ∝ e^(−k²/2), by bounds of 192 bits."""
     bounds, first_words = _cumulative()
-    drawn = words.draw(count)
+    drawn = draw(count)
     k = np.searchsorted(first_words, drawn, side="right").astype(np.int64)
     # A word that is the first one of a bound is decided by further ones.
     for i in np.flatnonzero(np.isin(drawn, first_words)):
-        high, low = words.draw(2).tolist()
+        high, low = draw(2).tolist()
         k[i] = bisect_right(bounds, (int(drawn[i]) << 2 * _WORD) + (high << _WORD) + low)
     return k
 
@@ -112,7 +109,7 @@ def _cumulative() -> tuple[list[int], UInt64[np.ndarray, " k"]]:
 
 
 def _trial(
-    words: WordSource, j: UInt64[np.ndarray, " c"], k: Int64[np.ndarray, " c"], sigma: np.uint64
+    draw: Draw, j: UInt64[np.ndarray, " c"], k: Int64[np.ndarray, " c"], sigma: np.uint64
 ) -> Bool[np.ndarray, " c"]:
     """True with probability e^(−x(2k + x)/(2k + 2)), by comparisons alone (Algorithms B and C).
 
@@ -122,47 +119,47 @@ def _trial(
     even = np.ones(j.size, bool)
     at, least = np.arange(j.size), _Real(j, np.zeros_like(j))  # x = j/σ, exactly
     while at.size:
-        z = _Real(_uniform(words, at.size, sigma), words.draw(at.size))
-        falls = _below(words, z, least)
+        z = _Real(_uniform(draw, at.size, sigma), draw(at.size))
+        falls = _below(draw, z, least)
         at, z = at[falls], z.of(falls)
-        kept = _rare(words, j[at], k[at], sigma)
+        kept = _rare(draw, j[at], k[at], sigma)
         at, least = at[kept], z.of(kept)
         even[at] ^= True
     return even
 
 
-def _below(words: WordSource, z: _Real, least: _Real) -> Bool[np.ndarray, " c"]:
+def _below(draw: Draw, z: _Real, least: _Real) -> Bool[np.ndarray, " c"]:
     falls: Bool[np.ndarray, " c"] = z.whole < least.whole
     tied = np.flatnonzero(z.whole == least.whole)
     falls[tied] = z.rest[tied] < least.rest[tied]
     # Not for x, which has no further bits: z = x is not below it.
     tied = tied[(z.rest[tied] == least.rest[tied]) & (least.rest[tied] > 0)]
-    falls[tied] = words.draw(tied.size) < words.draw(tied.size)
+    falls[tied] = draw(tied.size) < draw(tied.size)
     return falls
 
 
 def _rare(
-    words: WordSource, j: UInt64[np.ndarray, " c"], k: Int64[np.ndarray, " c"], sigma: np.uint64
+    draw: Draw, j: UInt64[np.ndarray, " c"], k: Int64[np.ndarray, " c"], sigma: np.uint64
 ) -> Bool[np.ndarray, " c"]:
     """True with probability (2k + x)/(2k + 2), x = j/σ."""
     sides = (2 * k + 2).astype(np.uint64)
-    side = _uniform(words, sides.size, sides)
+    side = _uniform(draw, sides.size, sides)
     true = side < sides - np.uint64(2)
     half = np.flatnonzero(side == sides - np.uint64(2))
-    true[half] = _uniform(words, half.size, sigma) < j[half]
+    true[half] = _uniform(draw, half.size, sigma) < j[half]
     return true
 
 
 def _uniform(
-    words: WordSource, count: int, bounds: np.uint64 | UInt64[np.ndarray, " c"]
+    draw: Draw, count: int, bounds: np.uint64 | UInt64[np.ndarray, " c"]
 ) -> UInt64[np.ndarray, " c"]:
     """Uniform integers below each bound: words beyond its largest multiple are drawn again."""
-    drawn = words.draw(count)
+    drawn = draw(count)
     most = np.uint64(2**_WORD - 1)
     last = most - (most % bounds + np.uint64(1)) % bounds  # the largest word that is used
     over = np.flatnonzero(drawn > last)
     while over.size:
         drawn = drawn.copy()
-        drawn[over] = words.draw(over.size)
+        drawn[over] = draw(over.size)
         over = over[drawn[over] > (last if last.ndim == 0 else last[over])]
     return drawn % bounds

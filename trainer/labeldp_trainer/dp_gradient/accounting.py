@@ -11,19 +11,28 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
+from labeldp_verify.analysis import exp_upper, log_bounds
 from scipy import optimize, special, stats
 
 from labeldp_trainer.config.base import SMALLEST_DELTA
+from labeldp_trainer.discrete_gaussian.sample import DISTANCE
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.losses import Pair, composed_epsilon, gaussian_log_delta
-from labeldp_trainer.dp_gradient.rounding import left_for_steps
+from labeldp_trainer.dp_gradient.losses import (
+    Pair,
+    composed_epsilon,
+    gaussian_log_delta,
+    least_epsilon,
+)
 
 LARGEST_NOISE_MULTIPLIER = 2.0**20
 _SMALLEST_NOISE_MULTIPLIER = 2.0**-6
 _RELATIVE_TOLERANCE = 1e-4
+_BEYOND = 10  # tails of discrete noise have at most e^−9.5 of δ
+_TAIL = Fraction(1, 10_000)
+_NORMALISER = Fraction(1, 1 << 1000)  # of log(N/I), which is below 10^−30000
 _RARE = 1e-10  # the share of δ that what is left out may have
 
 Batches = Literal["secret", "public", "partition"]
@@ -54,22 +63,12 @@ class NoisePlan:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if not 1 <= self.batch <= self.units:
+        if not (1 <= self.batch <= self.max_batch <= self.units and self.steps >= 1):
             raise ValueError(
-                f"the batch size must be between 1 and the number of units, {self.units}; "
-                f"it is {self.batch}"
+                f"a plan must be of 1 ≤ batch ≤ max_batch ≤ units and of a step at least: {self}"
             )
-        if not self.batch <= self.max_batch <= self.units:
-            raise ValueError(
-                f"the largest batch must be between the batch size, {self.batch}, and the number "
-                f"of units, {self.units}; it is {self.max_batch}"
-            )
-        if self.steps < 1:
-            raise ValueError(f"the number of steps must be at least 1; it is {self.steps}")
-        if self.batches not in ("secret", "public", "partition"):
-            raise ValueError(
-                f"batches must be secret, public or partition; they are {self.batches!r}"
-            )
+        if self.batches not in get_args(Batches):
+            raise ValueError(f"batches must be secret, public or partition; got {self.batches!r}")
 
     @property
     def rate(self) -> float:
@@ -169,9 +168,46 @@ def calibrate_integers(
             "a smaller model"
         )
     # Rounded down; a scale below the one that this is about would not be covered.
-    rest = (math.nextafter(float(part), 0.0) for part in (left.epsilon, left.delta))
-    epsilon_left, delta_left = rest
+    epsilon_left, delta_left = (math.nextafter(float(part), 0.0) for part in left)
     return max(calibrate(epsilon_left, plan, delta_left), least)
+
+
+class RoundingCost(NamedTuple):
+    """What of ε and δ is left for the steps with continuous noise.
+
+    Attributes:
+        epsilon: ε₀ < ε.
+        delta: δ₀ < δ.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+def left_for_steps(
+    scale: int, numbers: int, epsilon: Fraction, delta: Fraction
+) -> RoundingCost | None:
+    """(ε₀, δ₀) such that n numbers of discrete noise of a scale s ≥ 64 give (ε, δ) wherever as many
+    of continuous noise, rounded, give (ε₀, δ₀); None if that would take 1% of ε or half of δ.
+
+    Theorem 7 (i). Let R be N(0, s²) rounded to the nearest integer, and G the discrete Gaussian of
+    scale s. G ≤ e^(1/8s²)·R everywhere, and R ≤ e^(t²/24s²)·G up to t scales from zero: so n
+    numbers of one in the place of the other raise ε by n·(1/8 + t²/24)/s², and δ by next to
+    nothing.
+    """
+    reach = math.ceil(
+        2 * (log_bounds(Fraction(numbers))[1] + epsilon + log_bounds(1 / delta)[1] + _BEYOND)
+    )  # t²
+    square = scale * scale
+    if reach > square:
+        return None
+    below = Fraction(numbers, 8 * square)
+    above = numbers * (Fraction(reach, 24 * square) + _NORMALISER)
+    sampled = (1 + exp_upper(epsilon)) * numbers * DISTANCE
+    left = (delta - sampled) * (1 - below) - _TAIL * delta
+    if below + above > epsilon / 100 or left < delta / 2:
+        return None
+    return RoundingCost(epsilon - below - above, left)
 
 
 def _check_delta(delta: float) -> None:
@@ -198,12 +234,9 @@ def _pairs(noise_multiplier: float, plan: NoisePlan) -> tuple[Pair, ...]:
 
 def _epsilon_of_gaussians(noise_multiplier: float, plan: NoisePlan, delta: float) -> float:
     """Return ε when who takes part is known: Theorem 7 (e), no privacy loss distribution needed."""
-    log_weights = np.zeros(1)
-    if plan.batches == "partition":
-        times = np.array([plan.epochs])
-    elif plan.batch == plan.units:
-        times = np.array([plan.steps])
-    else:
+    always = plan.epochs if plan.batches == "partition" else plan.steps
+    times, log_weights = np.array([always]), np.zeros(1)
+    if plan.batches != "partition" and plan.batch < plan.units:
         times = np.arange(1, plan.steps + 1)
         log_weights = stats.binom.logpmf(times, plan.steps, plan.rate)
         digits = float(special.gammaln(plan.steps + 2)) - plan.steps * math.log(plan.rate)
@@ -217,17 +250,12 @@ def _epsilon_of_gaussians(noise_multiplier: float, plan: NoisePlan, delta: float
         logs = log_weights + gaussian_log_delta(mu, eps) - math.log(delta)
         return float(np.exp(np.minimum(logs, 700.0)).sum()) + 2 * _RARE
 
-    low, high = 0.0, 1.0
-    if share(0.0) <= 1:
-        return 0.0
+    high = 1.0
     while share(high) > 1:
         high *= 2
         if high > 2.0**20:
             return math.inf
-    while high - low > 1e-7 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if share(middle) <= 1 else (middle, high)
-    return high
+    return least_epsilon(share, 0.0, high)
 
 
 def least_noise(epsilon_of: Callable[[float], float], target: float, words: str) -> float:

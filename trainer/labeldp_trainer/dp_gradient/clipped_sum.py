@@ -1,7 +1,7 @@
 """Sums of per-example vectors, each clipped and rounded to integers: the only thing that labels
 may enter (Theorem 7).
 
-A unit is whatever one substitution changes: an example, or a user (`sampling.py`).
+A unit is whatever one substitution changes: an example, or a user (`tree.py`).
 """
 
 from collections.abc import Callable
@@ -12,10 +12,11 @@ from jax import Array, lax
 from jaxtyping import Bool, Int64, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice, add_rows, zeros
-from labeldp_trainer.dp_gradient.tree import Loss
 
 Split = Callable[[PyTree], PyTree]
 """Inside jit: spreads the rows of arrays [rows, …] over devices; no value changes."""
+UnitVector = Callable[[PyTree, PyTree, Real[Array, "..."]], PyTree]
+"""`vector(params, x, y)` of one unit, a pytree like params: `jax.grad(loss)`, for instance."""
 
 
 def whole(tree: PyTree) -> PyTree:
@@ -24,7 +25,7 @@ def whole(tree: PyTree) -> PyTree:
 
 
 def clipped_sum(
-    loss: Loss,
+    vector: UnitVector,
     params: PyTree,
     x: PyTree[Shaped[Array, "b ..."]],
     y: Real[Array, "b ..."],
@@ -34,45 +35,18 @@ def clipped_sum(
     microbatch: int,
     split: Split = whole,
 ) -> Int64[Array, " d"]:
-    """Return Σ over masked rows of the gradient of `loss`, each clipped to C and rounded to the
-    lattice (Algorithm 1, line 4).
+    """Return Σ over masked rows of `vector(params, x_i, y_i)`, each clipped to C and rounded to the
+    lattice (Algorithm 1, line 4): integers of length at most L, whatever the vector is.
 
-    The norm is over the whole pytree. A gradient with an infinite or NaN entry counts as zero.
-    """
-    return sum_over_units(
-        lambda xi, yi: jax.grad(loss)(params, xi, yi),
-        params,
-        x,
-        y,
-        mask,
-        lattice=lattice,
-        microbatch=microbatch,
-        split=split,
-    )
-
-
-def sum_over_units(
-    vector: Callable[[PyTree, Real[Array, "..."]], PyTree],
-    params: PyTree,
-    x: PyTree[Shaped[Array, "b ..."]],
-    y: Real[Array, "b ..."],
-    mask: Bool[Array, " b"],
-    *,
-    lattice: NoiseLattice,
-    microbatch: int,
-    split: Split = whole,
-) -> Int64[Array, " d"]:
-    """Return Σ over masked rows of `vector(x_i, y_i)` in integers, each of length at most L
-    whatever it is.
-
-    Rows are worked on `microbatch` at a time, so memory is that of `microbatch` gradients, each
-    `split` over the devices. The number of microbatches does not depend on the mask: a step takes
-    as long whoever is in the batch.
+    The norm is over the whole pytree. A vector with an infinite or NaN entry counts as zero. Rows
+    are worked on `microbatch` at a time, so memory is that of `microbatch` gradients, each `split`
+    over the devices. The number of microbatches does not depend on the mask: a step takes as long
+    whoever is in the batch.
     """
 
     def body(total: Array, part: tuple[PyTree, Array, Array]) -> tuple[Array, None]:
         xs, ys, kept = split(part)
-        rows = jax.vmap(lambda xi, yi: lattice.integers(vector(xi, yi)))(xs, ys)
+        rows = jax.vmap(lambda xi, yi: lattice.integers(vector(params, xi, yi)))(xs, ys)
         return add_rows(total, rows, kept), None
 
     parts = in_microbatches((x, y, mask), mask.shape[0], microbatch)

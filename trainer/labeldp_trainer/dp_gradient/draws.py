@@ -1,32 +1,87 @@
 """All that is random in the steps of a run: batches and noise, from one secret key.
 
-Drawn on the host, by step, without a look at labels or features. The same key and step give the
-same draws, so that a step that is done again after a crash releases nothing new.
+Batches are true Poisson samples, independent ones or parts of a partition; where they are secret, ε
+rests on their being random. Drawn on the host, by step, without a look at labels or features. The
+same key and step give the same draws, so that a step that is done again after a crash releases
+nothing new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Int32, UInt32
+from jaxtyping import Bool, Int32, Int64, UInt32
 
 from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
 from labeldp_trainer.discrete_gaussian.words import Words
 from labeldp_trainer.dp_gradient import lattice
-from labeldp_trainer.dp_gradient.sampling import (
-    Batch,
-    independent_batch,
-    partition,
-    poisson_batch,
-)
 from labeldp_trainer.dp_gradient.step_config import StepConfig
 
 _SAMPLING, _NOISE, _ALTERNATIVE, _CENTRE, _PARTITION = range(5)
+
+
+class Batch(NamedTuple):
+    """`indices` into the data and a `mask`: rows that are not in the batch are padding."""
+
+    indices: Int32[np.ndarray, " b"]
+    mask: Bool[np.ndarray, " b"]
+
+
+def poisson_batch(words: Words, *, units: int, batch: int, max_batch: int) -> Batch:
+    """Sample every one of `units` independently with probability q = `batch`/`units`.
+
+    The rate is ⌊q·2^32⌋/2^32, never more than q. If more than `max_batch` are sampled, a uniformly
+    random `max_batch` of them are kept.
+
+    Returns `max_batch` rows, sampled units first.
+    """
+    if not 1 <= batch <= max_batch <= units:
+        raise ValueError(
+            f"need 1 <= batch <= max_batch <= units; they are {batch}, {max_batch}, {units}"
+        )
+    threshold = (batch << 32) // units
+    sampled = np.flatnonzero(words.draw32(units).astype(np.uint64) < np.uint64(threshold))
+    if sampled.size > max_batch:
+        sampled = np.sort(sampled[_shuffled(words, sampled.size)[:max_batch]])
+    return _padded(sampled, max_batch)
+
+
+def independent_batch(words: Words, *, units: int, size: int) -> Int32[np.ndarray, " b"]:
+    """Return `size` distinct indices, uniform over the units; all, in order, if that is all."""
+    if not 0 <= size <= units:
+        raise ValueError(f"need 0 <= size <= units; they are {size} and {units}")
+    if size in (0, units):
+        return np.arange(size, dtype=np.int32)
+    return _shuffled(words, units)[:size].astype(np.int32)
+
+
+def partition(words: Words, *, units: int, batch: int) -> list[Batch]:
+    """Return the ⌈units/batch⌉ batches of an epoch, a uniformly random partition of the units.
+
+    Every unit is in exactly one of them (the last one is padded). Not Poisson: there is no
+    amplification.
+    """
+    if not 1 <= batch <= units:
+        raise ValueError(f"need 1 <= batch <= units; they are {batch} and {units}")
+    order = _shuffled(words, units)
+    return [_padded(order[start : start + batch], batch) for start in range(0, units, batch)]
+
+
+def _shuffled(words: Words, count: int) -> Int64[np.ndarray, " n"]:
+    """A uniform permutation, but for two equal words of 64 bits."""
+    return np.argsort(words.draw(count), kind="stable")
+
+
+def _padded(rows: Int64[np.ndarray, " n"], size: int) -> Batch:
+    indices = np.zeros(size, np.int32)
+    indices[: rows.size] = rows
+    return Batch(indices, np.arange(size) < rows.size)
 
 
 class StepDraws(NamedTuple):
@@ -65,40 +120,40 @@ class Randomness:
 
     def step(self, number: int) -> StepDraws:
         """The draws of one step."""
-        return next(self._steps(number, 1))
+        draws: StepDraws = jax.tree.map(lambda leaf: leaf[0], self.steps(number, 1))
+        return draws
 
     def steps(self, first: int, count: int) -> StepDraws:
         """The draws of ``count`` steps, every array with a leading axis of that length."""
-        drawn = list(self._steps(first, count))
+        numbers = range(first, first + count)
+        batches = zip(numbers, self._batches(numbers), strict=True)
+        drawn = [self._drawn(number, batch) for number, batch in batches]
         stacked: StepDraws = jax.tree.map(lambda *parts: np.stack(parts), *drawn)
         return stacked
 
-    def _steps(self, first: int, count: int) -> Iterator[StepDraws]:
-        epoch, batches = -1, list[Batch]()
-        plan, sigma = self.config.plan, self.config.lattice.sigma
+    def _drawn(self, number: int, batch: Batch) -> StepDraws:
+        words, sigma = Words(self.key, _NOISE, number), self.config.lattice.sigma
         alternative, centre = self._others
-        for number in range(first, first + count):
-            if plan.batches == "partition":
-                now, place = divmod(number, plan.batches_per_epoch)
-                if now != epoch:
-                    words = Words(self.key, _PARTITION, now)
-                    epoch, batches = now, partition(words, units=plan.units, batch=plan.batch)
-                batch = batches[place]
-            else:
-                batch = poisson_batch(
-                    Words(self.key, _SAMPLING, number),
-                    units=plan.units,
-                    batch=plan.batch,
-                    max_batch=plan.max_batch,
-                )
-            noise = discrete_gaussian(Words(self.key, _NOISE, number), self.coordinates, sigma)
-            drawn: Any = (  # numpy arrays, until a device gets them
-                *batch,
-                lattice.halves_of(noise),
-                self._independent(_ALTERNATIVE, number, alternative),
-                self._independent(_CENTRE, number, centre),
-            )
-            yield StepDraws(*drawn)
+        parts: Any = (  # numpy arrays, until a device gets them
+            *batch,
+            lattice.halves_of(discrete_gaussian(words.draw, self.coordinates, sigma)),
+            self._independent(_ALTERNATIVE, number, alternative),
+            self._independent(_CENTRE, number, centre),
+        )
+        return StepDraws(*parts)
+
+    def _batches(self, numbers: range) -> Iterator[Batch]:
+        plan = self.config.plan
+        if plan.batches == "partition":
+            for epoch, own in groupby(numbers, lambda number: number // plan.batches_per_epoch):
+                words = Words(self.key, _PARTITION, epoch)
+                parts = partition(words, units=plan.units, batch=plan.batch)
+                yield from (parts[number % plan.batches_per_epoch] for number in own)
+            return
+        for number in numbers:
+            words = Words(self.key, _SAMPLING, number)
+            sizes = {"units": plan.units, "batch": plan.batch, "max_batch": plan.max_batch}
+            yield poisson_batch(words, **sizes)
 
     @property
     def _others(self) -> tuple[int, int]:

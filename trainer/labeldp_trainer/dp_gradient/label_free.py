@@ -22,12 +22,10 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Bool, Float, Int64, PyTree, Real, Shaped
+from jaxtyping import Bool, Float, PyTree, Real, Shaped
 
-from labeldp_trainer.dp_gradient.clipped_sum import Split, in_microbatches, sum_over_units, whole
-from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.sampling import Reduction, example_weights
-from labeldp_trainer.dp_gradient.tree import Loss, all_finite, norm, zeros_like_sum
+from labeldp_trainer.dp_gradient.clipped_sum import Split, in_microbatches, whole
+from labeldp_trainer.dp_gradient.tree import Loss, all_finite, norm, user_mean, zeros_like_sum
 
 Centre = Literal["mean", "none"]
 
@@ -45,18 +43,33 @@ BallOf = Callable[[PyTree, PyTree], Ball]
 
 
 @dataclass(frozen=True)
-class Scaling:
-    """The `lattice` with its C and r0 (`radius_floor`) of s = C / max(r, r0); rows a `microbatch`,
-    and how they are `split` over devices."""
+class LabelFree:
+    """How a unit's gradient is centred and scaled: C (`clip_norm`) and r0 (`radius_floor`) of
+    s = C / max(r, r0)."""
 
-    lattice: NoiseLattice
+    ball_of: BallOf
+    clip_norm: float
     radius_floor: float
-    microbatch: int
-    split: Split = whole
 
-    def of(self, ball: Ball) -> Float[Array, ""]:
-        """Return s; NaN for a NaN radius, which the callers turn into zero."""
-        return self.lattice.clip_norm / jnp.maximum(ball.radius, self.radius_floor)
+    def ball_and_scale(self, params: PyTree, x: PyTree) -> tuple[Ball, Float[Array, ""]]:
+        """Return the ball of a unit and its s, which is NaN for a NaN radius."""
+        ball = self.ball_of(params, x)
+        return ball, self.clip_norm / jnp.maximum(ball.radius, self.radius_floor)
+
+    def vector(self, loss: Loss, params: PyTree, x: PyTree, y: Real[Array, "..."]) -> PyTree:
+        """Return δ of a unit: a vector for `clipped_sum`, whose clip never bites inside the ball.
+
+        It is there so that privacy rests on one line of code, whatever the label, the loss or the
+        ball: NaN, out of the domain, not affine.
+        """
+        ball, scale = self.ball_and_scale(params, x)
+        gradient = jax.grad(loss)(params, x, y)
+        return jax.tree.map(lambda g, c: (g - c) * scale.astype(g.dtype), gradient, ball.centre)
+
+    def vertex_scale(self, params: PyTree, x: PyTree) -> Float[Array, ""]:
+        """Return s, zero where the ball is not finite: the scale of hull vertices."""
+        _, scale = self.ball_and_scale(params, x)
+        return jnp.where(jnp.isfinite(scale), scale, jnp.zeros_like(scale))
 
 
 def example_ball(loss: Loss, labels: Real[Array, " K"], centre: Centre = "mean") -> BallOf:
@@ -79,64 +92,27 @@ def example_ball(loss: Loss, labels: Real[Array, " K"], centre: Centre = "mean")
     return ball_of
 
 
-def user_ball(ball_of: BallOf, reduction: Reduction = "mean") -> BallOf:
+def user_ball(ball_of: BallOf) -> BallOf:
     """Return the ball of one user, x = (xs, present), from that of one example.
 
-    A sum of vectors, each in its ball, is in the ball of the summed centres and the summed radii.
+    A mean of vectors, each in its ball, is in the ball of the mean centre and the mean radius.
     """
 
     def of_user(params: PyTree, x: PyTree) -> Ball:
         xs, present = x
         balls = jax.vmap(ball_of, (None, 0))(params, xs)
-        weights = example_weights(present, reduction, balls.radius.dtype)
-        centre = jax.tree.map(
-            lambda c: jnp.tensordot(weights.astype(c.dtype), c, axes=1), balls.centre
-        )
-        return Ball(centre, jnp.sum(weights * balls.radius))
+        return Ball(*jax.tree.map(lambda part: user_mean(part, present), tuple(balls)))
 
     return of_user
 
 
-def label_free_sum(
-    loss: Loss,
-    ball_of: BallOf,
-    params: PyTree,
-    x: PyTree[Shaped[Array, "b ..."]],
-    y: Real[Array, "b ..."],
-    mask: Bool[Array, " b"],
-    *,
-    scaling: Scaling,
-) -> Int64[Array, " d"]:
-    """Return Σ over masked rows of δ_i in integers, each clipped once more to C (Theorem 8).
-
-    The last clip never bites on a label inside the ball. It is there so that privacy rests on one
-    line of code, whatever the label, the loss or the ball: NaN, out of the domain, not affine.
-    """
-
-    def vector(xi: PyTree, yi: Array) -> PyTree:
-        ball = ball_of(params, xi)
-        scale = scaling.of(ball)
-        gradient = jax.grad(loss)(params, xi, yi)
-        return jax.tree.map(lambda g, c: (g - c) * scale.astype(g.dtype), gradient, ball.centre)
-
-    return sum_over_units(
-        vector,
-        params,
-        x,
-        y,
-        mask,
-        lattice=scaling.lattice,
-        microbatch=scaling.microbatch,
-        split=scaling.split,
-    )
-
-
 def public_centre(
-    ball_of: BallOf,
+    label_free: LabelFree,
     params: PyTree,
     x: PyTree[Shaped[Array, "b ..."]],
     *,
-    scaling: Scaling,
+    microbatch: int,
+    split: Split = whole,
 ) -> PyTree:
     """Return the mean of s_j·c_j over rows that were drawn independently of the private batch.
 
@@ -144,36 +120,17 @@ def public_centre(
     """
     rows = jax.tree.leaves(x)[0].shape[0]
 
-    def body(total: PyTree, part: tuple[PyTree, Array]) -> tuple[PyTree, None]:
-        xs, kept = scaling.split(part)
-        terms = jax.vmap(one)(xs, kept)
-        return jax.tree.map(lambda t, c: t + jnp.sum(c, axis=0).astype(t.dtype), total, terms), None
-
-    def one(xi: PyTree, kept: Array) -> PyTree:
-        ball = ball_of(params, xi)
-        scale = scaling.of(ball)
+    def one(xi: PyTree, kept: Bool[Array, ""]) -> PyTree:
+        ball, scale = label_free.ball_and_scale(params, xi)
         usable = kept & all_finite(ball.centre) & jnp.isfinite(ball.radius)
         return jax.tree.map(
             lambda c: jnp.where(usable, c * scale.astype(c.dtype), jnp.zeros_like(c)), ball.centre
         )
 
-    parts = in_microbatches((x, jnp.ones((rows,), bool)), rows, scaling.microbatch)
+    def body(total: PyTree, part: tuple[PyTree, Array]) -> tuple[PyTree, None]:
+        terms = jax.vmap(one)(*split(part))
+        return jax.tree.map(lambda t, c: t + jnp.sum(c, axis=0).astype(t.dtype), total, terms), None
+
+    parts = in_microbatches((x, jnp.ones((rows,), bool)), rows, microbatch)
     summed = lax.scan(body, zeros_like_sum(params), parts)[0]
     return jax.tree.map(lambda leaf: leaf / rows, summed)
-
-
-def scales(
-    ball_of: BallOf,
-    params: PyTree,
-    x: PyTree[Shaped[Array, "b ..."]],
-    *,
-    scaling: Scaling,
-) -> Float[Array, " b"]:
-    """Return s_j, zero where the ball is not finite: the scale of hull vertices."""
-
-    def one(xi: PyTree) -> Array:
-        scale = scaling.of(ball_of(params, xi))
-        return jnp.where(jnp.isfinite(scale), scale, jnp.zeros_like(scale))
-
-    result: Array = lax.map(one, x, batch_size=scaling.microbatch)
-    return result

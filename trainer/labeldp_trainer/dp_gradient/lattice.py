@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Bool, Float, Int32, Int64, PyTree, UInt32
+from jaxtyping import Bool, Int32, Int64, PyTree, UInt32
 
-from labeldp_trainer.dp_gradient.tree import at_least_float32, clip
+from labeldp_trainer.dp_gradient.tree import clip, flat, unflat
 
 LONGEST = (1 << 26) - 1
 """L: no unit's integer vector is longer."""
@@ -72,7 +72,7 @@ class NoiseLattice:
 
         Its length is at most L, whatever ``tree`` is: decided in integers.
         """
-        clipped = _flat(clip(tree, self.clip_norm))
+        clipped = flat(clip(tree, self.clip_norm))
         steps = jnp.round(clipped * jnp.asarray(STEPS / self.clip_norm, clipped.dtype))
         whole = jnp.clip(steps.astype(jnp.int32), -LONGEST, LONGEST)
         return jnp.where(no_longer(whole, LONGEST), whole, jnp.zeros_like(whole))
@@ -81,17 +81,10 @@ class NoiseLattice:
         self, total: Int64[Array, " d"], noise: Halves, like: PyTree, units: int
     ) -> PyTree:
         """Return (total + noise)/units as a gradient like ``like``: a function of total + noise."""
-        leaves, structure = jax.tree.flatten(like)
-        dtype = _widest(leaves)
+        dtype = jax.eval_shape(flat, like).dtype
         with jax.enable_x64(True):
             value = (total + _numbers(noise)).astype(dtype)
-        value = value * jnp.asarray(self.clip_norm / STEPS / units, dtype)
-        found, start = [], 0
-        for leaf in leaves:
-            part = value[start : start + leaf.size].reshape(leaf.shape)
-            found.append(part.astype(at_least_float32(leaf).dtype))
-            start += leaf.size
-        return jax.tree.unflatten(structure, found)
+        return unflat(value * jnp.asarray(self.clip_norm / STEPS / units, dtype), like)
 
 
 def no_longer(vector: Int32[Array, " d"], bound: int) -> Bool[Array, ""]:
@@ -141,14 +134,3 @@ def _wide(numbers: Array) -> Int64[Array, "*shape"]:
     if wide.dtype != jnp.int64:  # 32 bits would wrap, without a message
         raise AssertionError("64-bit integers are off")
     return wide
-
-
-def _flat(tree: PyTree) -> Float[Array, " d"]:
-    leaves = jax.tree.leaves(tree)
-    dtype = _widest(leaves)
-    return jnp.concatenate([leaf.reshape(-1).astype(dtype) for leaf in leaves])
-
-
-def _widest(leaves: list[Array]) -> jnp.dtype:
-    types = {at_least_float32(leaf).dtype for leaf in leaves}
-    return max(types, key=lambda dtype: dtype.itemsize)

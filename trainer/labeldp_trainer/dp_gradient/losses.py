@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,19 @@ def gaussian_log_delta(mu: Float64[np.ndarray, " n"], epsilon: float) -> Float64
         near = np.log(near - np.exp(_log_density(a)) * _mills(b) * (1 - ROUNDING))
         found = np.where(a > 0, far, near) + 2 * ROUNDING
     return np.where(np.isnan(found), -np.inf, np.minimum(found, 0.0))
+
+
+def least_epsilon(share: Callable[[float], float], low: float, high: float) -> float:
+    """Return an ε in [low, high] at which δ(ε)/δ is at most 1, near the least; at ``high`` it is.
+
+    ``share`` is a bound of δ(ε)/δ that falls in ε.
+    """
+    if share(low) <= 1.0:
+        return low
+    while high - low > 1e-7 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if share(middle) <= 1.0 else (middle, high)
+    return high
 
 
 def _deviation(pairs: Sequence[Pair]) -> float:
@@ -306,14 +319,7 @@ class _Composition:
         """Return an ε with δ(ε) <= δ, near the least; infinity if there is none in the window."""
         # Below the window ``share`` is no bound: losses from there are taken for larger ones.
         low, high = max(0.0, float(self.losses[0])), max(float(self.losses[-1]), 1e-300)
-        if self.share(low) <= 1.0:
-            return low
-        if self.share(high) > 1.0:
-            return math.inf
-        while high - low > 1e-7 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.share(middle) <= 1.0 else (middle, high)
-        return high
+        return math.inf if self.share(high) > 1.0 else least_epsilon(self.share, low, high)
 
 
 def _compose(losses: StepLosses, steps: int, delta: float) -> _Composition | None:

@@ -3,6 +3,11 @@
 
 Post-processing of the noisy gradient: nothing here sees a label. All norms are over the whole
 pytree.
+
+The certificate of a projection onto the hull. Let z = Ga, r = Gᵀ(z − g̃) and gap(a) = a·r − min r.
+The projection z* of g̃ onto the hull satisfies ⟨z* − g̃, z − z*⟩ ≥ 0. As z* is a convex combination
+of vertices, ⟨z − g̃, z − z*⟩ ≤ max_v ⟨z − g̃, z − v⟩ = a·r − min r. Subtracting, ‖z − z*‖² ≤ gap(a).
+So gap(a) ≤ τ²‖z‖² certifies ‖z − z*‖ ≤ τ‖z‖, whichever way a was found.
 """
 
 from typing import NamedTuple
@@ -14,8 +19,9 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int, PyTree
 
 from labeldp_trainer.dp_gradient.hull import Materialised, Vertices
-from labeldp_trainer.dp_gradient.simplex_qp import QPSolution, solution, solve_simplex_qp
 from labeldp_trainer.dp_gradient.tree import dot, tiny
+
+_STEPS_A_VERTEX = 32  # of `project_gram`: a target inside a hull of 640 vertices takes 17
 
 
 class Projection(NamedTuple):
@@ -31,25 +37,61 @@ class Projection(NamedTuple):
     certified: Bool[Array, ""]
 
 
+class _Point(NamedTuple):
+    """A point of the hull."""
+
+    a: Array
+    z: PyTree  # G·a
+    r: Array  # Gᵀ(z − g̃)
+
+    def certificate(self) -> tuple[Array, Array]:
+        """The gap, and ‖z‖²."""
+        return jnp.dot(self.a, self.r) - jnp.min(self.r), dot(self.z, self.z)
+
+
+class _Accelerated(NamedTuple):
+    now: _Point
+    before: _Point
+    t: Array
+    momentum: Array
+    lipschitz: Array
+    done: Array
+    iterations: Array
+
+
+class _Pairwise(NamedTuple):
+    a: Array  # in the simplex
+    r: Array  # Ha − b, kept up to date
+    done: Array
+    iterations: Array
+
+
+class _Conjugate(NamedTuple):
+    u: Array
+    z: PyTree
+    p: Array
+    square: Array
+    iterations: Array
+
+
 def project_gram(
     vertices: Materialised,
     target: PyTree,
     *,
     smoothing: float = 1.0,
     tolerance: float = 1e-2,
-    max_iterations: int = 50,
+    max_iterations: int | None = None,
 ) -> Projection:
     """Project `target` onto the convex hull by a quadratic program on the Gram matrix.
 
     `smoothing` is λ of Section 3.3: the coefficients become λ·a + (1 − λ)·uniform; 1 leaves them.
+    `max_iterations` None: 32 pairwise steps a vertex.
     """
-    solved = solve_simplex_qp(
-        vertices.gram(),
-        vertices.correlate(target),
-        tolerance=tolerance,
-        max_iterations=max_iterations,
+    most = _STEPS_A_VERTEX * vertices.uniform.shape[0] if max_iterations is None else max_iterations
+    a, iterations = solve_simplex_qp(
+        vertices.gram(), vertices.correlate(target), tolerance=tolerance, max_iterations=most
     )
-    return _smoothed(vertices, solved, smoothing)
+    return _projection(vertices, _at(vertices, target, a), iterations, smoothing, tolerance)
 
 
 def project_matrix_free(
@@ -58,81 +100,66 @@ def project_matrix_free(
     *,
     smoothing: float = 1.0,
     tolerance: float = 1e-2,
-    max_iterations: int = 200,
+    max_iterations: int | None = None,
 ) -> Projection:
     """Project `target` onto the convex hull by projected gradients: one VJP and one JVP an
-    iteration.
+    iteration, 200 at most if `max_iterations` is None.
 
     The paper's iteration, a ← Proj_Δ(a − Gᵀ(Ga − g̃)/L), with momentum (FISTA) that restarts when
-    it points uphill, a step 1/L that adapts to ‖G·d‖² ≤ L‖d‖², and the certified stopping rule of
-    `simplex_qp.py`.
+    it points uphill, and a step 1/L that adapts to ‖G·d‖² ≤ L‖d‖².
     """
-
-    def at(a: Array) -> tuple[PyTree, Array]:
-        z = vertices.combine(a)
-        return z, vertices.correlate(jax.tree.map(jnp.subtract, z, target))
+    most = 200 if max_iterations is None else max_iterations
 
     def step(state: _Accelerated) -> _Accelerated:
         # G is linear, so the extrapolated point needs no products of its own.
-        y = state.a + state.momentum * (state.a - state.before)
-        z_y = jax.tree.map(lambda z, p: z + state.momentum * (z - p), state.z, state.z_before)
-        r_y = state.r + state.momentum * (state.r - state.r_before)
-        a = project_onto_simplex(y - r_y / state.lipschitz)
-        z, r = at(a)
-        moved = a - y
+        y = jax.tree.map(
+            lambda now, before: now + state.momentum * (now - before), state.now, state.before
+        )
+        new = _at(vertices, target, project_onto_simplex(y.a - y.r / state.lipschitz))
+        moved = new.a - y.a
         length = jnp.dot(moved, moved)
-        bent = jax.tree.map(jnp.subtract, z, z_y)
+        bent = jax.tree.map(jnp.subtract, new.z, y.z)
         curvature = dot(bent, bent) / jnp.maximum(length, tiny(length.dtype))
         too_long = (curvature > state.lipschitz * 1.001) & (length > 0)
-        uphill = jnp.dot(moved, a - state.a) < 0
-        t = (1 + jnp.sqrt(1 + 4 * state.t**2)) / 2
-        t = jnp.where(uphill, 1.0, t)
+        uphill = jnp.dot(moved, new.a - state.now.a) < 0
+        t = jnp.where(uphill, 1.0, (1 + jnp.sqrt(1 + 4 * state.t**2)) / 2)
         momentum = jnp.where(uphill, 0.0, (state.t - 1) / t)
-        accepted = _Accelerated(
-            a,
-            z,
-            r,
-            state.a,
-            state.z,
-            state.r,
-            t,
-            momentum,
-            state.lipschitz,
-            state.done,
-            state.iterations,
-        )
+        accepted = state._replace(now=new, before=state.now, t=t, momentum=momentum)
         retried = state._replace(lipschitz=1.1 * curvature)
         chosen: _Accelerated = jax.tree.map(
             lambda old, new: jnp.where(too_long, old, new), retried, accepted
         )
-        return chosen._replace(done=finished(chosen), iterations=state.iterations + 1)
+        return chosen._replace(done=finished(chosen.now), iterations=state.iterations + 1)
 
-    def finished(state: _Accelerated) -> Array:
-        gap, square = _certificate(state.a, state.z, state.r)
+    def finished(point: _Point) -> Array:
+        gap, square = point.certificate()
         return gap <= tolerance**2 * square
 
-    a = vertices.uniform
-    z, r = at(a)
-    lipschitz = dot(z, z) / jnp.maximum(jnp.dot(a, a), tiny(a.dtype))
-    lipschitz = jnp.maximum(lipschitz, float(np.finfo(a.dtype).eps) * jnp.max(jnp.abs(r)))
+    start = _at(vertices, target, vertices.uniform)
+    a = start.a
+    lipschitz = dot(start.z, start.z) / jnp.maximum(jnp.dot(a, a), tiny(a.dtype))
+    lipschitz = jnp.maximum(lipschitz, float(np.finfo(a.dtype).eps) * jnp.max(jnp.abs(start.r)))
     lipschitz = jnp.where(lipschitz > 0, lipschitz, jnp.ones_like(lipschitz))
-    one, zero = jnp.ones_like(lipschitz), jnp.zeros_like(lipschitz)
-    none = jnp.zeros((), jnp.int32)
-    first = _Accelerated(a, z, r, a, z, r, one, zero, lipschitz, jnp.zeros((), bool), none)
-    first = first._replace(done=finished(first))
-    last = lax.while_loop(lambda s: ~s.done & (s.iterations < max_iterations), step, first)
-    gap, square = _certificate(last.a, last.z, last.r)
-    return _smoothed(vertices, solution(last.a, last.iterations, gap, square, tolerance), smoothing)
+    one, zero, none = jnp.ones_like(lipschitz), jnp.zeros_like(lipschitz), jnp.zeros((), jnp.int32)
+    first = _Accelerated(start, start, one, zero, lipschitz, finished(start), none)
+    last = lax.while_loop(lambda s: ~s.done & (s.iterations < most), step, first)
+    return _projection(vertices, last.now, last.iterations, smoothing, tolerance)
 
 
 def project_onto_span(
-    vertices: Vertices, target: PyTree, *, tolerance: float = 1e-4, max_iterations: int = 200
+    vertices: Vertices,
+    target: PyTree,
+    *,
+    tolerance: float = 1e-4,
+    max_iterations: int | None = None,
 ) -> Projection:
     """Project `target` onto the linear span: least squares by conjugate gradients (CGLS).
 
     Stops at ‖Gᵀ(g̃ − Gu)‖ ≤ `tolerance`·‖Gᵀg̃‖, which `distance` reports (it is no bound on the
-    distance to the projection: a span's small directions are found last, or never).
+    distance to the projection: a span's small directions are found last, or never), and after 200
+    iterations if `max_iterations` is None.
     """
+    most = 200 if max_iterations is None else max_iterations
 
     def step(state: _Conjugate) -> _Conjugate:
         image = vertices.combine(state.p)
@@ -149,11 +176,73 @@ def project_onto_span(
     zeros = jax.tree.map(jnp.zeros_like, target)
     first = _Conjugate(jnp.zeros_like(slope), zeros, slope, start, jnp.zeros((), jnp.int32))
     goal = tolerance**2 * start
-    last = lax.while_loop(
-        lambda s: (s.square > goal) & (s.iterations < max_iterations), step, first
-    )
+    last = lax.while_loop(lambda s: (s.square > goal) & (s.iterations < most), step, first)
     distance = jnp.sqrt(last.square / jnp.maximum(start, tiny(start.dtype)))
     return Projection(last.z, last.u, last.iterations, distance, last.square <= goal)
+
+
+def solve_simplex_qp(
+    gram: Float[Array, "m m"],
+    linear: Float[Array, " m"],
+    *,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Float[Array, " m"], Int[Array, ""]]:
+    """Return an a for min ½aᵀHa − bᵀa over the unit simplex, and the number of steps.
+
+    Stops at a·r − min r ≤ `tolerance`²·aᵀHa, r = Ha − b. Far from the hull the optimum has few
+    vertices, which pairwise steps (Frank–Wolfe) find without any factorization; inside it they take
+    more steps, each a few passes over m numbers.
+
+    Each step moves weight from one vertex to another, as far as is best. The vertex that gains has
+    the least slope; the one that loses, of those with weight, lets the objective fall most along
+    the line between them (Fan, Chen and Lin 2005, for support vectors). Starts at the best single
+    vertex.
+    """
+    # The solution depends on differences of r only, so bring their size near one.
+    unit = jnp.maximum(jnp.max(jnp.abs(linear)), jnp.max(jnp.diagonal(gram)))
+    unit = jnp.where(unit > 0, unit, jnp.ones_like(unit))
+    h, b = gram / unit, linear / unit
+    squares = jnp.diagonal(h)
+    least_bend = float(np.finfo(h.dtype).eps) * jnp.max(squares)
+    indices = jnp.arange(b.shape[0], dtype=jnp.int32)
+    goal = (0.99 * tolerance) ** 2  # r is rounded in every step
+
+    def where_least(values: Array) -> tuple[Array, Array]:
+        # argmin keeps pairs of value and index, and takes several times as long.
+        least = jnp.min(values)
+        return least, jnp.min(jnp.where(values <= least, indices, indices[-1]))
+
+    def step(state: _Pairwise) -> _Pairwise:
+        a, r = state.a, state.r
+        least, gains = where_least(r)
+        gap, square = jnp.dot(a, r) - least, jnp.dot(a, r + b)
+        row = h[gains]
+        bend = jnp.maximum(squares + squares[gains] - 2 * row, least_bend)
+        slope = jnp.where(a > 0, r - least, jnp.zeros_like(r))
+        _, loses = where_least(-slope * slope / bend)
+        best = slope[loses] / bend[loses]
+        length = jnp.minimum(best, a[loses])
+        moved = jnp.where(indices == gains, a + length, a)
+        moved = jnp.where(indices == loses, jnp.maximum(a - length, 0.0), moved)
+        # Not "gap <= …": a NaN ends it, too.
+        done = ~((gap > goal * square) & (length > 0))
+        return _Pairwise(
+            jnp.where(done, a, moved),
+            jnp.where(done, r, r + length * (row - h[loses])),
+            done,
+            state.iterations + 1,
+        )
+
+    _, start = where_least(0.5 * squares - b)
+    first = _Pairwise(
+        (indices == start).astype(b.dtype),
+        h[start] - b,
+        jnp.zeros((), bool),
+        jnp.zeros((), jnp.int32),
+    )
+    last = lax.while_loop(lambda s: ~s.done & (s.iterations < max_iterations), step, first)
+    return last.a / jnp.sum(last.a), last.iterations
 
 
 def project_onto_simplex(v: Float[Array, " m"]) -> Float[Array, " m"]:
@@ -166,34 +255,18 @@ def project_onto_simplex(v: Float[Array, " m"]) -> Float[Array, " m"]:
     return jnp.maximum(v + shifts[jnp.maximum(active - 1, 0)], 0.0)
 
 
-class _Accelerated(NamedTuple):
-    a: Array
-    z: PyTree  # G·a
-    r: Array  # Gᵀ(z − g̃)
-    before: Array
-    z_before: PyTree
-    r_before: Array
-    t: Array
-    momentum: Array
-    lipschitz: Array
-    done: Array
-    iterations: Array
+def _at(vertices: Vertices, target: PyTree, a: Array) -> _Point:
+    z = vertices.combine(a)
+    return _Point(a, z, vertices.correlate(jax.tree.map(jnp.subtract, z, target)))
 
 
-class _Conjugate(NamedTuple):
-    u: Array
-    z: PyTree
-    p: Array
-    square: Array
-    iterations: Array
-
-
-def _certificate(a: Array, z: PyTree, r: Array) -> tuple[Array, Array]:
-    return jnp.dot(a, r) - jnp.min(r), dot(z, z)
-
-
-def _smoothed(vertices: Vertices, solved: QPSolution, smoothing: float) -> Projection:
-    a = solved.coefficients
+def _projection(
+    vertices: Vertices, found: _Point, iterations: Array, smoothing: float, tolerance: float
+) -> Projection:
+    gap, square = found.certificate()
+    distance = jnp.sqrt(jnp.maximum(gap, 0.0) / jnp.maximum(square, tiny(square.dtype)))
+    certified, (a, z, _) = gap <= tolerance**2 * square, found
     if smoothing != 1.0:
         a = smoothing * a + (1.0 - smoothing) * vertices.uniform
-    return Projection(vertices.combine(a), a, solved.iterations, solved.distance, solved.certified)
+        z = vertices.combine(a)
+    return Projection(z, a, iterations, distance, certified)

@@ -6,11 +6,11 @@ and every number that leaves is a function of the noisy sum, public features and
 randomness.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Bool, Float, Int, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
@@ -22,7 +22,7 @@ from labeldp_trainer.dp_gradient.hull import (
     materialise,
     matrix_free,
 )
-from labeldp_trainer.dp_gradient.label_free import label_free_sum, public_centre, scales
+from labeldp_trainer.dp_gradient.label_free import LabelFree, public_centre
 from labeldp_trainer.dp_gradient.projection import (
     Projection,
     project_gram,
@@ -34,10 +34,12 @@ from labeldp_trainer.dp_gradient.tree import all_finite, norm
 
 
 class StepReport(NamedTuple):
-    """What a step may tell: functions of the noisy gradient and of public data only."""
+    """What a step may tell: functions of the noisy gradient and of public data only.
+
+    `iterations`, `distance` and `certified` are those of the projection: 0, 0 and true without one.
+    """
 
     noisy_norm: Float[Array, ""]
-    estimate_norm: Float[Array, ""]
     iterations: Int[Array, ""]
     distance: Float[Array, ""]
     certified: Bool[Array, ""]
@@ -57,33 +59,32 @@ def private_gradient(
     this step (`Randomness.step`). The same arguments give the same result, so re-doing a step after
     a crash releases nothing new. Raises ValueError if the data have not `plan.units` rows.
     """
-    plan = config.plan
+    plan, label_free = config.plan, problem.label_free(y, config)
     if y.shape[0] != plan.units:
         raise ValueError(f"the plan is for {plan.units} units; the data have {y.shape[0]}")
-    if problem.reduction == "sum" and config.denoiser.endswith("conv"):
-        raise ValueError("a user's summed gradient is in no hull of examples: use reduction = mean")
     xs = _take(x, draws.indices)
-    noisy = _noisy_mean(config, problem, params, xs, y[draws.indices], draws)
-    estimate = noisy
-    if config.needs_centre:
+    noisy = estimate = _noisy_mean(config, problem, params, xs, y[draws.indices], draws)
+    if label_free is not None and config.needs_centre:
         centre = public_centre(
-            problem.ball_of(problem.labels_like(y), config.centre),
+            label_free,
             params,
             _take(x, draws.centre),
-            scaling=config.scaling,
+            microbatch=config.microbatch,
+            split=config.split,
         )
         estimate = jax.tree.map(jnp.add, noisy, centre)
     if config.denoiser == "noop":
-        return estimate, _report(noisy, estimate, None)
+        none = jnp.zeros((), jnp.int32), jnp.zeros(()), jnp.ones((), bool)
+        return estimate, StepReport(norm(noisy), *none)
+    mask = draws.mask
     if config.denoiser == "alt_conv":
         xs, mask = _take(x, draws.alternative), jnp.ones((config.hull_units,), bool)
-    else:
-        mask = draws.mask
-    projected = _project(config, _vertices(config, problem, params, xs, mask, y), estimate)
+    rows = _hull_rows(config, problem, params, xs, mask, problem.labels_like(y), label_free)
+    found = _project(config, problem, params, rows, estimate)
     # Post-processing of a noisy, hence finite, vector; a model may still overflow on the way.
-    finite = all_finite(projected.value)
-    value = jax.tree.map(lambda v: jnp.where(finite, v, jnp.zeros_like(v)), projected.value)
-    return value, _report(noisy, value, projected)
+    finite = all_finite(found.value)
+    value = jax.tree.map(lambda v: jnp.where(finite, v, jnp.zeros_like(v)), found.value)
+    return value, StepReport(norm(noisy), found.iterations, found.distance, found.certified)
 
 
 def _noisy_mean(
@@ -96,81 +97,61 @@ def _noisy_mean(
 ) -> PyTree:
     """Return (Σ clipped + noise)/(qn), from one sum of integers: the only way of labels to the
     outside."""
-    if config.clipping == "label_free":
-        summed = label_free_sum(
-            problem.unit_loss,
-            problem.ball_of(problem.labels_like(ys), config.centre),
-            params,
-            xs,
-            ys,
-            draws.mask,
-            scaling=config.scaling,
-        )
-    else:
-        summed = clipped_sum(
-            problem.unit_loss,
-            params,
-            xs,
-            ys,
-            draws.mask,
-            lattice=config.lattice,
-            microbatch=config.microbatch,
-            split=config.split,
-        )
+    summed = clipped_sum(
+        problem.unit_vector(ys, config),
+        params,
+        xs,
+        ys,
+        draws.mask,
+        lattice=config.lattice,
+        microbatch=config.microbatch,
+        split=config.split,
+    )
     return config.lattice.noisy_mean(summed, draws.noise, params, config.plan.batch)
 
 
-def _vertices(
-    config: StepConfig, problem: GradientProblem, params: PyTree, xs: PyTree, mask: Array, y: Array
-) -> Vertices:
-    labels = problem.labels_like(y)
-    scale = None
-    if config.clipping == "label_free":
-        ball_of = problem.ball_of(labels, config.centre)
-        scale = scales(ball_of, params, xs, scaling=config.scaling)
-    if problem.reduction is not None:
+def _hull_rows(
+    config: StepConfig,
+    problem: GradientProblem,
+    params: PyTree,
+    xs: PyTree,
+    mask: Array,
+    labels: Array,
+    label_free: LabelFree | None,
+) -> HullRows:
+    scales = None
+    if label_free is not None:
+        scales = lax.map(
+            lambda xi: label_free.vertex_scale(params, xi), xs, batch_size=config.microbatch
+        )
+    if problem.users:
         # A user's mean gradient lies in the hull of the users' examples' gradients.
         xs, present = xs
-        examples = present.shape[1]
         xs = jax.tree.map(lambda leaf: leaf.reshape(present.size, *leaf.shape[2:]), xs)
         mask = (mask[:, None] & present).reshape(-1)
-        scale = None if scale is None else jnp.repeat(scale, examples)
+        scales = None if scales is None else jnp.repeat(scales, present.shape[1])
     clip_norm = config.clip_norm if config.clip_hull else None
-    xs = config.split(xs)
-    rows = HullRows(xs, labels, mask, clip_norm, scale)
+    return HullRows(config.split(xs), labels, mask, clip_norm, scales)
+
+
+def _project(
+    config: StepConfig, problem: GradientProblem, params: PyTree, rows: HullRows, target: PyTree
+) -> Projection:
     if config.projection == "gram":
-        return materialise(problem.loss, params, rows)
-    return matrix_free(problem.loss, params, rows, microbatch=config.microbatch)
-
-
-def _project(config: StepConfig, vertices: Vertices, target: PyTree) -> Projection:
+        vertices: Vertices = materialise(problem.loss, params, rows)
+    else:
+        vertices = matrix_free(problem.loss, params, rows, microbatch=config.microbatch)
     if config.denoiser == "self_span":
         return project_onto_span(vertices, target, max_iterations=config.max_iterations)
+    options: dict[str, Any] = {
+        "smoothing": config.smoothing,
+        "tolerance": config.tolerance,
+        "max_iterations": config.max_iterations,
+    }
     if isinstance(vertices, Materialised):
-        return project_gram(
-            vertices,
-            target,
-            smoothing=config.smoothing,
-            tolerance=config.tolerance,
-            max_iterations=config.max_iterations,
-        )
-    return project_matrix_free(
-        vertices,
-        target,
-        smoothing=config.smoothing,
-        tolerance=config.tolerance,
-        max_iterations=config.max_iterations,
-    )
+        return project_gram(vertices, target, **options)
+    return project_matrix_free(vertices, target, **options)
 
 
 def _take(x: PyTree, indices: Array) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[indices], x)
-
-
-def _report(noisy: PyTree, estimate: PyTree, projected: Projection | None) -> StepReport:
-    if projected is None:
-        none = (jnp.zeros((), jnp.int32), jnp.zeros(()), jnp.ones((), bool))
-        return StepReport(norm(noisy), norm(estimate), *none)
-    return StepReport(
-        norm(noisy), norm(estimate), projected.iterations, projected.distance, projected.certified
-    )

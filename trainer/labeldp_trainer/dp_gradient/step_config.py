@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Real
 
 from labeldp_trainer.dp_gradient.accounting import Batches, NoisePlan
-from labeldp_trainer.dp_gradient.clipped_sum import Split, whole
-from labeldp_trainer.dp_gradient.label_free import BallOf, Centre, Scaling, example_ball, user_ball
+from labeldp_trainer.dp_gradient.clipped_sum import Split, UnitVector, whole
+from labeldp_trainer.dp_gradient.label_free import Centre, LabelFree, example_ball, user_ball
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.sampling import Reduction, per_user
-from labeldp_trainer.dp_gradient.tree import Loss
+from labeldp_trainer.dp_gradient.tree import Loss, per_user
 
 
 @dataclass(frozen=True)
@@ -23,28 +23,38 @@ class GradientProblem:
     """What is learned: `loss` of one example and all its `labels`.
 
     `labels` are all classes, or the two ends of the label interval when the gradient is affine in
-    the label (squared and Poisson log loss); clamp labels to it. `reduction` is None for a label
-    as the unit; with `mean` or `sum` the unit is a user, x is `(xs, present)` and y [users,
-    examples] (`sampling.py`).
+    the label (squared and Poisson log loss); clamp labels to it. With `users` the unit is a user,
+    whose examples' gradients are averaged: x is `(xs, present)` and y [users, examples]
+    (`tree.py`). Otherwise a unit is an example.
     """
 
     loss: Loss
     labels: tuple[float, ...]
-    reduction: Reduction | None = None
+    users: bool = False
 
     @property
     def unit_loss(self) -> Loss:
         """The loss of one unit."""
-        return self.loss if self.reduction is None else per_user(self.loss, self.reduction)
+        return per_user(self.loss) if self.users else self.loss
 
     def labels_like(self, y: Real[Array, "b ..."]) -> Real[Array, " K"]:
         """Return the labels in the type of y."""
         return jnp.asarray(self.labels, y.dtype)
 
-    def ball_of(self, labels: Real[Array, " K"], centre: Centre) -> BallOf:
-        """Return the ball of one unit."""
-        ball = example_ball(self.loss, labels, centre)
-        return ball if self.reduction is None else user_ball(ball, self.reduction)
+    def label_free(self, y: Real[Array, "b ..."], config: StepConfig) -> LabelFree | None:
+        """Return how gradients are centred and scaled for labels like y; None if they are not."""
+        if config.clipping == "standard":
+            return None
+        ball = example_ball(self.loss, self.labels_like(y), config.centre)
+        ball = user_ball(ball) if self.users else ball
+        return LabelFree(ball, config.clip_norm, config.radius_floor)
+
+    def unit_vector(self, y: Real[Array, "b ..."], config: StepConfig) -> UnitVector:
+        """Return the vector of a unit that is clipped and summed."""
+        label_free = self.label_free(y, config)
+        if label_free is None:
+            return jax.grad(self.unit_loss)
+        return partial(label_free.vector, self.unit_loss)
 
 
 Denoiser = Literal["noop", "self_span", "self_conv", "alt_conv"]
@@ -56,10 +66,10 @@ class StepConfig:
     `plan`.
 
     `clip_norm` C, `noise_multiplier` σ: the sum gets discrete Gaussian noise of scale σ·C on the
-    integers of `lattice`. `radius_floor` is r0 of
-    label-free clipping, in units of a gradient's norm; `centre_units` how many units its public
-    centre is computed on. `hull_units` is n2, for `alt_conv`. `smoothing` is λ. `tolerance` τ
-    bounds the projection's relative error. `microbatch` rows are worked on at a time, `split` over
+    integers of `lattice`. `radius_floor` is r0 of label-free clipping, in units of a gradient's
+    norm; `centre_units` how many units its public centre is computed on. `hull_units` is n2, for
+    `alt_conv`. `smoothing` is λ. `tolerance` τ bounds the projection's relative error;
+    `max_iterations` None is its default. `microbatch` rows are worked on at a time, `split` over
     devices. `denoiser = noop` with `clipping = standard` is DP-SGD.
     Raises ValueError if the choices do not go together.
     """
@@ -74,7 +84,7 @@ class StepConfig:
     hull_units: int = 64
     smoothing: float = 1.0
     tolerance: float = 1e-2
-    max_iterations: int = 200
+    max_iterations: int | None = None
     centre: Centre = "mean"
     centre_units: int = 256
     radius_floor: float = 1e-3
@@ -84,33 +94,16 @@ class StepConfig:
     def __post_init__(self) -> None:
         """Check what a type cannot."""
         NoiseLattice(self.clip_norm, self.noise_multiplier)
-        if not self.radius_floor > 0:
-            raise ValueError("radius_floor must be positive: a radius of zero scales by infinity")
-        if not 0 <= self.smoothing <= 1:
-            raise ValueError(f"smoothing must be between 0 and 1; it is {self.smoothing}")
         if self.plan.batches not in needed_batches(self.denoiser):
             raise ValueError(
                 f"{self.denoiser} looks at the batch's features, so batches are not secret: "
                 "use a plan with batches = public or partition (no amplification by sampling)"
-            )
-        if self.denoiser == "alt_conv" and not 1 <= self.hull_units <= self.plan.units:
-            raise ValueError(
-                f"hull_units must be between 1 and {self.plan.units}; it is {self.hull_units}"
-            )
-        if self.needs_centre and not 1 <= self.centre_units <= self.plan.units:
-            raise ValueError(
-                f"centre_units must be between 1 and {self.plan.units}; it is {self.centre_units}"
             )
 
     @cached_property
     def lattice(self) -> NoiseLattice:
         """The integers that are summed and get the noise."""
         return NoiseLattice(self.clip_norm, self.noise_multiplier)
-
-    @property
-    def scaling(self) -> Scaling:
-        """The numbers of label-free clipping."""
-        return Scaling(self.lattice, self.radius_floor, self.microbatch, self.split)
 
     @property
     def needs_centre(self) -> bool:

@@ -1,8 +1,12 @@
-"""Vectors that are pytrees: norms and clipping that survive huge, infinite and NaN entries."""
+"""Vectors that are pytrees: norms and clipping that survive huge, infinite and NaN entries.
+
+And the loss of a user, whose examples' gradients are averaged.
+"""
 
 import functools
 import operator
 from collections.abc import Callable
+from itertools import accumulate
 
 import jax
 import jax.numpy as jnp
@@ -64,6 +68,25 @@ def at_least_float32(leaf: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return leaf.astype(jnp.float32) if leaf.dtype.itemsize < 4 else leaf
 
 
+def flat(tree: PyTree) -> Float[Array, " d"]:
+    """Return all leaves side by side, in their widest type, at least float32."""
+    leaves = [at_least_float32(leaf) for leaf in jax.tree.leaves(tree)]
+    dtype = max((leaf.dtype for leaf in leaves), key=lambda dtype: dtype.itemsize)
+    return jnp.concatenate([leaf.reshape(-1).astype(dtype) for leaf in leaves])
+
+
+def unflat(vector: Float[Array, " d"], like: PyTree) -> PyTree:
+    """Return the pytree like `like` whose leaves are side by side in `vector`, all in float32 or
+    float64."""
+    leaves, structure = jax.tree.flatten(like)
+    ends = list(accumulate(leaf.size for leaf in leaves))
+    shaped = [
+        part.reshape(leaf.shape).astype(at_least_float32(leaf).dtype)
+        for part, leaf in zip(jnp.split(vector, ends[:-1]), leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, shaped)
+
+
 def tiny(dtype: jnp.dtype) -> float:
     """Return the least normal number of `dtype`, against divisions by zero."""
     return float(np.finfo(dtype).tiny)
@@ -104,3 +127,30 @@ def _directions(tree: PyTree, peak: Array) -> tuple[PyTree, Array]:
     units = jax.tree.map(unit, tree)
     squares = [jnp.sum(jnp.square(leaf)).astype(peak.dtype) for leaf in jax.tree.leaves(units)]
     return units, jnp.sqrt(total(squares))
+
+
+# A user as the unit: all of a user's labels may change at once, so a user's gradient is clipped.
+#
+# A user's data are `(xs, present)` with xs a pytree of [examples, …] and present [examples], and
+# labels [examples]; `examples` is a static maximum. Pad with copies of the user's own rows,
+# whose gradients are as finite as theirs, not with zeros that a model might divide by.
+
+
+def per_user(loss: Loss) -> Loss:
+    """Turn a loss of one example into a loss of one user: the mean over the examples present.
+
+    A user without any has loss zero.
+    """
+
+    def user_loss(params: PyTree, x: PyTree, y: Array) -> Array:
+        xs, present = x
+        return user_mean(jax.vmap(loss, (None, 0, 0))(params, xs, y), present)
+
+    return user_loss
+
+
+def user_mean(values: Float[Array, "e ..."], present: Bool[Array, " e"]) -> Float[Array, "..."]:
+    """Return the mean of a user's values over the examples that are present, zero without any."""
+    kept = present.reshape(-1, *[1] * (values.ndim - 1))
+    count = jnp.maximum(jnp.sum(present.astype(values.dtype)), jnp.ones((), values.dtype))
+    return jnp.sum(jnp.where(kept, values, jnp.zeros_like(values)), axis=0) / count

@@ -17,7 +17,7 @@ _BUILDERS = {
     "privatized": "privatized.PrivatizedBuilder",
     "dp_sgd": "central.builder.CentralBuilder",
     "none": "none.NoneBuilder",
-    "labeldp_pro": "published.labeldp_pro.LabelDpProBuilder",
+    "labeldp_pro": "central.builder.CentralBuilder",
     "lp_mst": "published.lp_mst.LpMstBuilder",
     "alibi": "published.alibi.AlibiBuilder",
     "clusters": "published.clusters.ClustersBuilder",

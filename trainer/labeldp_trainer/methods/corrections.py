@@ -10,111 +10,156 @@ With P[o | c] = Pr[output o | class c] and a model's probabilities f,
 
 Forward and backward correction are those of Patrini et al. (2017). The first is the likelihood of
 what was seen, so that with enough rows the true probabilities are its minimum; it never falls below
-0. The second has the loss on true labels for its expectation, and no lower bound. Where outputs are
+0. The second has the loss on true labels for its expectation, and no lower bound: it is RR-Debiased
+(LabelDP-Pro, Appendix D.1) for any P of full row rank, as Σ_o P[y, o]·W[o, c] is 1 if c = y and
+else 0. For randomized response, W[o, c] = (1[o = c] − p/K)/(1 − p), and for sets Z of a balanced
+design (1[c ∈ Z] − a)/s, with a = Pr[c ∈ Z] of all other classes and a + s of c. Where outputs are
 sets of classes, the labels are partial ones (Feng et al. 2020): the likelihood knows how often the
 true class is in its set. The mean over a set is the simple way of that field. Where each public
 group has a table of its own, a label takes the numbers of its row's table.
+
+Numbers in the place of private ones. An output o stands for v(o). With the shares p of the
+labels, v minimises Σ_y p_y·(Σ_o P[y, o]·v(o) − y)² + λ·Σ_y p_y·Var[v | y]: λ = 1 gives the mean of
+the labels behind an output, which draws every prediction to the middle; a fit to sums over n rows
+averages variance out and keeps bias, so that λ is of the order of 1/n. Labels with the same outputs
+stand for their mean. p is the likeliest one, given the private labels; what these leave open is as
+in the artifact's prior. All of it post-processes private labels. Where each public group has a
+table of its own, this is done for the rows of each table alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int64
-from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.forms import sets_of
+from jaxtyping import Float64, Int32
+from labeldp_verify.analysis import least_variance_inverse
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.forms import Domain, sets_of
 
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.coded import Coded
-from labeldp_trainer.data.labels import places, taken
 from labeldp_trainer.errors import ArtifactError
-from labeldp_trainer.methods.debias import debiasing_weights, matrix_of
-from labeldp_trainer.methods.debiased_numbers import likeliest_shares, start_of
-from labeldp_trainer.methods.row_tables import rows_by_table, tables_of
-
-_MOST_ENTRIES = 1 << 24
+from labeldp_trainer.methods.outputs import MOST_ENTRIES, TableRows, matrix_of
 
 
 def require_correction(decoded: Artifact, correction: Correction, source: str) -> None:
     """Raise ArtifactError unless every table has the numbers of a correction."""
-    for table, name in tables_of(decoded):
-        where = f"{source}: {name}" if name else source
-        _require_few(table, where)
+    groups = decoded.groups
+    for i in range(groups.tables):
+        table, where = decoded.table(i), source
+        if groups.columns:
+            where += f": group {groups.name(i)}"
+        outputs, labels = table.randomizer.outputs, table.domain.size
+        if labels * outputs > MOST_ENTRIES:
+            raise ArtifactError(
+                f"{where}: has {outputs:,} outputs for {labels:,} labels, too many to correct a "
+                "loss for them: say correction: none, or compile another mechanism"
+            )
         if correction == "backward":
             debiasing_weights(matrix_of(table)[0], where)
 
 
-def corrected(
-    decoded: Artifact,
-    table: Int64[np.ndarray, " n"] | None,
-    private: Any,
-    order: Sequence[int],
-    correction: Correction,
-) -> Coded | None:
-    """The numbers of private labels [n], each by its row's ``table`` [n].
+def corrected(parts: Sequence[TableRows], order: Sequence[int], correction: Correction) -> Coded:
+    """The numbers of private labels [n]; the columns are those of the labels ``order``.
 
-    The columns are those of the labels ``order``. None if an artifact never outputs one of them.
     Raises ArtifactError as ``require_correction``.
     """
-    parts = []
-    for one, rows in rows_by_table(decoded, table, len(private)):
-        numbers, outputs = _numbers(one, correction)
-        found = coded_labels(outputs, numbers[:, order], taken(private, rows))
-        if found is None:
-            return None
-        parts.append((rows, found))
-    return Coded.joined(len(private), parts)
+    coded: list[tuple[Int32[np.ndarray, " r"], Coded]] = []
+    for part in parts:
+        seen, codes = np.unique(part.codes, return_inverse=True)
+        numbers = _numbers(part, correction)[seen][:, order]
+        coded.append((part.rows, Coded(codes.astype(np.int32), numbers)))
+    return Coded.joined(sum(len(part.rows) for part in parts), coded)
 
 
-def class_shares(
-    decoded: Artifact,
-    table: Int64[np.ndarray, " n"] | None,
-    private: Any,
-    order: Sequence[int],
-) -> Float64[np.ndarray, " k"]:
-    """[k] about the shares of the classes ``order`` behind private labels [n]: the likeliest.
-
-    The labels are outputs, as ``corrected`` has found.
-    """
-    rows_of = np.zeros(decoded.label.size)
-    for one, rows in rows_by_table(decoded, table, len(private)):
-        matrix, outputs = matrix_of(one)
-        seen = np.bincount(places(taken(private, rows), outputs), minlength=len(outputs))
-        rows_of += len(rows) * likeliest_shares(matrix, seen, start_of(one))
-    return np.asarray(rows_of[order] / rows_of.sum())
+def class_shares(parts: Sequence[TableRows], order: Sequence[int]) -> Float64[np.ndarray, " k"]:
+    """[k] about the shares of the classes ``order`` behind private labels [n]: the likeliest."""
+    counts = np.sum([len(part.rows) * part.shares() for part in parts], axis=0)
+    return np.asarray(counts[order] / counts.sum())
 
 
-def coded_labels(
-    outputs: Sequence[int | str | float], numbers: Float64[np.ndarray, "m k"], private: Any
-) -> Coded | None:
-    """The numbers of private labels [n], or None if one of them is no output of the artifact."""
-    found = places(private, outputs)
-    if (found < 0).any():
-        return None
-    seen, codes = np.unique(found, return_inverse=True)
-    return Coded(codes.astype(np.int32), numbers[seen])
-
-
-def _require_few(decoded: Table, source: str) -> None:
-    if decoded.domain.size * decoded.randomizer.outputs > _MOST_ENTRIES:
-        raise ArtifactError(
-            f"{source}: has {decoded.randomizer.outputs:,} outputs for {decoded.domain.size:,} "
-            "labels, too many to correct a loss for them: say correction: none, or compile another "
-            "mechanism"
-        )
-
-
-def _numbers(
-    decoded: Table, correction: Correction
-) -> tuple[Float64[np.ndarray, "m k"], list[int | str | float]]:
-    """Of each output, and the outputs."""
-    sets = sets_of(decoded.randomizer)
-    matrix, outputs = matrix_of(decoded)
+def _numbers(part: TableRows, correction: Correction) -> Float64[np.ndarray, "m k"]:
     if correction == "backward":
-        return debiasing_weights(matrix, decoded.certificate.name), outputs
+        return debiasing_weights(part.matrix, part.table.certificate.name)
     if correction == "forward":
-        return np.log(np.maximum(matrix.T, np.finfo(float).tiny)), outputs
+        return np.asarray(np.log(np.maximum(part.matrix.T, np.finfo(float).tiny)))
+    sets = sets_of(part.table.randomizer)
     assert sets is not None  # other private labels are classes as they come
-    return sets.matrix.T / np.array(sets.sizes)[:, None], outputs
+    return np.asarray(sets.matrix.T / np.array(sets.sizes)[:, None])
+
+
+def debiasing_weights(
+    matrix: Float64[np.ndarray, "k m"], source: str
+) -> Float64[np.ndarray, "m k"]:
+    """W with P·W = I and rows that sum to 1; the inverse of P where m = k.
+
+    Among the solutions it takes the one of least variance under uniform labels: with D the
+    probabilities of the outputs on its diagonal, W = D⁻¹Pᵀ(PD⁻¹Pᵀ)⁻¹. Raises ArtifactError if P
+    has no such W, or only one that is too large to be useful.
+    """
+    k, m = matrix.shape
+    if m < k:
+        raise ArtifactError(
+            f"{source}: has {m} outputs for {k} labels, so that no weights undo its bias: "
+            "train a network with correction: forward, or compile randomized_response"
+        )
+    weights = least_variance_inverse(matrix)
+    if weights is None:
+        raise ArtifactError(
+            f"{source}: several labels have nearly the same outputs, so that no useful weights "
+            "undo its bias: train a network with correction: forward, or compile with a larger ε"
+        )
+    return weights
+
+
+class DebiasedNumbers(NamedTuple):
+    """Numbers for private ones.
+
+    Attributes:
+        values: [n].
+        bias: √(Σ p_y·(E[v | y] − y)²) over the standard deviation of the labels, in the mean of all
+            rows: what no choice of v takes away.
+    """
+
+    values: Float64[np.ndarray, " n"]
+    bias: float
+
+
+def debiased_numbers(domain: Domain, parts: Sequence[TableRows]) -> DebiasedNumbers | None:
+    """The numbers for private labels [n] of a domain, or None if a table has too many outputs."""
+    if any(domain.size * part.table.randomizer.outputs > MOST_ENTRIES for part in parts):
+        return None
+    n = sum(len(part.rows) for part in parts)
+    labels, found = np.array(list(domain.listed), np.float64), np.zeros(n)
+    everywhere, squares = np.zeros(domain.size), 0.0
+    for part in parts:
+        shares, count = part.shares(), len(part.rows)
+        values = debiased_values(part.matrix, labels, shares, 1 / count)
+        found[part.rows] = values[part.codes]
+        everywhere += count * shares
+        squares += count * float(shares @ (part.matrix @ values - labels) ** 2)
+    shares = everywhere / n
+    spread = float(shares @ (labels - shares @ labels) ** 2)
+    return DebiasedNumbers(found, float(np.sqrt(squares / max(n * spread, 1e-300))))
+
+
+def debiased_values(
+    matrix: Float64[np.ndarray, "k m"],
+    labels: Float64[np.ndarray, " k"],
+    shares: Float64[np.ndarray, " k"],
+    variance_weight: float,
+) -> Float64[np.ndarray, " m"]:
+    """v [m] as above, for λ = ``variance_weight`` in (0, 1]; 0 for outputs that no label has."""
+    likely = shares @ matrix
+    scale = np.sqrt(np.maximum(likely, 1e-300))
+    # in u = √q·v the penalty is a multiple of the identity, however rare an output is
+    scaled = matrix * np.sqrt(shares)[:, None] / scale[None, :]
+    goal = np.sqrt(shares) * labels
+    # ((1 − λ)·AᵀA + λ)⁻¹·Aᵀ·goal, for an A of norm 1 at most, singular or not
+    left, values, right = np.linalg.svd(scaled, full_matrices=False)
+    values = np.minimum(values, 1.0)
+    stretched = (1 - variance_weight) * values**2 + variance_weight
+    solved = right.T @ (values * (left.T @ goal) / stretched)
+    return np.asarray(np.where(likely > 1e-15, solved / scale, 0.0))

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.base import Strict
 from labeldp_trainer.data import Dataset
+from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import make_evaluation
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.statement import Statement
@@ -186,3 +187,40 @@ class MethodBuilder(Generic[C]):
     def build(self, setting: Setting) -> Method:
         """The method. Raises InputError."""
         raise NotImplementedError
+
+
+class Fits(NamedTuple):
+    """Arrays of a shape, whose dtype is of one of the kinds (as "iu").
+
+    With ``ends`` (a, b) all entries are at least a and below b.
+    """
+
+    kinds: str
+    shape: tuple[int, ...]
+    ends: tuple[float, float] | None = None
+
+    def holds(self, array: NDArray[Any]) -> bool:
+        """Whether it is one of them."""
+        if array.dtype.kind not in self.kinds or array.shape != self.shape:
+            return False
+        return self.ends is None or bool(((array >= self.ends[0]) & (array < self.ends[1])).all())
+
+
+def require_kept(stored: Stored, expected: Mapping[str, Fits], source: str) -> None:
+    """Raise RunFolderError unless these are the arrays that a run of this config has kept.
+
+    An index beyond an array does not fail under JAX but takes its last entry: private labels of
+    fewer rows would train without a word. ``source`` is in the message.
+    """
+    if set(stored) != set(expected) or not all(
+        fits.holds(stored[name]) for name, fits in expected.items()
+    ):
+        raise unfit(source)
+
+
+def unfit(source: str) -> RunFolderError:
+    """What the run has kept is not of these rows and this config."""
+    return RunFolderError(
+        f"{source}: the run was started with other rows, or its kept.npz is damaged: start another "
+        "run"
+    )

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.evaluation import mean_metrics
-from labeldp_trainer.methods.loop import Metrics
-from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.methods.method import Setting, Stored
 from labeldp_trainer.methods.statement import Statement
-from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.stepped import Metrics, Stepped
 from labeldp_trainer.models import Params
 
 PerExample = Callable[[jax.Array, jax.Array], jax.Array]
@@ -34,7 +33,7 @@ def minibatch_method(
     mixup: float | None = None,
     augment: Augment | None = None,
     also: Also | None = None,
-    keep: dict[str, NDArray[Any]] | None = None,
+    keep: Stored | None = None,
     notes: tuple[str, ...] = (),
 ) -> Stepped:
     """Mean gradients of batches without replacement; n mod batch examples sit an epoch out.
@@ -77,9 +76,8 @@ def minibatch_method(
         return both.mean()
 
     def gradient(
-        params: Params, key: jax.Array, step: jax.Array, rows: jax.Array, arrays: Any
+        params: Params, key: jax.Array, rows: jax.Array, arrays: Any
     ) -> tuple[Params, Metrics]:
-        del step
         x, y = jax.tree.map(lambda leaf: leaf[devices.split(rows)], arrays[:2])
         y, clean = _decoded(y, arrays[2]), x
         if augment is not None:

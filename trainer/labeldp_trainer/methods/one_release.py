@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,14 +13,16 @@ from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.method import ClosedForm, MethodBuilder, Setting
-from labeldp_trainer.methods.statement import Statement, another_run, protected, spent, written
+from labeldp_trainer.methods.statement import Statement, protected, written
 from labeldp_trainer.methods.users import limited_to_users, owners_of
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.check import checks
 from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.lattice import MOST_ROWS
-from labeldp_trainer.one_release.make import PublicRows, drawn, expected_share, planned
+from labeldp_trainer.one_release.make import drawn, expected_share, planned
 from labeldp_trainer.one_release.release import FILE, Release, read_release
+from labeldp_trainer.one_release.rows import PublicRows, Users
+from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 
 
@@ -59,7 +59,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
             release = drawn(plan, rows, setting.dataset.train.columns[label], method)
         else:
             self._require_fit(release, rows, setting)
-        head, ends = method.head or default_head(self.loaded), release.label_range
+        head, ends = method.head or default_head(self.loaded), release.facts.label_range
 
         def solve() -> Params:
             try:
@@ -88,36 +88,30 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 )
 
     def _statement(self, release: Release) -> Statement:
-        method = self.method
+        method, facts = self.method, release.facts
         one = method.max_examples_per_user is None
         moves = "a label moves" if one else "all labels of a user together move"
-        what = "class" if release.classes is not None else "label"
-        d, k = release.statistic.shape
+        what = "class" if facts.classes is not None else "label"
         return protected(
             self.loaded.config,
             epsilon=method.epsilon,
             delta=method.delta,
             mechanism=(
-                f"the sum of {release.rows:,} public integer rows of {d:,} columns, each times the "
-                f"{what} of its row, got discrete Gaussian noise of scale {release.sigma:,}, once; "
-                f"{moves} it by at most √{release.squared_sensitivity:,} (Theorem 13)"
+                f"the sum of {facts.rows:,} public integer rows of {len(release.columns):,} "
+                "columns, each times the "
+                f"{what} of its row, got discrete Gaussian noise of scale {facts.sigma:,}, once; "
+                f"{moves} it by at most √{facts.squared_sensitivity:,} (Theorem 13)"
             ),
             details={
-                "sigma": release.sigma,
-                "squared_sensitivity": release.squared_sensitivity,
-                "coordinates": d * k,
-                "proved_delta": math.nextafter(float(release.proved_delta()), 1.0),
-                "gap_to_the_best_noise_shape": release.gap,
-                "rows_sha256": release.rows_sha256,
-                "users": release.users,
+                **release.noise.details(exact(method.epsilon)),
+                "gap_to_the_best_noise_shape": facts.gap,
+                "rows_sha256": facts.rows_sha256,
+                "users": None if facts.users is None else facts.users.model_dump(),
             },
             released=(f"{FILE} and all that is computed from it and from features: every fit",),
-            remarks=(
-                another_run(
-                    spent(method.epsilon, method.delta),
-                    doing="draws another release and ",
-                    free=f"; --from-release {FILE} fits this one again and costs nothing",
-                ),
+            again=(
+                "draws another release and ",
+                f"; --from-release {FILE} fits this one again and costs nothing",
             ),
         )
 
@@ -126,9 +120,10 @@ def _notes(setting: Setting, release: Release, rows: PublicRows) -> tuple[str, .
     """Without a test set, what features, ε and δ say of the model before any label does."""
     if setting.dataset.test is not None or expected_share(release, rows) < 1:
         return ()
+    n, epsilon = release.facts.rows, written(float(release.facts.epsilon))
     return (
-        f"the model is expected to be no better than a constant: {release.rows:,} rows are too few "
-        f"for the noise of ε = {written(float(release.epsilon))}; add a test set to see",
+        f"the model is expected to be no better than a constant: {n:,} rows are too few for "
+        f"the noise of ε = {epsilon}; add a test set to see",
     )
 
 
@@ -147,9 +142,7 @@ def public_rows(setting: Setting) -> PublicRows:
     owners = owners_of(loaded, train)
     if owners is None:
         return found
-    users: dict[str, Any] = {
-        "column": loaded.config.user_column,
-        "max_examples_per_user": loaded.config.examples_per_user,
-        "sha256": array_digest(owners),
-    }
+    column, most = loaded.config.user_column, loaded.config.examples_per_user
+    assert column is not None and most is not None
+    users = Users(column=column, max_examples_per_user=most, sha256=array_digest(owners))
     return dataclasses.replace(found, owners=owners, users=users)

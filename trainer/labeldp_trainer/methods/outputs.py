@@ -1,39 +1,137 @@
-"""Whether labels that are said to be private can be outputs of the artifact that is named for them.
+"""Private labels as outputs of the artifact that is named for them, and what these say of labels.
 
-That they are cannot be proved. That they are not can: true labels in the place of private ones must
-not get a promise that their own artifact refutes.
+That private labels are outputs of an artifact cannot be proved. That they are not can: true labels
+in the place of private ones must not get a promise that their own artifact refutes.
+
+Where an artifact has several tables, public columns say which one randomizes a row: features, read
+as ``labeldp randomize`` reads them. Unlisted values and nulls have the table of all other rows.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import AdditiveRandomizer
+from jaxtyping import Float64, Int64
+from labeldp_verify.analysis import probabilities
+from labeldp_verify.artifact import Artifact, Table
+from labeldp_verify.forms import AdditiveRandomizer, Groups
 from numpy.typing import NDArray
 
+from labeldp_compile.prior.histogram import indexes_of_columns
+from labeldp_compile.tabular.columns import group_array
+from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.labels import Cells, as_numpy, places, taken
-from labeldp_trainer.methods.row_tables import rows_by_table
+
+MOST_ENTRIES = 1 << 24
+"""Of Pr[output | label]; larger matrices are not computed."""
+_STEPS = 1000
+_FROM_UNIFORM = 0.01  # a share that starts at 0 stays there
 
 
-def all_outputs(decoded: Artifact, table: NDArray[np.int64] | None, private: Any) -> bool:
-    """Whether every private label [n] is an output of the table of its row.
+def group_columns(groups: Groups, part: DataPart) -> dict[str, NDArray[Any]]:
+    """The columns [n] of the groups by their names, as the artifact takes them. Raises DataError.
 
-    ``table`` [n] is the number of each row's table, None for an artifact without groups.
+    Their types are as an artifact needs them, or a CSV file's, in which nothing has a type.
     """
-    for one, rows in rows_by_table(decoded, table, len(private)):
-        labels, randomizer = taken(private, rows), one.randomizer
-        if isinstance(randomizer, AdditiveRandomizer):
-            if not _on_lattice(randomizer, labels):
-                return False
-        elif (places(labels, randomizer.values) < 0).any():
-            return False
-    return True
+    found = {}
+    for column in groups.columns:
+        given, cells = part.columns[column.name], False
+        if isinstance(given, Cells):
+            given, cells = given.values, True
+        found[column.name] = group_array(Path(part.source), column, given, cells=cells)
+    return found
+
+
+def table_of_row(groups: Groups, part: DataPart) -> Int64[np.ndarray, " n"]:
+    """[n] the number of each row's table. Raises DataError."""
+    columns = group_columns(groups, part)
+    return indexes_of_columns(groups)([columns[column.name] for column in groups.columns])
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows that one table of an artifact randomizes.
+
+    Attributes:
+        table: Pr[output | label] and all else that is known of them.
+        rows: [r] their numbers.
+        private: [r] their private labels.
+    """
+
+    table: Table
+    rows: Int64[np.ndarray, " r"]
+    private: Any
+
+    @cached_property
+    def matrix(self) -> Float64[np.ndarray, "k m"]:
+        """Pr[output | label]."""
+        return matrix_of(self.table)[0]
+
+    @cached_property
+    def codes(self) -> Int64[np.ndarray, " r"]:
+        """The place of each private label among the m outputs; −1 of what is none."""
+        return places(self.private, matrix_of(self.table)[1])
+
+    def are_outputs(self) -> bool:
+        """Whether all private labels are outputs of the table."""
+        randomizer = self.table.randomizer
+        if isinstance(randomizer, AdditiveRandomizer):  # whose outputs may be too many to list
+            return _on_lattice(randomizer, self.private)
+        return not (places(self.private, randomizer.values) < 0).any()
+
+    def shares(self) -> Float64[np.ndarray, " k"]:
+        """About the shares of the true labels behind these outputs: the likeliest ones.
+
+        What they leave open is as in the artifact's prior.
+        """
+        weights = np.array([float(w) for w in self.table.certificate.prior.weights])
+        start = (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / len(weights)
+        counts = np.bincount(self.codes, minlength=self.matrix.shape[1])
+        return likeliest_shares(self.matrix, counts, start)
+
+
+def rows_by_table(
+    artifact: Artifact, table: Int64[np.ndarray, " n"] | None, private: Any
+) -> list[TableRows]:
+    """The private labels [n] by the table of their row; tables without rows are left out.
+
+    ``table`` [n] is the number of each row's table, None where all rows have the first.
+    """
+    if table is None:
+        return [TableRows(artifact.table(0), np.arange(len(private)), private)]
+    order = np.argsort(table, kind="stable")
+    numbers, starts = np.unique(table[order], return_index=True)
+    parts = zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
+    return [TableRows(artifact.table(i), rows, taken(private, rows)) for i, rows in parts]
+
+
+def matrix_of(table: Table) -> tuple[Float64[np.ndarray, "k m"], list[int | str | float]]:
+    """Pr[output | label], and the m outputs."""
+    randomizer = table.randomizer
+    matrix = probabilities.matrix(randomizer, range(table.domain.size))
+    return matrix, [probabilities.value(randomizer, o) for o in range(randomizer.outputs)]
+
+
+def likeliest_shares(
+    matrix: Float64[np.ndarray, "k m"], counts: Any, start: Float64[np.ndarray, " k"]
+) -> Float64[np.ndarray, " k"]:
+    """[k] shares of the labels under which the outputs [m] that were seen are likeliest, about.
+
+    Expectation and maximisation from ``start``: the likelihood never falls, and labels with the
+    same outputs keep their proportion.
+    """
+    shares = start.copy()
+    seen = np.asarray(counts) / max(np.sum(counts), 1)
+    for _ in range(_STEPS):
+        shares *= matrix @ (seen / np.maximum(shares @ matrix, 1e-300))
+    return np.asarray(shares / shares.sum())
 
 
 def _on_lattice(randomizer: AdditiveRandomizer, labels: Any) -> bool:
-    """The same of outputs that are too many to be listed."""
     array = labels.numbers() if isinstance(labels, Cells) else as_numpy(labels)
     if array.dtype.kind not in "buif":
         return False

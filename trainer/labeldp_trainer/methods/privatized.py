@@ -8,11 +8,11 @@ be the number of a set of classes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from labeldp_runtime import GroupError, IdError, LabelError
-from labeldp_verify.artifact import Artifact
 from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
@@ -34,14 +34,16 @@ from labeldp_trainer.methods.certificate import (
     load_randomizer,
 )
 from labeldp_trainer.methods.closed_form import solve_labels
-from labeldp_trainer.methods.corrections import class_shares, corrected, require_correction
-from labeldp_trainer.methods.debiased_numbers import debiased_numbers
-from labeldp_trainer.methods.kept import unfit
-from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting
+from labeldp_trainer.methods.corrections import (
+    class_shares,
+    corrected,
+    debiased_numbers,
+    require_correction,
+)
+from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, unfit
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.outputs import all_outputs
+from labeldp_trainer.methods.outputs import TableRows, group_columns, rows_by_table, table_of_row
 from labeldp_trainer.methods.privatized_statement import privatized_statement
-from labeldp_trainer.methods.row_tables import group_columns, table_of_row
 from labeldp_trainer.methods.users import limited_to_users
 
 KEPT, SOURCE, TABLES = "private_labels", "certificate_sha256", "table_of_row"
@@ -67,7 +69,12 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         # private labels as they come need no groups: what made them decides nothing any more
         by_group = self._here or method.artifact is not None
         self._groups = self._group_columns() if by_group else []
-        self._require_readable()
+        if self._replaced and self._correction is not None:
+            if self.classes is None:
+                reason = "its labels are no classes, or are too many of them"
+                raise loaded.error(("method", "artifact"), reason)
+            assert self._source.artifact is not None
+            require_correction(self._source.artifact, self._correction, str(self._source.path))
         others = [name for name in (method.id_column, method.user_column) if name is not None]
         self.columns = tuple(dict.fromkeys((self._column, *others, *self._groups)))
         if method.user_column and self._source.certificate.privacy.epsilon_prior > 0:
@@ -87,11 +94,10 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         places: dict[KeyPath, tuple[str | None, ...]] = {
             ("method", "user_column"): (method.user_column,),
             ("method", "id_column"): (method.id_column,),
+            ("data", "numeric"): data.numeric if isinstance(data, TableData) else (),
+            ("data", "categorical"): data.categorical if isinstance(data, TableData) else (),
+            ("data", "features"): () if isinstance(data, TableData) else features_of(data),
         }
-        if isinstance(data, TableData):
-            places |= {("data", "numeric"): data.numeric, ("data", "categorical"): data.categorical}
-        else:
-            places["data", "features"] = features_of(data)
         for place, names in places.items():
             if label in names:
                 reason = f"{label!r} is the label of {self._source.path}: no label is public"
@@ -125,22 +131,13 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         return "forward" if few and artifact is not None else "none"
 
     @property
-    def _read(self) -> Artifact | None:
-        """The artifact, where its numbers take the place of private labels."""
+    def _replaced(self) -> bool:
+        """Whether numbers of the artifact take the place of private labels."""
+        if self._source.artifact is None:
+            return False
         if self._correction is None:  # sums of numbers can be debiased
-            return self._source.artifact if self.loaded.config.closed_form else None
-        needed = self._correction != "none" or self._source.sets
-        return self._source.artifact if needed else None
-
-    def _require_readable(self) -> None:
-        """Raise InputError unless the artifact has the numbers that a correction takes."""
-        if self._read is None or self._correction is None:
-            return
-        if self.classes is None:
-            raise self.loaded.error(
-                ("method", "artifact"), "its labels are no classes, or are too many of them"
-            )
-        require_correction(self._read, self._correction, str(self._source.path))
+            return self.loaded.config.closed_form
+        return self._correction != "none" or self._source.sets
 
     def _group_columns(self) -> list[str]:
         """The columns that say which table a row has. Raises ConfigError."""
@@ -163,10 +160,15 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         self._require_same_source(setting)
         tables = self._tables(setting)
         private = self._private(setting)
-        self._require_outputs(setting, private, tables)
-        targets, left = self._targets(setting, private, tables)
+        source, artifact = setting.dataset.train.source, self._source.artifact
+        parts = [] if artifact is None else rows_by_table(artifact, tables, private)
+        if not all(part.are_outputs() for part in parts):
+            never = f"holds labels that {self._source.path} never outputs"
+            raise DataError(f"{source}: {self._column!r} {never}")
+        targets, shares, left = self._targets(setting, private, parts)
+        correction = self._correction
         keep = {SOURCE: np.array(self._source.sha256)}
-        if tables is not None and (self._here or self._read is not None):
+        if tables is not None and (self._here or self._replaced):
             keep |= {TABLES: tables}
         if self._here:
             keep |= {KEPT: as_numpy(private)}
@@ -175,24 +177,37 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             self.method,
             self._source,
             labels=(len(private), whole),
-            correction=self._correction,
-            debiased=left is not None or self._correction == "backward",
+            correction=correction,
+            debiased=left is not None or correction == "backward",
         )
         notes = self._notes(left, regression=setting.loss.task.classes is None)
         if self.loaded.config.closed_form:
-            ends, shares = self._source.ends, None
-            if self._read is not None and self._correction is not None:
-                shares = class_shares(self._read, tables, private, self._order(setting))
             return ClosedForm(
-                solve=lambda: solve_labels(setting, targets, ends, shares),
+                solve=lambda: solve_labels(setting, targets, self._source.ends, shares),
                 statement=statement,
                 keep=keep,
                 notes=notes,
             )
-        per_example = likelihood_loss if self._correction == "forward" else None
+        per_example = likelihood_loss if correction == "forward" else None
         return minibatch_method(
             setting, targets, statement, per_example=per_example, keep=keep, notes=notes
         )
+
+    def _targets(
+        self, setting: Setting, private: NDArray[Any] | Cells, parts: Sequence[TableRows]
+    ) -> tuple[NDArray[Any] | Coded, NDArray[np.float64] | None, float | None]:
+        """What stands for the true labels, about the shares of the classes behind private ones, for
+        a closed form, and the bias that is left of numbers, if it is undone."""
+        task, source = setting.loss.task, setting.dataset.train.source
+        if self._replaced and self._correction is not None:
+            # Columns stand for the labels of the artifact, the model's outputs for the classes.
+            order = [list(self.classes or ()).index(value) for value in task.classes or ()]
+            shares = class_shares(parts, order) if self.loaded.config.closed_form else None
+            return corrected(parts, order, self._correction), shares, None
+        found = debiased_numbers(self._source.domain, parts) if self._replaced else None
+        if found is not None:
+            return found.values, None, found.bias
+        return task.targets(private, source, self._column), None, None
 
     def _require_same_source(self, setting: Setting) -> None:
         """The statement and the debiasing weights are those of the file that labels went through.
@@ -243,57 +258,13 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             columns = group_columns(self._source.groups, train) if self._groups else None
             if isinstance(labels, Cells):  # as ``labeldp randomize`` reads those of a CSV file
                 labels = label_array(self._source.domain, self._column, labels.values)
-            if key is None:
-                return _storable(as_numpy(randomizer(labels, columns=columns)))
-            ids = train.columns[str(method.id_column)]
+            ids = None if key is None else train.columns[str(method.id_column)]
             ids = ids.names() if isinstance(ids, Cells) else ids
             version = method.label_version
             private = randomizer(labels, columns=columns, ids=ids, version=version)
             return _storable(as_numpy(private))
         except (LabelError, IdError, GroupError) as error:
             raise DataError(f"{train.source}: {self._column!r}: {error}") from None
-
-    def _require_outputs(
-        self, setting: Setting, private: NDArray[Any] | Cells, tables: NDArray[np.int64] | None
-    ) -> None:
-        """Whatever is made of them, labels that the artifact never outputs are none of its own.
-
-        Raises DataError.
-        """
-        artifact = self._source.artifact
-        if not self._here and artifact is not None and not all_outputs(artifact, tables, private):
-            raise self._strange(setting)
-
-    def _strange(self, setting: Setting) -> DataError:
-        never = f"holds labels that {self._source.path} never outputs"
-        return DataError(f"{setting.dataset.train.source}: {self._column!r} {never}")
-
-    def _targets(
-        self, setting: Setting, private: NDArray[Any] | Cells, tables: NDArray[np.int64] | None
-    ) -> tuple[NDArray[Any] | Coded, float | None]:
-        """What stands for the true labels, and the bias that is left of numbers, if undone."""
-        if self._read is not None and self._correction is not None:
-            order = self._order(setting)
-            coded = corrected(self._read, tables, private, order, self._correction)
-            if coded is None:
-                raise self._strange(setting)
-            return coded, None
-        found = None
-        if self._read is not None:
-            try:
-                found = debiased_numbers(self._read, tables, private)
-            except ValueError:
-                raise self._strange(setting) from None
-        if found is not None:
-            return found.values, found.bias
-        source = setting.dataset.train.source
-        return setting.loss.task.targets(private, source, self._column), None
-
-    def _order(self, setting: Setting) -> list[int]:
-        """Columns stand for the labels of the artifact; the model's outputs for the classes."""
-        known, classes = self.classes, setting.loss.task.classes
-        assert known is not None and classes is not None
-        return [known.index(value) for value in classes]
 
     def _notes(self, left: float | None, *, regression: bool) -> tuple[str, ...]:
         certificate, notes = self._source.certificate, []

@@ -10,7 +10,7 @@ from labeldp_trainer.methods.certificate import LabelSource
 from labeldp_trainer.methods.statement import (
     Statement,
     another_run,
-    by_group_privacy,
+    cost_to_users,
     protected,
     written,
 )
@@ -32,7 +32,8 @@ def privatized_statement(
     """
     used, whole = labels
     certificate, privacy = source.certificate, source.certificate.privacy
-    here = method.private_column is None
+    here, keyed = method.private_column is None, method.key is not None
+    most = method.max_examples_per_user
     where = f"randomized once with {certificate.mechanism} ({certificate.name})"
     if source.sets:
         where += ", which answers with the number of a set of classes"
@@ -49,47 +50,30 @@ def privatized_statement(
         f"distribution behind it cost ε = {prior} for each compile that read the labels, "
         f"at least {total} in all for a label in both"
     )
-    secret = ["the true labels"]
-    remarks = [
+    again = written(float(exact(privacy.epsilon_label) * (most or 1)))
+    remarks = {
         "Training only post-processes the private labels and spends nothing more, however "
-        "long or often it runs on the same private labels.",
-    ]
-    most = method.max_examples_per_user
-    if most is not None:
-        remarks.append(by_group_privacy(most, used, whole))
-    if here and method.key is None:
-        again = written(float(exact(privacy.epsilon_label) * (most or 1)))
-        remarks.append(another_run(f"ε = {again}", doing="randomizes again and "))
-    if method.key is not None:
-        secret.append("the key file: with ids and private labels it undoes the noise")
-        remarks.append(
-            "Another run with the same key, artifact, ids, label_version and true labels gives "
-            "these private labels again and spends nothing; true labels that have changed need "
-            f"another label_version, and spend ε = {label} a label again."
-        )
-    if privacy.epsilon_prior > 0:
-        remarks.append(
-            f"ε = {prior} of the label distribution is what one compile spent, as the artifact "
-            "declares: every further compile on the same labels spends it again, and nothing "
-            "here counts them."
-        )
-    if not here and most is not None:
-        remarks.append(
-            f"ε is that of the labels that were used: if further ones of "
-            f"{method.private_column!r} are released, their users pay for these, too."
-        )
-    if not here:
-        remarks.append(
-            f"That {method.private_column!r} was made with this artifact, and that its labels "
-            "were randomized once, is declared in the config; nothing here can prove it."
-        )
-    if names:
-        remarks.append(
-            "That groups are public and were fixed before any label was seen is declared by "
-            f"{DECLARED_BY} of the artifact; nothing here can prove it."
-        )
-    if source.artifact is None:
-        remarks.append("The certificate was believed: labeldp verify proves ε of an artifact.")
+        "long or often it runs on the same private labels.": True,
+        cost_to_users(most or 1, used, whole): most is not None,
+        another_run(f"ε = {again}", doing="randomizes again and "): here and not keyed,
+        "Another run with the same key, artifact, ids, label_version and true labels gives "
+        "these private labels again and spends nothing; true labels that have changed need "
+        f"another label_version, and spend ε = {label} a label again.": keyed,
+        f"ε = {prior} of the label distribution is what one compile spent, as the artifact "
+        "declares: every further compile on the same labels spends it again, and nothing "
+        "here counts them.": privacy.epsilon_prior > 0,
+        "ε is that of the labels that were used: if further ones of "
+        f"{method.private_column!r} are released, their users pay for these, too.": (
+            not here and most is not None
+        ),
+        f"That {method.private_column!r} was made with this artifact, and that its labels "
+        "were randomized once, is declared in the config; nothing here can prove it.": not here,
+        "That groups are public and were fixed before any label was seen is declared by "
+        f"{DECLARED_BY} of the artifact; nothing here can prove it.": bool(names),
+        "The certificate was believed: labeldp verify proves ε of an artifact.": (
+            source.artifact is None
+        ),
+    }
     details = {
         "epsilon_label": privacy.epsilon_label,
         "epsilon_prior": privacy.epsilon_prior,
@@ -101,7 +85,7 @@ def privatized_statement(
         "largest_bias": source.largest_bias,
         "group_columns": names,
         "randomized_here": here,
-        "keyed": method.key is not None,
+        "keyed": keyed,
         "debiased": debiased,
         "correction": correction,
         "labels": used,
@@ -112,6 +96,9 @@ def privatized_statement(
         mechanism=mechanism,
         details=details,
         released=("the private labels", "the parameters", "metrics on the private labels"),
-        secret=tuple(secret),
-        remarks=tuple(remarks),
+        secret=(
+            "the true labels",
+            *(("the key file: with ids and private labels it undoes the noise",) if keyed else ()),
+        ),
+        remarks=tuple(remark for remark, holds in remarks.items() if holds),
     )

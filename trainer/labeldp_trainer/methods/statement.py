@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from labeldp_verify.printable import one_line, width
@@ -21,11 +21,6 @@ _TEST_LABELS = "metrics on the test set, which are computed from its true labels
 def another_run(spent: str, *, doing: str = "", free: str = "") -> str:
     """The remark that a promise is one run's; ``free`` goes on with what spends nothing."""
     return f"Starting another run {doing}spends {spent} again; resuming this one does not{free}."
-
-
-def spent(epsilon: float, delta: float) -> str:
-    """Both with all their digits."""
-    return f"(ε = {written(epsilon)}, δ = {written(delta)})"
 
 
 def written(number: float) -> str:
@@ -55,28 +50,23 @@ class Statement:
     epsilon: float | None
     delta: float
     mechanism: str
+    adjacency: str = ADJACENCY
     details: Mapping[str, Any] = field(default_factory=dict)
     released: tuple[str, ...] = ()
     secret: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-    adjacency: str = ADJACENCY
     limits: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The contents of ``privacy.json``."""
+        facts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "remarks"}
         return {
             "format_version": FORMAT_VERSION,
             "method": self.method,
             "adjacency": self.adjacency,
-            "epsilon": self.epsilon,
+            **facts,
             "delta": self.delta if self.epsilon is not None else None,
-            "mechanism": self.mechanism,
-            "details": dict(self.details),
-            "released": list(self.released),
-            "secret": list(self.secret),
-            "not_covered": list(self.not_covered),
-            "limits": list(self.limits),
             "statement": self.paragraph(),
         }
 
@@ -134,8 +124,12 @@ def protected(
     remarks: tuple[str, ...] = (),
     delta: float = 0.0,
     limits: tuple[str, ...] = (),
+    again: tuple[str, str] | None = None,
 ) -> Statement:
-    """The promise of a method with privacy, for the unit that its config names."""
+    """The promise of a method with privacy, for the unit that its config names.
+
+    ``again``: what another run does, and what is free instead, for the remark on its cost.
+    """
     most = config.examples_per_user
     adjacency = ADJACENCY
     if most is None:
@@ -146,11 +140,16 @@ def protected(
             "without looking at labels; features, who owns which row, and the number of rows are "
             "public"
         )
+    if again is not None:
+        spent = f"ε = {written(epsilon)}"
+        spent = spent if delta == 0 else f"({spent}, δ = {written(delta)})"
+        remarks = (*remarks, another_run(spent, doing=again[0], free=again[1]))
     return Statement(
         method=config.method.kind,
         epsilon=epsilon,
         delta=delta,
         mechanism=mechanism,
+        adjacency=adjacency,
         details={
             **details,
             "unit": "label" if most is None else "user",
@@ -159,13 +158,12 @@ def protected(
         released=released,
         secret=secret,
         not_covered=() if config.data.test is None else (_TEST_LABELS,),
-        remarks=remarks,
-        adjacency=adjacency,
         limits=limits,
+        remarks=remarks,
     )
 
 
-def by_group_privacy(most: int, used: int, rows: int) -> str:
+def cost_to_users(most: int, used: int, rows: int) -> str:
     """The remark on ``rows`` labels of users, of whom at most ``most`` labels each are used."""
     return (
         f"At most {most:,} labels of a user were used, {used:,} of {rows:,} in all: ε is {most:,} "

@@ -13,15 +13,17 @@ later finds them. Finished stages are gone through again from their last checkpo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
 
 from labeldp_trainer.errors import DivergedError
 from labeldp_trainer.losses import build_optimizer
-from labeldp_trainer.methods.loop import Metrics, make_epoch, start
 from labeldp_trainer.methods.method import Fitted, Method, Stored, TrainingRun
 from labeldp_trainer.models import Params
 from labeldp_trainer.run import RunFolder
@@ -29,9 +31,11 @@ from labeldp_trainer.run.checkpoints import Checkpoints, State
 from labeldp_trainer.run.metrics import Line, append_line, draw_curve, keep_lines
 from labeldp_trainer.run.program import Stages
 
+Metrics = dict[str, jax.Array]
 Draw = Callable[[jax.Array, int, int], Any]
-Gradient = Callable[[Params, jax.Array, jax.Array, Any, Any], tuple[Params, Metrics]]
+Gradient = Callable[[Params, jax.Array, Any, Any], tuple[Params, Metrics]]
 TrainingLoss = Callable[[Params, Any], jax.Array]
+RunEpoch = Callable[[State, jax.Array, Any], tuple[State, Metrics]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +49,10 @@ class Stepped(Method):
         examples_per_epoch: examples that an epoch visits (on average, if batches vary).
         draw: (epoch key, first step of the whole run, number of steps) → a pytree whose leaves have
             a leading axis of that many steps, all in one epoch; each step gets its slice.
-        gradient: (params, step key, step of the whole run [int32], slice, arrays) → an estimate of
-            the gradient, and metrics. The loop averages the metrics over an epoch and writes them
-            down: return only what may leave the run, or nothing. Keys are functions of the seed
-            and the step alone, so that a step that is done again repeats its randomness.
+        gradient: (params, step key, slice, arrays) → an estimate of the gradient, and metrics. The
+            loop averages the metrics over an epoch and writes them down: return only what may leave
+            the run, or nothing. Keys are functions of the seed and the step alone, so that a step
+            that is done again repeats its randomness.
         training_loss: (params, arrays) → the mean loss on the labels that training sees, for early
             stopping; None where that would disclose more than the statement says.
         later: the next stage of a training in stages, from the parameters that this one ends with
@@ -98,33 +102,35 @@ class Stepped(Method):
         return Fitted(params, setting.model, told)
 
 
+@dataclass(frozen=True)
 class _Epochs:
     """The epochs of one stage, new or resumed."""
 
-    def __init__(self, run: TrainingRun, method: Stepped, folder: RunFolder) -> None:
-        self._loaded, self._devices = run.setting.loaded, run.setting.devices
-        self._method, self._folder = method, folder
-        self._test, self._progress = run.tester(), run.progress
+    run: TrainingRun
+    method: Stepped
+    folder: RunFolder
 
     def train(self, params: Params, key: jax.Array) -> tuple[Params, int, list[Line]]:
         """All epochs that are left: the parameters to keep, their epoch, and the metrics.
 
         Raises DivergedError if parameters are no longer finite and none before are to be kept.
         """
-        config, training = self._loaded.config, self._loaded.config.training
+        config, devices = self.run.setting.loaded.config, self.run.setting.devices
+        training, test = config.training, self.run.tester()
         stopping = training.early_stopping is not None
-        steps = training.epochs * self._method.steps_per_epoch
+        steps = training.epochs * self.method.steps_per_epoch
         optimizer = build_optimizer(config.optimizer, steps)
-        run_epoch = make_epoch(self._method, optimizer, keep_best=stopping)
-        state, key = self._devices.everywhere((start(params, optimizer), key))
-        with Checkpoints(self._folder.checkpoints) as checkpoints:
+        run_epoch = _make_epoch(self.method, optimizer, keep_best=stopping)
+        state, key = devices.everywhere((_start(params, optimizer), key))
+        with Checkpoints(self.folder.checkpoints) as checkpoints:
             state = checkpoints.restore(state) or state
-            lines = keep_lines(self._folder.metrics, int(state.epoch))
+            lines = keep_lines(self.folder.metrics, int(state.epoch))
             while not self._finished(state):
                 began = time.monotonic()
-                state, values = run_epoch(state, key, self._method.arrays)
+                state, values = run_epoch(state, key, self.method.arrays)
                 finite = bool(values.pop("finite"))  # waits for the device
-                lines.append(self._record(state, values, time.monotonic() - began))
+                seconds = time.monotonic() - began
+                lines.append(self._record(state, values | test(state.params), seconds))
                 if not finite:
                     if int(state.best_epoch) > 0:
                         break  # whatever follows is NaN, too: the best parameters are known
@@ -136,33 +142,100 @@ class _Epochs:
         return state.params, int(state.epoch), lines
 
     def _diverged(self, epoch: int) -> DivergedError:
-        part = "".join(f"{key}." for key in self._loaded.within)
+        part = "".join(f"{key}." for key in self.run.setting.loaded.within)
         advice = f"lower {part}optimizer.learning_rate"
-        if self._method.training_loss is not None:
+        if self.method.training_loss is not None:
             advice += f", or set {part}training.early_stopping"
-        said = f"{self._folder.path}: training diverged in epoch {epoch}: {advice}"
-        if self._method.statement.epsilon is None:
-            return DivergedError(f"{said}; this folder may go")
-        return DivergedError(f"{said}; what another run spends stands in privacy.txt")
+        private = self.method.statement.epsilon is not None
+        then = "what another run spends stands in privacy.txt" if private else "this folder may go"
+        where = f"{self.folder.path}: training diverged in epoch {epoch}"
+        return DivergedError(f"{where}: {advice}; {then}")
 
-    def _record(self, state: State, values: dict[str, jax.Array], seconds: float) -> Line:
-        line = {
-            "epoch": int(state.epoch),
-            **{name: float(value) for name, value in values.items()},
-            **self._test(state.params),
-        }
-        times = {
-            "seconds": seconds,
-            "examples_per_second": self._method.examples_per_epoch / max(seconds, 1e-9),
-        }
-        written = line | times if self._method.times_are_public else line
-        written = append_line(self._folder.metrics, written)
-        self._progress(written | times)
+    def _record(self, state: State, values: Mapping[str, Any], seconds: float) -> Line:
+        line: Line = {name: float(value) for name, value in values.items()}
+        line = {"epoch": int(state.epoch), **line}
+        speed = self.method.examples_per_epoch / max(seconds, 1e-9)
+        times = {"seconds": seconds, "examples_per_second": speed}
+        public = times if self.method.times_are_public else {}
+        written = append_line(self.folder.metrics, line | public)
+        self.run.progress(written | times)
         return written
 
     def _finished(self, state: State) -> bool:
-        training = self._loaded.config.training
+        training, epoch = self.run.setting.loaded.config.training, int(state.epoch)
         stopping = training.early_stopping
         patience = None if stopping is None else stopping.patience
-        waited = int(state.epoch) - int(state.best_epoch)
-        return int(state.epoch) >= training.epochs or (patience is not None and waited >= patience)
+        waited = epoch - int(state.best_epoch)
+        return epoch >= training.epochs or (patience is not None and waited >= patience)
+
+
+def _start(params: Params, optimizer: optax.GradientTransformation) -> State:
+    """The state before the first epoch."""
+    zero = jnp.zeros((), jnp.int32)
+    infinite = jnp.full((), jnp.inf, jnp.float32)
+    return State(params, optimizer.init(params), zero, params, infinite, zero)
+
+
+def _make_epoch(
+    method: Stepped, optimizer: optax.GradientTransformation, *, keep_best: bool
+) -> RunEpoch:
+    """A function (state, run key, arrays) → state after one more epoch, and its metrics.
+
+    Metrics are the means of those of the steps, ``finite`` (are all parameters?), and with
+    ``keep_best`` the ``training_loss`` at the end of the epoch. What is random in an epoch is a
+    function of the run key and its number, or of what the method draws for the numbers of its
+    steps. What ``draw`` returns for some steps is drawn while the device does those before.
+    """
+    steps = method.steps_per_epoch
+    most = min(steps, method.steps_at_once or steps)
+
+    @jax.jit
+    def keys(key: jax.Array, epoch: jax.Array) -> jax.Array:
+        return jax.random.split(jax.random.fold_in(key, epoch))
+
+    @jax.jit
+    def some(carry: Any, key: jax.Array, start: Any, drawn: Any, arrays: Any) -> Any:
+        def one(carry: tuple[Params, Any], inputs: tuple[jax.Array, Any]) -> Any:
+            params, opt_state = carry
+            index, own = inputs
+            gradient, metrics = method.gradient(params, jax.random.fold_in(key, index), own, arrays)
+            updates, opt_state = optimizer.update(gradient, opt_state, params)
+            return (optax.apply_updates(params, updates), opt_state), metrics
+
+        count = jax.tree.leaves(drawn)[0].shape[0]
+        indices = start + jnp.arange(count, dtype=jnp.int32)
+        return jax.lax.scan(one, carry, (indices, drawn))
+
+    @jax.jit
+    def finish(state: State, carry: Any, series: list[Metrics], arrays: Any) -> Any:
+        metrics = {
+            name: jnp.concatenate([values[name] for values in series]).mean() for name in series[0]
+        }
+        state = state._replace(params=carry[0], opt_state=carry[1], epoch=state.epoch + 1)
+        if keep_best:
+            assert method.training_loss is not None
+            loss = method.training_loss(state.params, arrays)
+            metrics["training_loss"] = loss
+            better = loss < state.best_loss  # never if the loss is NaN
+            best, loss, epoch = jax.tree.map(
+                lambda new, old: jnp.where(better, new, old),
+                (state.params, loss, state.epoch),
+                (state.best_params, state.best_loss, state.best_epoch),
+            )
+            state = state._replace(best_params=best, best_loss=loss, best_epoch=epoch)
+        leaves = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]
+        return state, metrics | {"finite": jnp.stack(leaves).all()}
+
+    def run(state: State, key: jax.Array, arrays: Any) -> tuple[State, Metrics]:
+        draw_key, steps_key = keys(key, state.epoch)
+        first = int(state.epoch) * steps
+        carry, series = (state.params, state.opt_state), []
+        for start in range(0, steps, most):
+            count = min(most, steps - start)
+            drawn = method.draw(draw_key, first + start, count)
+            carry, told = some(carry, steps_key, np.int32(start), drawn, arrays)
+            series.append(told)
+        result: tuple[State, Metrics] = finish(state, carry, series, arrays)
+        return result
+
+    return run

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int, Int64
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.owners import owner_codes
-from labeldp_trainer.dp_gradient.sampling import UserRows, group_by_user
 from labeldp_trainer.methods.method import Setting
+
+
+class UserRows(NamedTuple):
+    """`rows` into the data, by user and example, and which of them are `present`."""
+
+    rows: Int64[np.ndarray, "u e"]
+    present: Bool[np.ndarray, "u e"]
+
+
+def rows_of_users(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -> UserRows:
+    """Rows by user, at most `max_examples` each, chosen at random without looking at any
+    label.
+
+    owners: the numbers 0 … u − 1 of the users, each of whom has a row (`data/owners.py`). There are
+    `max_examples` slots a user; one that is not present repeats one of the user's rows. Users are
+    in the order of their numbers.
+    """
+    if max_examples < 1:
+        raise ValueError(f"max_examples must be at least 1; it is {max_examples}")
+    counts = np.bincount(owners)
+    if not counts.all():
+        raise ValueError("a user between 0 and the largest number has no row")
+    shuffled = np.random.default_rng(seed).permutation(len(owners))
+    order = shuffled[np.argsort(owners[shuffled], kind="stable")]
+    first = np.cumsum(counts) - counts
+    slot = np.arange(max_examples)[None, :]
+    present = slot < counts[:, None]
+    return UserRows(order[first[:, None] + np.where(present, slot, 0)], present)
 
 
 def owners_of(loaded: LoadedConfig, train: DataPart) -> Int64[np.ndarray, " n"] | None:
@@ -24,7 +52,7 @@ def owners_of(loaded: LoadedConfig, train: DataPart) -> Int64[np.ndarray, " n"] 
     return None if column is None else owner_codes(train.columns[column], train.source, column)
 
 
-def user_groups(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
+def user_rows(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
     """Rows by user, at most so many each as the config says; None if labels are the units.
 
     The choice is a function of the public user column and the public seed. Raises DataError.
@@ -33,14 +61,14 @@ def user_groups(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
     if owners is None or most is None:
         return None
     most = min(most, int(np.bincount(owners).max()))
-    return group_by_user(owners, most, loaded.config.training.seed)
+    return rows_of_users(owners, most, loaded.config.training.seed)
 
 
 def used_rows(setting: Setting) -> NDArray[np.int64]:
     """The rows that take part, in their order in the file."""
     train = setting.dataset.train
-    groups = user_groups(setting.loaded, train)
-    return np.arange(train.rows) if groups is None else np.sort(groups.rows[groups.present])
+    own = user_rows(setting.loaded, train)
+    return np.arange(train.rows) if own is None else np.sort(own.rows[own.present])
 
 
 def limited_to_users(setting: Setting) -> Setting:

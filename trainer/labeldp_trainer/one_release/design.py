@@ -9,20 +9,19 @@ same rows is certified by duality (``gap``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.one_release.lattice import UNIT, Weights
+from labeldp_trainer.one_release.rows import PublicRows
 
 SIGNAL_SHARE = 0.7
 """Of the variance of a label, what features explain, roughly."""
 
 
-@dataclass(frozen=True)
-class Expectation:
+class Expectation(NamedTuple):
     """What is expected of labels before any is seen.
 
     Fixed on training rows that were held out, and no test row: for classes the last 10,000 of
@@ -40,23 +39,7 @@ class Expectation:
 CLASSES, NUMBERS = Expectation(0.7, 0.25), Expectation(1.2, 0.5)
 
 
-@dataclass(frozen=True)
-class ReleaseDesign:
-    """Weights, and what is known of them before any label is seen.
-
-    Attributes:
-        weights: of the rows.
-        expected: sum of the expected squared errors of coefficients under the prior.
-        gap: by how much at most that exceeds the least of any noise shape for these rows.
-    """
-
-    weights: Weights
-    expected: float
-    gap: float
-
-
-@dataclass(frozen=True)
-class RowMoments:
+class RowMoments(NamedTuple):
     """Sums over all rows, in units of the lattice's UNIT.
 
     Attributes:
@@ -71,29 +54,18 @@ class RowMoments:
 
 
 def design(
-    vectors: Float32[np.ndarray, "n p"],
-    spectrum: Float64[np.ndarray, " p"] | None,
-    label_variance: float,
-    noise: float,
-    expectation: Expectation,
-    shares: Float32[np.ndarray, " n"] | None = None,
-) -> ReleaseDesign:
-    """The design for n whitened vectors.
+    rows: PublicRows, prior: Float64[np.ndarray, " p+1"], noise: float, quantile: float
+) -> Weights:
+    """The weights for whitened vectors.
 
-    ``label_variance`` is that of a target, roughly; ``noise`` the standard deviation of the noise
-    on a sum of rows of length 1.
+    ``prior`` are the variances of coefficients, the constant's first; ``noise`` the standard
+    deviation of the noise on a sum of rows of length 1.
     """
-    n, p = vectors.shape
-    prior = prior_variances(with_constant(spectrum, p), label_variance, expectation.power)
-    precision = water_filling(prior, (n / noise) ** 2)
+    precision = water_filling(prior, (len(rows.vectors) / noise) ** 2)
     columns = np.flatnonzero(precision > 0)
     metric = np.sqrt(precision[columns] / precision.max()).astype(np.float32)
-    weights = Weights(columns, metric, 0.0, 1.0)
-    floor = _floor(weights, vectors, expectation.quantile)
-    weights = Weights(columns, metric, floor, UNIT - UNIT / 1024)
-    found = moments(weights, vectors, shares)
-    expected, gap = certified(found.cross, found.gram, n, prior[columns], noise)
-    return ReleaseDesign(weights, expected, gap)
+    floor = _floor(Weights(columns, metric, 0.0, 1.0), rows.vectors, quantile)
+    return Weights(columns, metric, floor, UNIT - UNIT / 1024)
 
 
 def prior_variances(
@@ -116,35 +88,29 @@ def water_filling(prior: Float64[np.ndarray, " d"], budget: float) -> Float64[np
     return filled
 
 
-def moments(
-    weights: Weights,
-    vectors: Float32[np.ndarray, "n p"],
-    shares: Float32[np.ndarray, " n"] | None,
-) -> RowMoments:
-    """Those of n vectors."""
+def moments(weights: Weights, rows: PublicRows) -> RowMoments:
+    """Those of all rows."""
     d = weights.width
     cross, gram, total = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
-    for _, used, integers in weights.chunks(vectors, shares):
-        rows = integers.astype(np.float32) / np.float32(UNIT)
-        cross += rows.T @ used
-        gram += rows.T @ rows
-        total += rows.sum(axis=0, dtype=np.float64)
+    for _, used, _, integers in weights.chunks(rows):
+        q = integers.astype(np.float32) / np.float32(UNIT)
+        cross += q.T @ used
+        gram += q.T @ q
+        total += q.sum(axis=0, dtype=np.float64)
     return RowMoments(cross, gram, total)
 
 
 def certified(
-    cross: Float64[np.ndarray, "d d"],
-    gram: Float64[np.ndarray, "d d"],
-    n: int,
-    prior: Float64[np.ndarray, " d"],
-    noise: float,
+    found: RowMoments, n: int, prior: Float64[np.ndarray, " d"], noise: float
 ) -> tuple[float, float]:
-    """The expected error tr (T⁻¹ + P)⁻¹ of the design, and a bound of its relative gap.
+    """The expected error tr (T⁻¹ + P)⁻¹ of coefficients, and how far it is from the best.
 
-    Rows b = H⁻¹·q estimate coefficients; noise of precision P hides a label if b·P·b ≤ 1/noise² for
-    all rows. By weak duality, with V the mean of b·bᵀ, no such P has an error below
-    (tr V^½)²/(tr T⁻¹V + 1/noise²).
+    That is: by how much at most it exceeds the least of any noise shape for these n rows,
+    relatively. Rows b = H⁻¹·q estimate coefficients; noise of precision P hides a label if
+    b·P·b ≤ 1/noise² for all rows. By weak duality, with V the mean of b·bᵀ, no such P has an error
+    below (tr V^½)²/(tr T⁻¹V + 1/noise²).
     """
+    cross, gram, _ = found
     inverse = np.linalg.pinv(cross)
     precision = cross.T @ cross / noise**2
     expected = float(np.trace(np.linalg.inv(np.diag(1 / prior) + precision)))

@@ -10,8 +10,9 @@ from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.linear.sums import Sums, fitted
 from labeldp_trainer.one_release.design import SIGNAL_SHARE, moments
 from labeldp_trainer.one_release.lattice import STEPS, UNIT
-from labeldp_trainer.one_release.make import PublicRows, target_variance
+from labeldp_trainer.one_release.make import target_variance
 from labeldp_trainer.one_release.release import Release
+from labeldp_trainer.one_release.rows import PublicRows
 
 
 def fitted_release(
@@ -21,27 +22,27 @@ def fitted_release(
     sums = _sums(release, rows)
     solved = fitted(sums, head)
     full = np.zeros((rows.vectors.shape[1] + 1, solved.shape[1]))
-    full[release.weights.columns] = solved
+    full[release.columns] = solved
     return full[1:].astype(np.float32), full[0].astype(np.float32)
 
 
 def _sums(release: Release, rows: PublicRows) -> Sums:
-    weights = release.weights
-    found = moments(weights, rows.vectors, rows.shares)
-    variance = target_variance(release.classes)
-    if release.classes is not None:
-        noise, statistic = release.sigma / UNIT, release.statistic / UNIT
+    weights, facts = release.weights, release.facts
+    found = moments(weights, rows)
+    variance = target_variance(facts.classes)
+    noise, statistic = facts.sigma / UNIT, release.statistic / UNIT
+    if facts.classes is not None:
         # the entries of a one-hot label have the sum 1, so the row sums are public
         targets = statistic.shape[1]
         statistic = statistic - (statistic.sum(axis=1) - found.total)[:, None] / targets
         base = np.full(targets, 1 / targets)
     else:
-        assert release.label_range is not None
-        low, high = release.label_range
+        assert facts.label_range is not None
+        low, high = facts.label_range
         middle, half = (low + high) / 2, (high - low) / 2
         # from steps around the middle to labels
-        noise = release.sigma / UNIT / STEPS * half
-        statistic = release.statistic / UNIT / STEPS * half + middle * found.total[:, None]
+        noise = noise / STEPS * half
+        statistic = statistic / STEPS * half + middle * found.total[:, None]
         variance, base = variance * half**2, np.full(1, middle)
     return Sums(
         statistic=statistic,
@@ -54,7 +55,7 @@ def _sums(release: Release, rows: PublicRows) -> Sums:
         variance=variance,
         base=base,
         scales=np.ones(len(base)),
-        classes=release.classes is not None,
+        classes=facts.classes is not None,
         used=lambda: weights.used(rows.vectors),
-        factors=lambda: weights.factors(rows.vectors, rows.shares),
+        factors=lambda: weights.factors(rows),
     )

@@ -6,9 +6,12 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32, Int64
+from jaxtyping import Float32, Float64, Int, Int32, Int64
+
+from labeldp_trainer.one_release.rows import PublicRows
 
 UNIT = 1 << 24
 """Lattice steps in the length of the longest row."""
@@ -19,6 +22,15 @@ MOST_ROWS = (1 << 62) // (2 * UNIT * STEPS)
 _CHUNK = 4096  # rows
 _MOST_SQUARED = 4.0 * UNIT * UNIT
 _ROOT = 1 << 10  # a user's rows: their lengths are rounded up to 1/_ROOT
+
+
+class Chunk(NamedTuple):
+    """The vectors of some ``rows``: used columns, factors of the rows and their integers."""
+
+    rows: slice
+    used: Float32[np.ndarray, "b d"]
+    factors: Float64[np.ndarray, " b"]
+    integers: Int32[np.ndarray, "b d"]
 
 
 @dataclass(frozen=True)
@@ -45,30 +57,20 @@ class Weights:
         """d."""
         return len(self.columns)
 
-    def chunks(
-        self, vectors: Float32[np.ndarray, "n p"], shares: Float32[np.ndarray, " n"] | None = None
-    ) -> Iterator[tuple[slice, Float32[np.ndarray, "b d"], Int32[np.ndarray, "b d"]]]:
-        """Used columns and integer rows of n vectors, part by part.
-
-        ``shares`` multiply the rows: 1/m for each of the m rows of a user.
-        """
-        for start in range(0, len(vectors), _CHUNK):
-            rows = slice(start, min(start + _CHUNK, len(vectors)))
-            used = self.used(vectors[rows])
+    def chunks(self, rows: PublicRows) -> Iterator[Chunk]:
+        """Used columns and integer rows, part by part; shares multiply the rows."""
+        for start in range(0, len(rows.vectors), _CHUNK):
+            part = slice(start, min(start + _CHUNK, len(rows.vectors)))
+            used = self.used(rows.vectors[part])
             moved = used.astype(np.float64) * self.metric.astype(np.float64)[None, :]
-            factor = self._factors(moved, None if shares is None else shares[rows])
-            yield rows, used, np.rint(moved * factor[:, None]).astype(np.int32)
+            factors = self._factors(moved, None if rows.shares is None else rows.shares[part])
+            integers = np.rint(moved * factors[:, None]).astype(np.int32)
+            yield Chunk(part, used, factors, integers)
 
-    def factors(
-        self, vectors: Float32[np.ndarray, "n p"], shares: Float32[np.ndarray, " n"] | None = None
-    ) -> Float32[np.ndarray, " n"]:
+    def factors(self, rows: PublicRows) -> Float32[np.ndarray, " n"]:
         """What each row is multiplied by, beside the metric, in units of UNIT."""
-        found = []
-        for start in range(0, len(vectors), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            moved = self.used(vectors[rows]).astype(np.float64) * self.metric[None, :]
-            found.append(self._factors(moved, None if shares is None else shares[rows]))
-        return (np.concatenate(found) / UNIT).astype(np.float32)
+        found = np.concatenate([chunk.factors for chunk in self.chunks(rows)])
+        return (found / UNIT).astype(np.float32)
 
     def _factors(
         self, moved: Float64[np.ndarray, "b d"], shares: Float32[np.ndarray, " b"] | None
@@ -85,8 +87,7 @@ class Weights:
         return np.concatenate([ones, vectors], axis=1)[:, self.columns]
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(NamedTuple):
     """What is exact about the integer rows.
 
     Attributes:
@@ -99,33 +100,26 @@ class Lengths:
     sha256: str
 
 
-def lengths(
-    weights: Weights,
-    vectors: Float32[np.ndarray, "n p"],
-    owners: Int64[np.ndarray, " n"] | None,
-    shares: Float32[np.ndarray, " n"] | None,
-) -> Lengths:
-    """Measure the rows of n vectors; ``owners`` number the users whose rows they are.
+def lengths(weights: Weights, rows: PublicRows) -> Lengths:
+    """Measure integer rows.
 
     Raises ValueError for rows that are no rows of weights of scale UNIT and of finite vectors: the
     squares of others might not fit an int64.
     """
-    total = hashlib.sha256()
-    squares = np.zeros(len(vectors), np.int64)
-    for rows, _, integers in weights.chunks(vectors, shares):
+    total, owners = hashlib.sha256(), rows.owners
+    squares = np.zeros(len(rows.vectors), np.int64)
+    for part, _, _, integers in weights.chunks(rows):
         total.update(np.ascontiguousarray(integers, "<i4").tobytes())
         wide = integers.astype(np.int64)
         if np.square(wide.astype(np.float64)).sum(axis=1).max() > _MOST_SQUARED:
             raise ValueError("a row is longer than any release has")
-        squares[rows] = np.square(wide).sum(axis=1)
+        squares[part] = np.square(wide).sum(axis=1)
     if owners is None:
-        longest = int(squares.max())
-    else:
-        roots = np.array([_root_up(int(square) * _ROOT * _ROOT) for square in squares], np.int64)
-        sums = np.zeros(int(owners.max()) + 1, np.int64)
-        np.add.at(sums, owners, roots)
-        longest = -(-(int(sums.max()) ** 2) // (_ROOT * _ROOT))
-    return Lengths(longest, total.hexdigest())
+        return Lengths(int(squares.max()), total.hexdigest())
+    roots = np.array([_root_up(int(square) * _ROOT * _ROOT) for square in squares], np.int64)
+    sums = np.zeros(rows.units, np.int64)
+    np.add.at(sums, owners, roots)
+    return Lengths(-(-(int(sums.max()) ** 2) // (_ROOT * _ROOT)), total.hexdigest())
 
 
 def squared_sensitivity(longest: int, *, classes: bool) -> int:
@@ -136,33 +130,17 @@ def squared_sensitivity(longest: int, *, classes: bool) -> int:
     return longest * (2 if classes else 4 * STEPS * STEPS)
 
 
-def class_sums(
-    weights: Weights,
-    vectors: Float32[np.ndarray, "n p"],
-    labels: Int32[np.ndarray, " n"],
-    classes: int,
-    shares: Float32[np.ndarray, " n"] | None,
+def label_sums(
+    weights: Weights, rows: PublicRows, labels: Int[np.ndarray, " n"], classes: int | None
 ) -> Int64[np.ndarray, "d k"]:
-    """Σ q ⊗ e(y), exactly."""
-    total = np.zeros((weights.width, classes), np.int64)
-    for rows, _, integers in weights.chunks(vectors, shares):
-        one_hot = labels[rows][:, None] == np.arange(classes)[None, :]
-        total += integers.astype(np.int64).T @ one_hot.astype(np.int64)
-    return total
-
-
-def number_sums(
-    weights: Weights,
-    vectors: Float32[np.ndarray, "n p"],
-    steps: Int64[np.ndarray, " n"],
-    shares: Float32[np.ndarray, " n"] | None,
-) -> Int64[np.ndarray, "d 1"]:
-    """Σ q·t, exactly, of labels in lattice steps from the centre."""
-    if len(vectors) > MOST_ROWS:
-        raise ValueError("more rows than an int64 sum can hold")
-    total = np.zeros((weights.width, 1), np.int64)
-    for rows, _, integers in weights.chunks(vectors, shares):
-        total += integers.astype(np.int64).T @ steps[rows][:, None]
+    """Σ q ⊗ e(y), exactly, of labels that are classes 0 … k − 1; Σ q·t of labels in lattice steps
+    from the centre if ``classes`` is None, with k = 1. There are at most MOST_ROWS.
+    """
+    total = np.zeros((weights.width, 1 if classes is None else classes), np.int64)
+    for part, _, _, integers in weights.chunks(rows):
+        own = labels[part][:, None]
+        entries = own if classes is None else own == np.arange(classes)[None, :]
+        total += integers.astype(np.int64).T @ entries.astype(np.int64)
     return total
 
 

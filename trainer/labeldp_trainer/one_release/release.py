@@ -11,28 +11,86 @@ import zipfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from jaxtyping import Int64
-from pydantic import BaseModel, ConfigDict, Field
+from jaxtyping import Float32, Int64
+from pydantic import Field, model_validator
 
-from labeldp_trainer.config.base import MOST_EXAMPLES
-from labeldp_trainer.discrete_gaussian.delta import delta
+from labeldp_trainer.discrete_gaussian.draw import ProvedNoise
 from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_sensitivity
+from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
 from labeldp_trainer.run.folder import DAMAGE
 
 FILE = "release.npz"
-FORMAT_VERSION = "1.0"
 _ARRAYS = ("statistic", "columns", "metric", "facts")
 _MOST_BYTES = 1 << 31
 _MOST_FACTS = 1 << 24
 _LEAST_FLOOR = 1e-9  # no zero row is divided by less
 _DECIMAL = r"^[0-9]{1,4}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?$"  # as Python writes floats
-_DIGEST = r"^[0-9a-f]{64}$"
+_LATTICE = {"unit": UNIT, "label_steps": STEPS}
 _Real = Annotated[float, Field(gt=-1e300, lt=1e300)]
 _Whole = Annotated[int, Field(gt=0, lt=1 << 200)]
+
+
+class Facts(ReleaseText):
+    """All of a release but its arrays, in the order of its JSON.
+
+    Attributes:
+        classes: of the columns; None for numbers.
+        label_range: whose ends are ±STEPS; None for classes.
+        epsilon: as written in the config.
+        delta: as written in the config.
+        sigma: of the discrete Gaussian noise, in lattice steps.
+        longest: squared length of the longest row, or of a user's rows in all.
+        squared_sensitivity: of the statistic, under a replaced label (or all of a user's), in
+            squared steps.
+        floor, scale: of the weights.
+        rows: n.
+        users: None if each label is protected on its own.
+        vectors_sha256: of the features as vectors [n, p].
+        rows_sha256: of the integer rows.
+        expected_error: expected squared error of the coefficients, before any label was seen.
+        gap: by how much at most another shape of the noise would be better.
+        label: the column that it is of; None in files of earlier versions.
+    """
+
+    format_version: Literal["1.0"] = "1.0"
+    classes: tuple[int | str, ...] | None
+    label_range: tuple[_Real, _Real] | None
+    epsilon: str = Field(pattern=_DECIMAL)
+    delta: str = Field(pattern=_DECIMAL)
+    noise: Literal["discrete Gaussian"] = "discrete Gaussian"
+    sigma: _Whole
+    longest: _Whole
+    squared_sensitivity: _Whole
+    lattice: dict[str, int] = Field(default_factory=lambda: dict(_LATTICE))
+    floor: _Real = Field(ge=_LEAST_FLOOR)
+    scale: _Real = Field(gt=0, le=UNIT)
+    rows: _Whole
+    users: Users | None
+    vectors_sha256: str = Field(pattern=DIGEST)
+    rows_sha256: str = Field(pattern=DIGEST)
+    expected_error: _Real = Field(ge=0)
+    gap: _Real = Field(ge=0)
+    label: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        classes, ends = self.classes, self.label_range
+        _require((classes is None) != (ends is None))
+        _require(classes is None or len(set(classes)) == len(classes) > 1)
+        _require(ends is None or ends[0] < ends[1])
+        _require(0 < Fraction(self.epsilon) < 100 and 0 < Fraction(self.delta) < 1)
+        moved = squared_sensitivity(self.longest, classes=classes is not None)
+        _require(self.squared_sensitivity == moved and self.lattice == _LATTICE)
+        return self
+
+    def text(self) -> bytes:
+        """As JSON: the same bytes for the same release."""
+        stated = self.model_dump(exclude={"label"} if self.label is None else None)
+        return json.dumps(stated, ensure_ascii=False, allow_nan=False).encode()
 
 
 @dataclass(frozen=True)
@@ -41,74 +99,26 @@ class Release:
 
     Attributes:
         statistic: [d, k] in lattice steps; k classes, or 1 for numbers.
-        weights: from vectors to rows q.
-        classes: of the columns; None for numbers.
-        label_range: whose ends are ±STEPS; None for classes.
-        epsilon: as written in the config.
-        delta: as written in the config.
-        sigma: of the discrete Gaussian noise, in lattice steps.
-        longest: squared length of the longest row, or of a user's rows in all.
-        rows: n.
-        users: None, or {"column", "max_examples_per_user", "sha256"}.
-        vectors_sha256: of the features as vectors [n, p].
-        rows_sha256: of the integer rows.
-        expected: expected squared error of the coefficients, before any label was seen.
-        gap: by how much at most another shape of the noise would be better.
-        label: the column that it is of; None in files of earlier versions.
+        columns: [d] of the weights.
+        metric: [d] of the weights.
+        facts: what is stated of it.
     """
 
     statistic: Int64[np.ndarray, "d k"]
-    weights: Weights
-    classes: tuple[int | str, ...] | None
-    label_range: tuple[float, float] | None
-    epsilon: str
-    delta: str
-    sigma: int
-    longest: int
-    rows: int
-    users: dict[str, Any] | None
-    vectors_sha256: str
-    rows_sha256: str
-    expected: float
-    gap: float
-    label: str | None = None
+    columns: Int64[np.ndarray, " d"]
+    metric: Float32[np.ndarray, " d"]
+    facts: Facts
 
     @property
-    def squared_sensitivity(self) -> int:
-        """Of the statistic, under a replaced label (or all of a user's), in squared steps."""
-        return squared_sensitivity(self.longest, classes=self.classes is not None)
+    def weights(self) -> Weights:
+        """From vectors to rows q."""
+        return Weights(self.columns, self.metric, self.facts.floor, self.facts.scale)
 
-    def proved_delta(self) -> Fraction:
-        """An upper bound of δ at ε, by Theorem 13; 1 if nothing is proved."""
-        return delta(
-            self.squared_sensitivity, self.sigma, Fraction(self.epsilon), self.statistic.size
-        )
-
-    def facts(self) -> bytes:
-        """All but the arrays, as JSON: the same bytes for the same release."""
-        facts = {
-            "format_version": FORMAT_VERSION,
-            "classes": None if self.classes is None else list(self.classes),
-            "label_range": None if self.label_range is None else list(self.label_range),
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "noise": "discrete Gaussian",
-            "sigma": self.sigma,
-            "longest": self.longest,
-            "squared_sensitivity": self.squared_sensitivity,
-            "lattice": {"unit": UNIT, "label_steps": STEPS},
-            "floor": self.weights.floor,
-            "scale": self.weights.scale,
-            "rows": self.rows,
-            "users": self.users,
-            "vectors_sha256": self.vectors_sha256,
-            "rows_sha256": self.rows_sha256,
-            "expected_error": self.expected,
-            "gap": self.gap,
-        }
-        if self.label is not None:
-            facts["label"] = self.label
-        return json.dumps(facts, ensure_ascii=False, allow_nan=False).encode()
+    @property
+    def noise(self) -> ProvedNoise:
+        """That of the statistic."""
+        facts = self.facts
+        return ProvedNoise(facts.squared_sensitivity, self.statistic.size, facts.sigma)
 
     def to_bytes(self) -> bytes:
         """The contents of ``release.npz``; the same for the same release."""
@@ -116,42 +126,11 @@ class Release:
         np.savez(
             file,
             statistic=self.statistic,
-            columns=self.weights.columns,
-            metric=self.weights.metric,
-            facts=np.frombuffer(self.facts(), np.uint8),
+            columns=self.columns,
+            metric=self.metric,
+            facts=np.frombuffer(self.facts.text(), np.uint8),
         )
         return file.getvalue()
-
-
-class _Strict(BaseModel):
-    """What is not stated here is refused as text that this release is not written with."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-
-class _Users(_Strict):
-    column: str
-    max_examples_per_user: int = Field(gt=0, le=MOST_EXAMPLES)
-    sha256: str = Field(pattern=_DIGEST)
-
-
-class _Facts(_Strict):
-    classes: list[int | str] | None
-    label_range: Annotated[list[_Real], Field(min_length=2, max_length=2)] | None
-    epsilon: str = Field(pattern=_DECIMAL)
-    delta: str = Field(pattern=_DECIMAL)
-    sigma: _Whole
-    longest: _Whole
-    squared_sensitivity: _Whole
-    floor: _Real = Field(ge=_LEAST_FLOOR)
-    scale: _Real = Field(gt=0, le=UNIT)
-    rows: _Whole
-    users: _Users | None
-    vectors_sha256: str = Field(pattern=_DIGEST)
-    rows_sha256: str = Field(pattern=_DIGEST)
-    expected_error: _Real = Field(ge=0)
-    gap: _Real = Field(ge=0)
-    label: str | None = None
 
 
 def read_release(path: Path) -> Release:
@@ -164,11 +143,9 @@ def read_release(path: Path) -> Release:
         arrays = _stored(path)
         _require(arrays["facts"].dtype == np.uint8 and arrays["facts"].size <= _MOST_FACTS)
         text = arrays["facts"].tobytes()
-        facts = json.loads(text)
-        version = facts["format_version"]
+        version = json.loads(text)["format_version"]
         _require(type(version) is str)
-        found = _parse(arrays, facts) if version == FORMAT_VERSION else None
-        _require(found is None or found.facts() == text)
+        found = _parse(arrays, text) if version == "1.0" else None
     except FileNotFoundError:
         raise TrainerError(f"{path}: there is no such file") from None
     except DAMAGE:
@@ -195,16 +172,15 @@ def _stored(path: Path) -> dict[str, Any]:
     return found
 
 
-def _parse(arrays: dict[str, Any], stated: Any) -> Release:
-    facts = _Facts.model_validate(stated)
+def _parse(arrays: dict[str, Any], text: bytes) -> Release:
+    facts = Facts.model_validate_json(text)
+    _require(facts.text() == text)
     statistic, columns, metric = arrays["statistic"], arrays["columns"], arrays["metric"]
-    classes, ends = facts.classes, facts.label_range
-    width = 1 if classes is None else len(classes)
     _require(
         statistic.dtype == np.int64
         and columns.dtype == np.int64
         and metric.dtype == np.float32
-        and statistic.shape == (len(columns), width)
+        and statistic.shape == (len(columns), 1 if facts.classes is None else len(facts.classes))
         and metric.shape == columns.shape
         and len(columns) > 0
         and (columns >= 0).all()
@@ -212,27 +188,7 @@ def _parse(arrays: dict[str, Any], stated: Any) -> Release:
         and np.isfinite(metric).all()
         and (metric > 0).all()
     )
-    _require((classes is None) != (ends is None))
-    _require(classes is None or len(set(classes)) == width > 1)
-    _require(ends is None or ends[0] < ends[1])
-    _require(0 < Fraction(facts.epsilon) < 100 and 0 < Fraction(facts.delta) < 1)
-    return Release(
-        statistic=statistic,
-        weights=Weights(columns, metric, facts.floor, facts.scale),
-        classes=None if classes is None else tuple(classes),
-        label_range=None if ends is None else (ends[0], ends[1]),
-        epsilon=facts.epsilon,
-        delta=facts.delta,
-        sigma=facts.sigma,
-        longest=facts.longest,
-        rows=facts.rows,
-        users=None if facts.users is None else facts.users.model_dump(),
-        vectors_sha256=facts.vectors_sha256,
-        rows_sha256=facts.rows_sha256,
-        expected=facts.expected_error,
-        gap=facts.gap,
-        label=facts.label,
-    )
+    return Release(statistic, columns, metric, facts)
 
 
 def _require(holds: Any) -> None:

@@ -18,7 +18,7 @@ NEVER = 1e-10  # the key is fixed, so that this cannot fail by chance
 @pytest.mark.parametrize("sigma", [1, 2, 3, 5, 16])
 def test_small_scales_against_all_probabilities(sigma):
     count = 400_000
-    drawn = discrete_gaussian(Words(KEY, 0, sigma), count, sigma)
+    drawn = discrete_gaussian(Words(KEY, 0, sigma).draw, count, sigma)
     values = np.arange(-4 * sigma, 4 * sigma + 1)
     weights = np.exp(-(values.astype(float) ** 2) / (2 * sigma**2))
     everything = np.arange(-40 * sigma, 40 * sigma + 1).astype(float)
@@ -33,7 +33,7 @@ def test_small_scales_against_all_probabilities(sigma):
 
 @pytest.mark.parametrize("sigma", [2**20, 2**31 - 1, 88_428_673_001, 2**58])
 def test_large_scales_against_the_normal_distribution(sigma):
-    drawn = discrete_gaussian(Words(KEY, 1, 0), 200_000, sigma)
+    drawn = discrete_gaussian(Words(KEY, 1, 0).draw, 200_000, sigma)
     assert drawn.dtype == np.int64
     assert stats.kstest(drawn / sigma, "norm").pvalue > NEVER
     assert np.unique(drawn).size > 170_000  # 2^20 has about six sigmas of values
@@ -43,7 +43,7 @@ def test_large_scales_against_the_normal_distribution(sigma):
 
 
 def test_neighbours_are_independent():
-    drawn = discrete_gaussian(Words(KEY, 2, 0), 200_000, 2**30).astype(float)
+    drawn = discrete_gaussian(Words(KEY, 2, 0).draw, 200_000, 2**30).astype(float)
     for lag in (1, 2, 64):
         assert abs(np.corrcoef(drawn[:-lag], drawn[lag:])[0, 1]) < 7 / math.sqrt(drawn.size)
 
@@ -63,13 +63,13 @@ def test_whole_parts_have_the_stated_probabilities():
     assert len(bounds) == 16
 
 
-class Given(Words):
+class Given:
     """Words that a test chooses."""
 
     def __init__(self, *words):
         self._words = list(words)
 
-    def draw(self, count):
+    def __call__(self, count):
         now, self._words = self._words[:count], self._words[count:]
         assert len(now) == count
         return np.array(now, np.uint64)
@@ -143,4 +143,4 @@ def test_streams_that_are_refused(key, purpose, number):
 @pytest.mark.parametrize("sigma", [0, 2**58 + 1])
 def test_scales_that_are_refused(sigma):
     with pytest.raises(ValueError, match="σ must be between 1 and"):
-        discrete_gaussian(Words(KEY, 0, 0), 1, sigma)
+        discrete_gaussian(Words(KEY, 0, 0).draw, 1, sigma)

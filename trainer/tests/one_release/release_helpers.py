@@ -3,7 +3,7 @@
 import numpy as np
 from labeldp_trainer import parse_config
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.one_release.make import PublicRows
+from labeldp_trainer.one_release.rows import PublicRows, Users
 
 CLASSES = """
 version: 1
@@ -26,8 +26,9 @@ def method(**options):
 
 
 def rows(vectors, owners=None):
-    users = None if owners is None else {"sha256": "of owners"}
-    return PublicRows(np.asarray(vectors, np.float32), None, "of vectors", owners, users)
+    whose = Users(column="user", max_examples_per_user=9, sha256="0" * 64)
+    users = None if owners is None else whose
+    return PublicRows(np.asarray(vectors, np.float32), None, "0" * 64, owners, users)
 
 
 def write_archives(directory, count=1200, columns=5):

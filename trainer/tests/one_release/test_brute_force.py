@@ -11,12 +11,13 @@ from labeldp_trainer.discrete_gaussian.delta import delta, rounding_distance
 from labeldp_trainer.one_release import lattice, targets
 from labeldp_trainer.one_release.lattice import (
     Weights,
-    class_sums,
+    label_sums,
     lengths,
-    number_sums,
     squared_sensitivity,
 )
 from labeldp_trainer.one_release.targets import label_steps
+
+from trainer.tests.one_release.release_helpers import rows
 
 EPSILONS = ("0.01", "0.2", "1", "3")
 VECTORS = np.array([[0.3], [-1.2], [2.0], [0.9], [-0.1]], np.float32)
@@ -84,9 +85,9 @@ def require(found, squared, sigma, coordinates):
         assert worst > 0.1 or text != "0.01"
 
 
-def neighbours(rows, values, groups):
+def neighbours(count, values, groups):
     """Pairs of labelings that differ in one group of rows only, in any way."""
-    for labels in itertools.product(values, repeat=rows):
+    for labels in itertools.product(values, repeat=count):
         for group in groups:
             for others in itertools.product(values, repeat=len(group)):
                 changed = list(labels)
@@ -108,10 +109,10 @@ SHORT = dataclasses.replace(WEIGHTS, scale=8.0)  # for labels of several steps
 
 @pytest.mark.parametrize("sigma", [64, 90])
 def test_classes(sigma):
-    longest = lengths(WEIGHTS, VECTORS, None, None).longest
+    longest = lengths(WEIGHTS, rows(VECTORS)).longest
 
     def statistic(labels):
-        return class_sums(WEIGHTS, VECTORS, np.array(labels, np.int32), 3, None)
+        return label_sums(WEIGHTS, rows(VECTORS), np.array(labels, np.int32), 3)
 
     known = {}
     pairs = neighbours(5, range(3), [(i,) for i in range(5)])
@@ -121,10 +122,10 @@ def test_classes(sigma):
 
 
 def test_numbers(few_steps):
-    values, longest = (-3.0, -1.2, 0.4, 2.0), lengths(SHORT, VECTORS, None, None).longest
+    values, longest = (-3.0, -1.2, 0.4, 2.0), lengths(SHORT, rows(VECTORS)).longest
 
     def statistic(labels):
-        return number_sums(SHORT, VECTORS, label_steps(np.array(labels), -1, 2, None), None)
+        return label_sums(SHORT, rows(VECTORS), label_steps(np.array(labels), -1, 2, None), None)
 
     known = {}
     pairs = neighbours(5, values, [(i,) for i in range(5)])
@@ -137,15 +138,15 @@ def test_numbers(few_steps):
 @pytest.mark.parametrize("classes", [True, False])
 def test_all_labels_of_a_user(few_steps, classes):
     owners = np.array([0, 1, 0, 1, 2])
-    shares = (1 / np.bincount(owners)[owners]).astype(np.float32)
+    table = rows(VECTORS, owners)
     groups = [tuple(np.flatnonzero(owners == user).tolist()) for user in range(3)]
     weights = WEIGHTS if classes else SHORT
-    longest = lengths(weights, VECTORS, owners, shares).longest
+    longest = lengths(weights, table).longest
 
     def statistic(labels):
         if classes:
-            return class_sums(weights, VECTORS, np.array(labels, np.int32), 3, shares)
-        return number_sums(weights, VECTORS, label_steps(np.array(labels), 0, 2, None), shares)
+            return label_sums(weights, table, np.array(labels, np.int32), 3)
+        return label_sums(weights, table, label_steps(np.array(labels), 0, 2, None), None)
 
     known = {}
     sums = [

@@ -378,7 +378,7 @@ def test_releases_of_earlier_versions_are_read_as_before(place, tmp_path):
     old = np.frombuffer(json.dumps(facts, ensure_ascii=False).encode(), np.uint8)
     path.write_bytes(tampered(data, facts=old))
     release = read_release(path)
-    assert release.label is None and release.to_bytes() == path.read_bytes()
+    assert release.facts.label is None and release.to_bytes() == path.read_bytes()
     lines = labeldp(place / "numbers.yaml", "--verify-release", path).splitlines()
     assert len(lines) == 9 and not any("label column" in line for line in lines)
     labeldp(place / "numbers.yaml", "-o", tmp_path / "run", "--from-release", path)

@@ -1,6 +1,7 @@
 """What replaced labels move in the sum, on the integers that are summed; and what labels become."""
 
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,8 @@ from labeldp_trainer.one_release.lattice import (
     STEPS,
     UNIT,
     Weights,
-    class_sums,
+    label_sums,
     lengths,
-    number_sums,
     squared_sensitivity,
 )
 from labeldp_trainer.one_release.make import drawn, planned
@@ -50,13 +50,13 @@ def test_a_replaced_class_moves_the_sum_by_no_more_and_the_longest_row_by_all(se
     random = np.random.default_rng(seed)
     n, p = random.integers(1, 8), random.integers(1, 5)
     vectors, weights = some_vectors(random, n, p), some_weights(random, p)
-    stated = squared_sensitivity(lengths(weights, vectors, None, None).longest, classes=True)
+    stated = squared_sensitivity(lengths(weights, rows(vectors)).longest, classes=True)
     labels = random.integers(0, 3, n).astype(np.int32)
-    before, found = class_sums(weights, vectors, labels, 3, None), []
+    before, found = label_sums(weights, rows(vectors), labels, 3), []
     for row in range(n):
         other = labels.copy()
         other[row] = (labels[row] + random.integers(1, 3)) % 3
-        found.append(squared(before, class_sums(weights, vectors, other, 3, None)))
+        found.append(squared(before, label_sums(weights, rows(vectors), other, 3)))
     assert max(found) == stated <= 2 * UNIT * UNIT
 
 
@@ -66,7 +66,7 @@ def test_a_replaced_number_moves_the_sum_by_no_more_and_from_end_to_end_by_all(s
     random = np.random.default_rng(seed)
     n, p = random.integers(1, 8), random.integers(1, 5)
     vectors, weights = some_vectors(random, n, p), some_weights(random, p)
-    stated = squared_sensitivity(lengths(weights, vectors, None, None).longest, classes=False)
+    stated = squared_sensitivity(lengths(weights, rows(vectors)).longest, classes=False)
     labels = random.choice([-7.0, -1.0, 0.3, 5.0, np.nan, np.inf], n)
     ends, others = [], []
     for row in range(n):
@@ -75,7 +75,7 @@ def test_a_replaced_number_moves_the_sum_by_no_more_and_from_end_to_end_by_all(s
             other = labels.copy()
             other[row] = value
             steps = label_steps(other, -1.0, 5.0, None)
-            sums.append(number_sums(weights, vectors, steps, None))
+            sums.append(label_sums(weights, rows(vectors), steps, None))
         ends.append(squared(sums[0], sums[1]))
         others.append(squared(sums[0], sums[2]))
     assert max(others) <= max(ends) == stated
@@ -91,23 +91,23 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
     owners = np.unique(random.integers(0, 4, n), return_inverse=True)[1].astype(np.int64)
     if parallel:
         vectors = vectors[owners]
-    shares = rows(vectors, owners).shares
-    longest = lengths(weights, vectors, owners, shares).longest
+    table = rows(vectors, owners)
+    longest = lengths(weights, table).longest
     labels = random.integers(0, 3, n).astype(np.int32)
-    before, found = class_sums(weights, vectors, labels, 3, shares), []
+    before, found = label_sums(weights, table, labels, 3), []
     numbers = []
     for user in range(owners.max() + 1):
         mine = owners == user
         other, low, high = labels.copy(), np.zeros(n, np.int64), np.zeros(n, np.int64)
         other[mine] = (labels[mine] + random.integers(1, 3, mine.sum())) % 3
-        found.append(squared(before, class_sums(weights, vectors, other, 3, shares)))
+        found.append(squared(before, label_sums(weights, table, other, 3)))
         low[mine], high[mine] = -STEPS, STEPS
-        sums = (number_sums(weights, vectors, steps, shares) for steps in (low, high))
+        sums = (label_sums(weights, table, steps, None) for steps in (low, high))
         numbers.append(squared(*sums))
         if parallel:  # from one class all to one other
             first, second = labels.copy(), labels.copy()
             first[mine], second[mine] = 0, 1
-            sums = (class_sums(weights, vectors, y, 3, shares) for y in (first, second))
+            sums = (label_sums(weights, table, y, 3) for y in (first, second))
             found.append(squared(*sums))
     for kind, largest in ((True, max(found)), (False, max(numbers))):
         stated = squared_sensitivity(longest, classes=kind)
@@ -120,11 +120,11 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
 def test_rows_of_users_are_rounded_up():
     """Lengths are no whole numbers of the finer lattice: their sum must not be too small."""
     vectors = np.array([[1.0, 1.0], [1.0, -1.0], [0.3, 0.2]], np.float32)
-    weights = Weights(np.array([1, 2]), np.ones(2, np.float32), 1e-6, 3.0)
-    owners, shares = np.zeros(3, np.int64), np.ones(3, np.float32)
-    integers = np.concatenate([q for *_, q in weights.chunks(vectors, shares)]).astype(int)
+    weights = Weights(np.array([1, 2]), np.ones(2, np.float32), 1e-6, 9.0)
+    table = rows(vectors, np.zeros(3, np.int64))
+    integers = np.concatenate([q for *_, q in weights.chunks(table)]).astype(int)
     exact = sum(Decimal(int(np.square(q).sum())).sqrt() for q in integers) ** 2
-    assert exact <= lengths(weights, vectors, owners, shares).longest <= exact + 2
+    assert exact <= lengths(weights, table).longest <= exact + 2
 
 
 def test_a_whole_release_keeps_what_it_states(noiseless):
@@ -139,8 +139,8 @@ def test_a_whole_release_keeps_what_it_states(noiseless):
         for unit in range(9):
             mine = np.arange(40) == unit if given_owners is None else owners == unit
             after = drawn(plan, table, np.where(mine, (labels + 1) % 3, labels), method()).statistic
-            assert 0 < squared(before, after) <= plan.squared_sensitivity
-        assert plan.proved_delta() <= 1e-5
+            assert 0 < squared(before, after) <= plan.facts.squared_sensitivity
+        assert plan.noise.proved_delta(Fraction(1)) <= 1e-5
 
 
 def test_integer_rows_do_not_depend_on_how_they_are_cut_or_lie_in_memory(monkeypatch):
@@ -159,7 +159,7 @@ def test_integer_rows_do_not_depend_on_how_they_are_cut_or_lie_in_memory(monkeyp
     for chunk in (1, 3, 64, 4096):
         monkeypatch.setattr(lattice, "_CHUNK", chunk)
         for given_vectors in (vectors, np.asfortranarray(vectors)):
-            found.add(lengths(weights, given_vectors, None, None))
+            found.add(lengths(weights, rows(given_vectors)))
             bits.add(factors(given_vectors).tobytes())
     assert len(found) == len(bits) == 1
 
@@ -168,7 +168,7 @@ def test_squares_that_do_not_fit_are_refused():
     """Of a scale that no release has, four squares of 2³¹ would add up to zero."""
     weights = Weights(np.array([0, 1, 2, 3]), np.ones(4, np.float32), 1e-6, 2.0**32 - 2)
     with pytest.raises(ValueError, match="longer"):
-        lengths(weights, np.ones((1, 3), np.float32), None, None)
+        lengths(weights, rows(np.ones((1, 3), np.float32)))
 
 
 B = 2**60 + 1  # no float holds it

@@ -1,35 +1,38 @@
-"""From the config and the data to a private step, its noise calibrated for its plan."""
+"""``method: {kind: dp_sgd}`` and ``{kind: labeldp_pro}``: a private step, its noise calibrated.
+
+The published ``labeldp_pro`` projects noisy sums onto what gradients can be. Whatever is done to a
+noisy sum is post-processing: its promise is that of ``dp_sgd``.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from labeldp_trainer.config.central import Central
+from labeldp_trainer.config import DpSgd, LabelDpPro
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, padded_batch
 from labeldp_trainer.dp_gradient.draws import Randomness, StepDraws
+from labeldp_trainer.dp_gradient.hull import gram_bytes
 from labeldp_trainer.dp_gradient.step import StepReport, private_gradient
 from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods.central.statement import central_statement
-from labeldp_trainer.methods.central.units import Kept, Units, make_problem, make_units
-from labeldp_trainer.methods.loop import Metrics
+from labeldp_trainer.methods.central.units import Units, kept_arrays, make_problem, make_units
 from labeldp_trainer.methods.method import MethodBuilder, Setting
 from labeldp_trainer.methods.statement import written
-from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.stepped import Metrics, Stepped
 from labeldp_trainer.models import Params, count_parameters
 
 _DRAWN_BYTES = 1 << 26  # what the batches and noise of steps that are drawn together may take
-_CENTRE_UNITS = 256
+_GRAM_BYTES = 1 << 30  # what the vertices and their Gram matrix may take if nobody chooses
+_CENTRE_UNITS, _HULL_UNITS = 256, 64
 
 
-C = TypeVar("C", bound=Central)
-
-
-class CentralBuilder(MethodBuilder[C]):
-    """Builds ``dp_sgd``, and what is made of it by looking at noisy sums."""
+class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
+    """Builds both methods from a config."""
 
     def build(self, setting: Setting) -> Stepped:
         """Steps with noise. Raises InputError."""
@@ -40,9 +43,8 @@ class CentralBuilder(MethodBuilder[C]):
         size = count_parameters(jax.eval_shape(setting.model.init, jax.random.key(0)))
         choices = self._choices(setting, plan, units, size)
         kept = self._kept(setting, units, plan, size)  # takes seconds: after what may be refused
-        config = StepConfig(plan, method.clip_norm, kept.noise_multiplier, **choices)
-        amplified = plan.batches == "secret"
-        randomness = Randomness(kept.noise_key, config, size)
+        config = StepConfig(plan, method.clip_norm, float(kept["noise_multiplier"]), **choices)
+        randomness = Randomness(kept["noise_key"], config, size)
 
         def draw(key: jax.Array, first: int, count: int) -> StepDraws:
             # The loop's key comes from the public seed: no noise may depend on it.
@@ -51,17 +53,13 @@ class CentralBuilder(MethodBuilder[C]):
             return drawn
 
         def gradient(
-            params: Params, key: jax.Array, step: jax.Array, drawn: Any, arrays: Any
+            params: Params, key: jax.Array, drawn: Any, arrays: Any
         ) -> tuple[Params, Metrics]:
-            del key, step
+            del key
             x, y = arrays
             estimate, report = private_gradient(config, problem, params, x, y, drawn)
-            return estimate, {} if amplified else self.metrics(report, config)
+            return estimate, _metrics(report, config)
 
-        details: dict[str, Any] = {"projection": None, "rows": units.rows}
-        details["label_range"] = method.label_range
-        if config.clipping == "label_free":
-            details |= {"centre": config.centre, "radius_floor": config.radius_floor}
         return Stepped(
             arrays=devices.everywhere((units.x, units.y)),
             steps_per_epoch=steps_per_epoch,
@@ -70,11 +68,9 @@ class CentralBuilder(MethodBuilder[C]):
             steps_at_once=max(1, _DRAWN_BYTES // randomness.bytes_of_step),
             gradient=gradient,
             training_loss=None,
-            statement=central_statement(
-                self.loaded.config, method, config, size, details | self.details(config)
-            ),
-            keep=kept.arrays(),
-            notes=(*_notes(setting, config, method), *self.notes(config)),
+            statement=central_statement(self.loaded.config, method, config, size, units.rows),
+            keep=kept,
+            notes=self._notes(setting, config),
             repeats_noise=True,
             times_are_public=False,  # they follow what the noise is, too
         )
@@ -95,7 +91,7 @@ class CentralBuilder(MethodBuilder[C]):
             raise self.loaded.error(("method", "max_batch"), f"{reason}; it is {most:,}")
         return NoisePlan(n, batch, steps, most, method.batches), steps_per_epoch
 
-    def _kept(self, setting: Setting, units: Units, plan: NoisePlan, size: int) -> Kept:
+    def _kept(self, setting: Setting, units: Units, plan: NoisePlan, size: int) -> dict[str, Any]:
         method = self.method
 
         def noise_multiplier() -> float:
@@ -105,7 +101,7 @@ class CentralBuilder(MethodBuilder[C]):
                 raise self.loaded.error(("method", "epsilon"), str(error)) from None
 
         try:
-            return Kept.of_run(setting.stored, (units.x, units.y), noise_multiplier)
+            return kept_arrays(setting.stored, (units.x, units.y), noise_multiplier)
         except RunFolderError as error:
             raise RunFolderError(f"{self.loaded.source}: cannot be resumed: {error}") from None
 
@@ -115,57 +111,62 @@ class CentralBuilder(MethodBuilder[C]):
         """All but the noise; ``size`` is that of a gradient. Raises InputError."""
         method, devices, n = self.method, setting.devices, plan.units
         microbatch = min(method.microbatch, plan.max_batch)
-        return {
+        choices = {
             "clipping": method.clipping,
             "centre": method.centre,
-            "centre_units": self.at_most("centre_units", method.centre_units, _CENTRE_UNITS, n),
+            "centre_units": self._at_most("centre_units", method.centre_units, _CENTRE_UNITS, n),
             "radius_floor": method.radius_floor,
             "microbatch": math.ceil(microbatch / devices.count) * devices.count,
             "split": devices.split_if_even,
-            **self.denoising(setting, plan, units, size),
+        }
+        if not isinstance(method, LabelDpPro):
+            return choices
+        hull_units = self._at_most("hull_units", method.hull_units, _HULL_UNITS, n)
+        rows = hull_units if method.denoiser == "alt_conv" else plan.max_batch
+        classes = setting.loss.task.classes
+        labels = 2 if classes is None else len(classes)  # that span an example's gradients
+        fits = gram_bytes(rows * units.examples, labels, size) <= _GRAM_BYTES
+        return choices | {
+            "denoiser": method.denoiser,
+            "projection": method.projection or ("gram" if fits else "matrix_free"),
+            "clip_hull": method.clip_hull,
+            "hull_units": hull_units,
+            "smoothing": method.smoothing,
+            "tolerance": method.tolerance,
         }
 
-    def denoising(
-        self, setting: Setting, plan: NoisePlan, units: Units, size: int
-    ) -> dict[str, Any]:
-        """What of a ``StepConfig`` says what is done to noisy sums. Raises InputError."""
-        del setting, plan, units, size
-        return {}
-
-    def details(self, config: StepConfig) -> dict[str, Any]:
-        """What the statement says of that."""
-        del config
-        return {}
-
-    def metrics(self, report: StepReport, config: StepConfig) -> Metrics:
-        """Functions of the noisy sum and of public data."""
-        del config
-        return {"noisy_gradient_norm": report.noisy_norm}
-
-    def notes(self, config: StepConfig) -> tuple[str, ...]:
-        """What the user is told of it."""
-        del config
-        return ()
-
-    def at_most(self, name: str, given: int | None, default: int, units: int) -> int:
+    def _at_most(self, name: str, given: int | None, default: int, units: int) -> int:
         """So many of the units as are given. Raises ConfigError if there are fewer."""
         if given is not None and given > units:
             reason = f"{given:,} is more than the {units:,} units"
             raise self.loaded.error(("method", name), reason)
         return min(default, units) if given is None else given
 
+    def _notes(self, setting: Setting, config: StepConfig) -> tuple[str, ...]:
+        notes, method, units = [], self.method, config.plan.units
+        if method.delta * units >= 1:
+            alone = method.user_column is None
+            lost = "the label of one row" if alone else "the labels of one user"
+            notes.append(
+                f"δ = {written(method.delta)} is no less than 1/{units:,}: publishing {lost} "
+                "drawn at random would be allowed, too; choose a far smaller δ"
+            )
+        if not setting.devices.kind.startswith("cpu"):
+            notes.append(
+                "a run that has begun is resumed only where steps repeat bit by bit: on a GPU with "
+                "XLA_FLAGS=--xla_gpu_deterministic_ops=true"
+            )
+        if isinstance(method, LabelDpPro) and method.denoiser != "noop" and not method.projection:
+            notes.append(f"projection: {config.projection}, by the memory it needs")
+        return tuple(notes)
 
-def _notes(setting: Setting, config: StepConfig, method: Central) -> tuple[str, ...]:
-    notes, units = [], config.plan.units
-    if method.delta * units >= 1:
-        lost = "the label of one row" if method.user_column is None else "the labels of one user"
-        notes.append(
-            f"δ = {written(method.delta)} is no less than 1/{units:,}: publishing {lost} drawn at "
-            "random would be allowed, too; choose a far smaller δ"
-        )
-    if not setting.devices.kind.startswith("cpu"):
-        notes.append(
-            "a run that has begun is resumed only where steps repeat bit by bit: on a GPU with "
-            "XLA_FLAGS=--xla_gpu_deterministic_ops=true"
-        )
-    return tuple(notes)
+
+def _metrics(report: StepReport, config: StepConfig) -> Metrics:
+    """Functions of the noisy sum and of public data; none where batches must stay secret."""
+    if config.plan.batches == "secret":
+        return {}
+    found = {"noisy_gradient_norm": report.noisy_norm}
+    if config.denoiser != "noop":
+        found["projection_distance"] = report.distance
+        found["projection_certified"] = report.certified.astype(jnp.float32)
+    return found

@@ -9,7 +9,7 @@ from labeldp_trainer.config.central import Central
 from labeldp_trainer.dp_gradient.accounting import NoisePlan
 from labeldp_trainer.dp_gradient.lattice import LONGEST, STEPS
 from labeldp_trainer.dp_gradient.step_config import StepConfig
-from labeldp_trainer.methods.statement import Statement, another_run, protected, spent
+from labeldp_trainer.methods.statement import Statement, protected
 
 LIMITS = (
     "sampling and noise come from AES-256 in counter mode under a secret key: the promise is "
@@ -27,23 +27,22 @@ _BATCHES = {
 
 
 def central_statement(
-    whole: Config, method: Central, config: StepConfig, coordinates: int, details: dict[str, Any]
+    whole: Config, method: Central, config: StepConfig, coordinates: int, rows: int
 ) -> Statement:
     """The promise of a run whose σ was calibrated for (ε, δ) and ``config.plan``.
 
-    ``coordinates``: entries of a gradient; ``details`` are further facts.
+    ``coordinates``: entries of a gradient; ``rows``: those that take part.
     """
     plan, lattice = config.plan, config.lattice
     unit = "label" if method.user_column is None else "user"
     amplified = plan.batches == "secret"
-    secret = [
-        "the labels",
-        "kept.npz, which holds the key of sampling and noise",
-        "gradients before the noise, and the loss on the training labels",
-    ]
-    secret.append("how long steps took")
-    if amplified:
-        secret.append("who was in which batch")
+    further: dict[str, Any] = {}
+    if config.clipping == "label_free":
+        further |= {"centre": config.centre, "radius_floor": config.radius_floor}
+    if config.denoiser.endswith("conv"):
+        further |= {"smoothing": config.smoothing, "tolerance": config.tolerance}
+        if config.clipping == "standard":
+            further["clip_hull"] = config.clip_hull
     return protected(
         whole,
         epsilon=method.epsilon,
@@ -68,16 +67,20 @@ def central_statement(
             "times_a_unit_is_used": plan.epochs if plan.batches == "partition" else None,
             "clipping": config.clipping,
             "denoiser": config.denoiser,
-            **details,
+            "projection": None if config.denoiser == "noop" else config.projection,
+            "rows": rows,
+            "label_range": method.label_range,
+            **further,
         },
         released=("the parameters after every step", "all that follows from them and features"),
-        secret=tuple(secret),
-        remarks=(
-            another_run(
-                spent(method.epsilon, method.delta),
-                free=": it repeats steps with the same batches and the same noise",
-            ),
+        secret=(
+            "the labels",
+            "kept.npz, which holds the key of sampling and noise",
+            "gradients before the noise, and the loss on the training labels",
+            "how long steps took",
+            *(("who was in which batch",) if amplified else ()),
         ),
+        again=("", ": it repeats steps with the same batches and the same noise"),
         limits=LIMITS,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,8 @@ from labeldp_trainer.dp_gradient.step_config import GradientProblem
 from labeldp_trainer.dp_gradient.tree import Loss as ExampleLoss
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.methods.method import Setting
-from labeldp_trainer.methods.users import user_groups
+from labeldp_trainer.methods.method import Setting, Stored
+from labeldp_trainer.methods.users import user_rows
 from labeldp_trainer.models import Model, Params
 
 
@@ -59,10 +59,10 @@ def make_units(setting: Setting, method: Central) -> Units:
             raise loaded.error(
                 ("method", "label_range"), f"some labels in {train.source} are outside"
             )
-    groups = user_groups(loaded, train)
-    if groups is None:
+    own = user_rows(loaded, train)
+    if own is None:
         return Units(train.features, targets, 1, train.rows)
-    rows, present = groups
+    rows, present = own
     x = jax.tree.map(lambda leaf: leaf[rows], train.features)
     return Units((x, present), targets[rows], rows.shape[1], int(present.sum()))
 
@@ -77,7 +77,7 @@ def make_problem(setting: Setting, method: Central) -> GradientProblem:
         labels = method.label_range
     bounds = method.label_range if method.clipping == "standard" else None
     loss = _example_loss(setting.model, setting.loss, bounds)
-    return GradientProblem(loss, labels, None if method.user_column is None else "mean")
+    return GradientProblem(loss, labels, users=method.user_column is not None)
 
 
 def _example_loss(model: Model, loss: Loss, bounds: tuple[float, float] | None) -> ExampleLoss:
@@ -113,76 +113,41 @@ _ARRAYS = {
 }
 
 
-@dataclass(frozen=True)
-class Kept:
-    """The secrets of a run.
+def kept_arrays(
+    stored: Stored | None, labels: Any, calibrate: Callable[[], float]
+) -> dict[str, NDArray[Any]]:
+    """What a run keeps: fresh secrets and the σ that ``calibrate`` finds, or those ``stored``.
 
-    Attributes:
-        noise_key: uint32 [8], the key of sampling and noise.
-        noise_multiplier: σ.
-        labels_key: uint8 [32].
-        labels_hash: uint8 [32], a hash of the labels under ``labels_key``.
+    ``noise_key`` is the key of sampling and noise, ``noise_multiplier`` σ, and ``labels_hash`` a
+    hash of the labels under ``labels_key``. Raises RunFolderError if an interrupted run stored
+    others, or had other labels.
     """
-
-    noise_key: NDArray[np.uint32]
-    noise_multiplier: float
-    labels_key: NDArray[np.uint8]
-    labels_hash: NDArray[np.uint8]
-
-    @classmethod
-    def new(cls, labels: Any, noise_multiplier: float) -> Kept:
-        """Fresh secrets from the operating system."""
+    if stored is None:
         key = secrets.token_bytes(32)
-        return cls(secret_key(), noise_multiplier, _bytes(key), _bytes(_hash(key, labels)))
-
-    @classmethod
-    def of_run(
-        cls, stored: Mapping[str, NDArray[Any]] | None, labels: Any, calibrate: Callable[[], float]
-    ) -> Kept:
-        """Those of an interrupted run, or fresh ones with the σ that ``calibrate`` finds.
-
-        Raises RunFolderError if the interrupted run had other labels.
-        """
-        if stored is None:
-            return cls.new(labels, calibrate())
-        if "noise_key" in stored and stored["noise_key"].shape == (2,):
-            raise RunFolderError(
-                "it was begun by an older version, whose noise of float32 numbers shows labels: "
-                "start another run"
-            )
-        if set(stored) != set(_ARRAYS) or any(
-            (str(stored[name].dtype), stored[name].shape) != kind for name, kind in _ARRAYS.items()
-        ):
-            raise RunFolderError("kept.npz holds no key of this method: start another run")
-        kept = cls(
-            stored["noise_key"],
-            float(stored["noise_multiplier"]),
-            stored["labels_key"],
-            stored["labels_hash"],
-        )
-        if not kept.noise_multiplier >= calibrate():
-            raise RunFolderError("kept.npz has less noise than ε needs: start another run")
-        known = kept.labels_hash.tobytes()
-        if not hmac.compare_digest(known, _hash(kept.labels_key.tobytes(), labels)):
-            raise RunFolderError(
-                "the run was started with other labels: the same noise on both would show the "
-                "difference; start another run"
-            )
-        return kept
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays to store."""
         return {
-            "noise_key": self.noise_key,
-            "noise_multiplier": np.array(self.noise_multiplier),
-            "labels_key": self.labels_key,
-            "labels_hash": self.labels_hash,
+            "noise_key": secret_key(),
+            "noise_multiplier": np.array(calibrate()),
+            "labels_key": np.frombuffer(key, np.uint8),
+            "labels_hash": np.frombuffer(_hash(key, labels), np.uint8),
         }
+    kinds = {name: (str(array.dtype), array.shape) for name, array in stored.items()}
+    if kinds.get("noise_key", ("", ()))[1] == (2,):
+        raise RunFolderError(
+            "it was begun by an older version, whose noise of float32 numbers shows labels: "
+            "start another run"
+        )
+    if kinds != _ARRAYS:
+        raise RunFolderError("kept.npz holds no key of this method: start another run")
+    if not stored["noise_multiplier"] >= calibrate():
+        raise RunFolderError("kept.npz has less noise than ε needs: start another run")
+    known = stored["labels_hash"].tobytes()
+    if not hmac.compare_digest(known, _hash(stored["labels_key"].tobytes(), labels)):
+        raise RunFolderError(
+            "the run was started with other labels: the same noise on both would show the "
+            "difference; start another run"
+        )
+    return dict(stored)
 
 
 def _hash(key: bytes, labels: Any) -> bytes:
     return hmac.new(key, array_digest(labels).encode(), hashlib.sha256).digest()
-
-
-def _bytes(data: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(data, np.uint8)

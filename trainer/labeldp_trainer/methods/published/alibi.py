@@ -10,6 +10,8 @@ All of it post-processes x̂.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,39 +19,37 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Alibi
 from labeldp_trainer.losses import likelihood_loss
-from labeldp_trainer.methods.kept import require_kept
-from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.methods.method import Fits, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.published.label_noise import (
     KEPT,
-    ClassBuilder,
-    require_mixable,
+    Arrays,
+    LabelNoiseBuilder,
     statement,
     true_classes,
 )
+from labeldp_trainer.methods.published.lp_mst import softmax
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.stepped import Stepped
-from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.randomize import STEPS, WORD_BITS, NoisyOneHot, exact
 
 
-class AlibiBuilder(ClassBuilder[Alibi]):
+class AlibiBuilder(LabelNoiseBuilder[Alibi]):
     """Builds the method from a config whose method is ``alibi``."""
 
-    def build(self, setting: Setting) -> Stepped:
-        """Minibatches on noisy one-hot labels, drawn here unless they are stored."""
-        method = self.method
-        require_mixable(setting, method.mixup)
-        setting = limited_to_users(setting)
-        train, classes = setting.dataset.train, setting.loss.task.outputs
-        if setting.stored is None:
-            randomizer = NoisyOneHot(exact(method.epsilon))
-            noisy = randomizer.randomize(true_classes(setting), classes)
-        else:
-            require_kept(setting.stored, {KEPT: ("u", (train.rows, classes))}, train.source)
-            noisy = setting.stored[KEPT]
-        uniform = method.prior == "uniform"
-        epsilon = jnp.float32(method.epsilon)
+    def drawn(self, setting: Setting, whole: Setting) -> Arrays:
+        """Noisy one-hot labels."""
+        randomizer, classes = NoisyOneHot(exact(self.method.epsilon)), setting.loss.task.outputs
+        return {KEPT: randomizer.randomize(true_classes(setting), classes)}
+
+    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
+        """One entry a class."""
+        return {KEPT: Fits("u", (setting.dataset.train.rows, setting.loss.task.outputs))}
+
+    def trained(self, setting: Setting, kept: Arrays) -> Stepped:
+        """Minibatches on noisy labels, or on their posterior."""
+        method, noisy = self.method, kept[KEPT]
+        uniform, epsilon = method.prior == "uniform", jnp.float32(method.epsilon)
 
         def per_example(outputs: jax.Array, x: jax.Array) -> jax.Array:
             return noisy_label_loss(outputs, x, epsilon)
@@ -60,7 +60,7 @@ class AlibiBuilder(ClassBuilder[Alibi]):
             _statement(setting, method),
             per_example=None if uniform else per_example,
             mixup=method.mixup,
-            keep={KEPT: noisy},
+            keep=kept,
         )
 
 
@@ -71,10 +71,7 @@ def noisy_label_loss(outputs: jax.Array, noisy: jax.Array, epsilon: jax.Array) -
 
 def posterior(noisy: NDArray[np.uint8], epsilon: float) -> NDArray[np.float32]:
     """[n, K] Pr[class | noisy entries] under a uniform prior."""
-    evidence = noisy.astype(np.float64) * (epsilon / STEPS)
-    weights: NDArray[np.float64] = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
-    return weights.astype(np.float32)
+    return softmax(noisy, STEPS / epsilon).astype(np.float32)
 
 
 def _statement(setting: Setting, method: Alibi) -> Statement:

@@ -12,10 +12,8 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +28,6 @@ from labeldp_compile.prior import Prior, TablePrior, discrete_laplace
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.prior.plan import plan_each_table
 from labeldp_compile.prior.priors import Known
-from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.prior.weights import project_to_total
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular.columns import check_type, label_array
@@ -40,8 +37,7 @@ from labeldp_trainer.errors import DataError, InputError
 from labeldp_trainer.randomize import exact
 
 
-@dataclass(frozen=True)
-class PrivateClusters:
+class PrivateClusters(NamedTuple):
     """What is left of the labels [n], all of it private.
 
     Attributes:
@@ -62,8 +58,9 @@ class ClusterTables:
         """Raises ConfigError for a domain or a mechanism that labeldp does not know for groups."""
         method = loaded.config.method
         assert isinstance(method, Clusters)
-        self._loaded, self._method, self._classes = loaded, method, classes
-        self._text = self._spec_text()
+        self._loaded, self._method = loaded, method
+        self._name = f"cluster for {loaded.config.data.label}"  # not that of the label
+        self._text = self._spec_text(classes)
         with _as_config_errors(loaded):
             self._spec = parse_spec(self._text, "spec")
 
@@ -83,15 +80,27 @@ class ClusterTables:
             raise DataError(f"{source}: {error}") from None
         sizes = np.bincount(cluster, minlength=clusters).tolist()
         known = Known(Groups.of(range(clusters), self._name), [*sizes, 0])
-        plan = plan_each_table(*self._epsilons, known.sizes)
-        self._require_feasible(plan, known.rows)
+        epsilons = exact(self._method.epsilon_prior), exact(self._method.epsilon)
+        plan = plan_each_table(*epsilons, known.sizes)
+        with _as_config_errors(self._loaded):
+            # Whatever could fail without the histograms fails before they are paid for.
+            pipeline.require_compilable(spec, plan, known.rows)
         counts = np.zeros((clusters + 1, spec.domain.size), np.int64)
         np.add.at(counts, (cluster, label_indexes(spec.domain)([array])), 1)
         # One histogram of them all: a substituted label moves one unit inside one cluster.
         flat = plan.by_table(counts)[:-1].ravel()
         noisy = discrete_laplace.noisy_histogram(flat, plan.epsilon_tables)
         histograms = np.array(noisy.counts, np.int64).reshape(plan.tables, -1)
-        priors = self._priors(known, plan, histograms, noisy.scale)
+        # Each cluster's own counts; of all other rows, of which there are none, the sum.
+        every = [*histograms, histograms.sum(axis=0)]
+        rows = [*(size for size in sizes if size), known.rows]
+        tables = [
+            TablePrior(_statement(own.tolist(), size, noisy.scale), size)
+            for own, size in zip(every, rows, strict=True)
+        ]
+        tables[-1] = TablePrior(tables[-1].statement)
+        groups, _ = known.joined(plan)
+        priors = Prior(plan.epsilon_prior, plan.epsilon_label, tables, groups)
         digest = hashlib.sha256(self._text.encode()).hexdigest()
         with _as_config_errors(self._loaded):
             artifact = assembly.assemble(spec, priors, digest)
@@ -102,40 +111,12 @@ class ClusterTables:
         private = private.astype(str) if private.dtype == object else private
         return PrivateClusters(private, histograms, noisy.scale)
 
-    def _priors(
-        self, known: Known, plan: PriorPlan, histograms: NDArray[np.int64], scale: float
-    ) -> Prior:
-        """Each cluster's own counts, made none negative; of all others, whom no row is, the sum."""
-        groups, _ = known.joined(plan)
-        rows = [size for size in known.sizes if size]
-        tables = [
-            TablePrior(_statement(counts.tolist(), size, scale), size)
-            for size, counts in zip(rows, histograms, strict=True)
-        ]
-        last = _statement(histograms.sum(axis=0).tolist(), known.rows, scale)
-        tables.append(TablePrior(last))
-        return Prior(plan.epsilon_prior, plan.epsilon_label, tables, groups)
-
-    def _require_feasible(self, plan: PriorPlan, rows: int) -> None:
-        """Whatever could fail without the histograms fails before they are paid for."""
-        with _as_config_errors(self._loaded):
-            pipeline.require_compilable(self._spec, plan, rows)
-
-    @property
-    def _epsilons(self) -> tuple[Fraction, Fraction]:
-        return exact(self._method.epsilon_prior), exact(self._method.epsilon)
-
-    @property
-    def _name(self) -> str:
-        """Of the clusters' column: not that of the label."""
-        return f"cluster for {self._loaded.config.data.label}"
-
-    def _spec_text(self) -> str:
+    def _spec_text(self, classes: tuple[int | str, ...] | None) -> str:
         method, config = self._method, self._loaded.config
         label: dict[str, Any] = {"column": config.data.label, "domain": method.domain}
-        if self._classes is not None:
-            label["domain"] = {"kind": "categorical", "values": list(self._classes)}
-            label["out_of_domain"] = {"default": self._classes[0]}
+        if classes is not None:
+            label["domain"] = {"kind": "categorical", "values": list(classes)}
+            label["out_of_domain"] = {"default": classes[0]}
         parts = Decimal(repr(method.epsilon_prior)), Decimal(repr(method.epsilon))
         split = f"{{prior: {parts[0]:f}, label: {parts[1]:f}}}"
         spec = {

@@ -8,34 +8,38 @@ All of it is done once, before the first step, and kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import Clusters, LoadedConfig
-from labeldp_trainer.methods.kept import require_inside, require_kept, unfit
-from labeldp_trainer.methods.method import MethodBuilder, Setting
+from labeldp_trainer.config.data import TableData
+from labeldp_trainer.methods.method import Fits, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.published.cluster_features import cluster_of_examples
 from labeldp_trainer.methods.published.cluster_tables import ClusterTables
+from labeldp_trainer.methods.published.k_means import Floats, k_means, principal_components
 from labeldp_trainer.methods.published.label_noise import (
     KEPT,
-    require_mixable,
+    Arrays,
+    LabelNoiseBuilder,
     statement,
     true_classes,
 )
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.stepped import Stepped
-from labeldp_trainer.methods.users import limited_to_users, used_rows
+from labeldp_trainer.methods.users import used_rows
 from labeldp_trainer.randomize import exact
+from labeldp_trainer.representation.embeddings import read_embeddings
 
 CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
 _ROUNDED_UP = 1e-9
+_MOST_COLUMNS = 8192  # a covariance matrix of 0.5 GB
 
 
-class ClustersBuilder(MethodBuilder[Clusters]):
+class ClustersBuilder(LabelNoiseBuilder[Clusters]):
     """Builds the method from a config whose method is ``clusters``."""
+
+    for_classes = False
 
     def __init__(self, loaded: LoadedConfig, method: Clusters) -> None:
         """Raises ConfigError if the domain is missing, or given where the classes are it."""
@@ -49,42 +53,14 @@ class ClustersBuilder(MethodBuilder[Clusters]):
             reason = "regression needs a domain, as in domain: {kind: integer, min: 0, max: 52}"
             raise loaded.error(("method",), reason)
 
-    def build(self, setting: Setting) -> Stepped:
-        """Minibatches on private labels, drawn here unless they are stored. Raises InputError."""
-        require_mixable(setting, self.method.mixup)
-        whole, setting = setting, limited_to_users(setting)
-        kept = self._drawn(whole, setting) if setting.stored is None else self._stored(setting)
-        train, label = setting.dataset.train, self.loaded.config.data.label
-        return minibatch_method(
-            setting,
-            setting.loss.task.targets(kept[KEPT], train.source, label),
-            _statement(setting, self.method, kept),
-            mixup=self.method.mixup,
-            keep=kept,
-        )
-
-    def _stored(self, setting: Setting) -> dict[str, NDArray[Any]]:
-        """What the interrupted run drew. Raises RunFolderError."""
-        stored, method, train = setting.stored, self.method, setting.dataset.train
-        assert stored is not None
-        n, source = train.rows, train.source
-        counts = stored[HISTOGRAMS].shape if HISTOGRAMS in stored else ()
-        expected = {KEPT: ("iufU", (n,)), CLUSTER: ("iu", (n,)), HISTOGRAMS: ("i", counts)}
-        require_kept(stored, {**expected, SCALE: ("f", ())}, source)
-        require_inside(stored[CLUSTER], 0, method.k, source)
-        scale, least = float(stored[SCALE]), float(2 / exact(method.epsilon_prior))
-        if not least <= scale <= least * (1 + _ROUNDED_UP):
-            raise unfit(source)
-        return dict(stored)
-
-    def _drawn(self, whole: Setting, setting: Setting) -> dict[str, NDArray[Any]]:
+    def drawn(self, setting: Setting, whole: Setting) -> Arrays:
+        """Clusters by the features of all rows, which are public; their histograms; labels."""
         classes, train = setting.loss.task.classes, setting.dataset.train
         tables = ClusterTables(self.loaded, classes)
         labels = train.columns[self.loaded.config.data.label]
         if classes is not None:
             # Refuses labels that are no class; and 3.0 is 3, as elsewhere.
             labels = np.array(classes)[true_classes(setting)]
-        # features are public: of all rows
         cluster = cluster_of_examples(whole, self.method)[used_rows(whole)]
         private = tables.randomize(labels, cluster, train.source)
         return {
@@ -94,8 +70,78 @@ class ClustersBuilder(MethodBuilder[Clusters]):
             SCALE: np.array(private.scale),
         }
 
+    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
+        """The same; histograms are of the clusters that have rows."""
+        n = setting.dataset.train.rows
+        counts = stored[HISTOGRAMS].shape if HISTOGRAMS in stored else ()
+        least = float(2 / exact(self.method.epsilon_prior))
+        return {
+            KEPT: Fits("iufU", (n,)),
+            CLUSTER: Fits("iu", (n,), (0, self.method.k)),
+            HISTOGRAMS: Fits("i", counts),
+            SCALE: Fits("f", (), (least, least * (1 + _ROUNDED_UP))),
+        }
 
-def _statement(setting: Setting, method: Clusters, kept: Mapping[str, NDArray[Any]]) -> Statement:
+    def trained(self, setting: Setting, kept: Arrays) -> Stepped:
+        """Minibatches on private labels."""
+        train, label = setting.dataset.train, self.loaded.config.data.label
+        return minibatch_method(
+            setting,
+            setting.loss.task.targets(kept[KEPT], train.source, label),
+            _statement(setting, self.method, kept),
+            mixup=self.method.mixup,
+            keep=kept,
+        )
+
+
+def cluster_of_examples(setting: Setting, method: Clusters) -> NDArray[np.int64]:
+    """[n] the cluster of each training example. Raises InputError."""
+    rows = setting.dataset.train.rows
+    if method.k > rows:
+        reason = f"{method.k:,} are more than the {rows:,} examples"
+        raise setting.loaded.error(("method", "k"), reason)
+    if method.embeddings is None:
+        points = _features(setting, method)
+    else:
+        path, array = setting.loaded.path(method.embeddings.file), method.embeddings.array
+        taken = setting.loaded.config.data.rows
+        points = read_embeddings(path, array, rows, taken).astype(np.float64)
+    if points.shape[1] > _MOST_COLUMNS:
+        reason = f"{points.shape[1]:,} columns (a category is one) are too many to cluster by"
+        raise setting.loaded.error(("method", "k"), f"{reason}: name some under columns")
+    points = principal_components(points, method.components)
+    return k_means(points, method.k, setting.loaded.config.training.seed)
+
+
+def _features(setting: Setting, method: Clusters) -> Floats:
+    """[n, d]: standardised numbers, categories as one-hot columns, pixels in a row."""
+    data, features = setting.loaded.config.data, setting.dataset.train.features
+    if not isinstance(features, Mapping) or not isinstance(data, TableData):
+        if method.columns is not None:
+            what = (
+                "a representation has"
+                if setting.dataset.input_digest
+                else f"{data.kind} files have"
+            )
+            raise setting.loaded.error(("method", "columns"), f"{what} no columns")
+        flat: Floats = np.asarray(features, np.float64).reshape(len(features), -1)
+        return flat
+    wanted = method.columns or (*data.numeric, *data.categorical)
+    parts = []
+    for name in wanted:
+        if name in data.numeric:
+            parts.append(features["numeric"][:, [data.numeric.index(name)]].astype(np.float64))
+        elif name in data.categorical:
+            place = data.categorical.index(name)
+            codes = np.arange(setting.dataset.shape.vocabularies[place])
+            parts.append((features["categorical"][:, [place]] == codes[None, :]).astype(float))
+        else:
+            reason = f"{name!r} is no feature: it is not under data.numeric or data.categorical"
+            raise setting.loaded.error(("method", "columns"), reason)
+    return np.concatenate(parts, axis=1)
+
+
+def _statement(setting: Setting, method: Clusters, kept: Arrays) -> Statement:
     n, sizes = setting.dataset.train.rows, np.bincount(kept[CLUSTER], minlength=method.k)
     kind = method.mechanism.get("kind")
     return statement(

@@ -1,43 +1,64 @@
-"""What the methods have in common that randomize class labels themselves: checks and statements."""
+"""What methods have in common that randomize labels themselves, once, and train on the result."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from jaxtyping import Int32
+from numpy.typing import NDArray
 
-from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.methods.method import C, MethodBuilder, Setting
-from labeldp_trainer.methods.statement import (
-    Statement,
-    another_run,
-    by_group_privacy,
-    protected,
-    written,
-)
+from labeldp_trainer.config import Alibi, Clusters, LoadedConfig, LpMst
+from labeldp_trainer.methods.method import Fits, MethodBuilder, Setting, require_kept
+from labeldp_trainer.methods.statement import Statement, cost_to_users, protected
+from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.randomize import exact
 
 KEPT = "private_labels"
+Arrays = Mapping[str, NDArray[Any]]
+L = TypeVar("L", bound=Alibi | LpMst | Clusters)
 
 
-class ClassBuilder(MethodBuilder[C]):
-    """Builds a method that randomizes the labels of a classification itself."""
+class LabelNoiseBuilder(MethodBuilder[L]):
+    """Builds a method that draws private labels here, unless an interrupted run has stored them.
 
-    def __init__(self, loaded: LoadedConfig, method: C) -> None:
+    A method says what it draws, how that is recognised, and how it trains on it.
+    """
+
+    for_classes: ClassVar[bool] = True
+
+    def __init__(self, loaded: LoadedConfig, method: L) -> None:
         """Raises ConfigError if the loss is not for classes."""
         super().__init__(loaded, method)
-        if loaded.config.loss != "cross_entropy":
+        if self.for_classes and loaded.config.loss != "cross_entropy":
             reason = f"method {loaded.config.method.kind} is for classes: it needs cross_entropy"
             raise loaded.error(("loss",), reason)
 
+    def build(self, setting: Setting) -> Stepped:
+        """Steps on private labels of the rows that take part. Raises InputError."""
+        if self.method.mixup is not None and setting.dataset.shape.vocabularies:
+            reason = "cannot mix categorical columns: leave it out, or use numeric features"
+            raise self.loaded.error(("method", "mixup"), reason)
+        whole, setting = setting, limited_to_users(setting)
+        if setting.stored is None:
+            return self.trained(setting, self.drawn(setting, whole))
+        source = setting.dataset.train.source
+        require_kept(setting.stored, self.expected(setting, setting.stored), source)
+        return self.trained(setting, setting.stored)
 
-def require_mixable(setting: Setting, mixup: float | None) -> None:
-    """Raise ConfigError if mixup would mix the codes of categories."""
-    if mixup is not None and setting.dataset.shape.vocabularies:
-        reason = "cannot mix categorical columns: leave it out, or use numeric features"
-        raise setting.loaded.error(("method", "mixup"), reason)
+    def drawn(self, setting: Setting, whole: Setting) -> Arrays:
+        """Private labels, and what goes with them; ``whole`` has all rows."""
+        raise NotImplementedError
+
+    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
+        """What ``drawn`` gives, of the sizes that are ``stored`` where it chooses them."""
+        raise NotImplementedError
+
+    def trained(self, setting: Setting, kept: Arrays) -> Stepped:
+        """The steps on what was drawn. Raises InputError."""
+        raise NotImplementedError
 
 
 def true_classes(setting: Setting) -> Int32[np.ndarray, " n"]:
@@ -60,16 +81,15 @@ def statement(
 ) -> Statement:
     """The promise of a run in which every label was randomized exactly once, with fresh words.
 
-    ``epsilon`` is that of a label; for a user it is that of all labels that are used (group
-    privacy, Theorem 7 (f)). ``setting`` is that of the rows that take part.
+    ``epsilon`` is that of a label; for a user it is that of all labels that are used
+    (Theorem 7 (f)). ``setting`` is that of the rows that take part.
     """
     config, used = setting.loaded.config, setting.dataset.train.rows
     most = config.examples_per_user
     rows = used if setting.original is None else setting.original.train.rows
-    promised = float(exact(epsilon) * (most or 1))
     return protected(
         config,
-        epsilon=promised,
+        epsilon=float(exact(epsilon) * (most or 1)),
         mechanism=mechanism,
         details={**details, "labels": used},
         released=(released, "the parameters", "metrics on the private labels"),
@@ -77,7 +97,7 @@ def statement(
             *remarks,
             "Training only post-processes private labels and spends nothing more, however long it "
             "runs.",
-            *(() if most is None else (by_group_privacy(most, used, rows),)),
-            another_run(f"ε = {written(promised)}", doing="randomizes again and "),
+            *(() if most is None else (cost_to_users(most, used, rows),)),
         ),
+        again=("randomizes again and ", ""),
     )

@@ -1,6 +1,6 @@
 """``method: {kind: lp_mst}``: multi-stage training (Deep learning with label DP, Algorithm 3).
 
-The examples are split into T sets without a look at labels. Stage t randomizes the labels of set t,
+The examples are split into T parts without a look at labels. Stage t randomizes those of part t,
 each exactly once, with the predictions of the last stage's model as priors, and trains a fresh
 model on all labels that are private so far. The first stage has a uniform prior, with which
 RRWithPrior is randomized response. Private labels are on the disk before a step uses them.
@@ -8,6 +8,7 @@ RRWithPrior is randomized response. Private labels are on the disk before a step
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,54 +18,101 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import LpMst
 from labeldp_trainer.evaluation import predict
-from labeldp_trainer.methods.kept import require_inside, require_kept, unfit
-from labeldp_trainer.methods.method import Setting, Stored
+from labeldp_trainer.methods.method import Fits, Setting, Stored, require_kept, unfit
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.published.label_noise import (
     KEPT,
-    ClassBuilder,
-    require_mixable,
+    Arrays,
+    LabelNoiseBuilder,
     statement,
     true_classes,
 )
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.stepped import Stepped
-from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
 from labeldp_trainer.randomize import WORD_BITS, RRWithRowPriors, exact
 
 STAGE = "stage_of_example"
-Labels = NDArray[np.int32]
 
 
-class LpMstBuilder(ClassBuilder[LpMst]):
+@dataclass(frozen=True)
+class _Stage:
+    """A stage of a run.
+
+    Attributes:
+        truth: [n] the true classes.
+        stage_of: [n] the stage, 1 … T, that randomizes each label.
+        number: of this stage.
+        private: [n] the labels that are private so far; −1 of all others.
+    """
+
+    setting: Setting
+    truth: NDArray[np.int32]
+    stage_of: NDArray[np.uint8]
+    number: int
+    private: NDArray[np.int32]
+
+
+class LpMstBuilder(LabelNoiseBuilder[LpMst]):
     """Builds the method from a config whose method is ``lp_mst``."""
 
-    def build(self, setting: Setting) -> Stepped:
-        """The first stage, which leads to the others. Raises InputError."""
-        method = self.method
-        require_mixable(setting, method.mixup)
-        setting = limited_to_users(setting)
+    def drawn(self, setting: Setting, whole: Setting) -> Arrays:
+        """The split, and the labels of stage 1 by randomized response."""
         truth = true_classes(setting)
-        sizes = self._sizes(len(truth))
-        if setting.stored is None:
-            stage_of = split(sizes, self.loaded.config.training.seed)
-        else:
-            stage_of = self._stored_split(setting, sizes)
-        randomizer = RRWithRowPriors(setting.loss.task.outputs, exact(method.epsilon))
-        stages = _Stages(setting, method, truth, stage_of, randomizer, sizes)
-        return stages.first(setting.stored)
+        stage_of = split(self._sizes(len(truth)), self.loaded.config.training.seed)
+        return {STAGE: stage_of, KEPT: self._randomizer(setting).randomize(truth[stage_of == 1])}
 
-    def _stored_split(self, setting: Setting, sizes: list[int]) -> NDArray[np.uint8]:
-        """The stage of each example in the interrupted run. Raises RunFolderError."""
-        stored, source = setting.stored, setting.dataset.train.source
-        assert stored is not None
-        expected = {STAGE: ("u", (sum(sizes),)), KEPT: ("i", (sizes[0],))}
-        require_kept(stored, expected, source)
-        if np.bincount(stored[STAGE], minlength=len(sizes) + 1).tolist() != [0, *sizes]:
-            raise unfit(source)
-        require_inside(stored[KEPT], 0, setting.loss.task.outputs, source)
-        return stored[STAGE]
+    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
+        """The same."""
+        n = setting.dataset.train.rows
+        return {STAGE: Fits("u", (n,)), KEPT: self._labels(setting, self._sizes(n)[0])}
+
+    def trained(self, setting: Setting, kept: Arrays) -> Stepped:
+        """The first stage, which leads to the others."""
+        stage_of, truth = kept[STAGE], true_classes(setting)
+        sizes = self._sizes(len(truth))
+        if np.bincount(stage_of, minlength=len(sizes) + 1).tolist() != [0, *sizes]:
+            raise unfit(setting.dataset.train.source)
+        private = np.full(len(truth), -1, np.int32)
+        private[stage_of == 1] = kept[KEPT]
+        return self._trained_on(_Stage(setting, truth, stage_of, 1, private), kept)
+
+    def _later(self, before: _Stage, params: Params, stored: Stored | None) -> Stepped:
+        """Stage t > 1: RRWithPrior with the predictions of the last model, unless it is stored."""
+        setting, number = before.setting, before.number + 1
+        train, rows = setting.dataset.train, np.flatnonzero(before.stage_of == number)
+        if stored is None:
+            prior = softmax(
+                predict(setting.model, params, train.take(rows)), self.method.temperature
+            )
+            labels = self._randomizer(setting).randomize(before.truth[rows], prior)
+        else:
+            require_kept(stored, {KEPT: self._labels(setting, len(rows))}, train.source)
+            labels = stored[KEPT]
+        private = before.private.copy()
+        private[rows] = labels
+        return self._trained_on(replace(before, number=number, private=private), {KEPT: labels})
+
+    def _trained_on(self, stage: _Stage, keep: Arrays) -> Stepped:
+        rows = np.flatnonzero(stage.stage_of <= stage.number)
+        dataset = stage.setting.dataset
+        subset = replace(dataset, train=dataset.train.take(rows))
+        method = minibatch_method(
+            replace(stage.setting, dataset=subset),
+            stage.private[rows],
+            self._statement(stage),
+            mixup=self.method.mixup,
+            keep=keep,
+        )
+        if stage.number == self.method.stages:
+            return method
+        return replace(method, later=partial(self._later, stage))
+
+    def _labels(self, setting: Setting, count: int) -> Fits:
+        return Fits("i", (count,), (0, setting.loss.task.outputs))
+
+    def _randomizer(self, setting: Setting) -> RRWithRowPriors:
+        return RRWithRowPriors(setting.loss.task.outputs, exact(self.method.epsilon))
 
     def _sizes(self, n: int) -> list[int]:
         """Examples of every stage. Raises ConfigError if one is empty, or the first too small."""
@@ -77,67 +125,10 @@ class LpMstBuilder(ClassBuilder[LpMst]):
         self.loaded.require_batch(sizes[0], "examples of the first stage")
         return sizes
 
-
-@dataclass(frozen=True)
-class _Stages:
-    """All that the stages of a run share.
-
-    Attributes:
-        truth: [n] the true classes.
-        stage_of: [n] the stage, 1 … T, that randomizes each label.
-        sizes: [T] examples of each stage.
-    """
-
-    setting: Setting
-    method: LpMst
-    truth: Labels
-    stage_of: NDArray[np.uint8]
-    randomizer: RRWithRowPriors
-    sizes: list[int]
-
-    def first(self, stored: Stored | None) -> Stepped:
-        """Stage 1: randomized response."""
-        mine = self.stage_of == 1
-        private = np.full(len(self.truth), -1, np.int32)
-        private[mine] = (
-            self.randomizer.randomize(self.truth[mine]) if stored is None else stored[KEPT]
-        )
-        return self._trained_on(1, private, {STAGE: self.stage_of, KEPT: private[mine]})
-
-    def later(self, stage: int, before: Labels, params: Params, stored: Stored | None) -> Stepped:
-        """Stage t > 1: RRWithPrior with the predictions of the last model, unless it is stored."""
-        rows = np.flatnonzero(self.stage_of == stage)
-        private = before.copy()
-        if stored is None:
-            logits = predict(self.setting.model, params, self.setting.dataset.train.take(rows))
-            prior = softmax(logits, self.method.temperature)
-            private[rows] = self.randomizer.randomize(self.truth[rows], prior)
-        else:
-            source = self.setting.dataset.train.source
-            require_kept(stored, {KEPT: ("i", (len(rows),))}, source)
-            require_inside(stored[KEPT], 0, self.setting.loss.task.outputs, source)
-            private[rows] = stored[KEPT]
-        return self._trained_on(stage, private, {KEPT: private[rows]})
-
-    def _trained_on(self, stage: int, private: Labels, keep: dict[str, NDArray[Any]]) -> Stepped:
-        rows = np.flatnonzero(self.stage_of <= stage)
-        dataset = self.setting.dataset
-        subset = replace(dataset, train=dataset.train.take(rows))
-        method = minibatch_method(
-            replace(self.setting, dataset=subset),
-            private[rows],
-            self._statement(),
-            mixup=self.method.mixup,
-            keep=keep,
-        )
-        if stage == len(self.sizes):
-            return method
-        return replace(method, later=partial(self.later, stage + 1, private))
-
-    def _statement(self) -> Statement:
-        n, stages, epsilon = len(self.truth), len(self.sizes), self.method.epsilon
+    def _statement(self, stage: _Stage) -> Statement:
+        n, stages, epsilon = len(stage.truth), self.method.stages, self.method.epsilon
         return statement(
-            self.setting,
+            stage.setting,
             epsilon=epsilon,
             mechanism=(
                 f"{n:,} labels were split over {stages} stages without a look at them, and each "
@@ -147,10 +138,10 @@ class _Stages:
             details={
                 "epsilon_label": epsilon,
                 "stages": stages,
-                "labels_of_stages": self.sizes,
+                "labels_of_stages": np.bincount(stage.stage_of)[1:].tolist(),
                 "temperature": self.method.temperature,
                 "word_bits": WORD_BITS,
-                "classes": self.setting.loss.task.outputs,
+                "classes": stage.setting.loss.task.outputs,
             },
             remarks=("The models of all stages are covered, not only the last.",),
         )
@@ -162,7 +153,7 @@ def split(sizes: list[int], seed: int) -> NDArray[np.uint8]:
     return np.random.default_rng(seed).permutation(stages)
 
 
-def softmax(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
+def softmax(logits: NDArray[Any], temperature: float) -> NDArray[np.float64]:
     """[n, K] probabilities; rows of logits that are not finite become NaN."""
     with np.errstate(invalid="ignore", over="ignore"):
         scaled = logits.astype(np.float64) / temperature

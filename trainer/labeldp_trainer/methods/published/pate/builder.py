@@ -13,20 +13,26 @@ from labeldp_trainer.config import Pate
 from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
-from labeldp_trainer.methods.kept import require_inside, require_kept, unfit
-from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, Stored
+from labeldp_trainer.methods.method import (
+    ClosedForm,
+    Fits,
+    Method,
+    MethodBuilder,
+    Setting,
+    Stored,
+    require_kept,
+    unfit,
+)
 from labeldp_trainer.methods.one_release import public_rows
-from labeldp_trainer.methods.published.pate.network import open_network
-from labeldp_trainer.methods.published.pate.queries import query_rows
-from labeldp_trainer.methods.published.pate.release import VOTE, in_votes, squared_sensitivity
-from labeldp_trainer.methods.published.pate.rule import Sizes, chosen
+from labeldp_trainer.methods.published.pate.network import refined
+from labeldp_trainer.methods.published.pate.release import VOTE, Sizes, chosen
 from labeldp_trainer.methods.published.pate.student import fitted_votes, probabilities
-from labeldp_trainer.methods.published.pate.teachers import parts, votes
-from labeldp_trainer.methods.statement import Statement, another_run, protected, spent
+from labeldp_trainer.methods.published.pate.teachers import parts, query_rows, votes
+from labeldp_trainer.methods.statement import Statement, protected
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.design import CLASSES
-from labeldp_trainer.one_release.make import PublicRows
+from labeldp_trainer.one_release.rows import PublicRows
 from labeldp_trainer.one_release.targets import class_labels
 from labeldp_trainer.randomize import exact
 
@@ -40,7 +46,7 @@ class PateBuilder(MethodBuilder[Pate]):
         """Let the teachers vote, or take the votes that are stored. Raises InputError."""
         method, classes = self.method, setting.loss.task.classes
         assert classes is not None
-        network = open_network(setting)
+        finished = refined(setting)
         if setting.stored is None:
             train, label = setting.dataset.train, self.loaded.config.data.label
             require_declared(train.columns[label], classes, train.source, label)
@@ -52,7 +58,7 @@ class PateBuilder(MethodBuilder[Pate]):
             asked = query_rows(points, sizes.noise.queries, method.seed)
             labels = setting.dataset.train.columns[self.loaded.config.data.label]
             true = class_labels(labels, classes, method.default)
-            teacher = parts(_units(rows), sizes.teachers, method.seed)
+            teacher = parts(rows.units, sizes.teachers, method.seed)
             if rows.owners is not None:
                 teacher = teacher[rows.owners]
             counts = votes(points, true, teacher, points[asked], len(classes))
@@ -66,24 +72,15 @@ class PateBuilder(MethodBuilder[Pate]):
             kept = self._stored(setting.stored, sizes, len(points))
 
         def solve() -> Params:
-            voted = probabilities(in_votes(kept[VOTES]), sizes.noise.deviation, sizes.teachers)
-            found = fitted_votes(
-                rows.vectors,
-                rows.spectrum,
-                points,
-                kept[QUERIES],
-                voted,
-                method.student,
-                default_head(self.loaded),
-                method.seed,
-            )
+            voted = probabilities(kept[VOTES] / VOTE, sizes.noise.deviation, sizes.teachers)
+            head = default_head(self.loaded)
+            found = fitted_votes(rows, points, kept[QUERIES], voted, method, head)
             return linear_params(self.loaded, *found, None)
 
-        linear = ClosedForm(solve=solve, statement=self._statement(sizes), keep=kept)
-        return linear if network is None else network.student_of(linear)
+        return finished(ClosedForm(solve=solve, statement=self._statement(sizes), keep=kept))
 
     def _sizes(self, rows: PublicRows, classes: int) -> Sizes:
-        method, units = self.method, _units(rows)
+        method, units = self.method, rows.units
         whose = "labels" if rows.owners is None else "users"
         if method.teachers is not None and method.teachers > units:
             reason = f"{method.teachers:,} are more than the {units:,} {whose}: each needs its own"
@@ -102,20 +99,21 @@ class PateBuilder(MethodBuilder[Pate]):
         """The votes of the same run before, on the rows that were chosen then: another processor
         might choose others. Raises RunFolderError if they are damaged.
         """
-        noise = sizes.noise
-        source = self.loaded.source
-        expected = {VOTES: ("i", (noise.queries, noise.classes)), QUERIES: ("i", (noise.queries,))}
-        require_kept(stored, {**expected, TEACHERS: ("i", ()), SCALE: ("i", ())}, source)
-        require_inside(stored[QUERIES], 0, n, source)
-        drawn = int(stored[TEACHERS]), int(stored[SCALE])
-        if drawn != (sizes.teachers, noise.sigma) or (np.diff(stored[QUERIES]) <= 0).any():
+        noise, source = sizes.noise, self.loaded.source
+        expected = {
+            VOTES: Fits("i", (noise.queries, noise.classes)),
+            QUERIES: Fits("i", (noise.queries,), (0, n)),
+            TEACHERS: Fits("i", (), (sizes.teachers, sizes.teachers + 1)),
+            SCALE: Fits("i", (), (noise.sigma, noise.sigma + 1)),
+        }
+        require_kept(stored, expected, source)
+        if (np.diff(stored[QUERIES]) <= 0).any():
             raise unfit(source)
         return dict(stored)
 
     def _statement(self, sizes: Sizes) -> Statement:
         method, noise = self.method, sizes.noise
         unit = "label" if method.max_examples_per_user is None else "user"
-        proved = noise.proved_delta(exact(method.epsilon))
         return protected(
             self.loaded.config,
             epsilon=method.epsilon,
@@ -131,26 +129,14 @@ class PateBuilder(MethodBuilder[Pate]):
                 "teachers": sizes.teachers,
                 "queries": noise.queries,
                 "steps_in_a_vote": VOTE,
-                "sigma": noise.sigma,
-                "squared_sensitivity": squared_sensitivity(noise.queries),
-                "coordinates": noise.queries * noise.classes,
-                "proved_delta": math.nextafter(float(proved), 1.0),
+                **noise.proved.details(exact(method.epsilon)),
             },
             released=(
                 "the noisy votes (kept.npz) and all that is computed from them and from features: "
                 "every fit",
             ),
-            remarks=(
-                another_run(
-                    spent(method.epsilon, method.delta), doing="lets teachers vote again and "
-                ),
-            ),
+            again=("lets teachers vote again and ", ""),
         )
-
-
-def _units(rows: PublicRows) -> int:
-    """Labels, or users."""
-    return len(rows.vectors) if rows.owners is None else int(rows.owners.max()) + 1
 
 
 def _points(rows: PublicRows) -> Float32[np.ndarray, "n d"]:

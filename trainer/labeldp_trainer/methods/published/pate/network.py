@@ -3,34 +3,41 @@
 It learns what the linear student says of the clean features of all public rows: the training rows,
 and those that their representation was learnt from, too. The network has to say the same of them,
 and of images that are shifted or mirrored at random. No label is read: this is post-processing.
+
+Strongly changed images show it, too, but are harder to tell: brighter or darker, moved further, and
+with a square cut out (Cutout, DeVries and Taylor 2017).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import Refine
 from labeldp_trainer.config.representation import TEST, FromFile
-from labeldp_trainer.data import DataPart, load_unlabelled
+from labeldp_trainer.data import DataPart, FeatureShape, load_unlabelled
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.methods.method import ClosedForm, Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.methods.minibatch import Also, minibatch_method
-from labeldp_trainer.methods.published.pate.augment import Augmentations, augmentation
 from labeldp_trainer.models import Params, build_model, fresh_params
 from labeldp_trainer.representation import vectors_of_part
 from labeldp_trainer.run.checkpoints import load_params, save_params
 from labeldp_trainer.run.metrics import Line, for_json
 
 FITTED = "fitted.npz"
+DEFAULT_SHIFT = 2  # pixels
+_GAIN = 0.4  # of a strong change: brightness 1 ± 0.4
+Images = Float[Array, "b h w c"]
+Augment = Callable[[PRNGKeyArray, Images], Images]
 _REMARK = (
     "The final model is a network that was trained on the fitted model's predictions for public "
     "features (refine); it saw no label, so this is post-processing and costs no ε."
@@ -38,44 +45,78 @@ _REMARK = (
 
 
 @dataclass(frozen=True)
-class Network:
-    """A network that learns from a linear student, ready before anything is spent.
+class Augmentations:
+    """Images of the same size that show the same thing.
 
     Attributes:
-        refine: its part of the config.
-        linear: what the linear student is built from.
+        weak: None: as they are.
+        strong: to be told alike by consistency.
+    """
+
+    weak: Augment | None
+    strong: Augment
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkStudent(Method):
+    """A linear student, and a network that learns from it by steps.
+
+    Attributes:
+        linear: the student.
+        seen: what it was built from.
         setting: what the network is trained with: the features of all rows, and no label.
         unlabelled: rows beside those of training and test.
         with_test: whether the features of the test part are learnt from.
+        refine: the network's part of the config.
         augment: images that are to look the same; None of what is no image.
     """
 
-    refine: Refine
-    linear: Setting
+    linear: ClosedForm
+    seen: Setting
     setting: Setting
     unlabelled: Sequence[DataPart]
     with_test: bool
+    refine: Refine
     augment: Augmentations | None
 
-    def student_of(self, linear: ClosedForm) -> NetworkStudent:
-        """The method that fits the linear student, and then the network."""
-        remarks = (*linear.statement.remarks, _REMARK)
-        statement = dataclasses.replace(linear.statement, remarks=remarks)
-        return NetworkStudent(statement=statement, keep=linear.keep, linear=linear, network=self)
+    def fit(self, run: TrainingRun) -> Fitted:
+        """The network; the linear student is kept, so that a resumed run does not fit it again."""
+        setting, augment = self.setting, self.augment
+        path = run.folder.path / FITTED
+        if not path.exists():
+            save_params(path, self.linear.solve())
+        like = jax.eval_shape(run.setting.model.init, jax.random.key(0))
+        params = load_params(path, like)
+        tested = for_json(run.tester()(params))
+        before = {name.removeprefix("test_"): value for name, value in tested.items()}
+        targets = jax.nn.softmax(jnp.asarray(self._outputs(params)), axis=-1)
+        method = minibatch_method(
+            setting,
+            np.asarray(targets),
+            self.statement,
+            augment=None if augment is None else augment.weak,
+            also=self._consistency(),
+        )
+        tests = run.tests
+        if tests is not None and setting.dataset.test is not None:
+            tests = setting.devices.everywhere(setting.dataset.test.features), tests[1]
+        fresh = fresh_params(setting.loaded, setting.model)
+        fitted = method.fit(dataclasses.replace(run, setting=setting, params=fresh, tests=tests))
+        metrics = {"before_refining": before, **fitted.metrics}
+        return dataclasses.replace(fitted, metrics=metrics, notes=_if_worse(before, metrics))
 
-    def outputs(self, params: Params) -> Float32[np.ndarray, "n k"]:
+    def _outputs(self, params: Params) -> Float32[np.ndarray, "n k"]:
         """What the linear student gives for all rows."""
-        seen, representation = self.linear.dataset, self.linear.representation
-        vectors = [seen.train.features]
+        data, representation, steps = self.seen.dataset, self.seen.representation, self.seen.steps
+        vectors = [data.train.features]
         if representation is not None:
-            steps = self.linear.steps
             vectors += [vectors_of_part(representation, part, steps) for part in self.unlabelled]
-        if self.with_test and seen.test is not None:
-            vectors.append(seen.test.features)
+        if self.with_test and data.test is not None:
+            vectors.append(data.test.features)
         parts = [DataPart(each, len(each), {}, "") for each in vectors]
-        return np.concatenate([predict(self.linear.model, params, part) for part in parts])
+        return np.concatenate([predict(self.seen.model, params, part) for part in parts])
 
-    def consistency(self) -> Also | None:
+    def _consistency(self) -> Also | None:
         """FixMatch (Sohn et al. 2020): of images whose class the network is sure of, the loss of
         that class on strongly changed ones.
         """
@@ -96,40 +137,6 @@ class Network:
         return also
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkStudent(Method):
-    """A linear student, and a network that learns from it by steps."""
-
-    linear: ClosedForm
-    network: Network
-
-    def fit(self, run: TrainingRun) -> Fitted:
-        """The network; the linear student is kept, so that a resumed run does not fit it again."""
-        network, setting = self.network, self.network.setting
-        path = run.folder.path / FITTED
-        if not path.exists():
-            save_params(path, self.linear.solve())
-        like = jax.eval_shape(run.setting.model.init, jax.random.key(0))
-        params = load_params(path, like)
-        tested = for_json(run.tester()(params))
-        before = {name.removeprefix("test_"): value for name, value in tested.items()}
-        targets = jax.nn.softmax(jnp.asarray(network.outputs(params)), axis=-1)
-        method = minibatch_method(
-            setting,
-            np.asarray(targets),
-            self.statement,
-            augment=None if network.augment is None else network.augment.weak,
-            also=network.consistency(),
-        )
-        tests = run.tests
-        if tests is not None and setting.dataset.test is not None:
-            tests = setting.devices.everywhere(setting.dataset.test.features), tests[1]
-        fresh = fresh_params(setting.loaded, setting.model)
-        fitted = method.fit(dataclasses.replace(run, setting=setting, params=fresh, tests=tests))
-        metrics = {"before_refining": before, **fitted.metrics}
-        return dataclasses.replace(fitted, metrics=metrics, notes=_if_worse(before, metrics))
-
-
 def _if_worse(before: Line, metrics: Line) -> tuple[str, ...]:
     """A note where the test set speaks against the network."""
     if not before or metrics["test_accuracy"] >= before["accuracy"]:
@@ -140,12 +147,16 @@ def _if_worse(before: Line, metrics: Line) -> tuple[str, ...]:
     )
 
 
-def open_network(setting: Setting) -> Network | None:
-    """As the config says; None without that part. Raises InputError."""
+def refined(setting: Setting) -> Callable[[ClosedForm], Method]:
+    """What becomes of a linear student, by the part ``refine`` of the config; itself without it.
+
+    Whatever does not fit is refused here, before anything is spent. Raises InputError.
+    """
     loaded, dataset, refine = setting.loaded, setting.original, setting.loaded.config.refine
     if refine is None or dataset is None:
-        return None
-    final, names = loaded.final, _unlabelled(loaded)
+        return lambda linear: linear
+    final, source = loaded.final, loaded.config.representation
+    names = () if source is None or isinstance(source, FromFile) else source.unlabelled
     unlabelled = [load_unlabelled(loaded, name, dataset) for name in names if name != TEST]
     parts = [dataset.train, *unlabelled]
     if TEST in names and dataset.test is not None:
@@ -155,16 +166,88 @@ def open_network(setting: Setting) -> Network | None:
     final.require_batch(rows.rows, "examples of the training data")
     model = build_model(final, dataset.shape, setting.loss.task.outputs)
     own = dataclasses.replace(dataset, train=rows)
-    return Network(
-        refine,
-        setting,
-        Setting(final, own, model, setting.loss, setting.devices, None),
-        unlabelled,
-        TEST in names,
-        augmentation(final, refine, dataset.shape),
+    student = partial(
+        NetworkStudent,
+        seen=setting,
+        setting=Setting(final, own, model, setting.loss, setting.devices, None),
+        unlabelled=unlabelled,
+        with_test=TEST in names,
+        refine=refine,
+        augment=augmentation(final, refine, dataset.shape),
     )
 
+    def of_linear(linear: ClosedForm) -> Method:
+        remarks = (*linear.statement.remarks, _REMARK)
+        statement = dataclasses.replace(linear.statement, remarks=remarks)
+        return student(statement=statement, keep=linear.keep, linear=linear)
 
-def _unlabelled(loaded: LoadedConfig) -> tuple[str, ...]:
-    config = loaded.config.representation
-    return () if config is None or isinstance(config, FromFile) else config.unlabelled
+    return of_linear
+
+
+def augmentation(loaded: LoadedConfig, refine: Refine, shape: FeatureShape) -> Augmentations | None:
+    """As the part ``refine`` of a config says; None of what is no image.
+
+    Raises ConfigError if that part does not fit the data.
+    """
+    if shape.image is None:
+        for key in ("shift", "flip", "sure"):
+            if getattr(refine, key):
+                raise loaded.error((key,), "is for images [n, height, width, channels]")
+        return None
+    shift, flip = DEFAULT_SHIFT if refine.shift is None else refine.shift, refine.flip
+    if refine.shift is not None and shift >= min(shape.image[:2]):
+        raise loaded.error(("shift",), f"{shift:,} pixels leave nothing of an image")
+    most = min(shape.image[:2]) - 1
+    shift = min(shift, most)
+    further = min(2 * shift, most)
+
+    def moved(key: PRNGKeyArray, images: Images, most: int) -> Images:
+        shift_key, flip_key = jax.random.split(key)
+        found = shifted(shift_key, images, most)
+        return flipped(flip_key, found) if flip else found
+
+    def strong(key: PRNGKeyArray, images: Images) -> Images:
+        move_key, gain_key, cut_key = jax.random.split(key, 3)
+        gain = jax.random.uniform(
+            gain_key, (len(images), 1, 1, 1), minval=1 - _GAIN, maxval=1 + _GAIN
+        )
+        return cut(cut_key, gain * moved(move_key, images, further))
+
+    def weak(key: PRNGKeyArray, images: Images) -> Images:
+        return moved(key, images, shift)
+
+    return Augmentations(weak if shift or flip else None, strong)
+
+
+def shifted(key: PRNGKeyArray, images: Images, most: int) -> Images:
+    """Each image moved by up to ``most`` pixels both ways; its edge goes on outside."""
+    b, height, width, channels = images.shape
+    around = ((0, 0), (most, most), (most, most), (0, 0))
+    starts = jax.random.randint(key, (b, 2), 0, 2 * most + 1)
+
+    def one(image: Float[Array, "H W c"], start: Array) -> Float[Array, "h w c"]:
+        place = (start[0], start[1], jnp.int32(0))
+        return jax.lax.dynamic_slice(image, place, (height, width, channels))
+
+    return jax.vmap(one)(jnp.pad(images, around, "edge"), starts)
+
+
+def flipped(key: PRNGKeyArray, images: Images) -> Images:
+    """Every other image, on average, mirrored left to right."""
+    mirrored = jax.random.bernoulli(key, 0.5, (len(images), 1, 1, 1))
+    return jnp.where(mirrored, images[:, :, ::-1], images)
+
+
+def cut(key: PRNGKeyArray, images: Images) -> Images:
+    """Each image with a square of half its shorter side, anywhere, in its mean colour."""
+    b, height, width, _ = images.shape
+    half = max(min(height, width) // 4, 1)
+    row_key, column_key = jax.random.split(key)
+
+    def near(key: PRNGKeyArray, size: int) -> Bool[Array, "b s"]:
+        centre = jax.random.randint(key, (b, 1), 0, size)
+        inside: Array = jnp.abs(jnp.arange(size)[None, :] - centre) < half
+        return inside
+
+    hole = near(row_key, height)[:, :, None, None] & near(column_key, width)[:, None, :, None]
+    return jnp.where(hole, images.mean(axis=(1, 2), keepdims=True), images)

@@ -8,17 +8,17 @@ rows, ``ridge`` by the regression that teachers use, too. A model is then fitted
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
 from scipy.sparse import csr_matrix
 
+from labeldp_trainer.config import Pate
 from labeldp_trainer.config.one_release import Head
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear.labels import fitted_labels
 from labeldp_trainer.methods.published.k_means import principal_components
 from labeldp_trainer.methods.published.pate.teachers import answers
+from labeldp_trainer.one_release.rows import PublicRows
 
 LEAD = 0.5
 """By how many of all votes a winner leads, roughly."""
@@ -39,28 +39,26 @@ def probabilities(
 
 
 def fitted_votes(
-    vectors: Float32[np.ndarray, "n p"],
-    spectrum: Float64[np.ndarray, " p"] | None,
+    public: PublicRows,
     points: Float32[np.ndarray, "n d"],
     queries: Int64[np.ndarray, " q"],
     voted: Float64[np.ndarray, "q k"],
-    student: Literal["ridge", "propagation"],
+    method: Pate,
     head: Head,
-    seed: int,
 ) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
     """Weights of the vectors' columns and biases, to logits.
 
     ``points`` are the vectors in the metric that teachers see; ``voted`` the probabilities of the
     classes of the rows ``queries``.
     """
-    rows = _with_others(queries, len(vectors), seed)
-    if student == "propagation":
+    rows = _with_others(queries, len(points), method.seed)
+    if method.student == "propagation":
         classes = propagated(points[rows].astype(np.float64), voted)
     else:
         classes = answers(points[queries], voted, points[rows])
     targets = Coded.one_hot(classes.astype(np.int32), voted.shape[1])
     shares = np.bincount(targets.codes, minlength=voted.shape[1]) / len(rows)
-    return fitted_labels(vectors[rows], spectrum, targets, head, shares=shares)
+    return fitted_labels(public.vectors[rows], public.spectrum, targets, head, shares=shares)
 
 
 def _with_others(queries: Int64[np.ndarray, " q"], n: int, seed: int) -> Int64[np.ndarray, " r"]:

@@ -1,4 +1,7 @@
-"""Teachers: ridge regressions to one-hot labels, each on rows of its own, and how they vote."""
+"""Teachers: ridge regressions to one-hot labels, each on rows of its own, and how they vote.
+
+They are asked about rows in the middle of clusters, chosen from features alone.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,36 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
 
+from labeldp_trainer.methods.published.k_means import k_means, principal_components
+
 PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Those that a teacher chooses from, for each of its rows."""
-_NEGLIGIBLE = 1e-12
+_COMPONENTS = 50  # to cluster by
+_SAMPLE, _FOR_EACH = 10_000, 5  # rows to cluster, at least and for each query
 _SURE = 1 - 1e-6
+
+
+def query_rows(
+    points: Float32[np.ndarray, "n d"], queries: int, seed: int
+) -> Int64[np.ndarray, " q"]:
+    """q ≤ n different rows of the points, in order: the nearest to the centres of k-means.
+
+    Where clusters are empty, as of rows that are all alike, others are taken at random.
+    """
+    random = np.random.default_rng(seed)
+    sample = random.permutation(len(points))[: max(_SAMPLE, _FOR_EACH * queries)]
+    near = principal_components(points[sample].astype(np.float64), _COMPONENTS)
+    cluster = k_means(near, queries, seed)
+    sizes = np.maximum(np.bincount(cluster, minlength=queries), 1)
+    centres = np.zeros((queries, near.shape[1]))
+    np.add.at(centres, cluster, near)
+    away = np.square(near - (centres / sizes[:, None])[cluster]).sum(axis=1)
+    order = np.lexsort((away, cluster))
+    first = np.unique(cluster[order], return_index=True)[1]
+    chosen = sample[order[first]]
+    others = np.setdiff1d(sample, chosen)
+    more = random.permutation(others)[: queries - len(chosen)]
+    return np.sort(np.concatenate([chosen, more])).astype(np.int64)
 
 
 def parts(units: int, teachers: int, seed: int) -> Int32[np.ndarray, " u"]:
@@ -57,7 +86,8 @@ def answers(
         return np.zeros(len(asked), np.int64)
     points = points.astype(np.float64)
     base = targets.mean(axis=0)
-    squares, u = _left(points)
+    u, values, _ = np.linalg.svd(points, full_matrices=False)
+    squares = np.square(values)
     seen = u.T @ (targets - base)
     least, chosen = np.inf, 0.0
     for penalty in (share * len(points) for share in PENALTIES):
@@ -69,16 +99,3 @@ def answers(
             least, chosen = error, penalty
     weights = points.T @ (u @ (seen / (squares + chosen)[:, None]))
     return np.asarray(np.argmax(asked @ weights + base, axis=1), np.int64)
-
-
-def _left(
-    points: Float64[np.ndarray, "m d"],
-) -> tuple[Float64[np.ndarray, " r"], Float64[np.ndarray, "m r"]]:
-    """Squared singular values of the points, and their left singular vectors."""
-    m, d = points.shape
-    if m <= d:
-        squares, u = np.linalg.eigh(points @ points.T)
-        return np.maximum(squares, 0), u
-    squares, v = np.linalg.eigh(points.T @ points)
-    kept = squares > _NEGLIGIBLE * max(squares[-1], np.finfo(float).tiny)
-    return squares[kept], points @ v[:, kept] / np.sqrt(squares[kept])

@@ -1,0 +1,61 @@
+"""The rows that a release is made of: public vectors, and whose they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int64
+from pydantic import BaseModel, ConfigDict, Field
+
+from labeldp_trainer.config.base import MOST_EXAMPLES
+
+DIGEST = r"^[0-9a-f]{64}$"
+
+
+class ReleaseText(BaseModel):
+    """What is not stated here is refused as text that a release is not written with."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
+
+
+class Users(ReleaseText):
+    """Whose labels are protected together."""
+
+    column: str
+    max_examples_per_user: int = Field(gt=0, le=MOST_EXAMPLES)
+    sha256: str = Field(pattern=DIGEST)
+
+
+@dataclass(frozen=True)
+class PublicRows:
+    """Public vectors, and whose rows they are.
+
+    Attributes:
+        vectors: [n, p].
+        spectrum: [p] eigenvalues of the components that the columns are, if they are.
+        sha256: of the vectors.
+        owners: [n] numbers of the users, or None if a label is on its own.
+        users: what a release says of them.
+    """
+
+    vectors: Float32[np.ndarray, "n p"]
+    spectrum: Float64[np.ndarray, " p"] | None
+    sha256: str
+    owners: Int64[np.ndarray, " n"] | None = None
+    users: Users | None = None
+
+    @property
+    def units(self) -> int:
+        """How many labels, or users."""
+        return len(self.vectors) if self.owners is None else int(self.owners.max()) + 1
+
+    @cached_property
+    def shares(self) -> Float32[np.ndarray, " n"] | None:
+        """1/m for each of the m rows of a user."""
+        if self.owners is None:
+            return None
+        counts = np.bincount(self.owners)
+        shares: Float32[np.ndarray, " n"] = (1 / counts[self.owners]).astype(np.float32)
+        return shares

@@ -85,7 +85,7 @@ def test_one_example_is_convolved_like_many(side, stride):
     @jax.jit
     def both(layer):
         def total(layer, x):
-            y = conv(layer, x, stride)
+            y = conv(x, layer, stride)
             return jnp.sum(jnp.sin(y)), y
 
         many = jax.grad(total, has_aux=True)(layer, x)
@@ -143,7 +143,7 @@ def test_a_convolution_by_pieces_is_one(monkeypatch, stride, size):
         return jnp.square(y).sum(), y
 
     def by_pieces(w, x):
-        y = conv({"w": w, "b": layer["b"]}, x, stride)
+        y = conv(x, {"w": w, "b": layer["b"]}, stride)
         return jnp.square(y).sum(), y
 
     expected, found = (

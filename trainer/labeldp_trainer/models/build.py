@@ -16,9 +16,9 @@ from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.models.cnn import CifarCnn, MnistCnn, ResNet18
 from labeldp_trainer.models.dense import Linear, Mlp, Model, Params
+from labeldp_trainer.models.layers import clip, softplus_of_log
 
-LARGEST_LOG = 30.0
-LEAST_OVER_FLOOR = 1e-3
+_LARGEST_LOG = 30.0
 _LEAST_SIDE = {"mnist": 4, "cifar": 8}  # pixels, so that something is left after pooling
 
 
@@ -56,7 +56,7 @@ class Clamped:
     ) -> Float[Array, "b k"]:
         """Those of the inner model, between the two ends."""
         low, high = params["ends"][0], params["ends"][1]
-        return jnp.clip(self.model.apply(params["model"], x, key), low, high)
+        return clip(self.model.apply(params["model"], x, key), low, high)
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,8 @@ class LogLink:
         self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """softplus⁻¹(exp(model) − floor)."""
-        o = jnp.clip(self.model.apply(params, x, key), -LARGEST_LOG, LARGEST_LOG)
-        y = jnp.maximum(jnp.exp(o) - POISSON_FLOOR, LEAST_OVER_FLOOR)
-        return y + jnp.log(-jnp.expm1(-y))
+        o = clip(self.model.apply(params, x, key), -_LARGEST_LOG, _LARGEST_LOG)
+        return softplus_of_log(o, POISSON_FLOOR)
 
 
 def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Model:

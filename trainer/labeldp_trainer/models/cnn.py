@@ -16,10 +16,13 @@ from labeldp_trainer.models.layers import (
     dense,
     dense_init,
     dropout,
+    flat,
     group_norm,
     norm_init,
     pool_average,
     pool_max,
+    relu,
+    stack,
 )
 
 _KERNEL = 3
@@ -51,10 +54,10 @@ class MnistCnn:
         self, params: Params, x: Float[Array, "b h w c"], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """Logits of images."""
-        y = pool_average(jax.nn.relu(conv(params["conv1"], x)))
-        y = pool_average(jax.nn.relu(conv(params["conv2"], y)))
-        y = jax.nn.relu(dense(params["dense1"], y.reshape(y.shape[0], -1)))
-        return dense(params["dense2"], y)
+        y = x
+        for name in ("conv1", "conv2"):
+            y = pool_average(relu(conv(y, params[name])))
+        return stack(flat(y), [params["dense1"], params["dense2"]])
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,9 @@ class CifarCnn:
         keys = [None] * 4 if key is None else list(jax.random.split(key, 4))
         y = x
         for layer, drop in zip(params["convs"], keys[:3], strict=True):
-            y = dropout(pool_max(jax.nn.relu(conv(layer, y))), self.rate, drop)
-        y = jax.nn.relu(dense(params["dense1"], y.reshape(y.shape[0], -1)))
-        return dense(params["dense2"], dropout(y, self.rate, keys[3]))
+            y = dropout(pool_max(relu(conv(y, layer))), self.rate, drop)
+        y = relu(dense(flat(y), params["dense1"]))
+        return dense(dropout(y, self.rate, keys[3]), params["dense2"])
 
 
 # ResNet-18 for small images, with group norm in the place of batch norm.
@@ -137,18 +140,18 @@ class ResNet18:
         self, params: Params, x: Float[Array, "b h w c"], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """Logits of images."""
-        y = jax.nn.relu(group_norm(params["norm"], conv(params["stem"], x), self.groups))
+        y = relu(group_norm(conv(x, params["stem"]), params["norm"], self.groups))
         for index, block in enumerate(params["blocks"]):
             stage, position = divmod(index, BLOCKS_PER_STAGE)
             y = self._block(block, y, STRIDES[stage] if position == 0 else 1)
-        return dense(params["dense"], y.mean(axis=(1, 2)))
+        return dense(y.mean(axis=(1, 2)), params["dense"])
 
     def _block(self, block: Params, x: Array, stride: int) -> Array:
-        y = group_norm(block["norm1"], conv(block["conv1"], x, stride), self.groups)
-        y = group_norm(block["norm2"], conv(block["conv2"], jax.nn.relu(y)), self.groups)
+        y = relu(group_norm(conv(x, block["conv1"], stride), block["norm1"], self.groups))
+        y = group_norm(conv(y, block["conv2"]), block["norm2"], self.groups)
         if "shortcut" in block:
-            x = group_norm(block["norm3"], conv(block["shortcut"], x, stride), self.groups)
-        return jax.nn.relu(x + y)
+            x = group_norm(conv(x, block["shortcut"], stride), block["norm3"], self.groups)
+        return relu(x + y)
 
 
 def _block_init(key: PRNGKeyArray, inputs: int, outputs: int, stride: int) -> Params:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import onnxruntime
 import pyarrow as pa
 from numpy.typing import NDArray
 
+import labeldp_trainer.onnx_export.layers  # noqa: F401  # what each layer is in a graph
 from labeldp_compile.tabular.formats import require_format
 from labeldp_compile.tabular.parts import files_of
 from labeldp_trainer.config.data import IdxData, TableData
@@ -23,9 +25,7 @@ from labeldp_trainer.data.table import columns_of_batch, require_finite
 from labeldp_trainer.errors import DataError, InputError, RunFolderError
 from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.onnx_export.features import FEATURES, OUTPUTS, encoded, input_names
-from labeldp_trainer.onnx_export.graph import FLOAT, INT64, STRING, ModelGraph, Value
-from labeldp_trainer.onnx_export.models import outputs
-from labeldp_trainer.onnx_export.representations import vectors
+from labeldp_trainer.onnx_export.graph import FLOAT, INT64, STRING, ModelGraph
 from labeldp_trainer.outcomes.predict import rows_of_table
 from labeldp_trainer.outcomes.trained import Trained
 from labeldp_trainer.run.folder import read_json
@@ -63,8 +63,9 @@ def onnx_model(trained: Trained) -> bytes:
     graph = ModelGraph([*names, *OUTPUTS])
     x = encoded(graph, trained.encoder)
     if trained.representation is not None:
-        x = vectors(graph, trained.representation, x)
-    _add_outputs(graph, trained, outputs(graph, trained.model, trained.params, x))
+        x = trained.representation.vectors(x, graph.value)
+    params = jax.tree.map(lambda leaf: graph.value(np.asarray(leaf)), trained.params)
+    _add_outputs(graph, trained, trained.model.apply(params, x))
     metadata = {
         "labeldp.model.format_version": FORMAT_VERSION,
         "labeldp.model.name": trained.loaded.config.name,
@@ -115,21 +116,20 @@ def _same_classes(
     return bool((behind <= MOST_RELATIVE).all())
 
 
-def _add_outputs(graph: ModelGraph, trained: Trained, y: Value) -> None:
+def _add_outputs(graph: ModelGraph, trained: Trained, y: Any) -> None:
     classes = trained.loss.task.classes
     if classes is None:
-        number = graph.node("Squeeze", y, graph.whole([1]))
+        number = y.node("Squeeze", [1])
         if trained.loss.name == "poisson":
-            number = graph.node("Add", graph.node("Softplus", number), graph.floats(POISSON_FLOOR))
+            number = number.node("Softplus") + POISSON_FLOOR
         graph.output(_PREDICTION, number, FLOAT)
         return
     names = trained.classes
     is_text = pa.types.is_string(names.type)
     listed = graph.constant(names.to_numpy(zero_copy_only=False))
-    likeliest = graph.node("ArgMax", y, axis=1, keepdims=0)
-    chosen = graph.node("Gather", listed, likeliest, axis=0)
+    chosen = listed[y.node("ArgMax", axis=1, keepdims=0)]
     graph.output(_PREDICTION, chosen, STRING if is_text else INT64)
-    graph.output(_PROBABILITIES, graph.node("Softmax", y, axis=1), FLOAT, [len(classes)])
+    graph.output(_PROBABILITIES, y.node("Softmax", axis=1), FLOAT, [len(classes)])
 
 
 def _statement(trained: Trained) -> str:

@@ -220,7 +220,7 @@ class _RawVectors:
         ends = {name: representation.arrays[name] for name in ENDS & set(representation.arrays)}
         placed = jax.device_put(ends)
         for raw in self.last(part):
-            found[done : done + len(raw)] = _projected(placed, raw)
+            found[done : done + len(raw)] = _projected(raw, placed)
             done += len(raw)
         return found
 

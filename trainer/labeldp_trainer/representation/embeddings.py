@@ -39,7 +39,7 @@ def _learn(source: FeatureSource) -> Learnt:
     return Learnt({})
 
 
-def _raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
+def _raw(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
     """The embeddings themselves take the place of features."""
     del arrays
     return x  # type: ignore[no-any-return]

@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config.representation import RandomFourier
+from labeldp_trainer.models.layers import cos, matmul
 from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 from labeldp_trainer.representation.tables import columns_raw, learn_columns
 
@@ -37,11 +37,10 @@ def _learn(source: FeatureSource) -> Learnt:
     return Learnt({**learnt.arrays, **drawn}, learnt.notes)
 
 
-def _raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
+def _raw(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
     """[b, features]: √2·cos(directions·x + phase)."""
-    columns = columns_raw(arrays, x)
-    angles = jnp.matmul(columns, arrays["directions"], precision=lax.Precision.HIGHEST)
-    return math.sqrt(2) * jnp.cos(angles + arrays["phases"][None, :])
+    angles = matmul(columns_raw(x, arrays), arrays["directions"])
+    return math.sqrt(2) * cos(angles + arrays["phases"][None, :])
 
 
 RANDOM_FOURIER = Kind(_learn, _raw, chunk=512)
@@ -54,7 +53,7 @@ def _sample(
     chosen = np.sort(random.permutation(source.parts[0].rows)[:_SAMPLE])
     x = jax.tree.map(lambda leaf: jnp.asarray(leaf[chosen]), source.features[0])
     arrays = {name: jnp.asarray(array) for name, array in learnt.arrays.items()}
-    return np.asarray(columns_raw(arrays, x))
+    return np.asarray(columns_raw(x, arrays))
 
 
 def _median_distance(points: NDArray[np.float32]) -> float:

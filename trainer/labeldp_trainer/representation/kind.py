@@ -65,10 +65,10 @@ class Kind:
 
     Attributes:
         learn: from features. Raises InputError.
-        raw: (arrays, batch of features) → [b, raw width]; pure and of plain operations.
+        raw: (batch of features, arrays) → [b, raw width]; pure, of operators and ``models.layers``.
         chunk: examples at a time whose intermediate values fit the cache of a CPU.
     """
 
     learn: Callable[[FeatureSource], Learnt]
-    raw: Callable[[Mapping[str, jax.Array], Any], Float32[jax.Array, "b w"]]
+    raw: Callable[[Any, Mapping[str, jax.Array]], Float32[jax.Array, "b w"]]
     chunk: int

@@ -11,6 +11,7 @@ of the kernels, so that one product of matrices does all of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import singledispatch
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +69,8 @@ def learn(source: FeatureSource) -> Learnt:
     )
 
 
-def raw(arrays: Mapping[str, jax.Array], images: Float32[jax.Array, "b h w c"]) -> jax.Array:
+@singledispatch
+def raw(images: Float32[jax.Array, "b h w c"], arrays: Mapping[str, jax.Array]) -> jax.Array:
     """[b, pool²·patches]: √ of the mean answers of each region, region by region."""
     kernel, pooling = arrays["kernel"], arrays["pooling"]
     size, _, channels, count = kernel.shape

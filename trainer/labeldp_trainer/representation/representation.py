@@ -30,7 +30,7 @@ KINDS: Mapping[str, Kind] = {
     "random_fourier": RANDOM_FOURIER,
     "file": FROM_FILE,
 }
-Raw = Callable[[Mapping[str, jax.Array], Any], jax.Array]
+Raw = Callable[[Any, Mapping[str, jax.Array]], jax.Array]
 _AT_ONCE = 1024  # examples for which a device is called once
 
 
@@ -73,8 +73,12 @@ class Representation:
 
     def apply(self, features: Features) -> Float32[jax.Array, "b width"]:
         """The vectors of a batch: images, flat arrays, or {"numeric", "categorical"}. Pure JAX."""
-        arrays = {name: jnp.asarray(array) for name, array in _floats(self.arrays).items()}
-        return projected(arrays, KINDS[self.kind].raw(arrays, features))
+        return self.vectors(features, jnp.asarray)
+
+    def vectors(self, features: Any, placed: Callable[[NDArray[Any]], Any]) -> Any:
+        """The same of features and arrays of any kind that ``models.layers`` knows."""
+        arrays = {name: placed(array) for name, array in _floats(self.arrays).items()}
+        return projected(KINDS[self.kind].raw(features, arrays), arrays)
 
 
 def in_batches(
@@ -102,7 +106,7 @@ def in_batches(
 @partial(jax.jit, static_argnums=(0, 1))
 def _mapped(function: Raw, chunk: int, arrays: Mapping[str, jax.Array], x: Any) -> jax.Array:
     split = jax.tree.map(partial(in_chunks, chunk=chunk), x)
-    found = lax.map(lambda part: function(arrays, part), split)
+    found = lax.map(lambda part: function(part, arrays), split)
     whole: jax.Array = found.reshape(-1, found.shape[-1])
     return whole
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import MOST_COLUMNS, Splines
+from labeldp_trainer.models.layers import clip, counted, flat, joined
 from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 
 _BINS = 4  # of a numeric column in a cross: its quartiles
@@ -125,58 +126,60 @@ def _learn(source: FeatureSource, *, min_count: int) -> tuple[Learnt, _Numbers, 
     return Learnt(arrays, numbers.notes), numbers, table[codes + offsets[None, :]]
 
 
-def columns_raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
+def columns_raw(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
     """[b, w]: standardised numbers and one-hot categories; images are flattened pixels."""
-    if not isinstance(x, Mapping) and "numeric_kept" not in arrays:
-        pixels: jax.Array = x.reshape(x.shape[0], -1)
-        return pixels
-    numbers, codes = _encoded(arrays, x)
-    return jnp.concatenate([numbers, _one_hot(arrays, codes)], axis=1)
+    if "numeric_kept" not in arrays:
+        return flat(x)
+    numbers, codes = _encoded(x, arrays)
+    return joined(*numbers, *(_one_hot(each, arrays) for each in codes))
 
 
-def _splines_raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
+def _splines_raw(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
     """[b, w]: ramps, one-hot categories and crosses."""
-    numbers, codes = _encoded(arrays, x)
-    moved = numbers[:, arrays["ramp_column"]] - arrays["ramp_start"][None, :]
-    ramps = jnp.clip(moved * arrays["ramp_slope"][None, :], 0, 1)
-    parts = [ramps, _one_hot(arrays, codes)]
+    numbers, codes = _encoded(x, arrays)
+    parts = [_ramps_of(each, arrays) for each in numbers]
+    parts += [_one_hot(each, arrays) for each in codes]
     if "cross_left" in arrays:
-        parts.append(_crossed(arrays, numbers, codes))
-    return jnp.concatenate(parts, axis=1)
+        parts.append(_crossed(numbers, codes, arrays))
+    return joined(*parts)
 
 
-def _encoded(arrays: Mapping[str, jax.Array], x: Any) -> tuple[jax.Array, jax.Array]:
-    mean, deviation = arrays["numeric_mean"][None, :], arrays["numeric_deviation"][None, :]
-    given = x["numeric"] if isinstance(x, Mapping) else x
-    numbers = (given[:, arrays["numeric_kept"]] - mean) / deviation
-    codes = jnp.zeros((numbers.shape[0], 0), jnp.int32)
-    if isinstance(x, Mapping) and arrays["code_offset"].size:
-        codes = arrays["code_merged"][x["categorical"] + arrays["code_offset"][None, :]]
+def _encoded(x: Any, arrays: Mapping[str, jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
+    """Standardised numbers [b, kept] and merged codes [b, categorical]: each if there are any."""
+    numbers, codes = [], []
+    if arrays["numeric_kept"].shape[0]:
+        given = x["numeric"] if isinstance(x, Mapping) else x
+        centred = given[:, arrays["numeric_kept"]] - arrays["numeric_mean"][None, :]
+        numbers.append(centred / arrays["numeric_deviation"][None, :])
+    if arrays["code_offset"].shape[0]:
+        codes.append(arrays["code_merged"][x["categorical"] + arrays["code_offset"][None, :]])
     return numbers, codes
 
 
-def _one_hot(arrays: Mapping[str, jax.Array], codes: Int32[jax.Array, "b c"]) -> jax.Array:
-    if not codes.shape[1]:
-        return jnp.zeros((codes.shape[0], 0), jnp.float32)
+def _ramps_of(numbers: Float32[jax.Array, "b kept"], arrays: Mapping[str, jax.Array]) -> jax.Array:
+    moved = numbers[:, arrays["ramp_column"]] - arrays["ramp_start"][None, :]
+    return clip(moved * arrays["ramp_slope"][None, :], 0.0, 1.0)
+
+
+def _one_hot(codes: Int32[jax.Array, "b c"], arrays: Mapping[str, jax.Array]) -> jax.Array:
     found = codes[:, arrays["one_hot_column"]] == arrays["one_hot_code"][None, :]
     return found.astype(jnp.float32)
 
 
 def _crossed(
-    arrays: Mapping[str, jax.Array], numbers: jax.Array, codes: Int32[jax.Array, "b c"]
+    numbers: list[jax.Array], codes: list[jax.Array], arrays: Mapping[str, jax.Array]
 ) -> jax.Array:
     """[b, w]: how many pairs fall into each column, times its scale."""
-    fields = codes
-    if arrays["bin_edge"].shape[0]:
-        above = numbers[:, :, None] >= arrays["bin_edge"][None, :, :]
-        fields = jnp.concatenate([codes, above.astype(jnp.int32).sum(axis=2)], axis=1)
+    binned = [
+        (each[:, :, None] >= arrays["bin_edge"][None, :, :]).astype(jnp.int32).sum(axis=2)
+        for each in numbers
+    ]
+    fields = joined(*codes, *binned)
     left, right = fields[:, arrays["cross_left"]], fields[:, arrays["cross_right"]]
     place = left * arrays["cross_size"][None, :] + right + arrays["cross_offset"][None, :]
-    column = arrays["cross_column"][place]
-    scale = arrays["cross_scale"]
-    counts = jnp.zeros((column.shape[0], scale.shape[0]), jnp.float32)
-    rows = jnp.arange(column.shape[0], dtype=jnp.int32)
-    return counts.at[rows[:, None], column].add(1.0) * scale[None, :]
+    pairs, width = arrays["cross_left"].shape[0], arrays["cross_scale"].shape[0]
+    counts = counted(arrays["cross_column"][place], pairs, width)
+    return counts * arrays["cross_scale"][None, :]
 
 
 def learn_columns(source: FeatureSource) -> Learnt:

@@ -211,7 +211,7 @@ def _encoder(setting: Setting, output: Path, model_from: str) -> dict[str, Any]:
     directory = os.path.relpath(loaded.directory.resolve(), output.parent.resolve() / output.name)
     return {
         "format_version": FORMAT_VERSION,
-        "features": None if dataset.encoder is None else dataset.encoder.to_json(),
+        "features": None if dataset.encoder is None else dataset.encoder.model_dump(),
         "classes": None if classes is None else list(classes),
         "model_from": model_from,
         "data_directory": directory,  # from here

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from labeldp_trainer.data.encoder import MOST_BYTE, ArrayEncoder, Encoder, TableEncoder
+from labeldp_trainer.data.arrays import MOST_BYTE
+from labeldp_trainer.data.encoder import ArrayEncoder, Encoder, TableEncoder
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.models.layers import joined
 from labeldp_trainer.onnx_export.graph import DOUBLE, FLOAT, ML, STRING, UINT8, ModelGraph, Tensor
@@ -19,7 +20,7 @@ def input_names(encoder: Encoder) -> list[str]:
     """One a column of a table, or that of arrays. Raises DataError for a name that is taken."""
     if isinstance(encoder, ArrayEncoder):
         return [FEATURES]
-    names = [*encoder.numeric, *encoder.categorical]
+    names = [column.name for column in (*encoder.numeric, *encoder.categorical)]
     for name in names:
         if name in OUTPUTS or not name:
             raise DataError(f"a feature column is called {name!r}: no input of a model can be")
@@ -32,14 +33,14 @@ def encoded(graph: ModelGraph, encoder: Encoder) -> Any:
     if isinstance(encoder, TableEncoder):
         columns = {"numeric": _numbers(graph, encoder), "categorical": _codes(graph, encoder)}
         return {kind: found for kind, found in columns.items() if found is not None}
-    if not encoder.bytes_:
+    if not encoder.bytes:
         return graph.input(FEATURES, FLOAT, encoder.example)
     pixels = graph.input(FEATURES, UINT8, encoder.example).astype(np.float32)
     return pixels / float(MOST_BYTE)
 
 
 def _numbers(graph: ModelGraph, encoder: TableEncoder) -> Tensor | None:
-    columns = [graph.input(name, DOUBLE)[:, None] for name in encoder.numeric]
+    columns = [graph.input(column.name, DOUBLE)[:, None] for column in encoder.numeric]
     if not columns:
         return None
     # In float64, as in training: the mean of a column may be far from 0.
@@ -48,16 +49,14 @@ def _numbers(graph: ModelGraph, encoder: TableEncoder) -> Tensor | None:
 
 
 def _codes(graph: ModelGraph, encoder: TableEncoder) -> Tensor | None:
-    columns = []
-    for name, vocabulary in zip(encoder.categorical, encoder.vocabularies, strict=True):
-        known = vocabulary.to_pylist()
-        codes = list(range(1, len(known) + 1))
-        column = graph.input(name, STRING).node(
+    columns = [
+        graph.input(column.name, STRING).node(
             "LabelEncoder",
             domain=ML,
-            keys_strings=known or [""],
-            values_int64s=codes or [0],
+            keys_strings=column.vocabulary or [""],
+            values_int64s=list(range(1, len(column.vocabulary) + 1)) or [0],
             default_int64=0,
-        )
-        columns.append(column[:, None])
+        )[:, None]
+        for column in encoder.categorical
+    ]
     return joined(*columns) if columns else None

@@ -14,19 +14,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import labeldp_trainer.onnx_export.layers  # noqa: F401  # what each layer is in a graph
-from labeldp_compile.tabular.formats import require_format
 from labeldp_compile.tabular.parts import files_of
-from labeldp_trainer.config.data import IdxData, TableData
+from labeldp_trainer.config.data import IdxData
 from labeldp_trainer.config.representation import FromFile
-from labeldp_trainer.data import DataPart, load_features
-from labeldp_trainer.data.arrays import require_alike
-from labeldp_trainer.data.encoder import MOST_BYTE, ArrayEncoder, TableEncoder
-from labeldp_trainer.data.table import columns_of_batch, require_finite
+from labeldp_trainer.data import DataPart
+from labeldp_trainer.data.arrays import MOST_BYTE
+from labeldp_trainer.data.encoder import ArrayEncoder, TableEncoder
+from labeldp_trainer.data.table import TableColumns
 from labeldp_trainer.errors import DataError, InputError, RunFolderError
 from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.onnx_export.features import FEATURES, OUTPUTS, encoded, input_names
 from labeldp_trainer.onnx_export.graph import FLOAT, INT64, STRING, ModelGraph
-from labeldp_trainer.outcomes.predict import rows_of_table
+from labeldp_trainer.outcomes.predict import encoded_rows
 from labeldp_trainer.outcomes.trained import Trained
 from labeldp_trainer.run.folder import read_json
 
@@ -157,42 +156,33 @@ def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart
             f"{paths[0]}: is not there: name a file with --data, on whose rows the exported model "
             "is compared with the trained one"
         )
-    if isinstance(trained.encoder, TableEncoder):
-        return _rows_of_table(trained.encoder, config.data, path)
-    return _rows_of_array(trained, trained.encoder, path)
+    encoder = trained.encoder
+    for _, columns, part in encoded_rows(trained, files_of(path)[0]):
+        few = part.take(np.arange(min(_ROWS, part.rows)))
+        if columns is not None and isinstance(encoder, TableEncoder) and few.rows:
+            return _feeds(encoder, columns, few.rows), few
+        if isinstance(encoder, ArrayEncoder):
+            return {FEATURES: _as_in_file(encoder, few)}, few
+    raise DataError(f"{path}: has no rows")
 
 
-def _rows_of_table(encoder: TableEncoder, data: Any, path: Path) -> tuple[dict[str, Any], DataPart]:
-    assert isinstance(data, TableData)
-    path = files_of(path)[0]
-    batch = next((rows for rows in rows_of_table(path, data) if len(rows)), None)
-    if batch is None:
-        raise DataError(f"{path}: has no rows")
-    is_text = require_format(path).is_text
-    columns = columns_of_batch(batch.slice(0, _ROWS), data, path, is_text=is_text)
-    require_finite(columns, data, path)
+def _feeds(encoder: TableEncoder, columns: TableColumns, rows: int) -> dict[str, Any]:
+    """The first rows of a table, column by column."""
     feeds: dict[str, Any] = {
-        name: columns.numbers[:, j].copy() for j, name in enumerate(encoder.numeric)
+        column.name: columns.numbers[:rows, j].copy() for j, column in enumerate(encoder.numeric)
     }
-    for name, texts, known in zip(
-        encoder.categorical, columns.texts, encoder.vocabularies, strict=True
-    ):
-        missing = _MISSING * (1 + max(map(len, known.to_pylist()), default=0))
-        feeds[name] = np.array(texts.fill_null(missing).to_pylist(), dtype=object)
-    return feeds, encoder.part(columns, path)
+    for column, texts in zip(encoder.categorical, columns.texts, strict=True):
+        missing = _MISSING * (1 + max(map(len, column.vocabulary), default=0))
+        few = texts.slice(0, rows).fill_null(missing)
+        feeds[column.name] = np.array(few.to_pylist(), dtype=object)
+    return feeds
 
 
-def _rows_of_array(
-    trained: Trained, encoder: ArrayEncoder, path: Path
-) -> tuple[dict[str, Any], DataPart]:
-    part = load_features(trained.loaded, path)
-    require_alike(part, encoder.example)
-    few = part.take(np.arange(min(_ROWS, part.rows)))
-    array = few.features
-    if encoder.bytes_:
-        if not part.bytes_:
-            raise DataError(
-                f"{path}: holds no bytes, as in training: name another file with --data"
-            )
-        array = np.round(array * MOST_BYTE).astype(np.uint8)
-    return {FEATURES: array}, few
+def _as_in_file(encoder: ArrayEncoder, part: DataPart) -> NDArray[Any]:
+    if not encoder.bytes:
+        return np.asarray(part.features)
+    if not part.bytes_:
+        raise DataError(
+            f"{part.source}: holds no bytes, as in training: name another file with --data"
+        )
+    return np.round(part.features * MOST_BYTE).astype(np.uint8)

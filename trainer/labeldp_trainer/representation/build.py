@@ -112,7 +112,7 @@ def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
                 f"has {test.features.shape[1]:,} columns, the training part "
                 f"{train.features.shape[1]:,}",
             )
-    encoder = ArrayEncoder(train.features.shape[1:], bytes_=False)
+    encoder = ArrayEncoder.of(train)
     return Dataset(encoder.shape, train, test, encoder=encoder)
 
 

@@ -17,13 +17,19 @@ from labeldp_trainer.errors import DataError
 from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 
 
-def read_embeddings(path: Path, array: str, rows: int, taken: int | None) -> NDArray[np.float32]:
-    """[rows, d] the rows of an archive, or the first ``taken`` ones. Raises DataError."""
+def read_embeddings(
+    path: Path, array: str, rows: int | None = None, taken: int | None = None
+) -> NDArray[np.float32]:
+    """[rows, d] the rows of an archive, or the first ``taken`` ones; any number if it is None.
+
+    Raises DataError.
+    """
     found = read_npz(path, [array])[array]
-    if found.ndim != 2 or found.dtype.kind not in "buif" or len(found[:taken]) != rows:
+    fits = found.ndim == 2 and found.dtype.kind in "buif"
+    if not fits or rows not in (None, len(found[:taken])):
         raise DataError(
-            f"{path}: {array!r} has shape {list(found.shape)}: expected numbers [{rows}, d], a row "
-            "for each row of the data"
+            f"{path}: {array!r} has shape {list(found.shape)}: expected numbers "
+            f"[{'n' if rows is None else rows}, d], a row for each row of the data"
         )
     if not 1 <= found.shape[1] <= MOST_COLUMNS:
         raise DataError(f"{path}: {array!r} has {found.shape[1]:,} columns, not 1 … {MOST_COLUMNS}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from labeldp_verify.rounded import at_most
 
+from labeldp_compile.cli.output import text_table
 from labeldp_compile.tools.page.document import page
 from labeldp_trainer.outcomes.runs import NONE, Run, groups
 
@@ -50,6 +51,16 @@ def tables(runs: Sequence[Run]) -> list[RunsTable]:
 def unfinished(runs: Sequence[Run]) -> list[str]:
     """What is to be said of the other runs."""
     return [f"{run.status}: {run.reason}" for run in runs if run.status != "done"]
+
+
+def runs_text(runs: Sequence[Run]) -> list[str]:
+    """Lines for a terminal: the largest table last, before what is to be said of other runs."""
+    lines = unfinished(runs)
+    for table in reversed(tables(runs)):
+        between = [""] if lines else []
+        cells = text_table(table.header, table.rows, left=table.left)
+        lines = [table.title, *cells, table.note, *between, *lines]
+    return lines
 
 
 def runs_page(runs: Sequence[Run]) -> str:

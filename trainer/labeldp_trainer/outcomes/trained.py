@@ -26,7 +26,6 @@ from labeldp_trainer.representation.representation import KINDS, in_chunks
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.checkpoints import load_params
 from labeldp_trainer.run.folder import ENCODER
-from labeldp_trainer.run.stored import stored_config
 
 _MOST_INTEGER = 2**63
 
@@ -120,8 +119,9 @@ def class_column(classes: tuple[int | str, ...]) -> pa.Array:
 def open_trained(path: Path) -> Trained:
     """The finished run in a folder. Raises InputError if it cannot predict."""
     folder = RunFolder(path)
-    facts, stated = folder.facts(), _stated(folder)
-    loaded = stored_config(folder, facts, stated.get("data_directory")).final
+    folder.facts()
+    stated = _stated(folder)
+    loaded = folder.config(stated.get("data_directory")).final
     encoder, task = _encoder(folder, stated)
     if stated.get("model_from") != "config":
         raise RunFolderError(

@@ -18,6 +18,7 @@ result.json          the last file to appear
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zipfile
@@ -30,6 +31,7 @@ import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
 from numpy.typing import NDArray
 
+from labeldp_trainer.config import LoadedConfig, parse_config
 from labeldp_trainer.errors import RunFolderError
 
 if TYPE_CHECKING:  # methods import JAX, and whoever looks at a run folder need not
@@ -147,6 +149,22 @@ class RunFolder:
         if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
             raise RunFolderError(f"{self.path}: has format {version}: upgrade labeldp-trainer")
         return found
+
+    def config(self, directory: Any = None) -> LoadedConfig:
+        """The config of the run; its paths start from ``directory``, or from the folder.
+
+        Raises InputError.
+        """
+        path = self.path / "config.yaml"
+        try:
+            data = path.read_bytes()
+            text = data.decode()
+        except (OSError, ValueError):
+            raise RunFolderError(f"{path}: is missing or damaged") from None
+        if hashlib.sha256(data).hexdigest() != self.facts().get("config_sha256"):
+            raise RunFolderError(f"{path}: is not the config that the run was started with")
+        start = self.path / directory if isinstance(directory, str) else self.path
+        return parse_config(text, str(path), start)
 
     def stored(self) -> dict[str, NDArray[Any]]:
         """What the method asked to keep. Raises RunFolderError.

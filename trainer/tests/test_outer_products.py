@@ -5,7 +5,7 @@ import pytest
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.dp_gradient.hull import HullRows, materialise
 from labeldp_trainer.dp_gradient.outer_products import LossProgram
-from labeldp_trainer.models import MnistCnn
+from labeldp_trainer.models import mnist_cnn
 
 from trainer.tests.models import examples, flat, parameters, slow_clip, slow_gradient
 
@@ -84,7 +84,7 @@ def test_a_vector_that_depends_on_the_label():
 
 
 def test_a_network_of_convolutions(x64):
-    model = MnistCnn(FeatureShape(image=(8, 8, 1)), CLASSES)
+    model = mnist_cnn(FeatureShape(image=(8, 8, 1)), CLASSES)
     params = jax.tree.map(lambda p: p.astype(jnp.float64), model.init(jax.random.key(0)))
     image = jnp.asarray(np.random.default_rng(1).normal(size=(8, 8, 1)))
     loss = loss_of(lambda params, x: model.apply(params, x[None])[0])

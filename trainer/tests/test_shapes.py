@@ -196,7 +196,7 @@ def calls():
     yield sampling.group_by_user, (np.array([0, 1, 0]), 2, 0), {}
     yield tree.norm, (W,), {}
     yield tree.clip, (W, jnp.float32(1.0)), {}
-    for model in (cnn.MnistCnn(IMAGES, 4), cnn.CifarCnn(IMAGES, 4), dense.Linear(IMAGES, 4)):
+    for model in (cnn.mnist_cnn(IMAGES, 4), cnn.cifar_cnn(IMAGES, 4), dense.Linear(IMAGES, 4)):
         params = model.init(KEY)
         yield type(model).apply, (model, params, jnp.ones((2, 9, 8, 2))), {}
     for stride in (1, 2):

@@ -22,81 +22,79 @@ from labeldp_trainer.models.layers import (
     pool_average,
     pool_max,
     relu,
-    stack,
 )
 
 _KERNEL = 3
 
 
 @dataclass(frozen=True)
-class MnistCnn:
-    """Table 10 (a): 15,210 parameters on 28 × 28 images and 10 classes."""
+class SmallCnn:
+    """Convolutions with ReLU and pooling, and two dense layers: Table 10 of LabelDP-Pro.
+
+    Attributes:
+        shape, outputs: of an example and of the logits.
+        channels: of each convolution.
+        hidden: width between the dense layers.
+        largest: whether the largest pixels are pooled, in the place of means.
+        rate: of dropout behind each layer but the last.
+        listed: whether parameters hold the convolutions as a list.
+    """
 
     shape: FeatureShape
     outputs: int
-    channels: int = 16
-    hidden: int = 16
+    channels: tuple[int, ...]
+    hidden: int
+    largest: bool = False
+    rate: float = 0.0
+    listed: bool = False
 
     def init(self, key: PRNGKeyArray) -> Params:
-        """Two convolutions and two dense layers."""
+        """Convolutions, and two dense layers."""
         assert self.shape.image is not None
         height, width, inputs = self.shape.image
-        keys, c = jax.random.split(key, 4), self.channels
-        flat = (height // 2 // 2) * (width // 2 // 2) * c
+        halvings, sizes = len(self.channels), (inputs, *self.channels)
+        keys = jax.random.split(key, halvings + 2)
+        convs = [
+            conv_init(keys[i], _KERNEL, sizes[i], outputs) for i, outputs in enumerate(sizes[1:])
+        ]
+        flat_size = (height >> halvings) * (width >> halvings) * sizes[-1]
         return {
-            "conv1": conv_init(keys[0], _KERNEL, inputs, c),
-            "conv2": conv_init(keys[1], _KERNEL, c, c),
-            "dense1": dense_init(keys[2], flat, self.hidden),
-            "dense2": dense_init(keys[3], self.hidden, self.outputs),
+            **({"convs": convs} if self.listed else dict(zip(_NAMES, convs, strict=False))),
+            "dense1": dense_init(keys[-2], flat_size, self.hidden),
+            "dense2": dense_init(keys[-1], self.hidden, self.outputs),
         }
 
     def apply(
         self, params: Params, x: Float[Array, "b h w c"], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """Logits of images."""
+        count = len(self.channels)
+        layers = params["convs"] if self.listed else [params[name] for name in _NAMES[:count]]
+        drops = self.rate and key is not None
+        keys = jax.random.split(key, count + 1) if drops else [None] * (count + 1)
+        pool = pool_max if self.largest else pool_average
         y = x
-        for name in ("conv1", "conv2"):
-            y = pool_average(relu(conv(y, params[name])))
-        return stack(flat(y), [params["dense1"], params["dense2"]])
-
-
-@dataclass(frozen=True)
-class CifarCnn:
-    """Table 10 (b): three convolutions with max pooling and dropout."""
-
-    shape: FeatureShape
-    outputs: int
-    channels: tuple[int, int, int] = (32, 64, 128)
-    hidden: int = 80
-    rate: float = 0.2
-
-    def init(self, key: PRNGKeyArray) -> Params:
-        """Three convolutions and two dense layers."""
-        assert self.shape.image is not None
-        height, width, inputs = self.shape.image
-        keys = jax.random.split(key, 5)
-        a, b, c = self.channels
-        flat = (height // 2 // 2 // 2) * (width // 2 // 2 // 2) * c
-        return {
-            "convs": [
-                conv_init(keys[0], _KERNEL, inputs, a),
-                conv_init(keys[1], _KERNEL, a, b),
-                conv_init(keys[2], _KERNEL, b, c),
-            ],
-            "dense1": dense_init(keys[3], flat, self.hidden),
-            "dense2": dense_init(keys[4], self.hidden, self.outputs),
-        }
-
-    def apply(
-        self, params: Params, x: Float[Array, "b h w c"], key: PRNGKeyArray | None = None
-    ) -> Float[Array, "b k"]:
-        """Logits of images."""
-        keys = [None] * 4 if key is None else list(jax.random.split(key, 4))
-        y = x
-        for layer, drop in zip(params["convs"], keys[:3], strict=True):
-            y = dropout(pool_max(relu(conv(y, layer))), self.rate, drop)
+        for layer, drop in zip(layers, keys, strict=False):
+            y = dropout(pool(relu(conv(y, layer))), self.rate, drop)
         y = relu(dense(flat(y), params["dense1"]))
-        return dense(dropout(y, self.rate, keys[3]), params["dense2"])
+        return dense(dropout(y, self.rate, keys[-1]), params["dense2"])
+
+
+_NAMES = ("conv1", "conv2")
+
+
+def mnist_cnn(
+    shape: FeatureShape, outputs: int, channels: tuple[int, ...] = (16, 16), hidden: int = 16
+) -> SmallCnn:
+    """Table 10 (a): 15,210 parameters on 28 × 28 images and 10 classes."""
+    return SmallCnn(shape, outputs, channels, hidden)
+
+
+def cifar_cnn(
+    shape: FeatureShape, outputs: int, channels: tuple[int, ...] = (32, 64, 128), hidden: int = 80
+) -> SmallCnn:
+    """Table 10 (b): three convolutions with max pooling and dropout."""
+    return SmallCnn(shape, outputs, channels, hidden, largest=True, rate=0.2, listed=True)
 
 
 # ResNet-18 for small images, with group norm in the place of batch norm.

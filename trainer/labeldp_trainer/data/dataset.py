@@ -80,6 +80,11 @@ class Dataset:
     input_digest: str | None = None
     encoder: Encoder | None = None
 
+    @property
+    def parts(self) -> list[DataPart]:
+        """Those that there are, the training part first."""
+        return [part for part in (self.train, self.test) if part is not None]
+
     def digest(self) -> str:
         """SHA-256 of the training features of the files, which are public; no label enters."""
         return self.input_digest or array_digest(self.train.features)

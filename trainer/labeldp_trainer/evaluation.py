@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from jax import Array
 from jaxtyping import Float, Float32, PyTree, Real, Shaped
 
 from labeldp_trainer.data import DataPart
+from labeldp_trainer.data.dataset import batches
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Model, Params
 
@@ -64,10 +66,14 @@ def make_evaluation(
 
 
 def predict(model: Model, params: Params, part: DataPart) -> Float32[np.ndarray, "n k"]:
-    """The outputs for all rows, chunk by chunk."""
-    apply = jax.jit(model.apply)
-    chunks = [
-        apply(params, jax.tree.map(lambda leaf: leaf[i : i + CHUNK], part.features))  # noqa: B023
-        for i in range(0, part.rows, CHUNK)
+    """The outputs for all rows, batch by batch."""
+    found = [
+        np.asarray(_applied(model.apply, params, batch))[:count]
+        for batch, count in batches(part.features, part.rows, max(min(CHUNK, part.rows), 1))
     ]
-    return np.concatenate([np.asarray(chunk) for chunk in chunks])
+    return np.concatenate(found)
+
+
+@partial(jax.jit, static_argnums=0)
+def _applied(apply: Callable[..., Array], params: Params, x: PyTree) -> Array:
+    return apply(params, x)

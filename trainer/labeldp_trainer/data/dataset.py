@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,3 +99,16 @@ def array_digest(tree: Any) -> str:
         total.update(head.encode())
         total.update(array.tobytes())
     return total.hexdigest()
+
+
+def batches(features: Features, rows: int, size: int) -> Iterator[tuple[Features, int]]:
+    """All rows in batches of one size, and how many rows of each are there: zeros fill the last."""
+    for start in range(0, rows, size):
+        count = min(size, rows - start)
+
+        def filled(leaf: NDArray[Any], start: int = start, count: int = count) -> NDArray[Any]:
+            around = [(0, size - count)] + [(0, 0)] * (leaf.ndim - 1)
+            part = leaf[start : start + count]
+            return np.pad(part, around) if count < size else part
+
+        yield jax.tree.map(filled, features), count

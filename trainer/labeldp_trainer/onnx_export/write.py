@@ -82,7 +82,7 @@ def check(trained: Trained, model: bytes, data: Path | None = None) -> Deviation
     Raises DataError if there are no rows, or the two differ by more than ``MOST_RELATIVE``.
     """
     feeds, part = _rows(trained, data)
-    expected = trained.predictions(trained.outputs(part.features, part.rows))
+    expected = trained.predictions(trained.outputs(part))
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     found = dict(
         zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True)

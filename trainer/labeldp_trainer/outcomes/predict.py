@@ -147,7 +147,7 @@ def _predicted(trained: Trained, part: DataPart) -> list[pa.Array]:
 
     Raises DataError where float32 does not hold what the model makes of the features.
     """
-    outputs = trained.outputs(part.features, part.rows)
+    outputs = trained.outputs(part)
     strange = np.count_nonzero(~np.isfinite(outputs).all(axis=1))
     if strange:
         raise DataError(

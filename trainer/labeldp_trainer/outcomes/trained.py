@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,13 @@ import pyarrow as pa
 from jaxtyping import Float32, Int64
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.data import Features, FeatureShape, Task
+from labeldp_trainer.data import DataPart, FeatureShape, Task
 from labeldp_trainer.data.encoder import Encoder, encoder_of
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.evaluation import CHUNK
+from labeldp_trainer.evaluation import predict
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Model, Params, build_model
-from labeldp_trainer.representation import Representation, restored
-from labeldp_trainer.representation.representation import KINDS, in_chunks
+from labeldp_trainer.representation import Representation, restored, vectors_of_part
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.checkpoints import load_params
 from labeldp_trainer.run.folder import ENCODER
@@ -65,33 +63,11 @@ class Trained:
     model: Model
     params: Params
 
-    @cached_property
-    def _apply(self) -> Any:
-        return jax.jit(self._outputs)
-
-    def _outputs(self, params: Params, x: Any) -> jax.Array:
-        found = self.representation
-        if found is not None:
-            rows = jax.tree.leaves(x)[0].shape[0]
-            split = jax.tree.map(partial(in_chunks, chunk=self._few), x)
-            x = jax.lax.map(found.apply, split).reshape(rows, -1)
-        return self.model.apply(params, x)
-
-    @property
-    def _few(self) -> int:
-        """Rows that a representation takes at once, so that what lies between stays in a cache."""
-        return 1 if self.representation is None else KINDS[self.representation.kind].chunk
-
-    def outputs(self, features: Features, rows: int) -> Float32[np.ndarray, "n k"]:
-        """The model's outputs for n encoded examples, in batches of one size."""
-        found = [np.zeros((0, self.loss.task.outputs), np.float32)]
-        at_once = min(CHUNK, -(-rows // self._few) * self._few)
-        for start in range(0, rows, at_once):
-            place = slice(start, start + at_once)
-            batch = jax.tree.map(partial(_part, place=place), features)
-            outputs = np.asarray(self._apply(self.params, batch))
-            found.append(outputs[: min(at_once, rows - start)])
-        return np.concatenate(found)
+    def outputs(self, part: DataPart) -> Float32[np.ndarray, "n k"]:
+        """The model's outputs for n encoded examples."""
+        if self.representation is not None:
+            part = replace(part, features=vectors_of_part(self.representation, part))
+        return predict(self.model, self.params, part)
 
     def predictions(self, outputs: Float32[np.ndarray, "n k"]) -> Predictions:
         """What outputs mean: numbers, or classes and their probabilities."""
@@ -106,14 +82,10 @@ class Trained:
     @property
     def classes(self) -> pa.Array:
         """[k] the classes as a column has them: int64 if all are whole numbers, else text."""
-        return class_column(self.loss.task.classes or ())
-
-
-def class_column(classes: tuple[int | str, ...]) -> pa.Array:
-    """[k] int64 if all are such, else text."""
-    if all(isinstance(c, int) and -_MOST_INTEGER <= c < _MOST_INTEGER for c in classes):
-        return pa.array(classes, pa.int64())
-    return pa.array(map(str, classes), pa.string())
+        classes = self.loss.task.classes or ()
+        if all(isinstance(c, int) and -_MOST_INTEGER <= c < _MOST_INTEGER for c in classes):
+            return pa.array(classes, pa.int64())
+        return pa.array(map(str, classes), pa.string())
 
 
 def open_trained(path: Path) -> Trained:
@@ -158,10 +130,3 @@ def _encoder(folder: RunFolder, stated: Mapping[str, Any]) -> tuple[Encoder, Tas
         return encoder_of(stated["features"]), Task(None if classes is None else tuple(classes))
     except (ValueError, KeyError, TypeError):
         raise RunFolderError(f"{folder.path / ENCODER}: is damaged: train again") from None
-
-
-def _part(leaf: np.ndarray, place: slice) -> np.ndarray:
-    """These rows of an array, and zeros where it ends before."""
-    rows = leaf[place]
-    missing = [(0, place.stop - place.start - len(rows))] + [(0, 0)] * (rows.ndim - 1)
-    return np.pad(rows, missing) if missing[0][1] else rows

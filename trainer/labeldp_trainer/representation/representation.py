@@ -16,6 +16,7 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from labeldp_trainer.data import Features, FeatureShape
+from labeldp_trainer.data.dataset import batches
 from labeldp_trainer.representation.components import projected
 from labeldp_trainer.representation.embeddings import FROM_FILE
 from labeldp_trainer.representation.fourier import RANDOM_FOURIER
@@ -97,28 +98,19 @@ def in_batches(
         chunk = at_once
 
     placed = jax.device_put(dict(_floats(arrays)))
-    for start in range(0, rows, at_once):
-        size = min(at_once, rows - start)
-        batch = jax.tree.map(lambda leaf: _padded(leaf[start : start + size], at_once), features)  # noqa: B023
-        yield np.asarray(_mapped(function, chunk, placed, batch))[:size]
+    for batch, count in batches(features, rows, at_once):
+        yield np.asarray(_mapped(function, chunk, placed, batch))[:count]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _mapped(function: Raw, chunk: int, arrays: Mapping[str, jax.Array], x: Any) -> jax.Array:
-    split = jax.tree.map(partial(in_chunks, chunk=chunk), x)
+    def in_chunks(leaf: jax.Array) -> jax.Array:  # there may be no columns
+        return leaf.reshape(leaf.shape[0] // chunk, chunk, *leaf.shape[1:])
+
+    split = jax.tree.map(in_chunks, x)
     found = lax.map(lambda part: function(part, arrays), split)
     whole: jax.Array = found.reshape(-1, found.shape[-1])
     return whole
-
-
-def in_chunks(leaf: jax.Array, *, chunk: int) -> jax.Array:
-    """[n, …] as [n/chunk, chunk, …]; there may be no columns."""
-    return leaf.reshape(leaf.shape[0] // chunk, chunk, *leaf.shape[1:])
-
-
-def _padded(rows: NDArray[Any], size: int) -> NDArray[Any]:
-    missing = [(0, size - len(rows))] + [(0, 0)] * (rows.ndim - 1)
-    return np.pad(rows, missing) if size > len(rows) else rows
 
 
 def _floats(arrays: Arrays) -> Arrays:

@@ -97,13 +97,14 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 FORMAT_VERSION = "1.0"
 ENCODER = "encoder.json"
-IDENTITY = (
-    "config_sha256",
-    "features_sha256",
-    "users_sha256",
-    "representation_sha256",
-    "parameters",
-)
+IDENTITY = {
+    "config_sha256": "another config",
+    "features_sha256": "other features",
+    "users_sha256": "other users",
+    "representation_sha256": "other vectors of its representation",
+    "parameters": "another model",
+}
+"""What a run that goes on must have in common with its folder, and what it has otherwise."""
 MACHINE = ("device", "devices", "versions", "environment", "program_sha256")
 
 
@@ -189,17 +190,10 @@ class RunFolder:
         options, or if the same parameters belong to another function.
         """
         old = self.facts()
-        words = {
-            "config_sha256": "another config",
-            "features_sha256": "other features",
-            "users_sha256": "other users",
-            "representation_sha256": "other vectors of its representation",
-            "parameters": "another model",
-        }
-        for name in IDENTITY:
+        for name, other in IDENTITY.items():
             if name in facts and old.get(name) != facts[name]:
                 raise RunFolderError(
-                    f"{self.path}: was started with {words[name]}: choose another folder"
+                    f"{self.path}: was started with {other}: choose another folder"
                 )
         for name in MACHINE if machine else ():
             if old.get(name) != facts[name]:

@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from labeldp_trainer.baselines import constant_metrics, worse_than_constant
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import Dataset, Task, array_digest, load_data
+from labeldp_trainer.evaluation import constant_metrics, worse_than_constant
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.method import (

@@ -13,9 +13,8 @@ from labeldp_compile.yaml_source import KeyPath, YamlSource
 from labeldp_trainer.config.base import NoisySum
 from labeldp_trainer.config.central import Central
 from labeldp_trainer.config.data import DataConfig, NpzData, TableData
+from labeldp_trainer.config.method import HEADS, MOST_CLASSES, OneRelease, Pate
 from labeldp_trainer.config.model import CLOSED_FORMS, Config
-from labeldp_trainer.config.one_release import HEADS, OneRelease
-from labeldp_trainer.config.pate import MOST_CLASSES, Pate
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.errors import ConfigError
 

@@ -7,10 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from labeldp_trainer.config.base import Number, Strict, UserLevel
+from labeldp_trainer.config.base import Approximate, NoisySum, Number, Strict, UserLevel
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
-from labeldp_trainer.config.one_release import OneRelease
-from labeldp_trainer.config.pate import Pate
 
 Epsilon = Annotated[Number, Field(ge=1e-6, le=60)]
 Correction = Literal["none", "forward", "backward"]
@@ -155,6 +153,67 @@ class Privatized(UserLevel):
         if reason:
             raise ValueError(reason)
         return self
+
+
+LARGEST_END = 1e30
+"""Models are of float32."""
+
+
+Head = Literal["ridge", "softmax", "poisson"]
+HEADS: dict[str, tuple[Head, ...]] = {
+    "cross_entropy": ("softmax", "ridge"),
+    "squared": ("ridge",),
+    "poisson": ("poisson",),
+}
+"""Those that fit a loss, its default first."""
+
+
+class OneRelease(NoisySum):
+    """One noisy statistic Σ w·x ⊗ t(y) of public features x; models are fitted to it alone."""
+
+    kind: Literal["one_release"]
+    epsilon: Annotated[Number, Field(ge=1e-3, le=60)]
+    default: StrictInt | StrictStr | Number | None = Field(
+        None,
+        description="what a missing or unknown label counts as; default: the first class, or the "
+        "middle of label_range",
+    )
+    head: Head | None = Field(
+        None, description="default: softmax for classes, poisson for loss: poisson, else ridge"
+    )
+
+    @model_validator(mode="after")
+    def _ranges(self) -> Self:
+        if self.label_range is not None and max(map(abs, self.label_range)) > LARGEST_END:
+            raise ValueError(f"label_range: goes to {LARGEST_END:g} at most: rescale the labels")
+        return self
+
+
+MOST_CLASSES = 1_000
+"""Whose counts and probabilities of many rows are held at a time."""
+
+
+class Pate(Approximate):
+    """Noisy votes of teachers on disjoint parts of the labels (Malek et al. 2021, on public
+    representations); a student learns from them and from all features.
+    """
+
+    kind: Literal["pate"]
+    epsilon: Annotated[Number, Field(ge=1e-3, le=60)]
+    teachers: StrictInt | None = Field(
+        None, ge=1, description="T, each with rows of its own; default: by a rule"
+    )
+    queries: StrictInt | None = Field(
+        None, ge=1, le=5_000, description="Q rows that are voted on; default: by a rule"
+    )
+    teacher: Literal["ridge"] = "ridge"
+    student: Literal["ridge", "propagation"] = Field(
+        "propagation", description="how the votes reach the rows that are not voted on"
+    )
+    default: StrictInt | StrictStr | None = Field(
+        None, description="what a missing or unknown label counts as; default: the first class"
+    )
+    seed: StrictInt = Field(0, ge=0, lt=2**32, description="of the parts and of the queries")
 
 
 MethodConfig = Annotated[

@@ -1,16 +1,22 @@
-"""Data sets in files, as arrays."""
+"""Data sets in files, as arrays.
 
-from collections.abc import Sequence
+A column that must hold true labels is refused where its own file notes it as private already. A
+model that was trained on private labels must not be called one without privacy, and labels that
+were randomized are not to be protected once more as if they were true. Metrics on a test set are
+those of its true labels.
+"""
+
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from labeldp_trainer.config import LoadedConfig
+from labeldp_compile.tabular.provenance import require_true
+from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.config.data import IdxFiles, TableData
 from labeldp_trainer.data.arrays import read_arrays
 from labeldp_trainer.data.dataset import DataPart, Dataset, Features, FeatureShape, array_digest
 from labeldp_trainer.data.encoder import ArrayEncoder, TableEncoder
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.table import TableColumns, read_table
-from labeldp_trainer.data.true_labels import require_true_labels
 
 __all__ = [
     "DataPart",
@@ -22,6 +28,14 @@ __all__ = [
     "load_data",
     "load_unlabelled",
 ]
+
+
+_RANDOMIZED_HERE = "randomize the table with the true ones"
+_TRAIN = (
+    "name the table with the true ones, or take method privatized, with private_column and the "
+    "artifact or its certificate"
+)
+_TEST = "metrics are those of true labels: name a table that has them, or leave data.test out"
 
 
 def load_data(
@@ -40,7 +54,7 @@ def load_data(
         encoder = ArrayEncoder.of(found)
     test = None if data.test is None else encoder.part(_read(loaded, data.test, test_columns))
     dataset = Dataset(encoder.shape, encoder.part(found), test, encoder=encoder)
-    require_true_labels(loaded, dataset, train_columns, test_columns)
+    _require_true_labels(loaded, dataset, train_columns, test_columns)
     return dataset
 
 
@@ -58,3 +72,21 @@ def _read(
     if isinstance(data, TableData):
         return read_table(directory / str(named), data, columns, rows)
     return read_arrays(data, directory, named, columns, rows)
+
+
+def _require_true_labels(
+    loaded: LoadedConfig, dataset: Dataset, train: Collection[str], test: Collection[str]
+) -> None:
+    """Raise DataError if a column is noted as private where a config means true labels.
+
+    ``train`` and ``test`` are the columns that are read of each part; others are not looked at.
+    """
+    method, label = loaded.config.method, loaded.config.data.label
+    hint, column = _TRAIN, label
+    if isinstance(method, Privatized):
+        hint, column = _RANDOMIZED_HERE, method.column or label
+        train = train if method.private_column is None else ()
+    read = [(dataset.train, train, column, hint), (dataset.test, test, label, _TEST)]
+    for part, columns, name, way_out in read:
+        for path, metadata in part.files if part is not None and name in columns else ():
+            require_true(path, metadata, name, way_out)

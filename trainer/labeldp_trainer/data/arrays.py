@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config.data import IdxData, IdxFiles, NpzData
+from labeldp_trainer.config.representation import MOST_COLUMNS
 from labeldp_trainer.data.dataset import DataPart
 from labeldp_trainer.errors import DataError
 
@@ -111,6 +112,29 @@ def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
             return {name: archive[name] for name in names}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise DataError(f"{path}: is not an .npz archive, or is damaged") from None
+
+
+def read_embeddings(
+    path: Path, array: str, rows: int | None = None, taken: int | None = None
+) -> NDArray[np.float32]:
+    """[rows, d] the rows of an archive, or the first ``taken`` ones; any number if it is None.
+
+    Raises DataError.
+    """
+    found = read_npz(path, [array])[array]
+    fits = found.ndim == 2 and found.dtype.kind in "buif"
+    if not fits or rows not in (None, len(found[:taken])):
+        raise DataError(
+            f"{path}: {array!r} has shape {list(found.shape)}: expected numbers "
+            f"[{'n' if rows is None else rows}, d], a row for each row of the data"
+        )
+    if not 1 <= found.shape[1] <= MOST_COLUMNS:
+        raise DataError(f"{path}: {array!r} has {found.shape[1]:,} columns, not 1 … {MOST_COLUMNS}")
+    with np.errstate(over="ignore"):
+        vectors: NDArray[np.float32] = found[:taken].astype(np.float32)
+    if not np.isfinite(vectors).all():
+        raise DataError(f"{path}: some of {array!r} are NaN, infinite or beyond float32")
+    return vectors
 
 
 def _part(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from labeldp_trainer.linear.evidence import with_constant
+from labeldp_trainer.linear.sums import with_constant
 from labeldp_trainer.one_release.lattice import UNIT, Weights
 
 SIGNAL_SHARE = 0.7

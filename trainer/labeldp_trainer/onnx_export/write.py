@@ -19,12 +19,21 @@ from labeldp_trainer.config.data import IdxData
 from labeldp_trainer.config.representation import FromFile
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.arrays import MOST_BYTE
-from labeldp_trainer.data.encoder import ArrayEncoder, TableEncoder
+from labeldp_trainer.data.encoder import ArrayEncoder, Encoder, TableEncoder
 from labeldp_trainer.data.table import TableColumns
 from labeldp_trainer.errors import DataError, InputError, RunFolderError
 from labeldp_trainer.losses import POISSON_FLOOR
-from labeldp_trainer.onnx_export.features import FEATURES, OUTPUTS, encoded, input_names
-from labeldp_trainer.onnx_export.graph import FLOAT, INT64, STRING, ModelGraph
+from labeldp_trainer.models.layers import joined
+from labeldp_trainer.onnx_export.graph import (
+    DOUBLE,
+    FLOAT,
+    INT64,
+    ML,
+    STRING,
+    UINT8,
+    ModelGraph,
+    Tensor,
+)
 from labeldp_trainer.outcomes.predict import encoded_rows
 from labeldp_trainer.outcomes.trained import Trained
 from labeldp_trainer.run.folder import read_json
@@ -32,7 +41,8 @@ from labeldp_trainer.run.folder import read_json
 FORMAT_VERSION = "1.0"
 MOST_RELATIVE = 1e-3  # of the largest output, by which the model may differ from JAX
 _ROWS = 256  # that are compared
-_PREDICTION, _PROBABILITIES = OUTPUTS
+_FEATURES = "features"
+_OUTPUTS = _PREDICTION, _PROBABILITIES = ("prediction", "probabilities")
 _MISSING = "\N{SYMBOL FOR NULL}"  # stands for a missing category: made longer until none is so
 
 
@@ -58,9 +68,9 @@ def onnx_model(trained: Trained) -> bytes:
     or ``features`` [rows, …]. Outputs: ``prediction`` [rows], for classes also ``probabilities``
     [rows, classes]. Raises InputError.
     """
-    names = input_names(trained.encoder)
-    graph = ModelGraph([*names, *OUTPUTS])
-    x = encoded(graph, trained.encoder)
+    names = _input_names(trained.encoder)
+    graph = ModelGraph([*names, *_OUTPUTS])
+    x = _encoded(graph, trained.encoder)
     if trained.representation is not None:
         x = trained.representation.vectors(x, graph.value)
     params = jax.tree.map(lambda leaf: graph.value(np.asarray(leaf)), trained.params)
@@ -115,6 +125,52 @@ def _same_classes(
     return bool((behind <= MOST_RELATIVE).all())
 
 
+def _input_names(encoder: Encoder) -> list[str]:
+    """One a column of a table, or that of arrays. Raises DataError for a name that is taken."""
+    if isinstance(encoder, ArrayEncoder):
+        return [_FEATURES]
+    names = [column.name for column in (*encoder.numeric, *encoder.categorical)]
+    for name in names:
+        if name in _OUTPUTS or not name:
+            raise DataError(f"a feature column is called {name!r}: no input of a model can be")
+    return names
+
+
+def _encoded(graph: ModelGraph, encoder: Encoder) -> Any:
+    """The features of ``Dataset``, of inputs that are declared: [rows] double a numeric column,
+    text a categorical one; or an array."""
+    if isinstance(encoder, TableEncoder):
+        columns = {"numeric": _numbers(graph, encoder), "categorical": _codes(graph, encoder)}
+        return {kind: found for kind, found in columns.items() if found is not None}
+    if not encoder.bytes:
+        return graph.input(_FEATURES, FLOAT, encoder.example)
+    pixels = graph.input(_FEATURES, UINT8, encoder.example).astype(np.float32)
+    return pixels / float(MOST_BYTE)
+
+
+def _numbers(graph: ModelGraph, encoder: TableEncoder) -> Tensor | None:
+    columns = [graph.input(column.name, DOUBLE)[:, None] for column in encoder.numeric]
+    if not columns:
+        return None
+    # In float64, as in training: the mean of a column may be far from 0.
+    centred = joined(*columns) - graph.constant(encoder.means)
+    return (centred / graph.constant(encoder.deviations)).astype(np.float32)
+
+
+def _codes(graph: ModelGraph, encoder: TableEncoder) -> Tensor | None:
+    columns = [
+        graph.input(column.name, STRING).node(
+            "LabelEncoder",
+            domain=ML,
+            keys_strings=column.vocabulary or [""],
+            values_int64s=list(range(1, len(column.vocabulary) + 1)) or [0],
+            default_int64=0,
+        )[:, None]
+        for column in encoder.categorical
+    ]
+    return joined(*columns) if columns else None
+
+
 def _add_outputs(graph: ModelGraph, trained: Trained, y: Any) -> None:
     classes = trained.loss.task.classes
     if classes is None:
@@ -162,7 +218,7 @@ def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart
         if columns is not None and isinstance(encoder, TableEncoder) and few.rows:
             return _feeds(encoder, columns, few.rows), few
         if isinstance(encoder, ArrayEncoder):
-            return {FEATURES: _as_in_file(encoder, few)}, few
+            return {_FEATURES: _as_in_file(encoder, few)}, few
     raise DataError(f"{path}: has no rows")
 
 

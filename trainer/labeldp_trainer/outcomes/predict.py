@@ -29,12 +29,11 @@ from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import FromFile
 from labeldp_trainer.data import DataPart
-from labeldp_trainer.data.arrays import read_arrays
+from labeldp_trainer.data.arrays import read_arrays, read_embeddings
 from labeldp_trainer.data.encoder import TableEncoder
 from labeldp_trainer.data.table import TableColumns, table_batches
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.outcomes.trained import Trained
-from labeldp_trainer.representation.embeddings import read_embeddings
 
 PREDICTION, PROBABILITY = "prediction", "probability_"
 _EXPECTED = "expected a .parquet, .csv or .npz name for the output (.tsv and .csv.gz, too)"

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.data import DataPart, Dataset, FeatureShape, array_digest, load_unlabelled
+from labeldp_trainer.data.arrays import read_embeddings
 from labeldp_trainer.data.encoder import ArrayEncoder
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.representation.components import ENDS, fitted, moments, projected
-from labeldp_trainer.representation.embeddings import read_embeddings
 from labeldp_trainer.representation.kind import Arrays, FeatureSource, Steps, silent
 from labeldp_trainer.representation.representation import KINDS, Representation, in_batches
 from labeldp_trainer.representation.store import digest_of, find

@@ -18,18 +18,29 @@ from numpy.typing import NDArray
 from labeldp_trainer.data import Features, FeatureShape
 from labeldp_trainer.data.dataset import batches
 from labeldp_trainer.representation.components import projected
-from labeldp_trainer.representation.embeddings import FROM_FILE
 from labeldp_trainer.representation.fourier import RANDOM_FOURIER
-from labeldp_trainer.representation.kind import Arrays, Kind
+from labeldp_trainer.representation.kind import Arrays, FeatureSource, Kind, Learnt
 from labeldp_trainer.representation.patches import PATCHES
 from labeldp_trainer.representation.tables import PCA, SPLINES
+
+
+def _nothing_learnt(source: FeatureSource) -> Learnt:
+    del source
+    return Learnt({})
+
+
+def _embeddings(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
+    """They take the place of features: nothing but principal components is learnt."""
+    del arrays
+    return x  # type: ignore[no-any-return]
+
 
 KINDS: Mapping[str, Kind] = {
     "patches": PATCHES,
     "pca": PCA,
     "splines": SPLINES,
     "random_fourier": RANDOM_FOURIER,
-    "file": FROM_FILE,
+    "file": Kind(_nothing_learnt, _embeddings, chunk=1024),
 }
 Raw = Callable[[Any, Mapping[str, jax.Array]], jax.Array]
 _AT_ONCE = 1024  # examples for which a device is called once

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Clusters
 from labeldp_trainer.config.data import TableData
+from labeldp_trainer.data.arrays import read_embeddings
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.published.k_means import Floats, k_means, principal_components
-from labeldp_trainer.representation.embeddings import read_embeddings
 
 _MOST_COLUMNS = 8192  # a covariance matrix of 0.5 GB
 

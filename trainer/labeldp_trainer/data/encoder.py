@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data.dataset import DataPart, FeatureShape
@@ -167,9 +167,20 @@ class ArrayEncoder(_Stated):
 
 
 Encoder = TableEncoder | ArrayEncoder
-_ENCODER: TypeAdapter[Encoder] = TypeAdapter(Annotated[Encoder, Field(discriminator="kind")])
 
 
-def encoder_of(stated: object) -> Encoder:
-    """The encoder that ``model_dump`` gave. Raises ValueError."""
-    return _ENCODER.validate_python(stated)
+class EncoderFile(_Stated):
+    """``encoder.json``: what ``labeldp predict`` needs besides config and parameters.
+
+    Attributes:
+        features: how they become arrays.
+        classes: of a classification.
+        model_from: whether the model is that of the config, or one from Python.
+        data_directory: where the config's paths start, from the run folder.
+    """
+
+    format_version: str = "1.0"
+    features: Annotated[Encoder, Field(discriminator="kind")]
+    classes: list[int | str] | None
+    model_from: str = ""
+    data_directory: str | None = None

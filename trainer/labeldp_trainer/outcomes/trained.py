@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +13,7 @@ from jaxtyping import Float32, Int64
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import DataPart, FeatureShape, Task
-from labeldp_trainer.data.encoder import Encoder, encoder_of
+from labeldp_trainer.data.encoder import Encoder, EncoderFile
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.losses import Loss
@@ -92,17 +90,16 @@ def open_trained(path: Path) -> Trained:
     """The finished run in a folder. Raises InputError if it cannot predict."""
     folder = RunFolder(path)
     folder.facts()
-    stated = _stated(folder)
-    loaded = folder.config(stated.get("data_directory")).final
-    encoder, task = _encoder(folder, stated)
-    if stated.get("model_from") != "config":
+    stated = _encoder(folder)
+    loaded = folder.config(stated.data_directory).final
+    if stated.model_from != "config":
         raise RunFolderError(
             f"{path}: was trained with a model from Python, which no folder holds: call its apply "
             "with labeldp_trainer.load_params"
         )
     if not folder.params.exists():
         raise RunFolderError(f"{path}: is not finished: go on with labeldp train --resume")
-    loss = Loss(loaded.config.loss, task)
+    encoder, task = stated.features, Task(None if stated.classes is None else tuple(stated.classes))
     representation = None if loaded.config.representation is None else restored(path)
     shape = encoder.shape
     if representation is not None:
@@ -111,22 +108,17 @@ def open_trained(path: Path) -> Trained:
         shape = FeatureShape(numeric=representation.width)
     model = build_model(loaded, shape, task.outputs)
     params = load_params(folder.params, jax.eval_shape(model.init, jax.random.key(0)))
+    loss = Loss(loaded.config.loss, task)
     return Trained(folder, loaded, encoder, loss, representation, model, params)
 
 
-def _stated(folder: RunFolder) -> dict[str, Any]:
+def _encoder(folder: RunFolder) -> EncoderFile:
+    """Raises RunFolderError."""
     path = folder.path / ENCODER
-    return folder.document(
+    found = folder.document(
         ENCODER, f"{path}: is missing or damaged; runs of earlier versions have none: train again"
     )
-
-
-def _encoder(folder: RunFolder, stated: Mapping[str, Any]) -> tuple[Encoder, Task]:
-    """What ``encoder.json`` says. Raises RunFolderError."""
     try:
-        classes = stated["classes"]
-        if classes is not None and not all(type(c) in (int, str) for c in classes):
-            raise TypeError("a class is a whole number or text")
-        return encoder_of(stated["features"]), Task(None if classes is None else tuple(classes))
-    except (ValueError, KeyError, TypeError):
-        raise RunFolderError(f"{folder.path / ENCODER}: is damaged: train again") from None
+        return EncoderFile.model_validate(found)
+    except ValueError:
+        raise RunFolderError(f"{path}: is damaged: train again") from None

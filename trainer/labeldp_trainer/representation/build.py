@@ -30,12 +30,15 @@ _WORD = "representation"
 
 def represented(
     loaded: LoadedConfig, dataset: Dataset, output: Path, steps: Steps = silent
-) -> tuple[Dataset, Representation]:
-    """The data with vectors [n, width] in the place of features, and the map from one to other.
+) -> tuple[Dataset, Representation | None]:
+    """The data with vectors [n, width] in the place of features, and the map from one to other;
+    the data alone if the config has no representation.
 
     Takes those of ``output``, or of a run folder of this user's beside it, if they were learnt from
     the same features with the same options. No label is looked at. Raises InputError.
     """
+    if loaded.config.representation is None:
+        return dataset, None
     inputs = _with_embeddings(loaded, dataset)
     wanted = getattr(loaded.config.representation, "unlabelled", ())
     more = {name: load_unlabelled(loaded, name, dataset) for name in wanted if name != TEST}

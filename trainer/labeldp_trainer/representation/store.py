@@ -74,13 +74,13 @@ def restored(run: Path) -> Representation:
         raise RunFolderError(f"{folder}: is missing or damaged: start another run") from None
 
 
-def save(run: Path, representation: Representation, dataset: Dataset) -> None:
+def save(run: Path, representation: Representation | None, dataset: Dataset) -> None:
     """Write it into a run folder, whole or not at all, in the place of one that is damaged.
 
     ``dataset`` holds its vectors. Files that lie beside are linked.
     """
     folder = run / FOLDER
-    if representation.stored == folder:
+    if representation is None or representation.stored == folder:
         return
     shutil.rmtree(folder, ignore_errors=True)
     with folder_when_whole(folder) as part:
@@ -90,12 +90,17 @@ def save(run: Path, representation: Representation, dataset: Dataset) -> None:
             _write(part, representation, dataset)
 
 
-def vectors_digest(dataset: Dataset) -> str:
-    """SHA-256 of the vectors of both parts: a resumed run must have the same."""
+def representation_facts(representation: Representation | None, dataset: Dataset) -> dict[str, Any]:
+    """For ``run.json``: what the vectors were learnt from, and their SHA-256. A resumed run must
+    have the same. Nothing where there is no representation.
+    """
+    if representation is None:
+        return {}
     total = hashlib.sha256()
     for part in dataset.parts:
         total.update(np.ascontiguousarray(part.features).data)
-    return total.hexdigest()
+    facts = dict(representation.facts)
+    return {"representation": facts, "representation_sha256": total.hexdigest()}
 
 
 def _candidates(output: Path) -> Iterator[Path]:

@@ -39,17 +39,8 @@ if TYPE_CHECKING:  # methods import JAX, and whoever looks at a run folder need 
 
 
 DAMAGE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    EOFError,
-    MemoryError,
-    RecursionError,
-    RuntimeError,
-    zipfile.BadZipFile,
+    *(OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError),
+    *(EOFError, MemoryError, RuntimeError, zipfile.BadZipFile),
 )
 """What reading a file raises that somebody else wrote, or that is damaged."""
 _OTHERS_WRITE = 0o022

@@ -75,10 +75,11 @@ _OPTIONS = (
 )
 
 
-def program_digest(model: Model, params: Params, features: Any) -> str:
-    """SHA-256 of a model: fresh parameters, and its outputs and their gradient as XLA sees them.
+def program_facts(model: Model, params: Params, features: Any) -> dict[str, Any]:
+    """For ``run.json``: a digest of the model, and what changes how XLA orders sums.
 
-    A model may come from Python: nothing else tells one from another with the same shapes.
+    Of the model: fresh parameters, and its outputs and their gradient as XLA sees them. It may come
+    from Python, and nothing else tells one from another with the same shapes.
     """
     first = jax.tree.map(lambda leaf: leaf[:1], features)
 
@@ -86,13 +87,11 @@ def program_digest(model: Model, params: Params, features: Any) -> str:
         return jnp.sum(model.apply(params, first))
 
     program = jax.jit(jax.value_and_grad(outputs)).lower(params).as_text()
-    total = hashlib.sha256(array_digest(params).encode())
-    total.update(program.encode())
-    return total.hexdigest()
+    total = hashlib.sha256(array_digest(params).encode() + program.encode())
+    return {"environment": _environment(), "program_sha256": total.hexdigest()}
 
 
-def environment() -> dict[str, Any]:
-    """Options and hardware that change how XLA orders sums."""
+def _environment() -> dict[str, Any]:
     options = {name: str(jax.config.values[name]) for name in _OPTIONS}
     flags = {name: os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")}
     platform = jax.local_devices()[0].client.platform_version  # of a GPU its driver's, too

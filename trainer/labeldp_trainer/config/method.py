@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from labeldp_trainer.config.base import Approximate, NoisySum, Number, Strict, UserLevel
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
@@ -38,14 +39,13 @@ class LpMst(_LabelMethod):
         """One a stage."""
         return self.fractions or (1 / self.stages,) * self.stages
 
-    @model_validator(mode="after")
-    def _fractions(self) -> Self:
-        if self.fractions is not None:
-            if len(self.fractions) != self.stages:
-                raise ValueError(f"fractions: {len(self.fractions)} for {self.stages} stages")
-            if not math.isclose(math.fsum(self.fractions), 1, abs_tol=1e-6):
-                raise ValueError(f"fractions: their sum is {math.fsum(self.fractions):g}, not 1")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Fractions are shares of all."""
+        yield from super().rules()
+        given, total = len(self.shares), math.fsum(self.shares)
+        yield given != self.stages, f"fractions: {given} for {self.stages} stages"
+        not_one = not math.isclose(total, 1, abs_tol=1e-6)
+        yield not_one, f"fractions: their sum is {total:g}, not 1"
 
 
 class Alibi(_LabelMethod):
@@ -83,11 +83,11 @@ class Clusters(_LabelMethod):
     mechanism: dict[str, Any] = Field({"kind": "rr_with_prior"}, description="as in a spec")
     domain: dict[str, Any] | None = Field(None, description="as in a spec, for regression")
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if self.columns is not None and self.embeddings is not None:
-            raise ValueError("columns and embeddings: give one")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """One source."""
+        yield from super().rules()
+        both = self.columns is not None and self.embeddings is not None
+        yield both, "columns and embeddings: give one"
 
 
 class NoMethod(Strict):
@@ -117,42 +117,29 @@ class Privatized(UserLevel):
         None, description="of the loss of classes for what the randomizer did to labels"
     )
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        problems = {
-            "name an artifact, or private_column and its certificate": (
-                self.artifact is None and self.certificate is None
-            ),
-            "artifact and certificate: one is enough, the artifact holds its certificate": (
-                self.artifact is not None and self.certificate is not None
-            ),
-            "a certificate alone cannot randomize: name the artifact, or the private_column": (
-                self.certificate is not None and self.private_column is None
-            ),
-            "column names true labels and private_column private ones: give one": (
-                self.column is not None and self.private_column is not None
-            ),
-            "key and id_column belong together": (self.key is None) != (self.id_column is None),
-            "context and label_version need a key": (
-                self.key is None and (self.context is not None or self.label_version != 0)
-            ),
-            "the labels of private_column are private already: leave key and id_column out": (
-                self.private_column is not None and self.key is not None
-            ),
-            "debiased needs the artifact: a certificate does not hold Pr[output | label]": (
-                self.debiased and self.artifact is None
-            ),
-            "correction needs the artifact: a certificate does not hold Pr[output | label]": (
-                self.correction in ("forward", "backward") and self.artifact is None
-            ),
-            "debiased: true is correction: backward: give one": (
-                self.debiased and self.correction is not None
-            ),
-        }
-        reason = next((text for text, applies in problems.items() if applies), None)
-        if reason:
-            raise ValueError(reason)
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Labels, and what randomizes or has randomized them, are named once."""
+        yield from super().rules()
+        artifact, certificate = self.artifact is not None, self.certificate is not None
+        private, key = self.private_column is not None, self.key is not None
+        neither, both = not (artifact or certificate), artifact and certificate
+        yield neither, "name an artifact, or private_column and its certificate"
+        yield both, "artifact and certificate: one is enough, the artifact holds its certificate"
+        reason = "a certificate alone cannot randomize: name the artifact, or the private_column"
+        yield certificate and not private, reason
+        reason = "column names true labels and private_column private ones: give one"
+        yield self.column is not None and private, reason
+        yield key != (self.id_column is not None), "key and id_column belong together"
+        keyed = self.context is not None or self.label_version != 0
+        yield keyed and not key, "context and label_version need a key"
+        reason = "the labels of private_column are private already: leave key and id_column out"
+        yield private and key, reason
+        unknown = "needs the artifact: a certificate does not hold Pr[output | label]"
+        yield self.debiased and not artifact, f"debiased {unknown}"
+        corrected = self.correction in ("forward", "backward")
+        yield corrected and not artifact, f"correction {unknown}"
+        twice = self.debiased and self.correction is not None
+        yield twice, "debiased: true is correction: backward: give one"
 
 
 LARGEST_END = 1e30
@@ -182,11 +169,11 @@ class OneRelease(NoisySum):
         None, description="default: softmax for classes, poisson for loss: poisson, else ridge"
     )
 
-    @model_validator(mode="after")
-    def _ranges(self) -> Self:
-        if self.label_range is not None and max(map(abs, self.label_range)) > LARGEST_END:
-            raise ValueError(f"label_range: goes to {LARGEST_END:g} at most: rescale the labels")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Labels that float32 has."""
+        yield from super().rules()
+        beyond = max(map(abs, self.label_range or (0,))) > LARGEST_END
+        yield beyond, f"label_range: goes to {LARGEST_END:g} at most: rescale the labels"
 
 
 MOST_CLASSES = 1_000

@@ -14,6 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ConfigDict, TypeAdapter
+
 from labeldp_trainer.config import LoadedConfig, NoMethod
 from labeldp_trainer.config.base import Approximate
 from labeldp_trainer.config.central import Central
@@ -25,6 +27,9 @@ from labeldp_trainer.run.metrics import REPORTED, read_lines
 
 FORMAT_VERSION = "1.0"
 NONE = "–"
+_numbers = TypeAdapter(
+    dict[str, float | None], config=ConfigDict(strict=True, allow_inf_nan=False)
+).validate_python
 _SIGNS = ("run.json", "privacy.json", "result.json", "params.npz")
 
 
@@ -93,7 +98,9 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
         for folder in _run_folders(path):
             folders.setdefault(folder.resolve(), folder)
     runs = [_read(folder) for folder in folders.values()]
-    return [replace(run, no_privacy=_best_without_privacy(run, runs)) for run in runs]
+    plain = (run for run in runs if run.method == "none" and run.status == "done")
+    best = {run.same_data: run.value for run in sorted(plain, key=Run.rank, reverse=True)}
+    return [replace(run, no_privacy=best.get(run.same_data)) for run in runs]
 
 
 def to_json(runs: Sequence[Run]) -> dict[str, Any]:
@@ -134,9 +141,10 @@ def _read(path: Path) -> Run:
     try:
         return _whole(path)
     except InputError as error:
-        return Run(str(path), "damaged", str(error))
+        reason = str(error)
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        return Run(str(path), "damaged", f"{path}: a file of it is missing or damaged")
+        reason = f"{path}: a file of it is missing or damaged"
+    return Run(str(path), "damaged", reason)
 
 
 def _whole(path: Path) -> Run:
@@ -197,7 +205,8 @@ def _promised(
     Raises ValueError, KeyError or TypeError.
     """
     method = loaded.config.method
-    epsilon, delta = _number(promise["epsilon"]), _number(promise["delta"])
+    found = _numbers({name: promise[name] for name in ("epsilon", "delta")})
+    epsilon, delta = found["epsilon"], found["delta"]
     if promise["method"] != method.kind or (epsilon is None) != isinstance(method, NoMethod):
         raise ValueError("a statement on another method")
     if epsilon is None:
@@ -211,32 +220,9 @@ def _promised(
     return epsilon, delta
 
 
-def _best_without_privacy(run: Run, runs: Sequence[Run]) -> float | None:
-    alike = [
-        other
-        for other in runs
-        if other.method == "none" and other.status == "done" and other.same_data == run.same_data
-    ]
-    best = min(alike, key=Run.rank, default=None)
-    return None if best is None or run.status != "done" else best.value
-
-
 def _seconds(path: Path) -> float | None:
     """Of all stages. None if a line has none: how long secret batches take is not written down."""
     files = [path / "metrics.jsonl", *sorted(path.glob("stages/*/metrics.jsonl"))]
-    found = [_number(line.get("seconds")) for file in files for line in read_lines(file)]
-    known = [value for value in found if value is not None]
-    return math.fsum(known) if known and len(known) == len(found) else None
-
-
-def _numbers(values: Any) -> dict[str, float | None]:
-    return {str(name): _number(value) for name, value in values.items()}
-
-
-def _number(value: Any) -> float | None:
-    """Raises TypeError for anything but a number or null; what is not finite is none."""
-    if value is None:
-        return None
-    if type(value) not in (int, float):
-        raise TypeError("expected a number")
-    return float(value) if math.isfinite(value) else None
+    lines = [_numbers({"": line.get("seconds")}) for file in files for line in read_lines(file)]
+    known = [line[""] for line in lines if line[""] is not None]
+    return math.fsum(known) if known and len(known) == len(lines) else None

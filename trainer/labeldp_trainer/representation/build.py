@@ -19,7 +19,7 @@ from labeldp_trainer.data.arrays import read_embeddings
 from labeldp_trainer.data.encoder import ArrayEncoder
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.representation.components import ENDS, fitted, moments, projected
-from labeldp_trainer.representation.kind import Arrays, FeatureSource, Steps, silent
+from labeldp_trainer.representation.kind import NOTHING_LEFT, Arrays, FeatureSource, Steps, silent
 from labeldp_trainer.representation.representation import KINDS, Representation, in_batches
 from labeldp_trainer.representation.store import digest_of, find
 
@@ -155,10 +155,8 @@ def _learn(
     raw = _RawVectors(config.kind, learnt.arrays, steps, room=_KEPT_BYTES)
     found = moments(batch for part in parts for batch in raw.batches(part))
     ends = fitted(found, config.components, whiten=config.whiten)
-    if ends is None:
-        raise loaded.error(
-            ("representation",), "every column that it makes is constant: nothing is left"
-        )
+    source.require(ends is not None, NOTHING_LEFT)
+    assert ends is not None
     representation = Representation(
         config.kind,
         inputs.shape,

@@ -14,6 +14,7 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import DataPart, FeatureShape
 
 Arrays = Mapping[str, NDArray[Any]]
+NOTHING_LEFT = "every column that it makes is constant: nothing is left"
 Steps = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and of how much."""
 
@@ -39,6 +40,11 @@ class FeatureSource:
     parts: Sequence[DataPart]
     seed: int
     steps: Steps = silent
+
+    def require(self, holds: bool, reason: str, *key: str) -> None:
+        """Raise ConfigError, which names this key of ``representation``, unless it holds."""
+        if not holds:
+            raise self.loaded.error(("representation", *key), reason)
 
     @property
     def features(self) -> list[Any]:

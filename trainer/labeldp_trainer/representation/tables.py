@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import MOST_COLUMNS, Splines
 from labeldp_trainer.models.layers import clip, counted, flat, joined
-from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
+from labeldp_trainer.representation.kind import NOTHING_LEFT, FeatureSource, Kind, Learnt
 
 _BINS = 4  # of a numeric column in a cross: its quartiles
 _MOST_ENTRIES = 1 << 24  # of the look-up tables of crosses
@@ -51,7 +51,7 @@ class _Numbers:
 
     @classmethod
     def of(cls, source: FeatureSource) -> _Numbers:
-        numbers = np.concatenate([_numeric(part) for part in source.features])
+        numbers = np.concatenate([_fields(part)[0] for part in source.features])
         means = numbers.mean(axis=0, dtype=np.float64)
         deviations = numbers.std(axis=0, dtype=np.float64)
         varies = (numbers != numbers[:1]).any(axis=0)
@@ -59,10 +59,8 @@ class _Numbers:
         means, deviations = (a[kept].astype(np.float32) for a in (means, deviations))
         with np.errstate(over="ignore", invalid="ignore"):
             values = (numbers[:, kept] - means[None, :]) / deviations[None, :]
-        if not np.isfinite(values).all():
-            raise source.loaded.error(
-                ("representation",), "vectors of some features are infinite: rescale the features"
-            )
+        finite = bool(np.isfinite(values).all())
+        source.require(finite, "vectors of some features are infinite: rescale the features")
         data = source.loaded.config.data
         named = data.numeric if isinstance(data, TableData) else None
         names = named or [str(j) for j in range(numbers.shape[1])]
@@ -103,7 +101,7 @@ def _learn(source: FeatureSource, *, min_count: int) -> tuple[Learnt, _Numbers, 
     """Arrays of the encoding, and the merged codes [n, categorical]."""
     numbers = _Numbers.of(source)
     sizes = source.shape.vocabularies
-    codes = np.concatenate([_categorical(part, len(sizes)) for part in source.features])
+    codes = np.concatenate([_fields(part)[1] for part in source.features])
     merged, counts = [np.zeros(0, np.int32)], []
     for j, size in enumerate(sizes):
         often = np.bincount(codes[:, j], minlength=size) >= min_count
@@ -226,9 +224,8 @@ def _crosses(
     hashed = isinstance(config.crosses, int)
     pairs = _pairs(source, config, names)
     entries = [sizes[i] * sizes[j] for i, j in pairs]
-    if sum(entries) > _MOST_ENTRIES:
-        reason = f"{sum(entries):,} pairs of values are too many: list pairs, or raise min_count"
-        raise source.loaded.error(("representation", "crosses"), reason)
+    reason = f"{sum(entries):,} pairs of values are too many: list pairs, or raise min_count"
+    source.require(sum(entries) <= _MOST_ENTRIES, reason, "crosses")
     tables, width = [], config.crosses if isinstance(config.crosses, int) else 0
     for (i, j), count in zip(pairs, entries, strict=True):
         if hashed:
@@ -253,15 +250,11 @@ def _crosses(
 
 def _pairs(source: FeatureSource, config: Splines, names: Sequence[str]) -> list[tuple[int, int]]:
     if isinstance(config.crosses, int):
-        if len(names) < 2:
-            reason = "needs two features or more that are not constant"
-            raise source.loaded.error(("representation", "crosses"), reason)
+        reason = "needs two features or more that are not constant"
+        source.require(len(names) > 1, reason, "crosses")
         return list(combinations(range(len(names)), 2))
-    for pair in config.crosses:
-        for name in pair:
-            if name not in names:
-                reason = f"{name!r} is no feature that is not constant"
-                raise source.loaded.error(("representation", "crosses"), reason)
+    for name in (name for pair in config.crosses for name in pair):
+        source.require(name in names, f"{name!r} is no feature that is not constant", "crosses")
     return [(names.index(a), names.index(b)) for a, b in config.crosses]
 
 
@@ -289,27 +282,16 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _require_width(source: FeatureSource, width: int) -> None:
-    if width == 0:
-        raise source.loaded.error(
-            ("representation",), "every column that it makes is constant: nothing is left"
-        )
-    if width > MOST_COLUMNS:
-        raise source.loaded.error(
-            ("representation",),
-            f"{width:,} columns (a category is one) are more than {MOST_COLUMNS:,}",
-        )
+    source.require(width > 0, NOTHING_LEFT)
+    reason = f"{width:,} columns (a category is one) are more than {MOST_COLUMNS:,}"
+    source.require(width <= MOST_COLUMNS, reason)
 
 
-def _numeric(part: Any) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = part["numeric"] if isinstance(part, Mapping) else part
-    return found
-
-
-def _categorical(part: Any, columns: int) -> Ints:
+def _fields(part: Any) -> tuple[NDArray[np.float32], Ints]:
+    """Numbers [n, numeric] and codes [n, categorical] of features."""
     if isinstance(part, Mapping):
-        found: Ints = part["categorical"]
-        return found
-    return np.zeros((len(part), columns), np.int32)
+        return part["numeric"], part["categorical"]
+    return part, np.zeros((len(part), 0), np.int32)
 
 
 PCA = Kind(learn_columns, columns_raw, chunk=512)

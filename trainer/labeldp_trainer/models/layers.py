@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial, singledispatch
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -46,22 +45,7 @@ def stack(x: Float[Array, "b inputs"], layers: Sequence[Layer]) -> Float[Array, 
     return dense(x, layers[-1])
 
 
-@singledispatch
-def relu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """The positive part."""
-    return jax.nn.relu(x)
-
-
-@singledispatch
-def cos(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """The cosine."""
-    return jnp.cos(x)
-
-
-@singledispatch
-def clip(x: Float[Array, "*shape"], low: Any, high: Any) -> Float[Array, "*shape"]:
-    """What lies outside two ends is moved to them."""
-    return jnp.clip(x, low, high)
+relu, cos, clip = map(singledispatch, (jax.nn.relu, jnp.cos, jnp.clip))
 
 
 @singledispatch

@@ -6,7 +6,7 @@ first, as ONNX has it; runtimes take out the transpositions that cancel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,36 +19,22 @@ _FIRST, _LAST, _KERNEL = [0, 3, 1, 2], [0, 2, 3, 1], [3, 2, 0, 1]  # where chann
 _EPSILON = 1e-5  # of group_norm
 
 
-@layers.relu.register
-def _relu(x: Tensor) -> Tensor:
-    return x.node("Relu")
+def _node(op: str, **attributes: int) -> Callable[..., Tensor]:
+    def write(x: Tensor, *others: Any) -> Tensor:
+        return x.node(op, *others, **attributes)
+
+    return write
 
 
-@layers.cos.register
-def _cos(x: Tensor) -> Tensor:
-    return x.node("Cos")
-
-
-@layers.clip.register
-def _clip(x: Tensor, low: Any, high: Any) -> Tensor:
-    return x.node(
-        "Clip", *(end if isinstance(end, Tensor) else np.float32(end) for end in (low, high))
-    )
-
-
-@layers.flat.register
-def _flat(x: Tensor) -> Tensor:
-    return x.node("Flatten", axis=1)
-
-
-@layers.joined.register
-def _joined(first: Tensor, *others: Tensor) -> Tensor:
-    return first.node("Concat", *others, axis=1)
-
-
-@layers.matmul.register
-def _matmul(x: Tensor, w: Tensor) -> Tensor:
-    return x @ w
+for _function, _form in {
+    layers.relu: _node("Relu"),
+    layers.cos: _node("Cos"),
+    layers.clip: _node("Clip"),
+    layers.matmul: _node("MatMul"),
+    layers.flat: _node("Flatten", axis=1),
+    layers.joined: _node("Concat", axis=1),
+}.items():
+    _function.register(Tensor, _form)
 
 
 @layers.softplus_of_log.register

@@ -201,7 +201,7 @@ def calls():
         yield type(model).apply, (model, params, jnp.ones((2, 9, 8, 2))), {}
     for stride in (1, 2):
         layer = layers.conv_init(KEY, 3, 2, 4)
-        yield layers.conv, (layer, jnp.ones((2, 9, 8, 2)), stride), {}
+        yield layers.conv, (jnp.ones((2, 9, 8, 2)), layer, stride), {}
     yield layers.pool_max, (jnp.ones((2, 9, 8, 2)),), {}
     yield RRWithRowPriors.choose_k, (answering, np.full((6, 4), 0.25)), {}
     yield RRWithRowPriors.answers, (answering, order, np.full(6, 4), labels, given), {}
@@ -220,7 +220,7 @@ def test_annotations_are_true():
     [
         (simplex_qp.solution, (jnp.ones(2), jnp.int32(1), jnp.ones(1), jnp.ones(()), 0.1)),
         (projection.project_onto_simplex, (jnp.ones((2, 2)),)),
-        (layers.group_norm, (layers.norm_init(4), jnp.ones((2, 4)), 2)),
+        (layers.group_norm, (jnp.ones((2, 4)), layers.norm_init(4), 2)),
         (dealt, (np.arange(3), np.arange(4), np.arange(3))),
     ],
 )

@@ -1,4 +1,4 @@
-"""Data sets in files, as arrays.
+"""Data in files, as arrays.
 
 A column that must hold true labels is refused where its own file notes it as private already. A
 model that was trained on private labels must not be called one without privacy, and labels that

@@ -105,10 +105,10 @@ def batches(features: Features, rows: int, size: int) -> Iterator[tuple[Features
     """All rows in batches of one size, and how many rows of each are there: zeros fill the last."""
     for start in range(0, rows, size):
         count = min(size, rows - start)
+        batch = jax.tree.map(lambda leaf: leaf[start : start + count], features)  # noqa: B023
+        yield jax.tree.map(lambda leaf: _filled(leaf, size), batch), count
 
-        def filled(leaf: NDArray[Any], start: int = start, count: int = count) -> NDArray[Any]:
-            around = [(0, size - count)] + [(0, 0)] * (leaf.ndim - 1)
-            part = leaf[start : start + count]
-            return np.pad(part, around) if count < size else part
 
-        yield jax.tree.map(filled, features), count
+def _filled(leaf: NDArray[Any], size: int) -> NDArray[Any]:
+    around = [(0, size - len(leaf))] + [(0, 0)] * (leaf.ndim - 1)
+    return np.pad(leaf, around) if len(leaf) < size else leaf

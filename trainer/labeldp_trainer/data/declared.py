@@ -70,6 +70,6 @@ def _fitting(classes: tuple[int | str, ...] | None) -> set[str]:
     if classes is None:
         return {"numbers", "booleans"}
     found = {"text" if isinstance(each, str) else "numbers" for each in classes}
-    if not {0, 1}.isdisjoint(classes):
+    if {0, 1} & {*classes}:
         found.add("booleans")
     return found

@@ -29,18 +29,20 @@ class _Stated(BaseModel):
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
 
 
-class NumericColumn(_Stated):
+class _Column(_Stated):
+    name: str
+
+
+class NumericColumn(_Column):
     """What is taken off a number, and what it is divided by."""
 
-    name: str
     mean: float
     deviation: float = Field(gt=0)
 
 
-class CategoricalColumn(_Stated):
+class CategoricalColumn(_Column):
     """The categories of a column, sorted; code 0 is any other text, and none."""
 
-    name: str
     vocabulary: list[str]
 
 

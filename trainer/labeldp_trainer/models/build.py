@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
 from jaxtyping import Float, PRNGKeyArray
 
 from labeldp_trainer.config import LoadedConfig
@@ -19,7 +18,7 @@ from labeldp_trainer.models.cnn import ResNet18, cifar_cnn, mnist_cnn
 from labeldp_trainer.models.dense import Linear, Mlp, Model, Params
 from labeldp_trainer.models.layers import clip, softplus_of_log
 
-Outputs = Float[Array, "b k"]
+Outputs = Float[Any, "b k"]
 _LARGEST_LOG = 30.0
 _LEAST_SIDE = {"mnist": 4, "cifar": 8}  # pixels, so that something is left after pooling
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 from jax import Array
@@ -70,8 +71,10 @@ class SmallCnn:
         """Logits of images."""
         count = len(self.channels)
         layers = params["convs"] if self.listed else [params[name] for name in _NAMES[:count]]
-        drops = self.rate and key is not None
-        keys = jax.random.split(key, count + 1) if drops else [None] * (count + 1)
+        drops = key if self.rate else None
+        keys: Any = (
+            jax.random.split(drops, count + 1) if drops is not None else [None] * (count + 1)
+        )
         pool = pool_max if self.largest else pool_average
         y = x
         for layer, drop in zip(layers, keys, strict=False):
@@ -102,8 +105,7 @@ def cifar_cnn(
 # Batch norm mixes the examples of a batch, so that per-example gradients do not exist.
 
 
-BLOCKS_PER_STAGE = 2
-STRIDES = (1, 2, 2, 2)
+_STRIDES = (1, 1, 2, 1, 2, 1, 2, 1)  # of the blocks: four stages of two
 
 
 @dataclass(frozen=True)
@@ -118,15 +120,12 @@ class ResNet18:
     def init(self, key: PRNGKeyArray) -> Params:
         """A stem, four stages of two blocks, and a dense layer."""
         assert self.shape.image is not None
-        stem_key, head_key, *keys = jax.random.split(key, 2 + len(STRIDES) * BLOCKS_PER_STAGE)
+        stem_key, head_key, *keys = jax.random.split(key, 2 + len(_STRIDES))
         blocks: list[Params] = []
         inputs = self.width
-        for stage, stride in enumerate(STRIDES):
-            outputs = self.width * 2**stage
-            for position in range(BLOCKS_PER_STAGE):
-                first = stride if position == 0 else 1
-                blocks.append(_block_init(keys[len(blocks)], inputs, outputs, first))
-                inputs = outputs
+        for block_key, stride in zip(keys, _STRIDES, strict=True):
+            blocks.append(_block_init(block_key, inputs, inputs * stride, stride))
+            inputs *= stride
         return {
             "stem": conv_init(stem_key, 3, self.shape.image[2], self.width, bias=False),
             "norm": norm_init(self.width),
@@ -139,12 +138,11 @@ class ResNet18:
     ) -> Float[Array, "b k"]:
         """Logits of images."""
         y = relu(group_norm(conv(x, params["stem"]), params["norm"], self.groups))
-        for index, block in enumerate(params["blocks"]):
-            stage, position = divmod(index, BLOCKS_PER_STAGE)
-            y = self._block(block, y, STRIDES[stage] if position == 0 else 1)
+        for block, stride in zip(params["blocks"], _STRIDES, strict=True):
+            y = self._block(block, y, stride)
         return dense(y.mean(axis=(1, 2)), params["dense"])
 
-    def _block(self, block: Params, x: Array, stride: int) -> Array:
+    def _block(self, block: Params, x: Any, stride: int) -> Any:
         y = relu(group_norm(conv(x, block["conv1"], stride), block["norm1"], self.groups))
         y = group_norm(conv(y, block["conv2"]), block["norm2"], self.groups)
         if "shortcut" in block:
@@ -160,7 +158,7 @@ def _block_init(key: PRNGKeyArray, inputs: int, outputs: int, stride: int) -> Pa
         "conv2": conv_init(keys[1], 3, outputs, outputs, bias=False),
         "norm2": norm_init(outputs),
     }
-    if stride != 1 or inputs != outputs:
+    if stride != 1:
         block["shortcut"] = conv_init(keys[2], 1, inputs, outputs, bias=False)
         block["norm3"] = norm_init(outputs)
     return block

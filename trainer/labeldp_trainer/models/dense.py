@@ -122,6 +122,6 @@ def flat_size(shape: FeatureShape) -> int:
     return height * width * channels
 
 
-def numbers(x: PyTree[Shaped[Array, "b ..."]]) -> Float[Array, "b d"]:
+def numbers(x: PyTree[Shaped[Array, "b ..."]]) -> Float[Any, "b d"]:
     """The numeric features, or the pixels."""
     return flat(x["numeric"] if isinstance(x, dict) else x)

@@ -7,8 +7,9 @@ that is made of such functions and of operators is its own export.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, singledispatch
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -45,36 +46,37 @@ def stack(x: Float[Array, "b inputs"], layers: Sequence[Layer]) -> Float[Array, 
     return dense(x, layers[-1])
 
 
-relu, cos, clip = map(singledispatch, (jax.nn.relu, jnp.cos, jnp.clip))
+_ELEMENTWISE: tuple[Callable[..., Any], ...] = (jax.nn.relu, jnp.cos, jnp.clip)
+relu, cos, clip = map(singledispatch, _ELEMENTWISE)
 
 
 @singledispatch
-def flat(x: Float[Array, "b ..."]) -> Float[Array, "b d"]:
+def flat(x: Float[Any, "b ..."]) -> Float[Any, "b d"]:
     """All numbers of an example in one row."""
     return x.reshape(x.shape[0], -1)
 
 
 @singledispatch
-def joined(first: Float[Array, "b d"], *others: Float[Array, "b ..."]) -> Float[Array, "b width"]:
+def joined(first: Float[Any, "b d"], *others: Float[Any, "b ..."]) -> Float[Any, "b width"]:
     """Columns side by side."""
     return jnp.concatenate([first, *others], axis=1)
 
 
 @singledispatch
-def matmul(x: Float[Array, "b d"], w: Float[Array, "d k"]) -> Float[Array, "b k"]:
+def matmul(x: Float[Any, "b d"], w: Float[Any, "d k"]) -> Float[Any, "b k"]:
     """The product with all bits of float32, on a GPU, too."""
     return jnp.matmul(x, w, precision=lax.Precision.HIGHEST)
 
 
 @singledispatch
-def softplus_of_log(x: Float[Array, "*shape"], floor: float) -> Float[Array, "*shape"]:
+def softplus_of_log(x: Float[Any, "*shape"], floor: float) -> Float[Any, "*shape"]:
     """softplus⁻¹(y) = y + ln(1 − e^(−y)) of y = e^x − floor, but at least a little."""
     y = jnp.maximum(jnp.exp(x) - floor, LEAST_OVER_FLOOR)
     return y + jnp.log(-jnp.expm1(-y))
 
 
 @singledispatch
-def counted(column: Int32[Array, "b pairs"], pairs: int, width: int) -> Float[Array, "b width"]:
+def counted(column: Int32[Any, "b pairs"], pairs: int, width: int) -> Float[Any, "b width"]:
     """How often each of ``width`` columns is named in a row."""
     rows = jnp.arange(column.shape[0], dtype=jnp.int32)
     counts = jnp.zeros((column.shape[0], width), jnp.float32)
@@ -92,8 +94,8 @@ def conv_init(
 
 @singledispatch
 def conv(
-    x: Float[Array, "b h w inputs"], layer: Layer, stride: int = 1
-) -> Float[Array, "b -(-h//{stride}) -(-w//{stride}) outputs"]:
+    x: Float[Any, "b h w inputs"], layer: Layer, stride: int = 1
+) -> Float[Any, "b -(-h//{stride}) -(-w//{stride}) outputs"]:
     """A convolution, padded to the same size."""
     if x.shape[0] == 1:
         # An example on its own, under vmap when per-example gradients are clipped: the gradient of
@@ -138,13 +140,13 @@ def _conv_as_product(w: Array, x: Array, stride: int) -> Array:
 
 
 @singledispatch
-def pool_average(x: Float[Array, "b h w c"]) -> Float[Array, "b h//2 w//2 c"]:
+def pool_average(x: Float[Any, "b h w c"]) -> Float[Any, "b h//2 w//2 c"]:
     """Means of 2 × 2 blocks; an odd last row or column is dropped."""
     return _blocks(x).mean(axis=(2, 4))
 
 
 @singledispatch
-def pool_max(x: Float[Array, "b h w c"]) -> Float[Array, "b h//2 w//2 c"]:
+def pool_max(x: Float[Any, "b h w c"]) -> Float[Any, "b h//2 w//2 c"]:
     """Maxima of 2 × 2 blocks; an odd last row or column is dropped."""
     return _blocks(x).max(axis=(2, 4))
 
@@ -171,7 +173,7 @@ def norm_init(channels: int) -> Layer:
 
 
 @singledispatch
-def group_norm(x: Float[Array, "b h w c"], layer: Layer, groups: int) -> Float[Array, "b h w c"]:
+def group_norm(x: Float[Any, "b h w c"], layer: Layer, groups: int) -> Float[Any, "b h w c"]:
     """Normalises groups of channels of each example (Wu and He 2018)."""
     b, h, w, c = x.shape
     y = x.reshape(b, h * w, groups, c // groups)

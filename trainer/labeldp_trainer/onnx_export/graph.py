@@ -20,7 +20,7 @@ UINT8: int = TensorProto.UINT8
 ROWS = "rows"  # the batch dimension, which is free
 
 
-def _binary(op: str, *, reflected: bool = False) -> Callable[[Tensor, Any], Any]:
+def _binary(op: str, *, reflected: bool = False) -> Callable[[Tensor, Any], Tensor]:
     def write(left: Tensor, right: Any) -> Tensor:
         sides = (right, left) if reflected else (left, right)
         return left.graph.node(op, *sides)

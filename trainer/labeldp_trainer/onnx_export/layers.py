@@ -78,7 +78,7 @@ def _pool(op: str, x: Tensor) -> Tensor:
 
 
 @layers.group_norm.register
-def _group_norm(x: Tensor, layer: Any, groups: int) -> Tensor:
+def _group_norm(x: Tensor, layer: dict[str, Tensor], groups: int) -> Tensor:
     """Groups of channels of each example, normalised as if each were one channel."""
     first = x.node("Transpose", perm=_FIRST)
     ones, zeros = np.ones(groups), np.zeros(groups)

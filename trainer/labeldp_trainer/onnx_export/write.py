@@ -92,18 +92,18 @@ def check(trained: Trained, model: bytes, data: Path | None = None) -> Deviation
     Raises DataError if there are no rows, or the two differ by more than ``MOST_RELATIVE``.
     """
     feeds, part = _rows(trained, data)
-    expected = trained.predictions(trained.outputs(part))
+    values, probabilities = trained.predictions(trained.outputs(part))
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     found = dict(
         zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True)
     )
-    if expected.probabilities is None:
-        ours, theirs = expected.values.to_numpy(), found[_PREDICTION]
+    if probabilities is None:
+        ours, theirs = values.to_numpy(), found[_PREDICTION]
     else:
-        ours, theirs = expected.probabilities, found[_PROBABILITIES]
+        ours, theirs = probabilities, found[_PROBABILITIES]
     largest = float(np.abs(theirs.astype(np.float64) - ours.astype(np.float64)).max())
     relative = largest / max(float(np.abs(ours).max()), float(np.finfo(np.float32).tiny))
-    if not relative <= MOST_RELATIVE or not _same_classes(trained, expected.probabilities, found):
+    if not relative <= MOST_RELATIVE or not _same_classes(trained, probabilities, found):
         raise DataError(
             f"{trained.folder.path}: the exported model differs from the trained one by "
             f"{relative:.2g} of the largest output: nothing is written"
@@ -140,25 +140,27 @@ def _encoded(graph: ModelGraph, encoder: Encoder) -> Any:
     """The features of ``Dataset``, of inputs that are declared: [rows] double a numeric column,
     text a categorical one; or an array."""
     if isinstance(encoder, TableEncoder):
-        columns = {"numeric": _numbers(graph, encoder), "categorical": _codes(graph, encoder)}
-        return {kind: found for kind, found in columns.items() if found is not None}
+        both = {"numeric": _numbers(graph, encoder), "categorical": _codes(graph, encoder)}
+        return {kind: joined(*columns) for kind, columns in both.items() if columns}
     if not encoder.bytes:
         return graph.input(_FEATURES, FLOAT, encoder.example)
     pixels = graph.input(_FEATURES, UINT8, encoder.example).astype(np.float32)
     return pixels / float(MOST_BYTE)
 
 
-def _numbers(graph: ModelGraph, encoder: TableEncoder) -> Tensor | None:
-    columns = [graph.input(column.name, DOUBLE)[:, None] for column in encoder.numeric]
-    if not columns:
-        return None
-    # In float64, as in training: the mean of a column may be far from 0.
-    centred = joined(*columns) - graph.constant(encoder.means)
-    return (centred / graph.constant(encoder.deviations)).astype(np.float32)
+def _numbers(graph: ModelGraph, encoder: TableEncoder) -> list[Tensor]:
+    """[rows, 1] each, in float64 first, as in training: the mean may be far from 0."""
+    return [
+        (
+            (graph.input(column.name, DOUBLE)[:, None] - graph.constant(column.mean))
+            / graph.constant(column.deviation)
+        ).astype(np.float32)
+        for column in encoder.numeric
+    ]
 
 
-def _codes(graph: ModelGraph, encoder: TableEncoder) -> Tensor | None:
-    columns = [
+def _codes(graph: ModelGraph, encoder: TableEncoder) -> list[Tensor]:
+    return [
         graph.input(column.name, STRING).node(
             "LabelEncoder",
             domain=ML,
@@ -168,7 +170,6 @@ def _codes(graph: ModelGraph, encoder: TableEncoder) -> Tensor | None:
         )[:, None]
         for column in encoder.categorical
     ]
-    return joined(*columns) if columns else None
 
 
 def _add_outputs(graph: ModelGraph, trained: Trained, y: Any) -> None:
@@ -234,9 +235,9 @@ def _feeds(encoder: TableEncoder, columns: TableColumns, rows: int) -> dict[str,
     return feeds
 
 
-def _as_in_file(encoder: ArrayEncoder, part: DataPart) -> NDArray[Any]:
+def _as_in_file(encoder: ArrayEncoder, part: DataPart) -> Any:
     if not encoder.bytes:
-        return np.asarray(part.features)
+        return part.features
     if not part.bytes_:
         raise DataError(
             f"{part.source}: holds no bytes, as in training: name another file with --data"

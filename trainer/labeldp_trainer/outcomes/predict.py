@@ -153,9 +153,8 @@ def _predicted(trained: Trained, part: DataPart) -> list[pa.Array]:
             f"{part.source}: the model gives no finite number for {strange:,} of {part.rows:,} "
             "rows: their features are too far from those of training"
         )
-    found = trained.predictions(outputs)
-    shares = [] if found.probabilities is None else found.probabilities.T
-    return [found.values, *map(pa.array, shares)]
+    values, probabilities = trained.predictions(outputs)
+    return [values, *map(pa.array, () if probabilities is None else probabilities.T)]
 
 
 class _Columns:
@@ -164,7 +163,8 @@ class _Columns:
     def __init__(self, file: BinaryIO, form: Format, source: Path) -> None:
         self._form, self._source = form, source
         packed = gzip.GzipFile("", "wb", 6, file, mtime=0) if form.gzipped else nullcontext(file)
-        self._packed, self._sink = packed, None
+        self._packed = packed
+        self._sink: Any = None
 
     def write(self, batch: pa.RecordBatch | None, added: dict[str, pa.Array]) -> None:
         made = pa.RecordBatch.from_pydict(added)
@@ -187,8 +187,7 @@ class _Columns:
         return ParquetSink(out, schema, like, [PREDICTION])
 
     def finish(self) -> None:
-        sink: Any = self._sink
-        sink.close() if self._form.is_text else sink.finish()
+        self._sink.close() if self._form.is_text else self._sink.finish()
         self._packed.__exit__(None, None, None)
 
 

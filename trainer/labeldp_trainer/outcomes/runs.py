@@ -108,13 +108,13 @@ def to_json(runs: Sequence[Run]) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, "runs": [asdict(run) for run in runs]}
 
 
-def groups(runs: Sequence[Run]) -> list[list[Run]]:
+def comparable(runs: Sequence[Run]) -> list[list[Run]]:
     """The finished runs on the same data, best first; those with the most runs first."""
     found: dict[str, list[Run]] = {}
     for run in runs:
         if run.status == "done":
             found.setdefault(run.same_data, []).append(run)
-    each = [sorted(group, key=Run.rank) for group in found.values()]
+    each = [sorted(alike, key=Run.rank) for alike in found.values()]
     return sorted(each, key=len, reverse=True)
 
 

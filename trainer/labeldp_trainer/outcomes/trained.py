@@ -27,19 +27,6 @@ _MOST_INTEGER = 2**63
 
 
 @dataclass(frozen=True)
-class Predictions:
-    """What a model says of n rows.
-
-    Attributes:
-        values: [n] numbers (float32), or classes (int64 if all are whole numbers, else text).
-        probabilities: [n, classes]; None of numbers.
-    """
-
-    values: pa.Array
-    probabilities: Float32[np.ndarray, "n k"] | None
-
-
-@dataclass(frozen=True)
 class Trained:
     """A finished run.
 
@@ -67,15 +54,15 @@ class Trained:
             part = replace(part, features=vectors_of_part(self.representation, part))
         return predict(self.model, self.params, part)
 
-    def predictions(self, outputs: Float32[np.ndarray, "n k"]) -> Predictions:
-        """What outputs mean: numbers, or classes and their probabilities."""
+    def predictions(
+        self, outputs: Float32[np.ndarray, "n k"]
+    ) -> tuple[pa.Array, Float32[np.ndarray, "n k"] | None]:
+        """What outputs mean: numbers [n], or classes [n] and their probabilities [n, classes]."""
         if self.loss.task.classes is None:
-            return Predictions(
-                pa.array(np.asarray(self.loss.predictions(jnp.asarray(outputs)))), None
-            )
-        probabilities = np.asarray(jax.nn.softmax(outputs, axis=-1))
+            return pa.array(np.asarray(self.loss.predictions(jnp.asarray(outputs)))), None
         likeliest: Int64[np.ndarray, " n"] = outputs.argmax(axis=1)
-        return Predictions(self.classes.take(pa.array(likeliest)), probabilities)
+        probabilities = np.asarray(jax.nn.softmax(outputs, axis=-1))
+        return self.classes.take(pa.array(likeliest)), probabilities
 
     @property
     def classes(self) -> pa.Array:

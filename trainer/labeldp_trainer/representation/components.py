@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import jax
 import numpy as np
 from jaxtyping import Float32
 from numpy.typing import NDArray
@@ -106,9 +105,7 @@ def fitted(
     }
 
 
-def projected(
-    raw: Float32[jax.Array, "b w"], arrays: Mapping[str, jax.Array]
-) -> Float32[jax.Array, "b width"]:
+def projected(raw: Float32[Any, "b w"], arrays: Mapping[str, Any]) -> Float32[Any, "b width"]:
     """The vectors of raw ones."""
     if "projection" not in arrays:
         centred = raw[:, arrays["columns"]] - arrays["mean"][None, :]

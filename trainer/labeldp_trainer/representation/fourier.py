@@ -34,7 +34,7 @@ def _learn(source: FeatureSource) -> Learnt:
     return Learnt({**learnt.arrays, **drawn}, learnt.notes)
 
 
-def _raw(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
+def _raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     """[b, features]: √2·cos(directions·x + phase)."""
     angles = matmul(columns_raw(x, arrays), arrays["directions"])
     return math.sqrt(2) * cos(angles + arrays["phases"][None, :])

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 from jaxtyping import Float32
 from numpy.typing import NDArray
 
@@ -76,5 +75,5 @@ class Kind:
     """
 
     learn: Callable[[FeatureSource], Learnt]
-    raw: Callable[[Any, Mapping[str, jax.Array]], Float32[jax.Array, "b w"]]
+    raw: Callable[[Any, Mapping[str, Any]], Float32[Any, "b w"]]
     chunk: int

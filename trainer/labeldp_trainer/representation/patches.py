@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import singledispatch
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -67,7 +68,7 @@ def learn(source: FeatureSource) -> Learnt:
 
 
 @singledispatch
-def raw(images: Float32[jax.Array, "b h w c"], arrays: Mapping[str, jax.Array]) -> jax.Array:
+def raw(images: Float32[Any, "b h w c"], arrays: Mapping[str, Any]) -> Any:
     """[b, pool²·patches]: √ of the mean answers of each region, region by region."""
     kernel, pooling = arrays["kernel"], arrays["pooling"]
     size, _, channels, count = kernel.shape

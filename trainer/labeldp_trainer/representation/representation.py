@@ -83,7 +83,7 @@ class Representation:
     def _turned(self) -> bool:
         return "projection" in self.arrays
 
-    def apply(self, features: Features) -> Float32[jax.Array, "b width"]:
+    def apply(self, features: Features) -> Float32[Any, "b width"]:
         """The vectors of a batch: images, flat arrays, or {"numeric", "categorical"}. Pure JAX."""
         return self.vectors(features, jnp.asarray)
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32, Int32
@@ -124,7 +123,7 @@ def _learn(source: FeatureSource, *, min_count: int) -> tuple[Learnt, _Numbers, 
     return Learnt(arrays, numbers.notes), numbers, table[codes + offsets[None, :]]
 
 
-def columns_raw(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
+def columns_raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     """[b, w]: standardised numbers and one-hot categories; images are flattened pixels."""
     if "numeric_kept" not in arrays:
         return flat(x)
@@ -132,7 +131,7 @@ def columns_raw(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "
     return joined(*numbers, *(_one_hot(each, arrays) for each in codes))
 
 
-def _splines_raw(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
+def _splines_raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     """[b, w]: ramps, one-hot categories and crosses."""
     numbers, codes = _encoded(x, arrays)
     parts = [_ramps_of(each, arrays) for each in numbers]
@@ -142,7 +141,7 @@ def _splines_raw(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, 
     return joined(*parts)
 
 
-def _encoded(x: Any, arrays: Mapping[str, jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
+def _encoded(x: Any, arrays: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """Standardised numbers [b, kept] and merged codes [b, categorical]: each if there are any."""
     numbers, codes = [], []
     if arrays["numeric_kept"].shape[0]:
@@ -154,19 +153,17 @@ def _encoded(x: Any, arrays: Mapping[str, jax.Array]) -> tuple[list[jax.Array], 
     return numbers, codes
 
 
-def _ramps_of(numbers: Float32[jax.Array, "b kept"], arrays: Mapping[str, jax.Array]) -> jax.Array:
+def _ramps_of(numbers: Float32[Any, "b kept"], arrays: Mapping[str, Any]) -> Any:
     moved = numbers[:, arrays["ramp_column"]] - arrays["ramp_start"][None, :]
     return clip(moved * arrays["ramp_slope"][None, :], 0.0, 1.0)
 
 
-def _one_hot(codes: Int32[jax.Array, "b c"], arrays: Mapping[str, jax.Array]) -> jax.Array:
+def _one_hot(codes: Int32[Any, "b c"], arrays: Mapping[str, Any]) -> Any:
     found = codes[:, arrays["one_hot_column"]] == arrays["one_hot_code"][None, :]
     return found.astype(jnp.float32)
 
 
-def _crossed(
-    numbers: list[jax.Array], codes: list[jax.Array], arrays: Mapping[str, jax.Array]
-) -> jax.Array:
+def _crossed(numbers: list[Any], codes: list[Any], arrays: Mapping[str, Any]) -> Any:
     """[b, w]: how many pairs fall into each column, times its scale."""
     binned = [
         (each[:, :, None] >= arrays["bin_edge"][None, :, :]).astype(jnp.int32).sum(axis=2)

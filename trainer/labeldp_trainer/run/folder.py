@@ -22,7 +22,8 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -228,15 +229,25 @@ def create_run(
 
     ``also`` writes what else must be in it from the start.
     """
+    with new_folder(path) as part:
+        write_bytes(part / "config.yaml", config_text.encode())
+        write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
+        write_json(part / "privacy.json", statement.to_json())
+        write_bytes(part / "privacy.txt", (statement.text() + "\n").encode())
+        write_arrays(part / "kept.npz", dict(keep), secret=True)
+        also(part)
+    return RunFolder(path)
+
+
+@contextmanager
+def new_folder(path: Path, *, most: int = 0o7777) -> Iterator[Path]:
+    """A folder that appears whole, with the mode ``most`` at most, or not at all.
+
+    Raises RunFolderError.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with folder_when_whole(path) as part:
-            write_bytes(part / "config.yaml", config_text.encode())
-            write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
-            write_json(part / "privacy.json", statement.to_json())
-            write_bytes(part / "privacy.txt", (statement.text() + "\n").encode())
-            write_arrays(part / "kept.npz", dict(keep), secret=True)
-            also(part)
+        with folder_when_whole(path, most=most) as part:
+            yield part
     except OSError as error:
         raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error
-    return RunFolder(path)

@@ -17,13 +17,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from labeldp_runtime.whole_file import folder_when_whole, sync_folder
+from labeldp_runtime.whole_file import sync_folder
 from numpy.typing import NDArray
 
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.run.folder import RunFolder, write_arrays
+from labeldp_trainer.run.folder import RunFolder, new_folder, write_arrays
 from labeldp_trainer.sharding import Devices
 
 
@@ -54,13 +54,9 @@ class Stages:
         What a killed run left of it is removed: it may hold private labels, but nobody used them.
         """
         path = self._path(number)
-        try:
-            path.parent.mkdir(exist_ok=True)
-            with folder_when_whole(path, most=0o700) as part:
-                write_arrays(part / "kept.npz", dict(keep), secret=True)
+        with new_folder(path, most=0o700) as part:
+            write_arrays(part / "kept.npz", dict(keep), secret=True)
             sync_folder(self.run.path)
-        except OSError as error:
-            raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error
         return RunFolder(path)
 
     def _path(self, number: int) -> Path:

@@ -139,7 +139,8 @@ def checker(function):
 
 def with_checks(function):
     """The function, which now fails if an annotation of its arrays is wrong."""
-    return jaxtyped(function, typechecker=checker)
+    of_arrays = getattr(function, "registry", {object: function})[object]  # not that of tensors
+    return jaxtyped(of_arrays, typechecker=checker)
 
 
 def squared(params, x, y):

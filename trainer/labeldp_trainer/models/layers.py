@@ -9,17 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial, singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, Int32, PRNGKeyArray
 
+if TYPE_CHECKING:
+    from functools import _SingleDispatchCallable
+
 Layer = dict[str, Float[Array, "..."]]
 LEAST_OVER_FLOOR = 1e-3  # of a positive prediction
 _PATCHES = 1 << 24  # numbers in the patches that are there at a time
 _DIMENSIONS = ("NHWC", "HWIO", "NHWC")
+
+
+def dispatched(of_arrays: Callable[..., Any]) -> _SingleDispatchCallable[Any]:
+    """A function of arrays, whose form for tensors is registered with them."""
+    return singledispatch(of_arrays)
 
 
 def dense_init(key: PRNGKeyArray, inputs: int, outputs: int) -> Layer:
@@ -46,37 +54,36 @@ def stack(x: Float[Array, "b inputs"], layers: Sequence[Layer]) -> Float[Array, 
     return dense(x, layers[-1])
 
 
-_ELEMENTWISE: tuple[Callable[..., Any], ...] = (jax.nn.relu, jnp.cos, jnp.clip)
-relu, cos, clip = map(singledispatch, _ELEMENTWISE)
+relu, cos, clip = map(dispatched, (jax.nn.relu, jnp.cos, jnp.clip))
 
 
-@singledispatch
-def flat(x: Float[Any, "b ..."]) -> Float[Any, "b d"]:
+@dispatched
+def flat(x: Float[Array, "b ..."]) -> Float[Array, "b d"]:
     """All numbers of an example in one row."""
     return x.reshape(x.shape[0], -1)
 
 
-@singledispatch
-def joined(first: Float[Any, "b d"], *others: Float[Any, "b ..."]) -> Float[Any, "b width"]:
+@dispatched
+def joined(first: Float[Array, "b d"], *others: Float[Array, "b ..."]) -> Float[Array, "b width"]:
     """Columns side by side."""
     return jnp.concatenate([first, *others], axis=1)
 
 
-@singledispatch
-def matmul(x: Float[Any, "b d"], w: Float[Any, "d k"]) -> Float[Any, "b k"]:
+@dispatched
+def matmul(x: Float[Array, "b d"], w: Float[Array, "d k"]) -> Float[Array, "b k"]:
     """The product with all bits of float32, on a GPU, too."""
     return jnp.matmul(x, w, precision=lax.Precision.HIGHEST)
 
 
-@singledispatch
-def softplus_of_log(x: Float[Any, "*shape"], floor: float) -> Float[Any, "*shape"]:
+@dispatched
+def softplus_of_log(x: Float[Array, "*shape"], floor: float) -> Float[Array, "*shape"]:
     """softplus⁻¹(y) = y + ln(1 − e^(−y)) of y = e^x − floor, but at least a little."""
     y = jnp.maximum(jnp.exp(x) - floor, LEAST_OVER_FLOOR)
     return y + jnp.log(-jnp.expm1(-y))
 
 
-@singledispatch
-def counted(column: Int32[Any, "b pairs"], pairs: int, width: int) -> Float[Any, "b width"]:
+@dispatched
+def counted(column: Int32[Array, "b pairs"], pairs: int, width: int) -> Float[Array, "b width"]:
     """How often each of ``width`` columns is named in a row."""
     rows = jnp.arange(column.shape[0], dtype=jnp.int32)
     counts = jnp.zeros((column.shape[0], width), jnp.float32)
@@ -92,10 +99,10 @@ def conv_init(
     return {"w": w, "b": jnp.zeros(outputs)} if bias else {"w": w}
 
 
-@singledispatch
+@dispatched
 def conv(
-    x: Float[Any, "b h w inputs"], layer: Layer, stride: int = 1
-) -> Float[Any, "b -(-h//{stride}) -(-w//{stride}) outputs"]:
+    x: Float[Array, "b h w inputs"], layer: Layer, stride: int = 1
+) -> Float[Array, "b -(-h//{stride}) -(-w//{stride}) outputs"]:
     """A convolution, padded to the same size."""
     if x.shape[0] == 1:
         # An example on its own, under vmap when per-example gradients are clipped: the gradient of
@@ -139,14 +146,14 @@ def _conv_as_product(w: Array, x: Array, stride: int) -> Array:
     return jnp.concatenate(patches, axis=-1) @ w.reshape(-1, w.shape[-1])
 
 
-@singledispatch
-def pool_average(x: Float[Any, "b h w c"]) -> Float[Any, "b h//2 w//2 c"]:
+@dispatched
+def pool_average(x: Float[Array, "b h w c"]) -> Float[Array, "b h//2 w//2 c"]:
     """Means of 2 × 2 blocks; an odd last row or column is dropped."""
     return _blocks(x).mean(axis=(2, 4))
 
 
-@singledispatch
-def pool_max(x: Float[Any, "b h w c"]) -> Float[Any, "b h//2 w//2 c"]:
+@dispatched
+def pool_max(x: Float[Array, "b h w c"]) -> Float[Array, "b h//2 w//2 c"]:
     """Maxima of 2 × 2 blocks; an odd last row or column is dropped."""
     return _blocks(x).max(axis=(2, 4))
 
@@ -172,8 +179,8 @@ def norm_init(channels: int) -> Layer:
     return {"scale": jnp.ones(channels), "shift": jnp.zeros(channels)}
 
 
-@singledispatch
-def group_norm(x: Float[Any, "b h w c"], layer: Layer, groups: int) -> Float[Any, "b h w c"]:
+@dispatched
+def group_norm(x: Float[Array, "b h w c"], layer: Layer, groups: int) -> Float[Array, "b h w c"]:
     """Normalises groups of channels of each example (Wu and He 2018)."""
     b, h, w, c = x.shape
     y = x.reshape(b, h * w, groups, c // groups)

@@ -11,7 +11,6 @@ of the kernels, so that one product of matrices does all of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import singledispatch
 from typing import Any
 
 import jax
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from labeldp_trainer.config.representation import Patches
+from labeldp_trainer.models.layers import dispatched
 from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 
 Floats = NDArray[np.float32]
@@ -67,8 +67,8 @@ def learn(source: FeatureSource) -> Learnt:
     )
 
 
-@singledispatch
-def raw(images: Float32[Any, "b h w c"], arrays: Mapping[str, Any]) -> Any:
+@dispatched
+def raw(images: Float32[jax.Array, "b h w c"], arrays: Mapping[str, Any]) -> Any:
     """[b, pool²·patches]: √ of the mean answers of each region, region by region."""
     kernel, pooling = arrays["kernel"], arrays["pooling"]
     size, _, channels, count = kernel.shape

@@ -28,11 +28,11 @@ from labeldp_trainer.dp_gradient.draws import Randomness
 from labeldp_trainer.dp_gradient.step import private_gradient
 from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig
 from labeldp_trainer.dp_gradient.tree import clip
-from labeldp_trainer.models import MnistCnn
+from labeldp_trainer.models import mnist_cnn
 from training_studies.hardware import hardware
 
 CLASSES = 10
-MODEL = MnistCnn(FeatureShape(image=(28, 28, 1)), CLASSES)
+MODEL = mnist_cnn(FeatureShape(image=(28, 28, 1)), CLASSES)
 
 
 def loss(params, x, y):

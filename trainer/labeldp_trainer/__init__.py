@@ -19,25 +19,6 @@ if TYPE_CHECKING:
     from labeldp_trainer.run.checkpoints import load_params
     from labeldp_trainer.training import Result, train
 
-# Loaded when asked for: JAX takes seconds, which help and a wrong config should not cost.
-_HOMES = {
-    "ArtifactError": "errors",
-    "ConfigError": "errors",
-    "DataError": "errors",
-    "DivergedError": "errors",
-    "FeatureShape": "data",
-    "InputError": "errors",
-    "LoadedConfig": "config",
-    "Model": "models",
-    "Result": "training",
-    "RunFolderError": "errors",
-    "TrainerError": "errors",
-    "load_config": "config",
-    "load_params": "run.checkpoints",
-    "parse_config": "config",
-    "train": "training",
-}
-
 __all__ = [
     "ArtifactError",
     "ConfigError",
@@ -55,13 +36,22 @@ __all__ = [
     "parse_config",
     "train",
 ]
+# Loaded when asked for: JAX takes seconds, which help and a wrong config should not cost.
+_HOMES = {
+    "config": ("LoadedConfig", "load_config", "parse_config"),
+    "data": ("FeatureShape",),
+    "models": ("Model",),
+    "run.checkpoints": ("load_params",),
+    "training": ("Result", "train"),
+}
 
 
 def __getattr__(name: str) -> object:
     """Load what is exported (PEP 562)."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    home = next((home for home, names in _HOMES.items() if name in names), "errors")
+    found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = found
     return found
 

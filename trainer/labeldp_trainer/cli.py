@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from labeldp_compile.cli.command import command
-from labeldp_compile.cli.options import text_options
-from labeldp_compile.cli.output import row_progress, say, say_json, tell, text_table
+from labeldp_compile.cli.options import PATH, text_options
+from labeldp_compile.cli.output import row_progress, say, say_json, tell
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_trainer.config import load_config
 
+_QUIET = click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+
+
+def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
+    return click.option(*names, type=PATH, **more)
+
 
 @command("train", "labeldp train train.yaml -o runs/first")
-@click.argument("config", type=click.Path(path_type=Path))
-@click.option(
+@click.argument("config", type=PATH)
+@_path(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
     help="The run folder to make (default: runs/NAME, with the name of the config).",
 )
 @click.option("--resume", is_flag=True, help="Go on with a run that was interrupted.")
-@click.option(
+@_path(
     "--from-release",
-    type=click.Path(path_type=Path),
     help="Fit a release.npz that exists already: it costs nothing more (method one_release).",
 )
-@click.option(
+@_path(
     "--verify-release",
-    type=click.Path(path_type=Path),
     help="Train nothing; check a release.npz against the features of CONFIG. Exit code 1: a check "
     "fails.",
 )
-@click.option(
+@_path(
     "--vectors",
-    type=click.Path(path_type=Path),
     help="With --verify-release: a run folder whose representation/ came with the release, for "
     "processors that compute other bits.",
 )
-@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@_QUIET
 def train_command(
     config: Path,
     output: Path | None,
@@ -61,11 +66,12 @@ def train_command(
         return
     if vectors is not None:
         raise click.UsageError("--vectors is for --verify-release")
-    if output is not None and not resume:
-        _require_new(output)
-    loaded = load_config(config)
-    from labeldp_trainer.run import find_run  # noqa: PLC0415
+    # What reads run folders takes a tenth of a second to load: not for help.
+    from labeldp_trainer.run import find_run, require_new  # noqa: PLC0415
 
+    if output is not None and not resume:
+        require_new(output)
+    loaded = load_config(config)
     output = output or Path("runs") / loaded.config.name
     find_run(output, loaded.digest, resume=resume)
     # Not before config and folder are right: JAX takes seconds to load.
@@ -109,19 +115,18 @@ def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bo
 
 
 @command("predict", "labeldp predict runs/first people.parquet -o predicted.parquet")
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("table", type=click.Path(path_type=Path))
-@click.option(
+@click.argument("run", type=PATH)
+@click.argument("table", type=PATH)
+@_path(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
     required=True,
     help="Parquet, CSV or npz file to write; a folder for a folder.",
 )
 @click.option("--probabilities", is_flag=True, help="Add the probability of each class.")
 @text_options
-@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
-@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@_OVERWRITE
+@_QUIET
 def predict_command(
     run: Path,
     table: Path,
@@ -159,21 +164,14 @@ def predict_command(
 
 
 @command("export", "labeldp export runs/first -o model.onnx")
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="ONNX file to write.",
-)
-@click.option(
+@click.argument("run", type=PATH)
+@_path("-o", "--output", required=True, help="ONNX file to write.")
+@_path(
     "--data",
-    type=click.Path(path_type=Path),
     help="On whose rows the two are compared (default: the run's own test or training file).",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
-@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@_OVERWRITE
+@_QUIET
 def export_command(
     run: Path, output: Path, data: Path | None, overwrite: bool, quiet: bool
 ) -> None:
@@ -203,10 +201,10 @@ def export_command(
 
 
 @command("runs", "labeldp runs runs --html runs.html")
-@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("folders", nargs=-1, required=True, type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--html", type=click.Path(path_type=Path), help="Also write one page.")
-@click.option("--overwrite", is_flag=True, help="Replace a page that exists.")
+@_path("--html", help="Also write one page.")
+@_OVERWRITE
 def runs_command(
     folders: tuple[Path, ...], as_json: bool, html: Path | None, overwrite: bool
 ) -> None:
@@ -217,11 +215,7 @@ def runs_command(
     """
     from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs import find_runs, to_json  # noqa: PLC0415
-    from labeldp_trainer.outcomes.runs_table import (  # noqa: PLC0415
-        runs_page,
-        tables,
-        unfinished,
-    )
+    from labeldp_trainer.outcomes.runs_table import runs_page, runs_text  # noqa: PLC0415
 
     if html is not None:
         require_output(html, overwrite=overwrite)
@@ -229,19 +223,7 @@ def runs_command(
     if as_json:
         say_json(to_json(runs))
     else:
-        lines = unfinished(runs)
-        for table in reversed(tables(runs)):
-            between = [""] if lines else []
-            cells = text_table(table.header, table.rows, left=table.left)
-            lines = [table.title, *cells, table.note, *between, *lines]
-        say(*lines)
+        say(*runs_text(runs))
     if html is not None:
         with replaced_when_whole(html) as part:
             part.write(runs_page(runs).encode())
-
-
-def _require_new(output: Path) -> None:
-    # What reads run folders takes a tenth of a second to load: not for help or a wrong config.
-    from labeldp_trainer.run import require_new  # noqa: PLC0415
-
-    require_new(output)

@@ -27,15 +27,13 @@ def epoch_progress(epochs: int, *, quiet: bool) -> Progress:
             began, first = time.monotonic() - float(line.get("seconds", 0)), done - 1
         last = done
         left = (epochs - done) * (time.monotonic() - began) / (done - first)
-        bar = "█" * (_WIDTH * done // epochs)
         losses = [
             f"{name.replace('_', ' ')} {line[name]:.5g}"
             for name in ("training_loss", "batch_loss", "test_loss")
             if line.get(name) is not None
         ]
         rate = f"{line['examples_per_second']:,.0f} examples/s"
-        text = f"{bar:<{_WIDTH}} {done}/{epochs}  {rate}  {left:.0f} s left  {', '.join(losses)}"
-        click.echo(f"\r\x1b[K{text}", err=True, nl=done == epochs)
+        _show(done, epochs, f"{rate}  {left:.0f} s left  {', '.join(losses)}")
 
     return show
 
@@ -52,8 +50,12 @@ def step_progress(*, quiet: bool) -> Callable[[str, int, int], None]:
             began = time.monotonic()
         before = (what, done)
         left = (total - done) * (time.monotonic() - began) / max(done, 1)
-        bar = "█" * (_WIDTH * done // max(total, 1))
-        text = f"{bar:<{_WIDTH}} {done:,}/{total:,}  {what}  {left:.0f} s left"
-        click.echo(f"\r\x1b[K{text}", err=True, nl=done == total)
+        _show(done, total, f"{what}  {left:.0f} s left")
 
     return show
+
+
+def _show(done: int, total: int, words: str) -> None:
+    bar = "█" * (_WIDTH * done // max(total, 1))
+    text = f"{bar:<{_WIDTH}} {done:,}/{total:,}  {words}"
+    click.echo(f"\r\x1b[K{text}", err=True, nl=done == total)

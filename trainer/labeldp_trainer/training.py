@@ -13,9 +13,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from labeldp_trainer.baselines import constant_metrics, worse_than_constant
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.data import Dataset, Task, array_digest, load_data
+from labeldp_trainer.data import Dataset, Task, load_data
+from labeldp_trainer.data.encoder import EncoderFile
+from labeldp_trainer.evaluation import constant_metrics, worse_than_constant
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.method import (
@@ -26,16 +27,16 @@ from labeldp_trainer.methods.method import (
     TrainingRun,
 )
 from labeldp_trainer.methods.statement import Statement
-from labeldp_trainer.methods.users import owners_of
+from labeldp_trainer.methods.users import user_facts
 from labeldp_trainer.models import Model, Params, build_model, fresh_params
-from labeldp_trainer.representation import Representation, represented, save
+from labeldp_trainer.representation import represented, save
 from labeldp_trainer.representation.kind import Steps, silent
-from labeldp_trainer.representation.store import vectors_digest
+from labeldp_trainer.representation.store import representation_facts
 from labeldp_trainer.run import create_run, find_run
 from labeldp_trainer.run.checkpoints import describe, save_params
-from labeldp_trainer.run.folder import ENCODER, FORMAT_VERSION, write_bytes, write_json
+from labeldp_trainer.run.folder import ENCODER, write_bytes, write_json
 from labeldp_trainer.run.metrics import Line, for_json
-from labeldp_trainer.run.program import environment, program_digest, require_repeatable
+from labeldp_trainer.run.program import program_facts, require_repeatable
 from labeldp_trainer.sharding import Devices
 
 _PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
@@ -86,7 +87,7 @@ def train(
     folder = find_run(output, loaded.digest, resume=resume)
     builder = open_method(loaded, folder, release)
     original, loss = read(loaded, builder, (loaded.config.data.label,))
-    dataset, representation = seen(loaded, original, output, steps)
+    dataset, representation = represented(loaded, original, output, steps)
     model_from = "config" if model is None else "python"
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
     devices = Devices.for_batch(loaded.final.config.training.batch_size)
@@ -100,15 +101,13 @@ def train(
     method = builder.build(setting)
     facts = _facts(setting, params)
     if method.repeats_noise:
-        digest = program_digest(model, params, dataset.train.features)
-        facts |= {"environment": environment(), "program_sha256": digest}
+        facts |= program_facts(model, params, dataset.train.features)
     encoder = _encoder(setting, output, model_from)
 
     def also(part: Path) -> None:
         if not (part / ENCODER).exists():  # resumed: what it was trained with stands there
             write_json(part / ENCODER, encoder)
-        if representation is not None:
-            save(part, representation, dataset)
+        save(part, representation, dataset)
         for name, data in method.files.items():
             write_bytes(part / name, data)
 
@@ -138,15 +137,6 @@ def read(
     dataset = load_data(loaded, builder.columns, test_columns)
     loaded.require_batch(dataset.train.rows, "examples of the training data")
     return dataset, Loss(loaded.config.loss, _task(loaded, builder))
-
-
-def seen(
-    loaded: LoadedConfig, dataset: Dataset, output: Path, steps: Steps = silent
-) -> tuple[Dataset, Representation | None]:
-    """The data as a model sees them. Raises InputError."""
-    if loaded.config.representation is None:
-        return dataset, None
-    return represented(loaded, dataset, output, steps)
 
 
 def _result(fitted: Fitted, loss: Loss, tests: TestArrays, notes: Sequence[str]) -> Line:
@@ -203,19 +193,21 @@ def _test_arrays(
 
 
 def _encoder(setting: Setting, output: Path, model_from: str) -> dict[str, Any]:
-    """What ``labeldp predict`` needs besides config and parameters."""
+    """The contents of ``encoder.json``."""
     loaded, classes = setting.loaded, setting.loss.task.classes
     # of a model that a run ends with behind a fitted one: it sees the features themselves
     of_features = loaded.final.config.representation is None
     dataset = setting.original if of_features and setting.original else setting.dataset
-    directory = os.path.relpath(loaded.directory.resolve(), output.parent.resolve() / output.name)
-    return {
-        "format_version": FORMAT_VERSION,
-        "features": None if dataset.encoder is None else dataset.encoder.to_json(),
-        "classes": None if classes is None else list(classes),
-        "model_from": model_from,
-        "data_directory": directory,  # from here
-    }
+    assert dataset.encoder is not None
+    stated = EncoderFile(
+        features=dataset.encoder,
+        classes=None if classes is None else list(classes),
+        model_from=model_from,
+        data_directory=os.path.relpath(
+            loaded.directory.resolve(), output.parent.resolve() / output.name
+        ),
+    )
+    return stated.model_dump()
 
 
 def _facts(setting: Setting, params: Params) -> dict[str, Any]:
@@ -223,19 +215,13 @@ def _facts(setting: Setting, params: Params) -> dict[str, Any]:
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
-    found: dict[str, Any] = {
+    return {
         "config_sha256": setting.loaded.digest,
         "features_sha256": setting.dataset.digest(),
         "parameters": describe(params),
         "device": setting.devices.kind,
         "devices": setting.devices.count,
         "versions": versions,
+        **user_facts(setting),
+        **representation_facts(setting.representation, setting.dataset),
     }
-    # which decides the rows that take part, and is public
-    owners = owners_of(setting.loaded, setting.dataset.train)
-    if owners is not None:
-        found["users_sha256"] = array_digest(owners)
-    if setting.representation is not None:
-        found["representation"] = dict(setting.representation.facts)
-        found["representation_sha256"] = vectors_digest(setting.dataset)
-    return found

@@ -84,7 +84,7 @@ def test_missing_files_and_columns(tmp_path):
         "/train.parquet: has no column 'color'; did you mean 'colour'?"
     )
     (tmp_path / "train.parquet").write_bytes(b"PAR1 nonsense")
-    assert "not a PARQUET file" in error(tmp_path)
+    assert "not a Parquet file" in error(tmp_path)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), None])

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from labeldp_trainer import ConfigError, FeatureShape, parse_config
 from labeldp_trainer.models import (
-    CifarCnn,
     Linear,
     Mlp,
-    MnistCnn,
     ResNet18,
     build_model,
+    cifar_cnn,
     count_parameters,
     layers,
+    mnist_cnn,
 )
 from labeldp_trainer.models.layers import conv, conv_init, pool_average, pool_max
 
@@ -25,8 +25,8 @@ MODELS = [
     Linear(TABLE, 2),
     Mlp(TABLE, 2, (5,), 3),
     Mlp(IMAGE, 2, (5,)),
-    MnistCnn(IMAGE, 2, 4, 4),
-    CifarCnn(IMAGE, 2, (4, 4, 4), 4),
+    mnist_cnn(IMAGE, 2, (4, 4), 4),
+    cifar_cnn(IMAGE, 2, (4, 4, 4), 4),
     ResNet18(IMAGE, 2, width=4, groups=2),
 ]
 
@@ -54,9 +54,9 @@ def test_examples_are_independent(model):
 
 
 def test_table_10():
-    mnist = MnistCnn(FeatureShape(image=(28, 28, 1)), 10)
+    mnist = mnist_cnn(FeatureShape(image=(28, 28, 1)), 10)
     assert count_parameters(jax.eval_shape(mnist.init, jax.random.key(0))) == 15_210
-    cifar = CifarCnn(FeatureShape(image=(32, 32, 3)), 10)
+    cifar = cifar_cnn(FeatureShape(image=(32, 32, 3)), 10)
     # 896 + 18,496 + 73,856 for the convolutions, 163,920 + 810 for the dense layers
     assert count_parameters(jax.eval_shape(cifar.init, jax.random.key(0))) == 257_978
 
@@ -85,7 +85,7 @@ def test_one_example_is_convolved_like_many(side, stride):
     @jax.jit
     def both(layer):
         def total(layer, x):
-            y = conv(layer, x, stride)
+            y = conv(x, layer, stride)
             return jnp.sum(jnp.sin(y)), y
 
         many = jax.grad(total, has_aux=True)(layer, x)
@@ -98,7 +98,7 @@ def test_one_example_is_convolved_like_many(side, stride):
 
 
 def test_dropout_only_with_a_key():
-    model = CifarCnn(IMAGE, 2, (4, 4, 4), 64)
+    model = cifar_cnn(IMAGE, 2, (4, 4, 4), 64)
     params, x = jax.jit(model.init)(jax.random.key(0)), features(IMAGE, 2)
     a, b = jax.jit(lambda: [model.apply(params, x, jax.random.key(k)) for k in (1, 2)])()
     assert not np.allclose(a, b)
@@ -143,7 +143,7 @@ def test_a_convolution_by_pieces_is_one(monkeypatch, stride, size):
         return jnp.square(y).sum(), y
 
     def by_pieces(w, x):
-        y = conv({"w": w, "b": layer["b"]}, x, stride)
+        y = conv(x, {"w": w, "b": layer["b"]}, stride)
         return jnp.square(y).sum(), y
 
     expected, found = (

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from labeldp_trainer import load_params, parse_config, train
-from labeldp_trainer.baselines import constant_metrics
 from labeldp_trainer.data import FeatureShape, Task
+from labeldp_trainer.evaluation import constant_metrics
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import build_model
 

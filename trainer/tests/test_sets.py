@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 from labeldp_trainer import InputError, parse_config, train
 from labeldp_trainer.data.coded import Coded
-from labeldp_trainer.linear.evidence import posterior
 from labeldp_trainer.linear.labels import fitted_labels, label_sums
+from labeldp_trainer.linear.sums import Sums, posterior
 from labeldp_trainer.losses import Loss, Task, likelihood_loss
 from labeldp_trainer.methods.corrections import class_shares, corrected
 from labeldp_trainer.methods.outputs import matrix_of, rows_by_table
@@ -396,8 +396,13 @@ def test_the_prior_of_a_column_has_its_scale():
     gram, spectrum = root @ root.T + np.eye(4), np.array([1.0, 1.0, 0.5, 0.1])
     scales = np.array([1.0, 4.0, 0.25])
     statistic = gram @ (random.normal(size=(4, 3)) * np.sqrt(scales)) + random.normal(size=(4, 3))
-    options = {"label_variance": 1.0, "constant": True, "targets": 3}
-    mean = posterior(statistic, gram, 0.1 * gram, spectrum, scales, **options).mean
+    nothing = {"total": np.zeros(4), "base": np.zeros(3), "metric": np.ones(4)}
+    rows = {"used": lambda: None, "factors": lambda: None}
+    known = {"constant": True, "classes": False, "variance": 1.0, **nothing, **rows}
+    noise = 0.1 * gram
+    mean = posterior(
+        Sums(statistic, gram, noise=noise, spectrum=spectrum, scales=scales, **known)
+    ).mean
     pull = gram.T @ np.linalg.solve(0.1 * gram, statistic - gram @ mean)
     prior = mean / pull / scales
     np.testing.assert_allclose(prior, np.broadcast_to(prior[:, :1], prior.shape), rtol=1e-6)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.baselines import constant_metrics, worse_than_constant
 from labeldp_trainer.data import Task
+from labeldp_trainer.evaluation import constant_metrics, worse_than_constant
 from labeldp_trainer.losses import Loss
 
 from trainer.tests.command import document, labeldp, written

@@ -2,10 +2,16 @@
 
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.load import LoadedConfig, json_schema, load_config, parse_config
-from labeldp_trainer.config.method import Alibi, Clusters, LpMst, NoMethod, Privatized
+from labeldp_trainer.config.method import (
+    Alibi,
+    Clusters,
+    LpMst,
+    NoMethod,
+    OneRelease,
+    Pate,
+    Privatized,
+)
 from labeldp_trainer.config.model import Config
-from labeldp_trainer.config.one_release import OneRelease
-from labeldp_trainer.config.pate import Pate
 
 __all__ = [
     "Alibi",

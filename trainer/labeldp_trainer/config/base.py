@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
@@ -29,7 +30,22 @@ MOST_EXAMPLES = 100_000
 """Of one user."""
 
 
-class UserLevel(Strict):
+class Checked(Strict):
+    """A part with rules of its own."""
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Whether a rule is broken, and what to say then; what comes first is said."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for broken, reason in self.rules():
+            if broken:
+                raise ValueError(reason)
+        return self
+
+
+class UserLevel(Checked):
     """Part of every method that can protect users."""
 
     user_column: StrictStr | None = Field(None, description="who a row belongs to; public")
@@ -40,11 +56,10 @@ class UserLevel(Strict):
         description="further rows are left out, without a look at labels",
     )
 
-    @model_validator(mode="after")
-    def _together(self) -> Self:
-        if (self.user_column is None) != (self.max_examples_per_user is None):
-            raise ValueError("user_column and max_examples_per_user belong together")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Both, or none."""
+        apart = (self.user_column is None) != (self.max_examples_per_user is None)
+        yield apart, "user_column and max_examples_per_user belong together"
 
 
 SMALLEST_DELTA = 1e-300
@@ -57,11 +72,11 @@ class Approximate(UserLevel):
 
     delta: Annotated[Number, Field(gt=0, lt=1)]
 
-    @model_validator(mode="after")
-    def _resolved(self) -> Self:
-        if self.delta < SMALLEST_DELTA:
-            raise ValueError(f"delta: the least that is resolved is {SMALLEST_DELTA:g}; raise it")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """A δ that float64 has."""
+        yield from super().rules()
+        reason = f"delta: the least that is resolved is {SMALLEST_DELTA:g}; raise it"
+        yield self.delta < SMALLEST_DELTA, reason
 
 
 class NoisySum(Approximate):
@@ -69,8 +84,8 @@ class NoisySum(Approximate):
 
     label_range: LabelRange | None = Field(None, description="the ends of a regression's labels")
 
-    @model_validator(mode="after")
-    def _range(self) -> Self:
-        if self.label_range is not None and not self.label_range[0] < self.label_range[1]:
-            raise ValueError("label_range: the first end must be less than the second")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """A range has a length."""
+        yield from super().rules()
+        low, high = self.label_range or (0, 1)
+        yield not low < high, "label_range: the first end must be less than the second"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
@@ -34,14 +35,14 @@ class Central(NoisySum):
         """Whether a step looks at the gradients of all labels."""
         return self.clipping == "label_free"
 
-    @model_validator(mode="after")
-    def _central(self) -> Self:
-        if self.max_batch is not None and self.batches == "partition":
-            raise ValueError("max_batch: the batches of a partition all have the same size")
-        given = [name for name in _CENTRED if name in self.model_fields_set]
-        if given and self.clipping == "standard":
-            raise ValueError(f"{given[0]} is for clipping: label_free")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Options that the others leave without a use."""
+        yield from super().rules()
+        useless = self.max_batch is not None and self.batches == "partition"
+        yield useless, "max_batch: the batches of a partition all have the same size"
+        for name in _CENTRED:
+            useless = name in self.model_fields_set and self.clipping == "standard"
+            yield useless, f"{name} is for clipping: label_free"
 
 
 class DpSgd(Central):
@@ -83,20 +84,20 @@ class LabelDpPro(Central):
             return {"batches": "partition", **data}
         return data
 
-    @model_validator(mode="after")
-    def _denoised(self) -> Self:
-        given = self.model_fields_set
-        if self.denoiser.startswith("self_") and self.batches == "secret":
-            raise ValueError(
-                f"batches: {self.denoiser} looks at the features of the batch, so that it cannot "
-                "be secret: say public or partition"
-            )
-        if self.denoiser != "alt_conv" and "hull_units" in given:
-            raise ValueError("hull_units is for denoiser: alt_conv")
-        if not self.denoiser.endswith("conv") and given & {"smoothing", "tolerance"}:
-            raise ValueError("smoothing and tolerance are for the denoisers self_conv and alt_conv")
-        if self.denoiser == "noop" and given & {"projection", "clip_hull"}:
-            raise ValueError("projection and clip_hull are for denoisers that project")
-        if "clip_hull" in given and self.clipping == "label_free":
-            raise ValueError("clip_hull: label_free clipping scales the hull by itself")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Options that fit the denoiser."""
+        yield from super().rules()
+        given, denoiser = self.model_fields_set, self.denoiser
+        yield (
+            denoiser.startswith("self_") and self.batches == "secret",
+            f"batches: {denoiser} looks at the features of the batch, so that it cannot be "
+            "secret: say public or partition",
+        )
+        useless = denoiser != "alt_conv" and "hull_units" in given
+        yield useless, "hull_units is for denoiser: alt_conv"
+        useless = not denoiser.endswith("conv") and bool(given & {"smoothing", "tolerance"})
+        yield useless, "smoothing and tolerance are for the denoisers self_conv and alt_conv"
+        useless = denoiser == "noop" and bool(given & {"projection", "clip_hull"})
+        yield useless, "projection and clip_hull are for denoisers that project"
+        useless = "clip_hull" in given and self.clipping == "label_free"
+        yield useless, "clip_hull: label_free clipping scales the hull by itself"

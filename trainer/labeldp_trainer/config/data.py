@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StrictInt, StrictStr, model_validator
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr
 
 from labeldp_compile.spec.fields import Delimiter, Encoding
 from labeldp_compile.text_form import TextForm
-from labeldp_trainer.config.base import Strict
+from labeldp_trainer.config.base import Checked, Strict
 
 Label = StrictInt | StrictStr
 MAX_CLASSES = 100_000
@@ -29,7 +30,7 @@ def _classes(value: object) -> object:
 Classes = Annotated[StrictInt | list[Label], BeforeValidator(_classes)]
 
 
-class _Data(Strict):
+class _Data(Checked):
     classes: Classes | None = Field(
         None, description="the labels of a classification: a list, or K for the integers 0 … K − 1"
     )
@@ -40,11 +41,10 @@ class _Data(Strict):
         """The classes one by one."""
         return list(range(self.classes)) if isinstance(self.classes, int) else self.classes
 
-    @model_validator(mode="after")
-    def _distinct(self) -> Self:
-        if isinstance(self.classes, list) and len(set(self.classes)) < len(self.classes):
-            raise ValueError("classes: one stands there twice")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Classes differ."""
+        twice = isinstance(self.classes, list) and len(set(self.classes)) < len(self.classes)
+        yield twice, "classes: one stands there twice"
 
 
 class TableData(_Data):
@@ -66,16 +66,13 @@ class TableData(_Data):
         """The form of the files, if they are text."""
         return TextForm(self.delimiter, self.encoding)
 
-    @model_validator(mode="after")
-    def _columns(self) -> Self:
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """There are features, once each."""
+        yield from super().rules()
         columns = [*self.numeric, *self.categorical]
-        if not columns:
-            raise ValueError("name the feature columns under numeric or categorical")
-        if len(set(columns)) < len(columns):
-            raise ValueError("a feature column stands there twice")
-        if self.label in columns:
-            raise ValueError(f"the label {self.label!r} is also a feature")
-        return self
+        yield not columns, "name the feature columns under numeric or categorical"
+        yield len(set(columns)) < len(columns), "a feature column stands there twice"
+        yield self.label in columns, f"the label {self.label!r} is also a feature"
 
 
 class NpzData(_Data):

@@ -10,16 +10,17 @@ from pathlib import Path
 from labeldp_compile.errors import InputError
 from labeldp_compile.yaml_model import Document
 from labeldp_compile.yaml_source import KeyPath, YamlSource
-from labeldp_trainer.config.central import DpSgd, LabelDpPro
+from labeldp_trainer.config.base import NoisySum
+from labeldp_trainer.config.central import Central
 from labeldp_trainer.config.data import DataConfig, NpzData, TableData
-from labeldp_trainer.config.method import Clusters, Privatized
+from labeldp_trainer.config.method import HEADS, MOST_CLASSES, OneRelease, Pate
 from labeldp_trainer.config.model import CLOSED_FORMS, Config
-from labeldp_trainer.config.one_release import HEADS, OneRelease
-from labeldp_trainer.config.pate import MOST_CLASSES, Pate
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.errors import ConfigError
 
 Misfit = tuple[KeyPath, str]
+Rule = tuple[bool, str, str]
+"""Whether it applies, the key that it is about, and what is wrong."""
 _CONFIG = Document("config", Config, ConfigError)
 
 
@@ -105,127 +106,43 @@ def parse_config(text: str, source: str = "config", directory: Path | None = Non
 
 
 def _misfits(config: Config) -> Iterator[Misfit]:
-    """The rules that look at several parts."""
-    if config.loss != "cross_entropy":
-        if config.data.classes is not None:
-            yield ("data", "classes"), "only loss: cross_entropy has classes"
-        if config.method.kind == "privatized":
-            given = {"debiased": config.method.debiased, "correction": config.method.correction}
-            for key in (key for key, value in given.items() if value):
-                reason = "is for loss: cross_entropy; for regression compile with goal: training"
-                yield ("method", key), reason
-    if config.data.kind != "table" and config.method.kind == "privatized":
-        for key in ("column", "id_column"):
-            if getattr(config.method, key) is not None and config.data.kind == "idx":
-                yield ("method", key), "idx files have no columns"
-        if config.method.private_column is not None and config.data.kind == "idx":
-            yield ("method", "private_column"), "idx files have no columns"
-    user_column = getattr(config.method, "user_column", None)
-    if user_column is not None and config.data.kind == "idx":
-        yield ("method", "user_column"), "idx files have no columns"
-    yield from _label_misfits(config)
-    yield from _representation_misfits(config)
-    yield from _form_misfits(config)
-    if config.refine is not None and not isinstance(config.method, Pate):
-        yield (
-            ("refine",),
-            "only the student of method pate may be a network: leave it out, and for a network "
-            "take method privatized or dp_sgd with model, optimizer and training",
-        )
-    if isinstance(config.method, DpSgd | LabelDpPro):
-        if config.training.early_stopping is not None:
-            reason = f"method {config.method.kind} has no training loss that may be looked at"
-            yield ("training", "early_stopping"), reason
-        yield from _range_misfits(config.loss, config.method)
+    """The rules that look at several parts, which apply."""
+    parts = (_data_rules, _label_rules, _representation_rules, _form_rules, _method_rules)
+    for rules in parts:
+        for applies, key, reason in rules(config):
+            if applies:
+                yield tuple(key.split(".")), reason
 
 
-def _form_misfits(config: Config) -> Iterator[Misfit]:
-    """Steps need model, optimizer and training; a closed form needs none of them."""
-    given, method = config.model_fields_set, config.method
-    if isinstance(method, OneRelease | Pate):
-        for key in ("model", "optimizer", "training"):
-            if key in given:
-                yield (
-                    (key,),
-                    f"method {method.kind} fits a linear model in closed form: leave it out",
-                )
-        if isinstance(method, OneRelease):
-            yield from _release_misfits(config, method)
-        else:
-            yield from _vote_misfits(config, method)
-    elif not config.closed_form:
-        for key in ("optimizer", "training"):
-            if key not in given:
-                hint = " (or leave out model, too, for the closed form)"
-                yield (key,), f"this key is missing{hint * (method.kind in CLOSED_FORMS)}"
-    elif config.loss == "absolute":
-        yield ("loss",), "absolute has no closed form: give model, optimizer and training"
-    elif isinstance(method, Privatized) and method.correction in ("none", "forward"):
-        reason = "a closed form takes the bias out of sums: leave it out, or train a model by steps"
-        yield ("method", "correction"), reason
-    if config.closed_form and config.representation and not config.representation.whiten:
-        yield ("representation", "whiten"), "a closed form needs whitened vectors: leave it out"
-
-
-def _release_misfits(config: Config, method: OneRelease) -> Iterator[Misfit]:
-    key = ("method", "label_range")
-    fit = HEADS.get(config.loss, ())
-    if config.loss == "absolute":
-        yield ("loss",), "absolute has no closed form: use squared, poisson or cross_entropy"
-    elif method.head is not None and method.head not in fit:
-        yield ("method", "head"), f"loss {config.loss} takes {' or '.join(fit)}"
-    if config.loss == "cross_entropy":
-        if method.label_range is not None:
-            yield key, "is for regression: the labels of cross_entropy are classes"
-        yield from _class_misfits(config, method)
-    elif method.label_range is None:
-        yield key, "this key is missing: give the two ends of the labels, [low, high]"
-    elif config.loss == "poisson" and method.label_range[0] < 0:
-        yield key, "the labels of loss: poisson are counts, from 0 on"
-    elif isinstance(method.default, str):
-        yield ("method", "default"), "expected a number"
-    elif method.default is not None and not (
-        method.label_range[0] <= method.default <= method.label_range[1]
-    ):
-        yield ("method", "default"), "lies outside label_range"
-
-
-def _vote_misfits(config: Config, method: Pate) -> Iterator[Misfit]:
-    if config.loss != "cross_entropy":
-        yield ("loss",), "method pate is for classes: it needs cross_entropy"
-    else:
-        yield from _class_misfits(config, method)
-    if len(config.data.class_list or ()) > MOST_CLASSES:
-        reason = f"method pate takes at most {MOST_CLASSES:,}: take one_release"
-        yield ("data", "classes"), reason
-
-
-def _class_misfits(config: Config, method: OneRelease | Pate) -> Iterator[Misfit]:
-    """Classes are needed before any label is seen, and what is none becomes one of them."""
-    default, classes = method.default, config.data.class_list
-    if classes is None:
-        yield ("data", "classes"), "cross_entropy needs the classes: a list, or K"
-    elif default is not None and (isinstance(default, float) or default not in classes):
-        yield ("method", "default"), "is none of the classes"
-
-
-def _label_misfits(config: Config) -> Iterator[Misfit]:
-    """No column of true labels may be taken for something public."""
+def _data_rules(config: Config) -> Iterator[Rule]:
     data, method = config.data, config.method
-    column = method.column if isinstance(method, Privatized) else None
-    for key, reason in (
-        ("user_column", "users must be public"),
-        ("id_column", "ids must be public"),
-    ):
-        if getattr(method, key, None) in {data.label, column} - {None}:
-            yield ("method", key), f"is the label: {reason}"
-    if column in features_of(data):
-        yield ("method", "column"), "is also a feature: true labels are none"
-    if not isinstance(data, TableData) and data.label in features_of(data):
-        yield ("data", "features"), "is the label: features are public"
-    for place, name in _vectors(config):
-        if name in {data.label, column}:
-            yield place, "is the label: the vectors of a row are public"
+    if config.loss != "cross_entropy":
+        yield data.classes is not None, "data.classes", "only loss: cross_entropy has classes"
+        for name in ("debiased", "correction"):
+            reason = "is for loss: cross_entropy; for regression compile with goal: training"
+            yield bool(getattr(method, name, None)), f"method.{name}", reason
+    for name in ("column", "id_column", "private_column", "user_column"):
+        given = getattr(method, name, None) is not None
+        yield given and data.kind == "idx", f"method.{name}", "idx files have no columns"
+
+
+def _label_rules(config: Config) -> Iterator[Rule]:
+    """No column of true labels may be taken for something public."""
+    data, method, column = config.data, config.method, getattr(config.method, "column", None)
+    labels, public = {data.label, column} - {None}, features_of(data)
+    for name, what in (("user_column", "users"), ("id_column", "ids")):
+        reason = f"is the label: {what} must be public"
+        yield getattr(method, name, None) in labels, f"method.{name}", reason
+    yield column in public, "method.column", "is also a feature: true labels are none"
+    is_feature = not isinstance(data, TableData) and data.label in public
+    yield is_feature, "data.features", "is the label: features are public"
+    beside = {
+        "representation": config.representation,
+        "method.embeddings": getattr(method, "embeddings", None),
+    }
+    for key, vectors in beside.items():  # a row for each of the data
+        reason = "is the label: the vectors of a row are public"
+        yield getattr(vectors, "array", None) in labels, f"{key}.array", reason
 
 
 def features_of(data: DataConfig) -> tuple[str, ...]:
@@ -235,44 +152,107 @@ def features_of(data: DataConfig) -> tuple[str, ...]:
     return (data.features,) if isinstance(data, NpzData) else ()
 
 
-def _vectors(config: Config) -> Iterator[tuple[KeyPath, str]]:
-    """The arrays that stand beside the data, a row for each of theirs."""
-    if isinstance(config.representation, FromFile):
-        yield ("representation", "array"), config.representation.array
-    if isinstance(config.method, Clusters) and config.method.embeddings is not None:
-        yield ("method", "embeddings", "array"), config.method.embeddings.array
-
-
-def _representation_misfits(config: Config) -> Iterator[Misfit]:
+def _representation_rules(config: Config) -> Iterator[Rule]:
     """A representation must be one for data of this kind."""
     data, found = config.data, config.representation
+    key, is_table, tested = "representation", isinstance(data, TableData), data.test is not None
     if found is None:
         return
-    key = ("representation",)
-    if isinstance(data, TableData) and found.kind == "patches":
-        yield (*key, "kind"), "patches is for images: for tables there are splines"
-    if not isinstance(data, TableData) and found.kind == "splines":
-        yield (*key, "kind"), f"splines is for tables, not for data of kind {data.kind}"
+    reason = "patches is for images: for tables there are splines"
+    yield is_table and found.kind == "patches", f"{key}.kind", reason
+    reason = f"splines is for tables, not for data of kind {data.kind}"
+    yield not is_table and found.kind == "splines", f"{key}.kind", reason
     if isinstance(found, FromFile):
-        if found.test is None and data.test is not None:
-            yield (*key, "test"), "this key is missing: data.test has rows, too"
-        if found.test is not None and data.test is None:
-            yield (*key, "test"), "there is no data.test"
-    elif TEST in found.unlabelled and data.test is None:
-        yield (*key, "unlabelled"), "test stands for the test features, and there is no data.test"
+        reason = "this key is missing: data.test has rows, too"
+        yield tested and found.test is None, f"{key}.test", reason
+        yield not tested and found.test is not None, f"{key}.test", "there is no data.test"
+    else:
+        reason = "test stands for the test features, and there is no data.test"
+        yield not tested and TEST in found.unlabelled, f"{key}.unlabelled", reason
+    reason = "a closed form needs whitened vectors: leave it out"
+    yield config.closed_form and not found.whiten, f"{key}.whiten", reason
 
 
-def _range_misfits(loss: str, method: DpSgd | LabelDpPro) -> Iterator[Misfit]:
-    key = ("method", "label_range")
-    needed = "label-free clipping and denoisers look at the gradients of all labels"
+def _form_rules(config: Config) -> Iterator[Rule]:
+    """Steps need model, optimizer and training; a closed form needs none of them."""
+    given, method = config.model_fields_set, config.method
+    if isinstance(method, OneRelease | Pate):
+        for key in ("model", "optimizer", "training"):
+            reason = f"method {method.kind} fits a linear model in closed form: leave it out"
+            yield key in given, key, reason
+    elif config.closed_form:
+        reason = "absolute has no closed form: give model, optimizer and training"
+        yield config.loss == "absolute", "loss", reason
+        reason = "a closed form takes the bias out of sums: leave it out, or train a model by steps"
+        biased = getattr(method, "correction", None) in ("none", "forward")
+        yield biased, "method.correction", reason
+    else:
+        hint = " (or leave out model, too, for the closed form)"
+        for key in ("optimizer", "training"):
+            reason = f"this key is missing{hint * (method.kind in CLOSED_FORMS)}"
+            yield key not in given, key, reason
+    yield (
+        config.refine is not None and not isinstance(method, Pate),
+        "refine",
+        "only the student of method pate may be a network: leave it out, and for a network take "
+        "method privatized or dp_sgd with model, optimizer and training",
+    )
+
+
+def _method_rules(config: Config) -> Iterator[Rule]:
+    method, classes = config.method, config.loss == "cross_entropy"
+    if isinstance(method, OneRelease | Pate) and classes:
+        # Needed before any label is seen; and what is no class becomes one of them.
+        listed, default = config.data.class_list, method.default
+        reason = "cross_entropy needs the classes: a list, or K"
+        yield listed is None, "data.classes", reason
+        known = default is None or (not isinstance(default, float) and default in (listed or ()))
+        yield listed is not None and not known, "method.default", "is none of the classes"
+    if isinstance(method, NoisySum):
+        reason = "is for regression: the labels of cross_entropy are classes"
+        yield classes and method.label_range is not None, "method.label_range", reason
+    if isinstance(method, OneRelease):
+        yield from _release_rules(config.loss, method)
+    if isinstance(method, Pate):
+        yield not classes, "loss", "method pate is for classes: it needs cross_entropy"
+        too_many = len(config.data.class_list or ()) > MOST_CLASSES
+        reason = f"method pate takes at most {MOST_CLASSES:,}: take one_release"
+        yield too_many, "data.classes", reason
+    if isinstance(method, Central):
+        stops = config.training.early_stopping is not None
+        reason = f"method {method.kind} has no training loss that may be looked at"
+        yield stops, "training.early_stopping", reason
+        yield from _range_rules(config.loss, method)
+
+
+def _release_rules(loss: str, method: OneRelease) -> Iterator[Rule]:
+    fit, ends, default = HEADS.get(loss, ()), method.label_range, method.default
+    reason = "absolute has no closed form: use squared, poisson or cross_entropy"
+    yield loss == "absolute", "loss", reason
+    reason = f"loss {loss} takes {' or '.join(fit)}"
+    yield bool(fit) and method.head not in (None, *fit), "method.head", reason
     if loss == "cross_entropy":
-        if method.label_range is not None:
-            yield key, "is for regression: the labels of cross_entropy are classes"
-    elif not method.needs_labels:
-        if method.label_range is not None:
-            yield key, "is for clipping: label_free and for denoisers"
-    elif loss == "absolute":
+        return
+    reason = "this key is missing: give the two ends of the labels, [low, high]"
+    yield ends is None, "method.label_range", reason
+    if ends is not None:
+        reason = "the labels of loss: poisson are counts, from 0 on"
+        yield loss == "poisson" and ends[0] < 0, "method.label_range", reason
+        yield isinstance(default, str), "method.default", "expected a number"
+        beyond = isinstance(default, int | float) and not ends[0] <= default <= ends[1]
+        yield beyond, "method.default", "lies outside label_range"
+
+
+def _range_rules(loss: str, method: Central) -> Iterator[Rule]:
+    if loss == "cross_entropy":
+        return
+    key, given = "method.label_range", method.label_range is not None
+    reason = "is for clipping: label_free and for denoisers"
+    yield given and not method.needs_labels, key, reason
+    if method.needs_labels:
+        needed = "label-free clipping and denoisers look at the gradients of all labels"
         reason = "is not affine in the label: use squared or poisson"
-        yield ("loss",), f"{needed}; the gradient of absolute {reason}"
-    elif method.label_range is None:
-        yield key, f"{needed}: give the two ends of the labels, [low, high]"
+        reason = f"{needed}; the gradient of absolute {reason}"
+        yield loss == "absolute", "loss", reason
+        missing = not given and loss != "absolute"
+        yield missing, key, f"{needed}: give the two ends of the labels, [low, high]"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from labeldp_trainer.config.base import Number, Strict, UserLevel
+from labeldp_trainer.config.base import Approximate, NoisySum, Number, Strict, UserLevel
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
-from labeldp_trainer.config.one_release import OneRelease
-from labeldp_trainer.config.pate import Pate
 
 Epsilon = Annotated[Number, Field(ge=1e-6, le=60)]
 Correction = Literal["none", "forward", "backward"]
@@ -40,14 +39,13 @@ class LpMst(_LabelMethod):
         """One a stage."""
         return self.fractions or (1 / self.stages,) * self.stages
 
-    @model_validator(mode="after")
-    def _fractions(self) -> Self:
-        if self.fractions is not None:
-            if len(self.fractions) != self.stages:
-                raise ValueError(f"fractions: {len(self.fractions)} for {self.stages} stages")
-            if not math.isclose(math.fsum(self.fractions), 1, abs_tol=1e-6):
-                raise ValueError(f"fractions: their sum is {math.fsum(self.fractions):g}, not 1")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Fractions are shares of all."""
+        yield from super().rules()
+        given, total = len(self.shares), math.fsum(self.shares)
+        yield given != self.stages, f"fractions: {given} for {self.stages} stages"
+        not_one = not math.isclose(total, 1, abs_tol=1e-6)
+        yield not_one, f"fractions: their sum is {total:g}, not 1"
 
 
 class Alibi(_LabelMethod):
@@ -85,11 +83,11 @@ class Clusters(_LabelMethod):
     mechanism: dict[str, Any] = Field({"kind": "rr_with_prior"}, description="as in a spec")
     domain: dict[str, Any] | None = Field(None, description="as in a spec, for regression")
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if self.columns is not None and self.embeddings is not None:
-            raise ValueError("columns and embeddings: give one")
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """One source."""
+        yield from super().rules()
+        both = self.columns is not None and self.embeddings is not None
+        yield both, "columns and embeddings: give one"
 
 
 class NoMethod(Strict):
@@ -119,42 +117,90 @@ class Privatized(UserLevel):
         None, description="of the loss of classes for what the randomizer did to labels"
     )
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        problems = {
-            "name an artifact, or private_column and its certificate": (
-                self.artifact is None and self.certificate is None
-            ),
-            "artifact and certificate: one is enough, the artifact holds its certificate": (
-                self.artifact is not None and self.certificate is not None
-            ),
-            "a certificate alone cannot randomize: name the artifact, or the private_column": (
-                self.certificate is not None and self.private_column is None
-            ),
-            "column names true labels and private_column private ones: give one": (
-                self.column is not None and self.private_column is not None
-            ),
-            "key and id_column belong together": (self.key is None) != (self.id_column is None),
-            "context and label_version need a key": (
-                self.key is None and (self.context is not None or self.label_version != 0)
-            ),
-            "the labels of private_column are private already: leave key and id_column out": (
-                self.private_column is not None and self.key is not None
-            ),
-            "debiased needs the artifact: a certificate does not hold Pr[output | label]": (
-                self.debiased and self.artifact is None
-            ),
-            "correction needs the artifact: a certificate does not hold Pr[output | label]": (
-                self.correction in ("forward", "backward") and self.artifact is None
-            ),
-            "debiased: true is correction: backward: give one": (
-                self.debiased and self.correction is not None
-            ),
-        }
-        reason = next((text for text, applies in problems.items() if applies), None)
-        if reason:
-            raise ValueError(reason)
-        return self
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Labels, and what randomizes or has randomized them, are named once."""
+        yield from super().rules()
+        artifact, certificate = self.artifact is not None, self.certificate is not None
+        private, key = self.private_column is not None, self.key is not None
+        neither, both = not (artifact or certificate), artifact and certificate
+        yield neither, "name an artifact, or private_column and its certificate"
+        yield both, "artifact and certificate: one is enough, the artifact holds its certificate"
+        reason = "a certificate alone cannot randomize: name the artifact, or the private_column"
+        yield certificate and not private, reason
+        reason = "column names true labels and private_column private ones: give one"
+        yield self.column is not None and private, reason
+        yield key != (self.id_column is not None), "key and id_column belong together"
+        keyed = self.context is not None or self.label_version != 0
+        yield keyed and not key, "context and label_version need a key"
+        reason = "the labels of private_column are private already: leave key and id_column out"
+        yield private and key, reason
+        unknown = "needs the artifact: a certificate does not hold Pr[output | label]"
+        yield self.debiased and not artifact, f"debiased {unknown}"
+        corrected = self.correction in ("forward", "backward")
+        yield corrected and not artifact, f"correction {unknown}"
+        twice = self.debiased and self.correction is not None
+        yield twice, "debiased: true is correction: backward: give one"
+
+
+LARGEST_END = 1e30
+"""Models are of float32."""
+
+
+Head = Literal["ridge", "softmax", "poisson"]
+HEADS: dict[str, tuple[Head, ...]] = {
+    "cross_entropy": ("softmax", "ridge"),
+    "squared": ("ridge",),
+    "poisson": ("poisson",),
+}
+"""Those that fit a loss, its default first."""
+
+
+class OneRelease(NoisySum):
+    """One noisy statistic Σ w·x ⊗ t(y) of public features x; models are fitted to it alone."""
+
+    kind: Literal["one_release"]
+    epsilon: Annotated[Number, Field(ge=1e-3, le=60)]
+    default: StrictInt | StrictStr | Number | None = Field(
+        None,
+        description="what a missing or unknown label counts as; default: the first class, or the "
+        "middle of label_range",
+    )
+    head: Head | None = Field(
+        None, description="default: softmax for classes, poisson for loss: poisson, else ridge"
+    )
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Labels that float32 has."""
+        yield from super().rules()
+        beyond = max(map(abs, self.label_range or (0,))) > LARGEST_END
+        yield beyond, f"label_range: goes to {LARGEST_END:g} at most: rescale the labels"
+
+
+MOST_CLASSES = 1_000
+"""Whose counts and probabilities of many rows are held at a time."""
+
+
+class Pate(Approximate):
+    """Noisy votes of teachers on disjoint parts of the labels (Malek et al. 2021, on public
+    representations); a student learns from them and from all features.
+    """
+
+    kind: Literal["pate"]
+    epsilon: Annotated[Number, Field(ge=1e-3, le=60)]
+    teachers: StrictInt | None = Field(
+        None, ge=1, description="T, each with rows of its own; default: by a rule"
+    )
+    queries: StrictInt | None = Field(
+        None, ge=1, le=5_000, description="Q rows that are voted on; default: by a rule"
+    )
+    teacher: Literal["ridge"] = "ridge"
+    student: Literal["ridge", "propagation"] = Field(
+        "propagation", description="how the votes reach the rows that are not voted on"
+    )
+    default: StrictInt | StrictStr | None = Field(
+        None, description="what a missing or unknown label counts as; default: the first class"
+    )
+    seed: StrictInt = Field(0, ge=0, lt=2**32, description="of the parts and of the queries")
 
 
 MethodConfig = Annotated[

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 
-from labeldp_trainer.config.base import Number, Strict
+from labeldp_trainer.config.base import Checked, Number
 
 MOST_COLUMNS = 8192  # a covariance matrix of 0.5 GB
 DEFAULT_COMPONENTS = 600
@@ -40,7 +41,7 @@ def _crosses(value: object) -> object:
     )
 
 
-class _Representation(Strict):
+class _Representation(Checked):
     components: Annotated[int | Literal["all"] | None, BeforeValidator(_components)] = Field(
         None,
         description="principal components to keep, those of largest variance first; default: "
@@ -70,12 +71,11 @@ class Patches(_Learnt):
     size: StrictInt = Field(6, ge=2, le=64, description="pixels of a side of a patch")
     pool: StrictInt = Field(3, ge=1, le=64, description="pool × pool means of the responses")
 
-    @model_validator(mode="after")
-    def _wide(self) -> Self:
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Not too wide."""
         width = self.patches * self.pool**2
-        if width > MOST_COLUMNS:
-            raise ValueError(f"patches × pool²: {width:,} columns are more than {MOST_COLUMNS:,}")
-        return self
+        reason = f"patches × pool²: {width:,} columns are more than {MOST_COLUMNS:,}"
+        yield width > MOST_COLUMNS, reason
 
 
 class Pca(_Learnt):

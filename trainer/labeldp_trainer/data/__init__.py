@@ -1,17 +1,22 @@
-"""Data sets in files, as arrays."""
+"""Data in files, as arrays.
 
-from collections.abc import Sequence
-from pathlib import Path
+A column that must hold true labels is refused where its own file notes it as private already. A
+model that was trained on private labels must not be called one without privacy, and labels that
+were randomized are not to be protected once more as if they were true. Metrics on a test set are
+those of its true labels.
+"""
 
-from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.data import NpzData, TableData
-from labeldp_trainer.config.representation import FromFile
-from labeldp_trainer.data.arrays import load_idx, load_npz, load_unlabelled_arrays, require_alike
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from labeldp_compile.tabular.provenance import require_true
+from labeldp_trainer.config import LoadedConfig, Privatized
+from labeldp_trainer.config.data import IdxFiles, TableData
+from labeldp_trainer.data.arrays import read_arrays
 from labeldp_trainer.data.dataset import DataPart, Dataset, Features, FeatureShape, array_digest
-from labeldp_trainer.data.encoder import TableEncoder
+from labeldp_trainer.data.encoder import ArrayEncoder, TableEncoder
 from labeldp_trainer.data.labels import Task
-from labeldp_trainer.data.table import load_table, load_unlabelled_table
-from labeldp_trainer.data.true_labels import require_true_labels
+from labeldp_trainer.data.table import TableColumns, read_table
 
 __all__ = [
     "DataPart",
@@ -21,9 +26,16 @@ __all__ = [
     "Task",
     "array_digest",
     "load_data",
-    "load_features",
     "load_unlabelled",
 ]
+
+
+_RANDOMIZED_HERE = "randomize the table with the true ones"
+_TRAIN = (
+    "name the table with the true ones, or take method privatized, with private_column and the "
+    "artifact or its certificate"
+)
+_TEST = "metrics are those of true labels: name a table that has them, or leave data.test out"
 
 
 def load_data(
@@ -33,41 +45,48 @@ def load_data(
 
     Raises DataError, also for labels that are private already where true ones are meant.
     """
-    dataset = _read(loaded, train_columns, test_columns)
-    require_true_labels(loaded, dataset, train_columns, test_columns)
+    data = loaded.config.data
+    found = _read(loaded, data.train, train_columns, data.rows)
+    if isinstance(found, TableColumns):
+        assert isinstance(data, TableData)
+        encoder: Any = TableEncoder.of(found, data)
+    else:
+        encoder = ArrayEncoder.of(found)
+    test = None if data.test is None else encoder.part(_read(loaded, data.test, test_columns))
+    dataset = Dataset(encoder.shape, encoder.part(found), test, encoder=encoder)
+    _require_true_labels(loaded, dataset, train_columns, test_columns)
     return dataset
-
-
-def _read(
-    loaded: LoadedConfig, train_columns: Sequence[str], test_columns: Sequence[str]
-) -> Dataset:
-    data, directory = loaded.config.data, loaded.directory
-    if isinstance(data, TableData):
-        return load_table(data, directory, train_columns, test_columns)
-    if isinstance(data, NpzData):
-        return load_npz(data, directory, train_columns, test_columns)
-    return load_idx(data, directory, train_columns, test_columns)
-
-
-def load_features(loaded: LoadedConfig, path: Path) -> DataPart:
-    """What a model is to predict for, of a file that is no table; no label is read.
-
-    Raises DataError.
-    """
-    data, config = loaded.config.data, loaded.config.representation
-    if isinstance(config, FromFile):
-        stated = {"kind": "npz", "train": str(path), "features": config.array}
-        data = NpzData.model_validate(stated)
-    assert not isinstance(data, TableData)
-    return load_unlabelled_arrays(data, Path(), str(path))
 
 
 def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> DataPart:
     """Features alone of one more file of the kind that the data set is of. Raises DataError."""
+    encoder: Any = dataset.encoder
+    part: DataPart = encoder.part(_read(loaded, name, ()))
+    return part
+
+
+def _read(
+    loaded: LoadedConfig, named: str | IdxFiles, columns: Sequence[str], rows: int | None = None
+) -> TableColumns | DataPart:
     data, directory = loaded.config.data, loaded.directory
     if isinstance(data, TableData):
-        assert isinstance(dataset.encoder, TableEncoder)
-        return load_unlabelled_table(data, directory, name, dataset.encoder)
-    part = load_unlabelled_arrays(data, directory, name)
-    require_alike(part, dataset.train.features.shape[1:])
-    return part
+        return read_table(directory / str(named), data, columns, rows)
+    return read_arrays(data, directory, named, columns, rows)
+
+
+def _require_true_labels(
+    loaded: LoadedConfig, dataset: Dataset, train: Collection[str], test: Collection[str]
+) -> None:
+    """Raise DataError if a column is noted as private where a config means true labels.
+
+    ``train`` and ``test`` are the columns that are read of each part; others are not looked at.
+    """
+    method, label = loaded.config.method, loaded.config.data.label
+    hint, column = _TRAIN, label
+    if isinstance(method, Privatized):
+        hint, column = _RANDOMIZED_HERE, method.column or label
+        train = train if method.private_column is None else ()
+    read = [(dataset.train, train, column, hint), (dataset.test, test, label, _TEST)]
+    for part, columns, name, way_out in read:
+        for path, metadata in part.files if part is not None and name in columns else ():
+            require_true(path, metadata, name, way_out)

@@ -17,62 +17,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config.data import IdxData, IdxFiles, NpzData
-from labeldp_trainer.data.dataset import DataPart, Dataset
-from labeldp_trainer.data.encoder import MOST_BYTE, ArrayEncoder
+from labeldp_trainer.config.representation import MOST_COLUMNS
+from labeldp_trainer.data.dataset import DataPart
 from labeldp_trainer.errors import DataError
 
 _IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _MAX_BYTES = 1 << 36
 _PIECE = 1 << 20  # bytes that are unpacked at a time
 _FLAT, _IMAGES = 2, 4  # dimensions
+MOST_BYTE = 255
 
 
-def load_npz(
-    config: NpzData, directory: Path, train_columns: Sequence[str], test_columns: Sequence[str]
-) -> Dataset:
-    """The archives of a config. uint8 features become [0, 1]. Raises DataError."""
+def read_arrays(
+    config: NpzData | IdxData,
+    directory: Path,
+    named: str | IdxFiles,
+    columns: Sequence[str],
+    rows: int | None = None,
+) -> DataPart:
+    """The features of an archive or of a file of images, and label columns, if any are named.
 
-    train = _npz_part(config, directory / config.train, train_columns, config.rows)
-    if config.test is None:
-        return _dataset(train, None)
-    return _dataset(train, _npz_part(config, directory / config.test, test_columns, None))
-
-
-def _npz_part(config: NpzData, path: Path, columns: Sequence[str], rows: int | None) -> DataPart:
-    arrays = read_npz(path, [config.features, *columns])
-    return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
-
-
-def load_idx(
-    config: IdxData, directory: Path, train_columns: Sequence[str], test_columns: Sequence[str]
-) -> Dataset:
-    """The idx files of a config; pixels become [0, 1]. Labels are read of parts that need columns.
-
-    Raises DataError.
+    uint8 features become [0, 1]. Takes the first ``rows`` only, if they are given. Raises
+    DataError.
     """
-
-    def part(files: IdxFiles, columns: Sequence[str], rows: int | None) -> DataPart:
-        path = directory / files.images
-        if not columns:
-            return _part(_images(path), {}, path, rows)
-        labels = read_idx(directory / files.labels)
-        if labels.ndim != 1:
-            raise DataError(f"{directory / files.labels}: expected labels of 1 dimension")
-        return _part(_images(path), {config.label: labels}, path, rows)
-
-    train = part(config.train, train_columns, config.rows)
-    return _dataset(train, None if config.test is None else part(config.test, test_columns, None))
-
-
-def load_unlabelled_arrays(config: NpzData | IdxData, directory: Path, name: str) -> DataPart:
-    """The features of one more archive, or of a file of images; no label is read.
-
-    Raises DataError.
-    """
-    path = directory / name
+    path = directory / (named.images if isinstance(named, IdxFiles) else named)
     if isinstance(config, NpzData):
-        return _npz_part(config, path, (), None)
-    return _part(_images(path), {}, path, None)
+        arrays = read_npz(path, [config.features, *columns])
+        return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
+    if not columns or isinstance(named, str):
+        return _part(_images(path), {}, path, rows)
+    labels = read_idx(directory / named.labels)
+    if labels.ndim != 1:
+        raise DataError(f"{directory / named.labels}: expected labels of 1 dimension")
+    return _part(_images(path), {config.label: labels}, path, rows)
 
 
 def _images(path: Path) -> NDArray[Any]:
@@ -137,6 +114,29 @@ def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         raise DataError(f"{path}: is not an .npz archive, or is damaged") from None
 
 
+def read_embeddings(
+    path: Path, array: str, rows: int | None = None, taken: int | None = None
+) -> NDArray[np.float32]:
+    """[rows, d] the rows of an archive, or the first ``taken`` ones; any number if it is None.
+
+    Raises DataError.
+    """
+    found = read_npz(path, [array])[array]
+    fits = found.ndim == 2 and found.dtype.kind in "buif"
+    if not fits or rows not in (None, len(found[:taken])):
+        raise DataError(
+            f"{path}: {array!r} has shape {list(found.shape)}: expected numbers "
+            f"[{'n' if rows is None else rows}, d], a row for each row of the data"
+        )
+    if not 1 <= found.shape[1] <= MOST_COLUMNS:
+        raise DataError(f"{path}: {array!r} has {found.shape[1]:,} columns, not 1 … {MOST_COLUMNS}")
+    with np.errstate(over="ignore"):
+        vectors: NDArray[np.float32] = found[:taken].astype(np.float32)
+    if not np.isfinite(vectors).all():
+        raise DataError(f"{path}: some of {array!r} are NaN, infinite or beyond float32")
+    return vectors
+
+
 def _part(
     features: NDArray[Any], columns: Mapping[str, NDArray[Any]], path: Path, rows: int | None
 ) -> DataPart:
@@ -163,20 +163,3 @@ def _part(
             "or rescale them"
         )
     return DataPart(numbers, len(numbers), columns, str(path), bytes_=features.dtype == np.uint8)
-
-
-def _dataset(train: DataPart, test: DataPart | None) -> Dataset:
-    one = train.features.shape[1:]
-    if test is not None:
-        require_alike(test, one)
-    encoder = ArrayEncoder(one, train.bytes_)
-    return Dataset(encoder.shape, train, test, encoder=encoder)
-
-
-def require_alike(part: DataPart, example: tuple[int, ...]) -> None:
-    """Raise DataError unless an example has the shape that it has in training."""
-    found = part.features.shape[1:]
-    if found != example:
-        raise DataError(
-            f"{part.source}: an example has shape {list(found)}, in training {list(example)}"
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,6 +80,11 @@ class Dataset:
     input_digest: str | None = None
     encoder: Encoder | None = None
 
+    @property
+    def parts(self) -> list[DataPart]:
+        """Those that there are, the training part first."""
+        return [part for part in (self.train, self.test) if part is not None]
+
     def digest(self) -> str:
         """SHA-256 of the training features of the files, which are public; no label enters."""
         return self.input_digest or array_digest(self.train.features)
@@ -94,3 +99,16 @@ def array_digest(tree: Any) -> str:
         total.update(head.encode())
         total.update(array.tobytes())
     return total.hexdigest()
+
+
+def batches(features: Features, rows: int, size: int) -> Iterator[tuple[Features, int]]:
+    """All rows in batches of one size, and how many rows of each are there: zeros fill the last."""
+    for start in range(0, rows, size):
+        count = min(size, rows - start)
+        batch = jax.tree.map(lambda leaf: leaf[start : start + count], features)  # noqa: B023
+        yield jax.tree.map(lambda leaf: _filled(leaf, size), batch), count
+
+
+def _filled(leaf: NDArray[Any], size: int) -> NDArray[Any]:
+    around = [(0, size - len(leaf))] + [(0, 0)] * (leaf.ndim - 1)
+    return np.pad(leaf, around) if len(leaf) < size else leaf

@@ -7,7 +7,7 @@ of CSV declare nothing, and asking their values would tell of true labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from typing import Any
 
 import numpy as np
@@ -16,38 +16,15 @@ import pyarrow as pa
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
-_NUMPY = {
-    "b": "booleans",
-    "i": "numbers",
-    "u": "numbers",
-    "f": "numbers",
-    "c": "complex numbers",
-    "U": "text",
-    "S": "bytes",
-    "M": "times",
-    "m": "times",
-    "V": "structs",
-}
-
-
-def _named(name: str) -> Callable[[Any], bool]:
-    """The test for a type that only later versions of Arrow have."""
-    return lambda kind: str(kind) == name
-
-
-_ARROW: dict[str, tuple[Callable[[Any], bool], ...]] = {
-    "booleans": (pa.types.is_boolean,),
-    "numbers": (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
-    "text": (pa.types.is_string, pa.types.is_large_string, _named("string_view")),
-    "bytes": (
-        pa.types.is_binary,
-        pa.types.is_large_binary,
-        pa.types.is_fixed_size_binary,
-        _named("binary_view"),
-    ),
-    "times": (pa.types.is_temporal,),
-    "lists or structs": (pa.types.is_nested,),
-    "nothing": (pa.types.is_null,),
+_WORDS = {  # by the names that Arrow and numpy give types
+    "booleans": r"bool",
+    "numbers": r"u?int\d+|float\d*|halffloat|double|decimal\d+.*",
+    "complex numbers": r"complex\d+",
+    "text": r"(large_)?string(_view)?|str\d*",
+    "bytes": r"((large|fixed_size)_)?binary(_view)?(\[.*)?|bytes\d*",
+    "times": r"(date|time|duration|month_).*",
+    "lists or structs": r"((large|fixed_size)_)?list.*|struct.*|map.*|.*union.*|void\d*",
+    "nothing": r"null",
 }
 
 
@@ -80,25 +57,19 @@ def declared(values: Any) -> str | None:
     if isinstance(values, Cells):
         return None
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        return _of_arrow(values.type)
-    return _NUMPY.get(np.asarray(values).dtype.kind)
-
-
-def _of_arrow(kind: Any) -> str | None:
-    if isinstance(kind, pa.BaseExtensionType):
-        return _of_arrow(kind.storage_type)
-    if pa.types.is_dictionary(kind):
-        return _of_arrow(kind.value_type)
-    for word, tests in _ARROW.items():
-        if any(test(kind) for test in tests):
-            return word
-    return None
+        kind = values.type
+        while isinstance(kind, pa.BaseExtensionType | pa.DictionaryType):
+            kind = kind.value_type if pa.types.is_dictionary(kind) else kind.storage_type
+        name = str(kind)
+    else:
+        name = np.asarray(values).dtype.name
+    return next((word for word, form in _WORDS.items() if re.fullmatch(form, name)), None)
 
 
 def _fitting(classes: tuple[int | str, ...] | None) -> set[str]:
     if classes is None:
         return {"numbers", "booleans"}
     found = {"text" if isinstance(each, str) else "numbers" for each in classes}
-    if not {0, 1}.isdisjoint(classes):
+    if {0, 1} & {*classes}:
         found.add("booleans")
     return found

@@ -2,196 +2,187 @@
 
 A table's numbers are standardised, its categories become codes, as the training features say; an
 archive or file of images has one shape, and bytes become [0, 1]. All of it is public: no label
-enters.
+enters. Where features are not public, these statistics must not be used either.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
+from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data.dataset import DataPart, FeatureShape
+from labeldp_trainer.data.table import TableColumns
 from labeldp_trainer.errors import DataError
 
-if TYPE_CHECKING:
-    from labeldp_trainer.data.table import TableColumns
 
-MOST_BYTE = 255
-_PLANE = 2  # dimensions that no example has
+class _Stated(BaseModel):
+    """A part of ``encoder.json``; later versions may add keys."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
 
 
-@dataclass(frozen=True)
-class TableEncoder:
-    """From columns to arrays, as the training features say.
+class _Column(_Stated):
+    name: str
 
-    Attributes:
-        numeric: names of the numeric columns, in their order.
-        means: [numeric] what is taken off.
-        deviations: [numeric] what is divided by; never 0.
-        categorical: names of the categorical columns, in their order.
-        vocabularies: of each the categories, sorted; code 0 is any other text, and none.
-    """
 
-    numeric: tuple[str, ...]
-    means: NDArray[np.float64]
-    deviations: NDArray[np.float64]
-    categorical: tuple[str, ...]
-    vocabularies: tuple[pa.Array, ...]
+class NumericColumn(_Column):
+    """What is taken off a number, and what it is divided by."""
+
+    mean: float
+    deviation: float = Field(gt=0)
+
+
+class CategoricalColumn(_Column):
+    """The categories of a column, sorted; code 0 is any other text, and none."""
+
+    vocabulary: list[str]
+
+
+class TableEncoder(_Stated):
+    """From columns to arrays, as the training features say."""
+
+    kind: Literal["table"] = "table"
+    numeric: list[NumericColumn]
+    categorical: list[CategoricalColumn]
 
     @property
     def shape(self) -> FeatureShape:
         """Of one example."""
-        return FeatureShape(len(self.numeric), tuple(len(v) + 1 for v in self.vocabularies))
+        sizes = (len(column.vocabulary) + 1 for column in self.categorical)
+        return FeatureShape(len(self.numeric), tuple(sizes))
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """[numeric]."""
+        return np.array([column.mean for column in self.numeric])
+
+    @property
+    def deviations(self) -> NDArray[np.float64]:
+        """[numeric]."""
+        return np.array([column.deviation for column in self.numeric])
+
+    @cached_property
+    def _known(self) -> list[pa.Array]:
+        return [pa.array(column.vocabulary, pa.large_string()) for column in self.categorical]
 
     @classmethod
-    def of(
-        cls, train: TableColumns, numeric: tuple[str, ...], categorical: tuple[str, ...], path: Path
-    ) -> TableEncoder:
+    def of(cls, train: TableColumns, config: TableData) -> TableEncoder:
         """That of training features. Raises DataError if they have no mean or are no text."""
+        _require_finite(train, config.numeric)
         with np.errstate(over="ignore", invalid="ignore"):
             means, deviations = train.numbers.mean(axis=0), train.numbers.std(axis=0)
-        for name, mean, deviation in zip(numeric, means, deviations, strict=True):
+        numeric, categorical = [], []
+        for name, mean, deviation in zip(config.numeric, means, deviations, strict=True):
             if not math.isfinite(mean) or not math.isfinite(deviation):
-                raise DataError(f"{path}: the numbers in {name!r} are too large: rescale them")
-        return cls(
-            numeric,
-            means,
-            np.where(deviations > 0, deviations, 1.0),
-            categorical,
-            tuple(map(_sorted_unique, train.texts)),
-        )
+                raise DataError(
+                    f"{train.source}: the numbers in {name!r} are too large: rescale them"
+                )
+            divisor = float(deviation) if deviation > 0 else 1.0
+            numeric.append(NumericColumn(name=name, mean=float(mean), deviation=divisor))
+        for name, texts in zip(config.categorical, train.texts, strict=True):
+            try:  # null is no category: it is out of vocabulary
+                known = pc.unique(pc.drop_null(texts)).sort().to_pylist()
+            except UnicodeDecodeError:
+                reason = f"the categorical column {name!r} holds text that is no UTF-8"
+                raise DataError(reason) from None
+            categorical.append(CategoricalColumn(name=name, vocabulary=known))
+        return cls(numeric=numeric, categorical=categorical)
 
-    def part(self, found: TableColumns, path: Path) -> DataPart:
+    def part(self, found: TableColumns) -> DataPart:
         """The arrays of columns. Raises DataError for numbers that float32 cannot hold."""
+        _require_finite(found, [column.name for column in self.numeric])
         codes = np.zeros((found.rows, len(found.texts)), np.int32)
-        for j, (text, known) in enumerate(zip(found.texts, self.vocabularies, strict=True)):
+        for j, (text, known) in enumerate(zip(found.texts, self._known, strict=True)):
             places = pc.fill_null(pc.index_in(text, value_set=known), -1)
             codes[:, j] = pc.add(places, 1).to_numpy(zero_copy_only=False)
         with np.errstate(over="ignore", invalid="ignore"):
             standard = (found.numbers - self.means) / self.deviations
             numbers = standard.astype(np.float32)
         beyond = np.count_nonzero(~np.isfinite(numbers), axis=0)
-        for name, count in zip(self.numeric, beyond, strict=True):
+        for column, count in zip(self.numeric, beyond, strict=True):
             if count:
                 raise DataError(
-                    f"{path}: {count:,} of {found.rows:,} rows have a number in the feature "
-                    f"{name!r} that is too far from those of training: float32 cannot hold it"
+                    f"{found.source}: {count:,} of {found.rows:,} rows have a number in the "
+                    f"feature {column.name!r} that is too far from those of training: float32 "
+                    "cannot hold it"
                 )
         features = {"numeric": numbers, "categorical": codes}
-        return DataPart(features, found.rows, found.others, str(path), found.files)
-
-    def to_json(self) -> dict[str, Any]:
-        """What ``encoder_of`` reads. Raises DataError for categories that are no UTF-8."""
-        columns = zip(self.numeric, self.means, self.deviations, strict=True)
-        stated = _StatedTable(
-            kind="table",
-            numeric=[
-                _StatedNumbers(name=name, mean=float(mean), deviation=float(deviation))
-                for name, mean, deviation in columns
-            ],
-            categorical=[
-                _StatedTexts(name=name, vocabulary=_texts(name, vocabulary))
-                for name, vocabulary in zip(self.categorical, self.vocabularies, strict=True)
-            ],
-        )
-        return stated.model_dump()
+        return DataPart(features, found.rows, found.others, found.source, found.files)
 
 
-@dataclass(frozen=True)
-class ArrayEncoder:
+def _require_finite(found: TableColumns, numeric: Any) -> None:
+    """Raise DataError if a numeric feature is missing in a row."""
+    gaps = np.count_nonzero(~np.isfinite(found.numbers), axis=0)
+    for name, count in zip(numeric, gaps, strict=True):
+        if count:
+            raise DataError(
+                f"{found.source}: {count:,} of {found.rows:,} rows have no finite number in the "
+                f"feature {name!r}: fill these in, drop the rows, or list the column under "
+                "categorical"
+            )
+
+
+class ArrayEncoder(_Stated):
     """Arrays as they are.
 
     Attributes:
         example: the shape of one example, [p] or [height, width, channels].
-        bytes_: whether the training features were uint8, which become [0, 1].
+        bytes: whether the training features were uint8, which become [0, 1].
     """
 
-    example: tuple[int, ...]
-    bytes_: bool
+    kind: Literal["array"] = "array"
+    example: (
+        Annotated[tuple[PositiveInt], Field(strict=False)]
+        | Annotated[tuple[PositiveInt, PositiveInt, PositiveInt], Field(strict=False)]
+    )
+    bytes: bool
 
     @property
     def shape(self) -> FeatureShape:
         """Of one example."""
         if len(self.example) == 1:
             return FeatureShape(numeric=self.example[0])
-        height, width, channels = self.example
-        return FeatureShape(image=(height, width, channels))
+        return FeatureShape(image=self.example)
 
-    def to_json(self) -> dict[str, Any]:
-        """What ``encoder_of`` reads."""
-        stated = _StatedArray(kind="array", example=list(self.example), bytes=self.bytes_)
-        return stated.model_dump()
+    @classmethod
+    def of(cls, train: DataPart) -> ArrayEncoder:
+        """That of training features."""
+        return cls(example=train.features.shape[1:], bytes=train.bytes_)
+
+    def part(self, found: DataPart) -> DataPart:
+        """The same arrays. Raises DataError for examples of another shape."""
+        shape = found.features.shape[1:]
+        if shape != self.example:
+            raise DataError(
+                f"{found.source}: an example has shape {list(shape)}, in training "
+                f"{list(self.example)}"
+            )
+        return found
 
 
 Encoder = TableEncoder | ArrayEncoder
 
 
-class _Stated(BaseModel):
-    """A part of ``encoder.json``; later versions may add keys."""
+class EncoderFile(_Stated):
+    """``encoder.json``: what ``labeldp predict`` needs besides config and parameters.
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+    Attributes:
+        features: how they become arrays.
+        classes: of a classification.
+        model_from: whether the model is that of the config, or one from Python.
+        data_directory: where the config's paths start, from the run folder.
+    """
 
-
-class _StatedNumbers(_Stated):
-    name: str
-    mean: float
-    deviation: float = Field(gt=0)
-
-
-class _StatedTexts(_Stated):
-    name: str
-    vocabulary: list[str]
-
-
-class _StatedTable(_Stated):
-    kind: Literal["table"]
-    numeric: list[_StatedNumbers]
-    categorical: list[_StatedTexts]
-
-
-class _StatedArray(_Stated):
-    kind: Literal["array"]
-    example: list[PositiveInt] = Field(min_length=1, max_length=3)
-    bytes: bool
-
-
-_STATED: TypeAdapter[_StatedTable | _StatedArray] = TypeAdapter(
-    Annotated[_StatedTable | _StatedArray, Field(discriminator="kind")]
-)
-
-
-def encoder_of(stated: object) -> Encoder:
-    """The encoder that ``to_json`` wrote. Raises ValueError."""
-    found = _STATED.validate_python(stated)
-    if isinstance(found, _StatedArray):
-        if len(found.example) == _PLANE:
-            raise ValueError("an example is flat, or an image")
-        return ArrayEncoder(tuple(found.example), found.bytes)
-    return TableEncoder(
-        tuple(column.name for column in found.numeric),
-        np.array([column.mean for column in found.numeric]),
-        np.array([column.deviation for column in found.numeric]),
-        tuple(column.name for column in found.categorical),
-        tuple(pa.array(column.vocabulary, pa.large_string()) for column in found.categorical),
-    )
-
-
-def _sorted_unique(texts: pa.Array) -> pa.Array:
-    """Null is no category: it is out of vocabulary."""
-    return pc.unique(pc.drop_null(texts)).sort()
-
-
-def _texts(name: str, vocabulary: pa.Array) -> list[str]:
-    try:
-        texts: list[str] = vocabulary.to_pylist()
-    except UnicodeDecodeError:
-        raise DataError(f"the categorical column {name!r} holds text that is no UTF-8") from None
-    return texts
+    format_version: str = "1.0"
+    features: Annotated[Encoder, Field(discriminator="kind")]
+    classes: list[int | str] | None
+    model_from: str = ""
+    data_directory: str | None = None

@@ -75,7 +75,14 @@ class Task:
     def targets(self, values: Any, source: str, column: str) -> NDArray[Any]:
         """float32 [n] numbers, or int32 [n] indices of classes. Raises DataError."""
         if self.classes is not None:
-            return class_indices(values, self.classes, source, column)
+            found = places(values, self.classes)
+            if (found < 0).any():
+                raise DataError(
+                    f"{source}: {column!r}: some labels are none of the {len(self.classes)} "
+                    "classes: list every class, in the type that the column has, if it declares "
+                    "one; real numbers, as unbiased randomizers give, are for a regression loss"
+                )
+            return found.astype(np.int32)
         array = values.numbers() if isinstance(values, Cells) else as_numpy(values)
         if array.dtype.kind not in "buif":
             raise DataError(f"{source}: {column!r} does not hold numbers")
@@ -84,20 +91,6 @@ class Task:
         if not np.isfinite(numbers).all():
             raise DataError(f"{source}: {column!r} has labels that are missing, NaN or infinite")
         return numbers
-
-
-def class_indices(
-    values: Any, classes: Sequence[int | str], source: str, column: str
-) -> NDArray[np.int32]:
-    """int32 [n]: the place of every value among the classes. Raises DataError."""
-    found = places(values, classes)
-    if (found < 0).any():
-        raise DataError(
-            f"{source}: {column!r}: some labels are none of the {len(classes)} classes: list every "
-            "class, in the type that the column has, if it declares one; real numbers, as unbiased "
-            "randomizers give, are for a regression loss"
-        )
-    return found.astype(np.int32)
 
 
 def places(values: Any, known: Sequence[int | str | float]) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ one for two would break it. A row without a user (null, NaN, NaT, empty text) is
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Hashable
 from typing import Any
@@ -29,6 +30,7 @@ from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
 _MISSING = None
+_TEXT_OR_BYTES = re.compile(r"(large_)?(string|binary)|fixed_size_binary\[.*\]")
 
 
 def owner_codes(column: Any, source: str, name: str) -> Int64[np.ndarray, " n"]:
@@ -91,23 +93,13 @@ def _plain(column: pa.Array | pa.ChunkedArray, source: str, name: str) -> Any:
     kind, wide = column.type, {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
     if str(kind) in wide:
         return column.cast(wide[str(kind)])
-    if _is_bytes(kind) or pa.types.is_decimal(kind):
+    if _TEXT_OR_BYTES.fullmatch(str(kind)) or pa.types.is_decimal(kind):
         return column
     if pa.types.is_time(kind):
         column = column.view(pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64())
     elif not (pa.types.is_primitive(kind) and not pa.types.is_interval(kind)):
         raise _no_names(source, name, str(kind))
     return column.to_numpy(zero_copy_only=False)
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
 
 
 def _of_numpy(

@@ -14,10 +14,9 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32
 from scipy.sparse import csr_matrix
 
-from labeldp_trainer.config.one_release import Head
+from labeldp_trainer.config.method import Head
 from labeldp_trainer.data.coded import Coded
-from labeldp_trainer.linear.evidence import with_constant
-from labeldp_trainer.linear.sums import Sums, fitted, signal
+from labeldp_trainer.linear.sums import Sums, fitted, posterior, with_constant
 
 _CHUNK = 8192
 _NOISELESS = 1e-3  # of the variance of targets
@@ -103,7 +102,7 @@ def _explained(sums: Sums) -> float:
 
     Σ‖t‖² − Σ‖t − xB‖² = 2·⟨B, Σ x ⊗ t⟩ − ⟨B, Σ xxᵀ·B⟩.
     """
-    found = signal(sums).mean
+    found = posterior(sums).mean
     goal = sums.statistic - sums.total[:, None] * sums.base[None, :]
     return float((found * (2 * goal - sums.cross @ found)).sum())
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int, Int64
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.data import DataPart
+from labeldp_trainer.data import DataPart, array_digest
 from labeldp_trainer.data.owners import owner_codes
 from labeldp_trainer.methods.method import Setting
 
@@ -50,6 +50,12 @@ def owners_of(loaded: LoadedConfig, train: DataPart) -> Int64[np.ndarray, " n"] 
     """
     column = loaded.config.user_column
     return None if column is None else owner_codes(train.columns[column], train.source, column)
+
+
+def user_facts(setting: Setting) -> dict[str, str]:
+    """For ``run.json``: a digest of the users, who are public and decide which rows take part."""
+    owners = owners_of(setting.loaded, setting.dataset.train)
+    return {} if owners is None else {"users_sha256": array_digest(owners)}
 
 
 def user_rows(loaded: LoadedConfig, train: DataPart) -> UserRows | None:

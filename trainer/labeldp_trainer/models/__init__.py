@@ -8,21 +8,21 @@ from labeldp_trainer.models.build import (
     count_parameters,
     fresh_params,
 )
-from labeldp_trainer.models.cnn import CifarCnn, MnistCnn, ResNet18
+from labeldp_trainer.models.cnn import ResNet18, cifar_cnn, mnist_cnn
 from labeldp_trainer.models.dense import Linear, Mlp, Model, Params
 
 __all__ = [
-    "CifarCnn",
     "Clamped",
     "Linear",
     "LogLink",
     "Mlp",
-    "MnistCnn",
     "Model",
     "Params",
     "ResNet18",
     "Scaled",
     "build_model",
+    "cifar_cnn",
     "count_parameters",
     "fresh_params",
+    "mnist_cnn",
 ]

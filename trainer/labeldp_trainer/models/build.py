@@ -4,80 +4,72 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
-from jaxtyping import Float, PRNGKeyArray, PyTree, Shaped
+from jaxtyping import Float, PRNGKeyArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import CnnConfig, LinearConfig, MlpConfig, ModelConfig
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.losses import POISSON_FLOOR
-from labeldp_trainer.models.cnn import CifarCnn, MnistCnn, ResNet18
+from labeldp_trainer.models.cnn import ResNet18, cifar_cnn, mnist_cnn
 from labeldp_trainer.models.dense import Linear, Mlp, Model, Params
+from labeldp_trainer.models.layers import clip, softplus_of_log
 
-LARGEST_LOG = 30.0
-LEAST_OVER_FLOOR = 1e-3
+Outputs = Float[Any, "b k"]
+_LARGEST_LOG = 30.0
 _LEAST_SIDE = {"mnist": 4, "cifar": 8}  # pixels, so that something is left after pooling
 
 
 @dataclass(frozen=True)
-class Scaled:
-    """offset + scale · model: public constants that bring outputs to the size of labels."""
+class _Around:
+    """A model whose outputs are changed."""
 
     model: Model
-    scale: float
-    offset: float
 
     def init(self, key: PRNGKeyArray) -> Params:
         """Those of the inner model."""
         return self.model.init(key)
 
-    def apply(
-        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
-    ) -> Float[Array, "b k"]:
+
+@dataclass(frozen=True)
+class Scaled(_Around):
+    """offset + scale · model: public constants that bring outputs to the size of labels."""
+
+    scale: float
+    offset: float
+
+    def apply(self, params: Params, x: Any, key: PRNGKeyArray | None = None) -> Outputs:
         """Those of the inner model, scaled and moved."""
         return self.offset + self.scale * self.model.apply(params, x, key)
 
 
 @dataclass(frozen=True)
-class Clamped:
+class Clamped(_Around):
     """A model whose outputs are moved into a range of numbers, which its parameters hold."""
-
-    model: Model
 
     def init(self, key: PRNGKeyArray) -> Params:
         """Those of the inner model, and two infinite ends."""
         return {"model": self.model.init(key), "ends": jnp.array([-jnp.inf, jnp.inf])}
 
-    def apply(
-        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
-    ) -> Float[Array, "b k"]:
+    def apply(self, params: Params, x: Any, key: PRNGKeyArray | None = None) -> Outputs:
         """Those of the inner model, between the two ends."""
         low, high = params["ends"][0], params["ends"][1]
-        return jnp.clip(self.model.apply(params["model"], x, key), low, high)
+        return clip(self.model.apply(params["model"], x, key), low, high)
 
 
 @dataclass(frozen=True)
-class LogLink:
+class LogLink(_Around):
     """exp(model) as a prediction, in outputs whose softplus, as ``Loss.predictions`` takes it, is
     that.
     """
 
-    model: Model
-
-    def init(self, key: PRNGKeyArray) -> Params:
-        """Those of the inner model."""
-        return self.model.init(key)
-
-    def apply(
-        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
-    ) -> Float[Array, "b k"]:
+    def apply(self, params: Params, x: Any, key: PRNGKeyArray | None = None) -> Outputs:
         """softplus⁻¹(exp(model) − floor)."""
-        o = jnp.clip(self.model.apply(params, x, key), -LARGEST_LOG, LARGEST_LOG)
-        y = jnp.maximum(jnp.exp(o) - POISSON_FLOOR, LEAST_OVER_FLOOR)
-        return y + jnp.log(-jnp.expm1(-y))
+        o = clip(self.model.apply(params, x, key), -_LARGEST_LOG, _LARGEST_LOG)
+        return softplus_of_log(o, POISSON_FLOOR)
 
 
 def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Model:
@@ -119,7 +111,7 @@ def _build(loaded: LoadedConfig, config: ModelConfig, shape: FeatureShape, outpu
         if min(shape.image[:2]) < least:
             reason = f"needs images of at least {least} × {least} pixels"
             raise loaded.error(("model", "variant"), f"{config.variant} {reason}")
-        return (MnistCnn if config.variant == "mnist" else CifarCnn)(shape, outputs)
+        return (mnist_cnn if config.variant == "mnist" else cifar_cnn)(shape, outputs)
     if config.width % config.groups:
         raise loaded.error(("model", "groups"), f"must divide the width {config.width}")
     return ResNet18(shape, outputs, config.width, config.groups)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 from jax import Array
@@ -16,84 +17,87 @@ from labeldp_trainer.models.layers import (
     dense,
     dense_init,
     dropout,
+    flat,
     group_norm,
     norm_init,
     pool_average,
     pool_max,
+    relu,
 )
 
 _KERNEL = 3
 
 
 @dataclass(frozen=True)
-class MnistCnn:
-    """Table 10 (a): 15,210 parameters on 28 × 28 images and 10 classes."""
+class SmallCnn:
+    """Convolutions with ReLU and pooling, and two dense layers: Table 10 of LabelDP-Pro.
+
+    Attributes:
+        shape, outputs: of an example and of the logits.
+        channels: of each convolution.
+        hidden: width between the dense layers.
+        largest: whether the largest pixels are pooled, in the place of means.
+        rate: of dropout behind each layer but the last.
+        listed: whether parameters hold the convolutions as a list.
+    """
 
     shape: FeatureShape
     outputs: int
-    channels: int = 16
-    hidden: int = 16
+    channels: tuple[int, ...]
+    hidden: int
+    largest: bool = False
+    rate: float = 0.0
+    listed: bool = False
 
     def init(self, key: PRNGKeyArray) -> Params:
-        """Two convolutions and two dense layers."""
+        """Convolutions, and two dense layers."""
         assert self.shape.image is not None
         height, width, inputs = self.shape.image
-        keys, c = jax.random.split(key, 4), self.channels
-        flat = (height // 2 // 2) * (width // 2 // 2) * c
+        halvings, sizes = len(self.channels), (inputs, *self.channels)
+        keys = jax.random.split(key, halvings + 2)
+        convs = [
+            conv_init(keys[i], _KERNEL, sizes[i], outputs) for i, outputs in enumerate(sizes[1:])
+        ]
+        flat_size = (height >> halvings) * (width >> halvings) * sizes[-1]
         return {
-            "conv1": conv_init(keys[0], _KERNEL, inputs, c),
-            "conv2": conv_init(keys[1], _KERNEL, c, c),
-            "dense1": dense_init(keys[2], flat, self.hidden),
-            "dense2": dense_init(keys[3], self.hidden, self.outputs),
+            **({"convs": convs} if self.listed else dict(zip(_NAMES, convs, strict=False))),
+            "dense1": dense_init(keys[-2], flat_size, self.hidden),
+            "dense2": dense_init(keys[-1], self.hidden, self.outputs),
         }
 
     def apply(
         self, params: Params, x: Float[Array, "b h w c"], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """Logits of images."""
-        y = pool_average(jax.nn.relu(conv(params["conv1"], x)))
-        y = pool_average(jax.nn.relu(conv(params["conv2"], y)))
-        y = jax.nn.relu(dense(params["dense1"], y.reshape(y.shape[0], -1)))
-        return dense(params["dense2"], y)
-
-
-@dataclass(frozen=True)
-class CifarCnn:
-    """Table 10 (b): three convolutions with max pooling and dropout."""
-
-    shape: FeatureShape
-    outputs: int
-    channels: tuple[int, int, int] = (32, 64, 128)
-    hidden: int = 80
-    rate: float = 0.2
-
-    def init(self, key: PRNGKeyArray) -> Params:
-        """Three convolutions and two dense layers."""
-        assert self.shape.image is not None
-        height, width, inputs = self.shape.image
-        keys = jax.random.split(key, 5)
-        a, b, c = self.channels
-        flat = (height // 2 // 2 // 2) * (width // 2 // 2 // 2) * c
-        return {
-            "convs": [
-                conv_init(keys[0], _KERNEL, inputs, a),
-                conv_init(keys[1], _KERNEL, a, b),
-                conv_init(keys[2], _KERNEL, b, c),
-            ],
-            "dense1": dense_init(keys[3], flat, self.hidden),
-            "dense2": dense_init(keys[4], self.hidden, self.outputs),
-        }
-
-    def apply(
-        self, params: Params, x: Float[Array, "b h w c"], key: PRNGKeyArray | None = None
-    ) -> Float[Array, "b k"]:
-        """Logits of images."""
-        keys = [None] * 4 if key is None else list(jax.random.split(key, 4))
+        count = len(self.channels)
+        layers = params["convs"] if self.listed else [params[name] for name in _NAMES[:count]]
+        drops = key if self.rate else None
+        keys: Any = (
+            jax.random.split(drops, count + 1) if drops is not None else [None] * (count + 1)
+        )
+        pool = pool_max if self.largest else pool_average
         y = x
-        for layer, drop in zip(params["convs"], keys[:3], strict=True):
-            y = dropout(pool_max(jax.nn.relu(conv(layer, y))), self.rate, drop)
-        y = jax.nn.relu(dense(params["dense1"], y.reshape(y.shape[0], -1)))
-        return dense(params["dense2"], dropout(y, self.rate, keys[3]))
+        for layer, drop in zip(layers, keys, strict=False):
+            y = dropout(pool(relu(conv(y, layer))), self.rate, drop)
+        y = relu(dense(flat(y), params["dense1"]))
+        return dense(dropout(y, self.rate, keys[-1]), params["dense2"])
+
+
+_NAMES = ("conv1", "conv2")
+
+
+def mnist_cnn(
+    shape: FeatureShape, outputs: int, channels: tuple[int, ...] = (16, 16), hidden: int = 16
+) -> SmallCnn:
+    """Table 10 (a): 15,210 parameters on 28 × 28 images and 10 classes."""
+    return SmallCnn(shape, outputs, channels, hidden)
+
+
+def cifar_cnn(
+    shape: FeatureShape, outputs: int, channels: tuple[int, ...] = (32, 64, 128), hidden: int = 80
+) -> SmallCnn:
+    """Table 10 (b): three convolutions with max pooling and dropout."""
+    return SmallCnn(shape, outputs, channels, hidden, largest=True, rate=0.2, listed=True)
 
 
 # ResNet-18 for small images, with group norm in the place of batch norm.
@@ -101,8 +105,7 @@ class CifarCnn:
 # Batch norm mixes the examples of a batch, so that per-example gradients do not exist.
 
 
-BLOCKS_PER_STAGE = 2
-STRIDES = (1, 2, 2, 2)
+_STRIDES = (1, 1, 2, 1, 2, 1, 2, 1)  # of the blocks: four stages of two
 
 
 @dataclass(frozen=True)
@@ -117,15 +120,12 @@ class ResNet18:
     def init(self, key: PRNGKeyArray) -> Params:
         """A stem, four stages of two blocks, and a dense layer."""
         assert self.shape.image is not None
-        stem_key, head_key, *keys = jax.random.split(key, 2 + len(STRIDES) * BLOCKS_PER_STAGE)
+        stem_key, head_key, *keys = jax.random.split(key, 2 + len(_STRIDES))
         blocks: list[Params] = []
         inputs = self.width
-        for stage, stride in enumerate(STRIDES):
-            outputs = self.width * 2**stage
-            for position in range(BLOCKS_PER_STAGE):
-                first = stride if position == 0 else 1
-                blocks.append(_block_init(keys[len(blocks)], inputs, outputs, first))
-                inputs = outputs
+        for block_key, stride in zip(keys, _STRIDES, strict=True):
+            blocks.append(_block_init(block_key, inputs, inputs * stride, stride))
+            inputs *= stride
         return {
             "stem": conv_init(stem_key, 3, self.shape.image[2], self.width, bias=False),
             "norm": norm_init(self.width),
@@ -137,18 +137,17 @@ class ResNet18:
         self, params: Params, x: Float[Array, "b h w c"], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """Logits of images."""
-        y = jax.nn.relu(group_norm(params["norm"], conv(params["stem"], x), self.groups))
-        for index, block in enumerate(params["blocks"]):
-            stage, position = divmod(index, BLOCKS_PER_STAGE)
-            y = self._block(block, y, STRIDES[stage] if position == 0 else 1)
-        return dense(params["dense"], y.mean(axis=(1, 2)))
+        y = relu(group_norm(conv(x, params["stem"]), params["norm"], self.groups))
+        for block, stride in zip(params["blocks"], _STRIDES, strict=True):
+            y = self._block(block, y, stride)
+        return dense(y.mean(axis=(1, 2)), params["dense"])
 
-    def _block(self, block: Params, x: Array, stride: int) -> Array:
-        y = group_norm(block["norm1"], conv(block["conv1"], x, stride), self.groups)
-        y = group_norm(block["norm2"], conv(block["conv2"], jax.nn.relu(y)), self.groups)
+    def _block(self, block: Params, x: Any, stride: int) -> Any:
+        y = relu(group_norm(conv(x, block["conv1"], stride), block["norm1"], self.groups))
+        y = group_norm(conv(y, block["conv2"]), block["norm2"], self.groups)
         if "shortcut" in block:
-            x = group_norm(block["norm3"], conv(block["shortcut"], x, stride), self.groups)
-        return jax.nn.relu(x + y)
+            x = group_norm(conv(x, block["shortcut"], stride), block["norm3"], self.groups)
+        return relu(x + y)
 
 
 def _block_init(key: PRNGKeyArray, inputs: int, outputs: int, stride: int) -> Params:
@@ -159,7 +158,7 @@ def _block_init(key: PRNGKeyArray, inputs: int, outputs: int, stride: int) -> Pa
         "conv2": conv_init(keys[1], 3, outputs, outputs, bias=False),
         "norm2": norm_init(outputs),
     }
-    if stride != 1 or inputs != outputs:
+    if stride != 1:
         block["shortcut"] = conv_init(keys[2], 1, inputs, outputs, bias=False)
         block["norm3"] = norm_init(outputs)
     return block

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, PRNGKeyArray, PyTree, Shaped
 
 from labeldp_trainer.data import FeatureShape
-from labeldp_trainer.models.layers import stack, stack_init
+from labeldp_trainer.models.layers import flat, joined, stack, stack_init
 
 Params = Any  # a pytree of float32 arrays
 
@@ -68,11 +68,10 @@ class Mlp:
         self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """Logits, or one number an example."""
-        y = numbers(x)
+        parts = [numbers(x)] if flat_size(self.shape) else []
         if self.shape.vocabularies:
-            embedded = looked_up(params["embeddings"], self.shape, x)
-            y = jnp.concatenate([y, embedded.reshape(y.shape[0], -1)], axis=1)
-        return stack(params["layers"], y)
+            parts.append(flat(looked_up(params["embeddings"], self.shape, x)))
+        return stack(joined(*parts), params["layers"])
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,9 @@ class Linear:
         self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """Logits, or one number an example."""
-        y: Array = numbers(x) @ params["w"] + params["b"][None, :]
+        y: Array = params["b"][None, :]
+        if flat_size(self.shape):
+            y = numbers(x) @ params["w"] + y
         if self.shape.vocabularies:
             y = y + looked_up(params["categories"], self.shape, x).sum(axis=1)
         return y
@@ -109,8 +110,8 @@ def looked_up(
 
     One table for all columns compiles and runs many times as fast as one for each.
     """
-    starts = list(accumulate(shape.vocabularies, initial=0))[:-1]
-    return table[x["categorical"] + jnp.array(starts, jnp.int32)[None, :]]
+    starts = np.cumsum([0, *shape.vocabularies], dtype=np.int32)[:-1]
+    return table[x["categorical"] + starts[None, :]]
 
 
 def flat_size(shape: FeatureShape) -> int:
@@ -121,7 +122,6 @@ def flat_size(shape: FeatureShape) -> int:
     return height * width * channels
 
 
-def numbers(x: PyTree[Shaped[Array, "b ..."]]) -> Float[Array, "b d"]:
+def numbers(x: PyTree[Shaped[Array, "b ..."]]) -> Float[Any, "b d"]:
     """The numeric features, or the pixels."""
-    array: Array = x["numeric"] if isinstance(x, dict) else x
-    return array.reshape(array.shape[0], -1)
+    return flat(x["numeric"] if isinstance(x, dict) else x)

@@ -1,19 +1,33 @@
-"""Layers as pairs of pure functions. Weights have at least two dimensions, biases one."""
+"""Layers as pairs of pure functions. Weights have at least two dimensions, biases one.
+
+What takes the values before it first is registered for the tensors of ``onnx_export``, too: a model
+that is made of such functions and of operators is its own export.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, singledispatch
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Float, Int32, PRNGKeyArray
+
+if TYPE_CHECKING:
+    from functools import _SingleDispatchCallable
 
 Layer = dict[str, Float[Array, "..."]]
+LEAST_OVER_FLOOR = 1e-3  # of a positive prediction
 _PATCHES = 1 << 24  # numbers in the patches that are there at a time
 _DIMENSIONS = ("NHWC", "HWIO", "NHWC")
+
+
+def dispatched(of_arrays: Callable[..., Any]) -> _SingleDispatchCallable[Any]:
+    """A function of arrays, whose form for tensors is registered with them."""
+    return singledispatch(of_arrays)
 
 
 def dense_init(key: PRNGKeyArray, inputs: int, outputs: int) -> Layer:
@@ -22,7 +36,7 @@ def dense_init(key: PRNGKeyArray, inputs: int, outputs: int) -> Layer:
     return {"w": w, "b": jnp.zeros(outputs)}
 
 
-def dense(layer: Layer, x: Float[Array, "b inputs"]) -> Float[Array, "b outputs"]:
+def dense(x: Float[Array, "b inputs"], layer: Layer) -> Float[Array, "b outputs"]:
     """An affine function of each example."""
     return x @ layer["w"] + layer["b"][None, :]
 
@@ -33,11 +47,47 @@ def stack_init(key: PRNGKeyArray, widths: Sequence[int]) -> list[Layer]:
     return [dense_init(k, widths[i], widths[i + 1]) for i, k in enumerate(keys)]
 
 
-def stack(layers: Sequence[Layer], x: Float[Array, "b inputs"]) -> Float[Array, "b outputs"]:
+def stack(x: Float[Array, "b inputs"], layers: Sequence[Layer]) -> Float[Array, "b outputs"]:
     """Dense layers with ReLU between them."""
     for layer in layers[:-1]:
-        x = jax.nn.relu(dense(layer, x))
-    return dense(layers[-1], x)
+        x = relu(dense(x, layer))
+    return dense(x, layers[-1])
+
+
+relu, cos, clip = map(dispatched, (jax.nn.relu, jnp.cos, jnp.clip))
+
+
+@dispatched
+def flat(x: Float[Array, "b ..."]) -> Float[Array, "b d"]:
+    """All numbers of an example in one row."""
+    return x.reshape(x.shape[0], -1)
+
+
+@dispatched
+def joined(first: Float[Array, "b d"], *others: Float[Array, "b ..."]) -> Float[Array, "b width"]:
+    """Columns side by side."""
+    return jnp.concatenate([first, *others], axis=1)
+
+
+@dispatched
+def matmul(x: Float[Array, "b d"], w: Float[Array, "d k"]) -> Float[Array, "b k"]:
+    """The product with all bits of float32, on a GPU, too."""
+    return jnp.matmul(x, w, precision=lax.Precision.HIGHEST)
+
+
+@dispatched
+def softplus_of_log(x: Float[Array, "*shape"], floor: float) -> Float[Array, "*shape"]:
+    """softplus⁻¹(y) = y + ln(1 − e^(−y)) of y = e^x − floor, but at least a little."""
+    y = jnp.maximum(jnp.exp(x) - floor, LEAST_OVER_FLOOR)
+    return y + jnp.log(-jnp.expm1(-y))
+
+
+@dispatched
+def counted(column: Int32[Array, "b pairs"], pairs: int, width: int) -> Float[Array, "b width"]:
+    """How often each of ``width`` columns is named in a row."""
+    rows = jnp.arange(column.shape[0], dtype=jnp.int32)
+    counts = jnp.zeros((column.shape[0], width), jnp.float32)
+    return counts.at[rows[:, None], column].add(1.0)
 
 
 def conv_init(
@@ -49,8 +99,9 @@ def conv_init(
     return {"w": w, "b": jnp.zeros(outputs)} if bias else {"w": w}
 
 
+@dispatched
 def conv(
-    layer: Layer, x: Float[Array, "b h w inputs"], stride: int = 1
+    x: Float[Array, "b h w inputs"], layer: Layer, stride: int = 1
 ) -> Float[Array, "b -(-h//{stride}) -(-w//{stride}) outputs"]:
     """A convolution, padded to the same size."""
     if x.shape[0] == 1:
@@ -95,11 +146,13 @@ def _conv_as_product(w: Array, x: Array, stride: int) -> Array:
     return jnp.concatenate(patches, axis=-1) @ w.reshape(-1, w.shape[-1])
 
 
+@dispatched
 def pool_average(x: Float[Array, "b h w c"]) -> Float[Array, "b h//2 w//2 c"]:
     """Means of 2 × 2 blocks; an odd last row or column is dropped."""
     return _blocks(x).mean(axis=(2, 4))
 
 
+@dispatched
 def pool_max(x: Float[Array, "b h w c"]) -> Float[Array, "b h//2 w//2 c"]:
     """Maxima of 2 × 2 blocks; an odd last row or column is dropped."""
     return _blocks(x).max(axis=(2, 4))
@@ -126,7 +179,8 @@ def norm_init(channels: int) -> Layer:
     return {"scale": jnp.ones(channels), "shift": jnp.zeros(channels)}
 
 
-def group_norm(layer: Layer, x: Float[Array, "b h w c"], groups: int) -> Float[Array, "b h w c"]:
+@dispatched
+def group_norm(x: Float[Array, "b h w c"], layer: Layer, groups: int) -> Float[Array, "b h w c"]:
     """Normalises groups of channels of each example (Wu and He 2018)."""
     b, h, w, c = x.shape
     y = x.reshape(b, h * w, groups, c // groups)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float32
 
-from labeldp_trainer.config.one_release import Head
-from labeldp_trainer.linear.evidence import with_constant
-from labeldp_trainer.linear.sums import Sums, fitted
+from labeldp_trainer.config.method import Head
+from labeldp_trainer.linear.sums import Sums, fitted, with_constant
 from labeldp_trainer.one_release.design import SIGNAL_SHARE, moments
 from labeldp_trainer.one_release.lattice import STEPS, UNIT
 from labeldp_trainer.one_release.make import target_variance

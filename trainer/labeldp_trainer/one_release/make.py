@@ -11,7 +11,7 @@ from jaxtyping import Float64
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.discrete_gaussian.delta import least_sigma
 from labeldp_trainer.discrete_gaussian.draw import ProvedNoise, noisy
-from labeldp_trainer.linear.evidence import with_constant
+from labeldp_trainer.linear.sums import with_constant
 from labeldp_trainer.one_release.design import (
     CLASSES,
     NUMBERS,

@@ -1,8 +1,9 @@
-"""A graph that is written node by node. A value is the name of a tensor."""
+"""A graph that is written node by node, and its values, which calculate as arrays do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,61 @@ STRING: int = TensorProto.STRING
 UINT8: int = TensorProto.UINT8
 ROWS = "rows"  # the batch dimension, which is free
 
-Value = str
+
+def _binary(op: str, *, reflected: bool = False) -> Callable[[Tensor, Any], Tensor]:
+    def write(left: Tensor, right: Any) -> Tensor:
+        sides = (right, left) if reflected else (left, right)
+        return left.graph.node(op, *sides)
+
+    return write
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A value of a graph. What is calculated with it becomes nodes, as JAX traces a function.
+
+    Attributes:
+        graph: whose value it is.
+        name: in the graph.
+        shape: of a constant; () of others.
+    """
+
+    graph: ModelGraph
+    name: str
+    shape: tuple[int, ...] = ()
+
+    __array_ufunc__ = None  # array + tensor is a tensor
+    __add__ = __radd__ = _binary("Add")
+    __mul__ = __rmul__ = _binary("Mul")
+    __sub__, __rsub__ = _binary("Sub"), _binary("Sub", reflected=True)
+    __truediv__, __matmul__ = _binary("Div"), _binary("MatMul")
+    __ge__, __eq__ = _binary("GreaterOrEqual"), _binary("Equal")  # type: ignore[assignment]
+
+    def node(self, op: str, *others: Any, **attributes: Any) -> Tensor:
+        """A node with one output whose first input this is."""
+        return self.graph.node(op, self, *others, **attributes)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """As of arrays: whole axes, new ones, and places, which may be a tensor."""
+        found = self
+        for axis, part in enumerate(key if isinstance(key, tuple) else (key,)):
+            if part is None:
+                found = found.node("Unsqueeze", [axis])
+            elif not isinstance(part, slice):
+                found = found.node("Gather", part, axis=axis)
+        return found
+
+    def sum(self, axis: int) -> Tensor:
+        """Sums along an axis, which goes."""
+        return self.node("ReduceSum", [axis], keepdims=0)
+
+    def mean(self, axis: Sequence[int]) -> Tensor:
+        """Means along axes, which go."""
+        return self.node("ReduceMean", axes=list(axis), keepdims=0)
+
+    def astype(self, kind: Any) -> Tensor:
+        """As float32, or as int64 in the place of any whole numbers."""
+        return self.node("Cast", to=FLOAT if np.dtype(kind).kind == "f" else INT64)
 
 
 class ModelGraph:
@@ -32,43 +87,37 @@ class ModelGraph:
         self._inputs: list[onnx.ValueInfoProto] = []
         self._outputs: list[onnx.ValueInfoProto] = []
 
-    def input(self, name: str, kind: int, example: Sequence[int] = ()) -> Value:
+    def input(self, name: str, kind: int, example: Sequence[int] = ()) -> Tensor:
         """An input [rows, …]."""
         self._inputs.append(helper.make_tensor_value_info(name, kind, [ROWS, *example]))
-        return name
+        return Tensor(self, name)
 
-    def output(self, name: str, value: Value, kind: int, example: Sequence[int] = ()) -> None:
+    def output(self, name: str, value: Tensor, kind: int, example: Sequence[int] = ()) -> None:
         """An output [rows, …]."""
-        self._nodes.append(helper.make_node("Identity", [value], [name], name=name))
+        self._nodes.append(helper.make_node("Identity", [value.name], [name], name=name))
         self._outputs.append(helper.make_tensor_value_info(name, kind, [ROWS, *example]))
 
-    def constant(self, array: ArrayLike) -> Value:
+    def constant(self, array: ArrayLike) -> Tensor:
         """An array as it is; text as an array of objects."""
-        name = self._fresh("constant")
-        self._constants.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
+        name, array = self._fresh("constant"), np.asarray(array)
+        self._constants.append(numpy_helper.from_array(array, name))
+        return Tensor(self, name, array.shape)
 
-    def floats(self, array: ArrayLike) -> Value:
-        """A constant in float32."""
-        return self.constant(np.asarray(array, np.float32))
+    def value(self, given: Any) -> Tensor:
+        """A tensor as it is; numbers as a constant in float32, whole ones in int64."""
+        if isinstance(given, Tensor):
+            return given
+        array = np.asarray(given)
+        return self.constant(array.astype(np.float32 if array.dtype.kind == "f" else np.int64))
 
-    def whole(self, array: ArrayLike) -> Value:
-        """A constant in int64."""
-        return self.constant(np.asarray(array, np.int64))
-
-    def node(self, op: str, *inputs: Value, domain: str = "", **attributes: Any) -> Value:
-        """A node with one output."""
+    def node(self, op: str, *inputs: Any, domain: str = "", **attributes: Any) -> Tensor:
+        """A node with one output; inputs as ``value`` takes them."""
+        names = [self.value(each).name for each in inputs]
         name = self._fresh(op)
         self._nodes.append(
-            helper.make_node(op, inputs, [name], name=name, domain=domain, **attributes)
+            helper.make_node(op, names, [name], name=name, domain=domain, **attributes)
         )
-        return name
-
-    def split(self, value: Value, parts: int) -> list[Value]:
-        """The columns [rows, 1] of a value [rows, parts]."""
-        names = [self._fresh("Split") for _ in range(parts)]
-        self._nodes.append(helper.make_node("Split", [value], names, name=names[0], axis=1))
-        return names
+        return Tensor(self, name)
 
     def to_bytes(self, name: str, metadata: dict[str, str]) -> bytes:
         """The serialized model. Raises ValueError if it is none, or larger than a file may be."""

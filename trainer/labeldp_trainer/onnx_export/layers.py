@@ -1,94 +1,103 @@
-"""The layers of ``models/layers.py``, on images [rows, channels, height, width]."""
+"""The layers of ``models/layers.py`` as nodes: models and representations are written by these.
+
+Images are [rows, height, width, channels] between layers, as in JAX. Inside a layer channels come
+first, as ONNX has it; runtimes take out the transpositions that cancel.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from labeldp_trainer.onnx_export.graph import ModelGraph, Value
+from labeldp_trainer.models import layers
+from labeldp_trainer.onnx_export.graph import Tensor
+from labeldp_trainer.representation import patches
 
+_FIRST, _LAST, _KERNEL = [0, 3, 1, 2], [0, 2, 3, 1], [3, 2, 0, 1]  # where channels go
 _EPSILON = 1e-5  # of group_norm
 
 
-@dataclass(frozen=True)
-class Image:
-    """Images of one size.
+def _node(op: str, **attributes: int) -> Callable[..., Tensor]:
+    def write(x: Tensor, *others: Any) -> Tensor:
+        return x.node(op, *others, **attributes)
 
-    Attributes:
-        value: [rows, channels, height, width].
-        height, width: in pixels.
-        channels: of a pixel.
-    """
-
-    value: Value
-    height: int
-    width: int
-    channels: int
+    return write
 
 
-def dense(graph: ModelGraph, layer: Any, x: Value) -> Value:
-    """An affine function of each example."""
-    return graph.node("Gemm", x, graph.floats(layer["w"]), graph.floats(layer["b"]))
+for _function, _form in {
+    layers.relu: _node("Relu"),
+    layers.cos: _node("Cos"),
+    layers.clip: _node("Clip"),
+    layers.matmul: _node("MatMul"),
+    layers.flat: _node("Flatten", axis=1),
+    layers.joined: _node("Concat", axis=1),
+}.items():
+    _function.register(Tensor, _form)
 
 
-def stack(graph: ModelGraph, layers: Any, x: Value) -> Value:
-    """Dense layers with ReLU between them."""
-    for layer in layers[:-1]:
-        x = graph.node("Relu", dense(graph, layer, x))
-    return dense(graph, layers[-1], x)
+@layers.softplus_of_log.register
+def _softplus_of_log(x: Tensor, floor: float) -> Tensor:
+    y = (x.node("Exp") - floor).node("Max", layers.LEAST_OVER_FLOOR)
+    return y + (1.0 - y.node("Neg").node("Exp")).node("Log")
 
 
-def channels_first(graph: ModelGraph, x: Value, shape: tuple[int, int, int]) -> Image:
-    """Images [rows, height, width, channels]."""
-    return Image(graph.node("Transpose", x, perm=[0, 3, 1, 2]), *shape)
+@layers.counted.register
+def _counted(column: Tensor, pairs: int, width: int) -> Tensor:
+    """Pairs one after another: all columns at once would be many times as large."""
+    columns = column.graph.value(np.arange(width))
+    hits = [(column[:, [pair]] == columns).astype(np.float32) for pair in range(pairs)]
+    return hits[0].node("Sum", *hits[1:])
 
 
-def flat(graph: ModelGraph, x: Image) -> Value:
-    """[rows, height · width · channels], the channels of a pixel side by side."""
-    return graph.node("Flatten", graph.node("Transpose", x.value, perm=[0, 2, 3, 1]), axis=1)
-
-
-def conv(graph: ModelGraph, layer: Any, x: Image, stride: int = 1) -> Image:
-    """A convolution, padded to the same size; what does not split evenly goes to the end."""
-    kernel = np.asarray(layer["w"])
-    size, _, _, channels = kernel.shape
-    sides = x.height, x.width
-    outputs = [-(-side // stride) for side in sides]
-    missing = [
-        max((n - 1) * stride + size - side, 0) for n, side in zip(outputs, sides, strict=True)
-    ]
-    bias = [graph.floats(layer["b"])] if "b" in layer else []
-    value = graph.node(
-        "Conv",
-        x.value,
-        graph.floats(kernel.transpose(3, 2, 0, 1)),
-        *bias,
-        strides=[stride, stride],
-        pads=[m // 2 for m in missing] + [m - m // 2 for m in missing],
+@layers.conv.register
+def _conv(x: Tensor, layer: Any, stride: int = 1) -> Tensor:
+    """Padded to the same size; what does not split evenly goes to the end."""
+    kernel = layer["w"].node("Transpose", perm=_KERNEL)
+    found = x.node("Transpose", perm=_FIRST).node(
+        "Conv", kernel, strides=[stride, stride], auto_pad="SAME_UPPER"
     )
-    return Image(value, outputs[0], outputs[1], channels)
+    found = found.node("Transpose", perm=_LAST)
+    return found + layer["b"] if "b" in layer else found
 
 
-def pool(graph: ModelGraph, op: str, x: Image) -> Image:
-    """``AveragePool`` or ``MaxPool`` of 2 × 2 blocks; an odd last row or column is dropped."""
-    value = graph.node(op, x.value, kernel_shape=[2, 2], strides=[2, 2])
-    return Image(value, x.height // 2, x.width // 2, x.channels)
+@layers.pool_average.register
+def _pool_average(x: Tensor) -> Tensor:
+    return _pool("AveragePool", x)
 
 
-def relu(graph: ModelGraph, x: Image) -> Image:
-    """The positive part."""
-    return Image(graph.node("Relu", x.value), x.height, x.width, x.channels)
+@layers.pool_max.register
+def _pool_max(x: Tensor) -> Tensor:
+    return _pool("MaxPool", x)
 
 
-def group_norm(graph: ModelGraph, layer: Any, x: Image, groups: int) -> Image:
+def _pool(op: str, x: Tensor) -> Tensor:
+    first = x.node("Transpose", perm=_FIRST)
+    return first.node(op, kernel_shape=[2, 2], strides=[2, 2]).node("Transpose", perm=_LAST)
+
+
+@layers.group_norm.register
+def _group_norm(x: Tensor, layer: dict[str, Tensor], groups: int) -> Tensor:
     """Groups of channels of each example, normalised as if each were one channel."""
-    size = x.channels // groups * x.height * x.width
-    together = graph.node("Reshape", x.value, graph.whole([0, groups, size]))
-    one, zero = graph.floats(np.ones(groups)), graph.floats(np.zeros(groups))
-    normal = graph.node("InstanceNormalization", together, one, zero, epsilon=_EPSILON)
-    apart = graph.node("Reshape", normal, graph.whole([0, x.channels, x.height, x.width]))
-    scale, shift = (np.asarray(layer[key])[:, None, None] for key in ("scale", "shift"))
-    scaled = graph.node("Mul", apart, graph.floats(scale))
-    return Image(graph.node("Add", scaled, graph.floats(shift)), x.height, x.width, x.channels)
+    first = x.node("Transpose", perm=_FIRST)
+    ones, zeros = np.ones(groups), np.zeros(groups)
+    together = first.node("Reshape", [0, groups, -1])
+    normal = together.node("InstanceNormalization", ones, zeros, epsilon=_EPSILON)
+    apart = normal.node("Reshape", first.node("Shape")).node("Transpose", perm=_LAST)
+    return apart * layer["scale"] + layer["shift"]
+
+
+@patches.raw.register
+def _patches(x: Tensor, arrays: Mapping[str, Tensor]) -> Tensor:
+    """Answers of the kernels to normalised patches: the scale of a patch is taken out of them."""
+    kernel, pooling = arrays["kernel"], arrays["pooling"]
+    size, _, channels, count = kernel.shape
+    image = x.node("Transpose", perm=_FIRST)
+    mean_of = np.full((1, channels, size, size), 1 / (size * size * channels))
+    mean, squares = image.node("Conv", mean_of), (image * image).node("Conv", mean_of)
+    scale = ((squares - mean * mean).node("Relu") + arrays["contrast"]).node("Sqrt")
+    answers = image.node("Conv", kernel.node("Transpose", perm=_KERNEL)) / scale
+    answers = (answers + arrays["bias"][:, None, None]).node("Relu")
+    pooled = answers.node("Reshape", [0, count, pooling.shape[0]]) @ pooling
+    return pooled.node("Transpose", perm=[0, 2, 1]).node("Flatten", axis=1).node("Sqrt")

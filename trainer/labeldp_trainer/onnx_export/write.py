@@ -7,32 +7,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import onnxruntime
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular.formats import files_of, require_format
-from labeldp_trainer.config.data import IdxData, TableData
+import labeldp_trainer.onnx_export.layers  # noqa: F401  # what each layer is in a graph
+from labeldp_compile.tabular.formats import files_of
+from labeldp_trainer.config.data import IdxData
 from labeldp_trainer.config.representation import FromFile
-from labeldp_trainer.data import DataPart, load_features
-from labeldp_trainer.data.arrays import require_alike
-from labeldp_trainer.data.encoder import MOST_BYTE, ArrayEncoder, TableEncoder
-from labeldp_trainer.data.table import columns_of_batch, require_finite
+from labeldp_trainer.data import DataPart
+from labeldp_trainer.data.arrays import MOST_BYTE
+from labeldp_trainer.data.encoder import ArrayEncoder, Encoder, TableEncoder
+from labeldp_trainer.data.table import TableColumns
 from labeldp_trainer.errors import DataError, InputError, RunFolderError
 from labeldp_trainer.losses import POISSON_FLOOR
-from labeldp_trainer.onnx_export.features import FEATURES, OUTPUTS, encoded, input_names
-from labeldp_trainer.onnx_export.graph import FLOAT, INT64, STRING, ModelGraph, Value
-from labeldp_trainer.onnx_export.models import outputs
-from labeldp_trainer.onnx_export.representations import vectors
-from labeldp_trainer.outcomes.predict import rows_of_table
+from labeldp_trainer.models.layers import joined
+from labeldp_trainer.onnx_export.graph import (
+    DOUBLE,
+    FLOAT,
+    INT64,
+    ML,
+    STRING,
+    UINT8,
+    ModelGraph,
+    Tensor,
+)
+from labeldp_trainer.outcomes.predict import encoded_rows
 from labeldp_trainer.outcomes.trained import Trained
 from labeldp_trainer.run.folder import read_json
 
 FORMAT_VERSION = "1.0"
 MOST_RELATIVE = 1e-3  # of the largest output, by which the model may differ from JAX
 _ROWS = 256  # that are compared
-_PREDICTION, _PROBABILITIES = OUTPUTS
+_FEATURES = "features"
+_OUTPUTS = _PREDICTION, _PROBABILITIES = ("prediction", "probabilities")
 _MISSING = "\N{SYMBOL FOR NULL}"  # stands for a missing category: made longer until none is so
 
 
@@ -58,12 +68,13 @@ def onnx_model(trained: Trained) -> bytes:
     or ``features`` [rows, …]. Outputs: ``prediction`` [rows], for classes also ``probabilities``
     [rows, classes]. Raises InputError.
     """
-    names = input_names(trained.encoder)
-    graph = ModelGraph([*names, *OUTPUTS])
-    x = encoded(graph, trained.encoder)
+    names = _input_names(trained.encoder)
+    graph = ModelGraph([*names, *_OUTPUTS])
+    x = _encoded(graph, trained.encoder)
     if trained.representation is not None:
-        x = vectors(graph, trained.representation, x)
-    _add_outputs(graph, trained, outputs(graph, trained.model, trained.params, x))
+        x = trained.representation.vectors(x, graph.value)
+    params = jax.tree.map(lambda leaf: graph.value(np.asarray(leaf)), trained.params)
+    _add_outputs(graph, trained, trained.model.apply(params, x))
     metadata = {
         "labeldp.model.format_version": FORMAT_VERSION,
         "labeldp.model.name": trained.loaded.config.name,
@@ -81,18 +92,18 @@ def check(trained: Trained, model: bytes, data: Path | None = None) -> Deviation
     Raises DataError if there are no rows, or the two differ by more than ``MOST_RELATIVE``.
     """
     feeds, part = _rows(trained, data)
-    expected = trained.predictions(trained.outputs(part.features, part.rows))
+    values, probabilities = trained.predictions(trained.outputs(part))
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     found = dict(
         zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True)
     )
-    if expected.probabilities is None:
-        ours, theirs = expected.values.to_numpy(), found[_PREDICTION]
+    if probabilities is None:
+        ours, theirs = values.to_numpy(), found[_PREDICTION]
     else:
-        ours, theirs = expected.probabilities, found[_PROBABILITIES]
+        ours, theirs = probabilities, found[_PROBABILITIES]
     largest = float(np.abs(theirs.astype(np.float64) - ours.astype(np.float64)).max())
     relative = largest / max(float(np.abs(ours).max()), float(np.finfo(np.float32).tiny))
-    if not relative <= MOST_RELATIVE or not _same_classes(trained, expected.probabilities, found):
+    if not relative <= MOST_RELATIVE or not _same_classes(trained, probabilities, found):
         raise DataError(
             f"{trained.folder.path}: the exported model differs from the trained one by "
             f"{relative:.2g} of the largest output: nothing is written"
@@ -114,21 +125,67 @@ def _same_classes(
     return bool((behind <= MOST_RELATIVE).all())
 
 
-def _add_outputs(graph: ModelGraph, trained: Trained, y: Value) -> None:
+def _input_names(encoder: Encoder) -> list[str]:
+    """One a column of a table, or that of arrays. Raises DataError for a name that is taken."""
+    if isinstance(encoder, ArrayEncoder):
+        return [_FEATURES]
+    names = [column.name for column in (*encoder.numeric, *encoder.categorical)]
+    for name in names:
+        if name in _OUTPUTS or not name:
+            raise DataError(f"a feature column is called {name!r}: no input of a model can be")
+    return names
+
+
+def _encoded(graph: ModelGraph, encoder: Encoder) -> Any:
+    """The features of ``Dataset``, of inputs that are declared: [rows] double a numeric column,
+    text a categorical one; or an array."""
+    if isinstance(encoder, TableEncoder):
+        both = {"numeric": _numbers(graph, encoder), "categorical": _codes(graph, encoder)}
+        return {kind: joined(*columns) for kind, columns in both.items() if columns}
+    if not encoder.bytes:
+        return graph.input(_FEATURES, FLOAT, encoder.example)
+    pixels = graph.input(_FEATURES, UINT8, encoder.example).astype(np.float32)
+    return pixels / float(MOST_BYTE)
+
+
+def _numbers(graph: ModelGraph, encoder: TableEncoder) -> list[Tensor]:
+    """[rows, 1] each, in float64 first, as in training: the mean may be far from 0."""
+    return [
+        (
+            (graph.input(column.name, DOUBLE)[:, None] - graph.constant(column.mean))
+            / graph.constant(column.deviation)
+        ).astype(np.float32)
+        for column in encoder.numeric
+    ]
+
+
+def _codes(graph: ModelGraph, encoder: TableEncoder) -> list[Tensor]:
+    return [
+        graph.input(column.name, STRING).node(
+            "LabelEncoder",
+            domain=ML,
+            keys_strings=column.vocabulary or [""],
+            values_int64s=list(range(1, len(column.vocabulary) + 1)) or [0],
+            default_int64=0,
+        )[:, None]
+        for column in encoder.categorical
+    ]
+
+
+def _add_outputs(graph: ModelGraph, trained: Trained, y: Any) -> None:
     classes = trained.loss.task.classes
     if classes is None:
-        number = graph.node("Squeeze", y, graph.whole([1]))
+        number = y.node("Squeeze", [1])
         if trained.loss.name == "poisson":
-            number = graph.node("Add", graph.node("Softplus", number), graph.floats(POISSON_FLOOR))
+            number = number.node("Softplus") + POISSON_FLOOR
         graph.output(_PREDICTION, number, FLOAT)
         return
     names = trained.classes
     is_text = pa.types.is_string(names.type)
     listed = graph.constant(names.to_numpy(zero_copy_only=False))
-    likeliest = graph.node("ArgMax", y, axis=1, keepdims=0)
-    chosen = graph.node("Gather", listed, likeliest, axis=0)
+    chosen = listed[y.node("ArgMax", axis=1, keepdims=0)]
     graph.output(_PREDICTION, chosen, STRING if is_text else INT64)
-    graph.output(_PROBABILITIES, graph.node("Softmax", y, axis=1), FLOAT, [len(classes)])
+    graph.output(_PROBABILITIES, y.node("Softmax", axis=1), FLOAT, [len(classes)])
 
 
 def _statement(trained: Trained) -> str:
@@ -156,42 +213,33 @@ def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart
             f"{paths[0]}: is not there: name a file with --data, on whose rows the exported model "
             "is compared with the trained one"
         )
-    if isinstance(trained.encoder, TableEncoder):
-        return _rows_of_table(trained.encoder, config.data, path)
-    return _rows_of_array(trained, trained.encoder, path)
+    encoder = trained.encoder
+    for _, columns, part in encoded_rows(trained, files_of(path)[0]):
+        few = part.take(np.arange(min(_ROWS, part.rows)))
+        if columns is not None and isinstance(encoder, TableEncoder) and few.rows:
+            return _feeds(encoder, columns, few.rows), few
+        if isinstance(encoder, ArrayEncoder):
+            return {_FEATURES: _as_in_file(encoder, few)}, few
+    raise DataError(f"{path}: has no rows")
 
 
-def _rows_of_table(encoder: TableEncoder, data: Any, path: Path) -> tuple[dict[str, Any], DataPart]:
-    assert isinstance(data, TableData)
-    path = files_of(path)[0]
-    batch = next((rows for rows in rows_of_table(path, data) if len(rows)), None)
-    if batch is None:
-        raise DataError(f"{path}: has no rows")
-    is_text = require_format(path).is_text
-    columns = columns_of_batch(batch.slice(0, _ROWS), data, path, is_text=is_text)
-    require_finite(columns, data, path)
+def _feeds(encoder: TableEncoder, columns: TableColumns, rows: int) -> dict[str, Any]:
+    """The first rows of a table, column by column."""
     feeds: dict[str, Any] = {
-        name: columns.numbers[:, j].copy() for j, name in enumerate(encoder.numeric)
+        column.name: columns.numbers[:rows, j].copy() for j, column in enumerate(encoder.numeric)
     }
-    for name, texts, known in zip(
-        encoder.categorical, columns.texts, encoder.vocabularies, strict=True
-    ):
-        missing = _MISSING * (1 + max(map(len, known.to_pylist()), default=0))
-        feeds[name] = np.array(texts.fill_null(missing).to_pylist(), dtype=object)
-    return feeds, encoder.part(columns, path)
+    for column, texts in zip(encoder.categorical, columns.texts, strict=True):
+        missing = _MISSING * (1 + max(map(len, column.vocabulary), default=0))
+        few = texts.slice(0, rows).fill_null(missing)
+        feeds[column.name] = np.array(few.to_pylist(), dtype=object)
+    return feeds
 
 
-def _rows_of_array(
-    trained: Trained, encoder: ArrayEncoder, path: Path
-) -> tuple[dict[str, Any], DataPart]:
-    part = load_features(trained.loaded, path)
-    require_alike(part, encoder.example)
-    few = part.take(np.arange(min(_ROWS, part.rows)))
-    array = few.features
-    if encoder.bytes_:
-        if not part.bytes_:
-            raise DataError(
-                f"{path}: holds no bytes, as in training: name another file with --data"
-            )
-        array = np.round(array * MOST_BYTE).astype(np.uint8)
-    return {FEATURES: array}, few
+def _as_in_file(encoder: ArrayEncoder, part: DataPart) -> Any:
+    if not encoder.bytes:
+        return part.features
+    if not part.bytes_:
+        raise DataError(
+            f"{part.source}: holds no bytes, as in training: name another file with --data"
+        )
+    return np.round(part.features * MOST_BYTE).astype(np.uint8)

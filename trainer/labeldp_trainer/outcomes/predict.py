@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,19 +17,19 @@ import pyarrow.parquet as pq
 
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.csv_sink import CsvSink, TextOut, csv_holds
-from labeldp_compile.tabular.formats import Format, files_of, format_of, require_format
+from labeldp_compile.tabular.formats import Format, files_of, format_of
 from labeldp_compile.tabular.header import read_schema
 from labeldp_compile.tabular.parquet_sink import ParquetSink
-from labeldp_compile.tabular.reader import read_columns
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
 from labeldp_trainer.config.data import TableData
-from labeldp_trainer.data import DataPart, load_features
-from labeldp_trainer.data.arrays import require_alike
-from labeldp_trainer.data.encoder import ArrayEncoder, TableEncoder
-from labeldp_trainer.data.table import columns_of_batch, require_finite
+from labeldp_trainer.config.representation import FromFile
+from labeldp_trainer.data import DataPart
+from labeldp_trainer.data.arrays import read_arrays, read_embeddings
+from labeldp_trainer.data.encoder import TableEncoder
+from labeldp_trainer.data.table import TableColumns, table_batches
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.outcomes.trained import Predictions, Trained
+from labeldp_trainer.outcomes.trained import Trained
 
 PREDICTION, PROBABILITY = "prediction", "probability_"
 _EXPECTED = "expected a .parquet, .csv or .npz name for the output (.tsv and .csv.gz, too)"
@@ -86,54 +85,44 @@ def _predict_one(
     progress: Progress,
 ) -> int:
     written = format_of(output)
-    is_archive = output.suffix.lower() == ".npz"
-    if written is None and not is_archive:
+    if written is None and output.suffix.lower() != ".npz":
         raise refused(output, _EXPECTED)
+    most = 0o7777
     if isinstance(trained.encoder, TableEncoder):
-        if not is_archive:
-            _require_free(source, names, trained, form)
-        batches = _table_batches(trained, source, form, every=not is_archive)
         most = stat.S_IMODE(source.stat().st_mode) if source.exists() else 0o600
-    else:
-        batches, most = _array_batches(trained, source), 0o7777
+        if written is not None:
+            _require_free(source, names, trained, form)
     rows = 0
     with replaced_when_whole(output, most=most) as file:
-        sink = _archive(file) if written is None else _columns(file, written, source, trained)
-        with sink as write:
-            for batch, found in batches:
-                write(batch, names, found, trained)
-                rows += len(found.values)
-                progress(len(found.values))
-            if not rows:
-                raise refused(source, "has no rows")
+        sink = _Archive(file, trained) if written is None else _Columns(file, written, source)
+        for batch, _, part in encoded_rows(trained, source, form, every=written is not None):
+            sink.write(batch, dict(zip(names, _predicted(trained, part), strict=False)))
+            rows += part.rows
+            progress(part.rows)
+        if not rows:
+            raise refused(source, "has no rows")
+        sink.finish()
     return rows
 
 
-Write = Callable[[pa.RecordBatch | None, list[str], Predictions, Trained], None]
-
-
-def _table_batches(
-    trained: Trained, path: Path, form: TextForm | None, *, every: bool
-) -> Iterator[tuple[pa.RecordBatch, Predictions]]:
-    """Columns of the rows, and what the model says of them. Raises DataError."""
-    data, encoder = trained.loaded.config.data, trained.encoder
-    assert isinstance(data, TableData)
-    assert isinstance(encoder, TableEncoder)
-    for batch in rows_of_table(path, data, form, every=every):
-        columns = columns_of_batch(batch, data, path, is_text=require_format(path).is_text)
-        require_finite(columns, data, path)
-        yield batch, _predicted(trained, encoder.part(columns, path), path)
-
-
-def rows_of_table(
-    path: Path, data: TableData, form: TextForm | None = None, *, every: bool = False
-) -> Iterator[pa.RecordBatch]:
-    """The features of the rows of one file, or every column; those of text as text.
-
-    Raises DataError.
-    """
-    features = [*data.numeric, *data.categorical]
-    return read_columns(path, features, form or data.form, data.label, every=every)
+def encoded_rows(
+    trained: Trained, path: Path, form: TextForm | None = None, *, every: bool = False
+) -> Iterator[tuple[pa.RecordBatch | None, TableColumns | None, DataPart]]:
+    """The rows of one file: the columns of a table, its features, and these as the model takes
+    them. No label is read. Raises DataError."""
+    config, encoder = trained.loaded.config, trained.encoder
+    if isinstance(encoder, TableEncoder):
+        assert isinstance(config.data, TableData)
+        for batch, found in table_batches(path, config.data, form=form, every=every):
+            yield batch, found, encoder.part(found)
+        return
+    if isinstance(config.representation, FromFile):
+        vectors = read_embeddings(path, config.representation.array)
+        part = DataPart(vectors, len(vectors), {}, str(path))
+    else:
+        assert not isinstance(config.data, TableData)
+        part = read_arrays(config.data, Path(), str(path), ())
+    yield None, None, encoder.part(part)
 
 
 def _require_free(path: Path, names: list[str], trained: Trained, form: TextForm | None) -> None:
@@ -148,89 +137,72 @@ def _require_free(path: Path, names: list[str], trained: Trained, form: TextForm
             raise refused(path, f"has a column {name!r} already: rename it first")
 
 
-def _array_batches(trained: Trained, path: Path) -> Iterator[tuple[None, Predictions]]:
-    part = load_features(trained.loaded, path)
-    assert isinstance(trained.encoder, ArrayEncoder)
-    require_alike(part, trained.encoder.example)
-    yield None, _predicted(trained, part, path)
+def _predicted(trained: Trained, part: DataPart) -> list[pa.Array]:
+    """Predictions [n], and the probabilities [n] of each class.
 
-
-def _predicted(trained: Trained, part: DataPart, path: Path) -> Predictions:
-    """Raises DataError where float32 does not hold what the model makes of the features."""
-    outputs = trained.outputs(part.features, part.rows)
+    Raises DataError where float32 does not hold what the model makes of the features.
+    """
+    outputs = trained.outputs(part)
     strange = np.count_nonzero(~np.isfinite(outputs).all(axis=1))
     if strange:
-        raise refused(
-            path,
-            f"the model gives no finite number for {strange:,} of {part.rows:,} rows: their "
-            "features are too far from those of training",
+        raise DataError(
+            f"{part.source}: the model gives no finite number for {strange:,} of {part.rows:,} "
+            "rows: their features are too far from those of training"
         )
-    return trained.predictions(outputs)
+    values, probabilities = trained.predictions(outputs)
+    return [values, *map(pa.array, () if probabilities is None else probabilities.T)]
 
 
-def _added(names: list[str], found: Predictions) -> list[pa.Array]:
-    arrays = [found.values]
-    if len(names) > 1:
-        assert found.probabilities is not None
-        arrays += [pa.array(column) for column in found.probabilities.T]
-    return arrays
-
-
-@contextmanager
-def _columns(file: BinaryIO, form: Format, source: Path, trained: Trained) -> Iterator[Write]:
+class _Columns:
     """The columns of the input, if it has any, and behind them the new ones."""
-    sink: Any = None
 
-    def write(
-        batch: pa.RecordBatch | None, names: list[str], found: Predictions, trained: Trained
-    ) -> None:
-        nonlocal sink
-        before = [] if batch is None else list(zip(batch.schema, batch.columns, strict=True))
-        arrays = [*(column for _, column in before), *_added(names, found)]
-        fields = [field for field, _ in before]
-        fields += [pa.field(n, a.type) for n, a in zip(names, arrays[len(before) :], strict=True)]
-        metadata = None if batch is None else batch.schema.metadata
-        made = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
-        if sink is None:
-            sink = _sink(file, form, made.schema, source)
-        sink.write(made)
+    def __init__(self, file: BinaryIO, form: Format, source: Path) -> None:
+        self._file, self._form, self._source = file, form, source
+        self._sink: Any = None
 
-    yield write
-    if sink is not None:
-        sink.finish()
+    def write(self, batch: pa.RecordBatch | None, added: dict[str, pa.Array]) -> None:
+        made = pa.RecordBatch.from_pydict(added)
+        if batch is not None:
+            schema = pa.schema([*batch.schema, *made.schema], metadata=batch.schema.metadata)
+            made = pa.RecordBatch.from_arrays([*batch.columns, *made.columns], schema=schema)
+        self._sink = self._sink or self._opened(made.schema)
+        self._sink.write(made)
 
+    def _opened(self, schema: pa.Schema) -> Any:
+        if self._form.delimiter is not None:
+            for field in schema:
+                if not csv_holds(field.type):
+                    raise refused(self._source, f"CSV cannot hold {field.name!r}, a {field.type}")
+            text = TextOut(self._file, gzipped=self._form.gzipped)
+            return CsvSink(text, schema, self._form.delimiter)
+        read = format_of(self._source)
+        like = pq.read_metadata(self._source) if read is not None and not read.is_text else None
+        return ParquetSink(self._file, schema, like, [PREDICTION])
 
-def _sink(out: BinaryIO, form: Format, schema: pa.Schema, source: Path) -> Any:
-    if form.delimiter is not None:
-        for field in schema:
-            if not csv_holds(field.type):
-                raise refused(source, f"CSV cannot hold {field.name!r}, a {field.type}")
-        return CsvSink(TextOut(out, gzipped=form.gzipped), schema, form.delimiter)
-    read = format_of(source)
-    like = pq.read_metadata(source) if read is not None and not read.is_text else None
-    return ParquetSink(out, schema, like, [PREDICTION])
+    def finish(self) -> None:
+        self._sink.finish()
 
 
-@contextmanager
-def _archive(file: BinaryIO) -> Iterator[Write]:
+class _Archive:
     """Arrays ``prediction``, and ``probabilities`` and ``classes`` where they are asked for."""
-    values: list[Any] = []
-    shares: list[Any] = []
-    classes: dict[str, Any] = {}
 
-    def write(
-        batch: pa.RecordBatch | None, names: list[str], found: Predictions, trained: Trained
-    ) -> None:
-        values.append(_storable(found.values))
-        if len(names) > 1:
-            shares.append(found.probabilities)
-            classes["classes"] = _storable(trained.classes)
+    def __init__(self, file: BinaryIO, trained: Trained) -> None:
+        self._file, self._classes = file, trained.classes
+        self._found: list[dict[str, pa.Array]] = []
 
-    yield write
-    arrays = {PREDICTION: np.concatenate(values)} if values else {}
-    if shares:
-        arrays |= {"probabilities": np.concatenate(shares), **classes}
-    np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy's stub: allow_pickle
+    def write(self, batch: pa.RecordBatch | None, added: dict[str, pa.Array]) -> None:
+        self._found.append(added)
+
+    def finish(self) -> None:
+        first, *others = (
+            np.concatenate([_storable(added[name]) for added in self._found])
+            for name in self._found[0]
+        )
+        arrays = {PREDICTION: first}
+        if others:
+            shares = np.stack(others, axis=1)
+            arrays |= {"probabilities": shares, "classes": _storable(self._classes)}
+        np.savez(self._file, **arrays)  # type: ignore[arg-type]  # numpy's stub: allow_pickle
 
 
 def _storable(array: pa.Array) -> Any:

@@ -8,31 +8,29 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from labeldp_trainer.config import (
-    Clusters,
-    DpSgd,
-    LabelDpPro,
-    LoadedConfig,
-    NoMethod,
-    Privatized,
-)
+from pydantic import ConfigDict, TypeAdapter
+
+from labeldp_trainer.config import LoadedConfig, NoMethod
 from labeldp_trainer.config.base import Approximate
+from labeldp_trainer.config.central import Central
 from labeldp_trainer.errors import InputError
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import read_json
-from labeldp_trainer.run.metrics import REPORTED
-from labeldp_trainer.run.stored import stored_config
+from labeldp_trainer.run.metrics import REPORTED, read_lines
 
 FORMAT_VERSION = "1.0"
 NONE = "–"
+_numbers = TypeAdapter(
+    dict[str, float | None], config=ConfigDict(strict=True, allow_inf_nan=False)
+).validate_python
 _SIGNS = ("run.json", "privacy.json", "result.json", "params.npz")
-_MOST_METRICS = 1 << 26  # bytes of metrics.jsonl that are looked at
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,9 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
         for folder in _run_folders(path):
             folders.setdefault(folder.resolve(), folder)
     runs = [_read(folder) for folder in folders.values()]
-    return [replace(run, no_privacy=_best_without_privacy(run, runs)) for run in runs]
+    plain = (run for run in runs if run.method == "none" and run.status == "done")
+    best = {run.same_data: run.value for run in sorted(plain, key=Run.rank, reverse=True)}
+    return [replace(run, no_privacy=best.get(run.same_data)) for run in runs]
 
 
 def to_json(runs: Sequence[Run]) -> dict[str, Any]:
@@ -108,13 +108,13 @@ def to_json(runs: Sequence[Run]) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, "runs": [asdict(run) for run in runs]}
 
 
-def groups(runs: Sequence[Run]) -> list[list[Run]]:
+def comparable(runs: Sequence[Run]) -> list[list[Run]]:
     """The finished runs on the same data, best first; those with the most runs first."""
     found: dict[str, list[Run]] = {}
     for run in runs:
         if run.status == "done":
             found.setdefault(run.same_data, []).append(run)
-    each = [sorted(group, key=Run.rank) for group in found.values()]
+    each = [sorted(alike, key=Run.rank) for alike in found.values()]
     return sorted(each, key=len, reverse=True)
 
 
@@ -141,34 +141,44 @@ def _read(path: Path) -> Run:
     try:
         return _whole(path)
     except InputError as error:
-        return Run(str(path), "damaged", str(error))
+        reason = str(error)
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        return Run(str(path), "damaged", f"{path}: a file of it is missing or damaged")
+        reason = f"{path}: a file of it is missing or damaged"
+    return Run(str(path), "damaged", reason)
 
 
 def _whole(path: Path) -> Run:
     folder = RunFolder(path)
-    facts = folder.facts()
-    loaded = stored_config(folder, facts)
+    facts, loaded = folder.facts(), folder.config()
+    config, model = loaded.config, loaded.final.config.model
     promise = read_json(path / "privacy.json")
     epsilon, delta = _promised(loaded, promise)
-    if isinstance(loaded.config.method, DpSgd | LabelDpPro) and "noise" not in promise["details"]:
+    if isinstance(config.method, Central) and "noise" not in promise["details"]:
         raise InputError(
             f"{path}: no ε holds: its noise was made of float32 numbers, by an older version, and "
             "shows labels to anyone who knows the features; do not publish it, train again"
         )
-    unit = promise["details"].get("unit", "label")
-    run = replace(
-        _of_config(path, loaded),
+    unit = "user" if promise["details"].get("unit") == "user" else "label"
+    lines = read_lines(path / "metrics.jsonl")
+    run = Run(
+        str(path),
+        "unfinished",
+        f"{path}: is not finished: go on with labeldp train --resume",
+        name=config.name,
+        method=config.method.kind,
+        representation=None if config.representation is None else config.representation.kind,
+        model=None if model is None else model.kind,
+        label=config.data.label,
+        loss=config.loss,
         epsilon=epsilon,
         delta=delta,
-        protects=None if epsilon is None else "user" if unit == "user" else "label",
+        protects=None if epsilon is None else unit,
+        metric=REPORTED[config.loss],
+        epochs=len(lines),
         seconds=_seconds(path),
     )
-    lines = list(_lines(path / "metrics.jsonl"))
     if not folder.result.exists():
-        reason = "is not finished: go on with labeldp train --resume"
-        return replace(run, status="unfinished", reason=f"{path}: {reason}", epochs=len(lines))
+        return run
     result = read_json(folder.result)
     test = {key[5:]: value for key, value in result.items() if key.startswith("test_")}
     test |= result.get("test") or {}
@@ -177,6 +187,8 @@ def _whole(path: Path) -> Run:
     same = [facts.get("features_sha256"), run.label, run.loss, sorted(constant.items())]
     return replace(
         run,
+        status="done",
+        reason=None,
         test=_numbers(test),
         rows_tested=tested if type(tested) is int and tested > 0 else None,
         constant=constant,
@@ -193,81 +205,24 @@ def _promised(
     Raises ValueError, KeyError or TypeError.
     """
     method = loaded.config.method
-    epsilon, delta = _number(promise["epsilon"]), _number(promise["delta"])
+    found = _numbers({name: promise[name] for name in ("epsilon", "delta")})
+    epsilon, delta = found["epsilon"], found["delta"]
     if promise["method"] != method.kind or (epsilon is None) != isinstance(method, NoMethod):
         raise ValueError("a statement on another method")
     if epsilon is None:
         return None, None
-    least, least_delta = 0.0, 0.0  # of a certificate
-    if isinstance(method, Approximate):
-        least, least_delta = method.epsilon, method.delta
-    elif not isinstance(method, NoMethod | Privatized):
-        label = exact(method.epsilon)
-        if isinstance(method, Clusters):
-            label += exact(method.epsilon_prior)
-        least = float(label * (method.max_examples_per_user or 1))
-    if delta is None or epsilon < least or delta < least_delta:
+    spent = (exact(getattr(method, name, 0)) for name in ("epsilon", "epsilon_prior"))
+    least, least_delta = sum(spent, Fraction()), getattr(method, "delta", 0.0)
+    if not isinstance(method, Approximate):  # where ε is that of each label
+        least *= loaded.config.examples_per_user or 1
+    if delta is None or epsilon < float(least) or delta < least_delta:
         raise ValueError("a smaller promise than that of the config")
     return epsilon, delta
-
-
-def _of_config(path: Path, loaded: LoadedConfig) -> Run:
-    config, model = loaded.config, loaded.final.config.model
-    return Run(
-        str(path),
-        "done",
-        name=config.name,
-        method=config.method.kind,
-        representation=None if config.representation is None else config.representation.kind,
-        model=None if model is None else model.kind,
-        label=config.data.label,
-        loss=config.loss,
-        metric=REPORTED.get(config.loss, "loss"),
-    )
-
-
-def _best_without_privacy(run: Run, runs: Sequence[Run]) -> float | None:
-    alike = [
-        other
-        for other in runs
-        if other.method == "none" and other.status == "done" and other.same_data == run.same_data
-    ]
-    best = min(alike, key=Run.rank, default=None)
-    return None if best is None or run.status != "done" else best.value
 
 
 def _seconds(path: Path) -> float | None:
     """Of all stages. None if a line has none: how long secret batches take is not written down."""
     files = [path / "metrics.jsonl", *sorted(path.glob("stages/*/metrics.jsonl"))]
-    found = [_number(line.get("seconds")) for file in files for line in _lines(file)]
-    known = [value for value in found if value is not None]
-    return math.fsum(known) if known and len(known) == len(found) else None
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The metrics of each epoch, up to the first line that is none."""
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        text = file.read(_MOST_METRICS).splitlines()
-    for line in text:
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(found, dict):
-            return
-        yield found
-
-
-def _numbers(values: Any) -> dict[str, float | None]:
-    return {str(name): _number(value) for name, value in values.items()}
-
-
-def _number(value: Any) -> float | None:
-    """Raises TypeError for anything but a number or null; what is not finite is none."""
-    if value is None:
-        return None
-    if type(value) not in (int, float):
-        raise TypeError("expected a number")
-    return float(value) if math.isfinite(value) else None
+    lines = [_numbers({"": line.get("seconds")}) for file in files for line in read_lines(file)]
+    known = [line[""] for line in lines if line[""] is not None]
+    return math.fsum(known) if known and len(known) == len(lines) else None

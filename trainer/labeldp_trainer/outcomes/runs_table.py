@@ -9,8 +9,9 @@ from pathlib import Path
 
 from labeldp_verify.rounded import at_most
 
+from labeldp_compile.cli.output import text_table
 from labeldp_compile.tools.page.document import page
-from labeldp_trainer.outcomes.runs import NONE, Run, groups
+from labeldp_trainer.outcomes.runs import NONE, Run, comparable
 
 _DIGITS = 5
 _CONFIDENCE = 0.95
@@ -44,12 +45,22 @@ class RunsTable:
 
 def tables(runs: Sequence[Run]) -> list[RunsTable]:
     """One for each data set."""
-    return [_table(group) for group in groups(runs)]
+    return [_table(alike) for alike in comparable(runs)]
 
 
 def unfinished(runs: Sequence[Run]) -> list[str]:
     """What is to be said of the other runs."""
     return [f"{run.status}: {run.reason}" for run in runs if run.status != "done"]
+
+
+def runs_text(runs: Sequence[Run]) -> list[str]:
+    """Lines for a terminal: the largest table last, before what is to be said of other runs."""
+    lines = unfinished(runs)
+    for table in reversed(tables(runs)):
+        between = [""] if lines else []
+        cells = text_table(table.header, table.rows, left=table.left)
+        lines = [table.title, *cells, table.note, *between, *lines]
+    return lines
 
 
 def runs_page(runs: Sequence[Run]) -> str:
@@ -63,13 +74,13 @@ def runs_page(runs: Sequence[Run]) -> str:
     )
 
 
-def _table(group: Sequence[Run]) -> RunsTable:
-    first = group[0]
+def _table(alike: Sequence[Run]) -> RunsTable:
+    first = alike[0]
     constant = f"predict the {_CONSTANT.get(first.metric, 'best constant')}"
-    rows = [_cells(run) for run in group]
+    rows = [_cells(run) for run in alike]
     place = None
     if first.baseline is not None:
-        ranks = [run.rank() for run in group]
+        ranks = [run.rank() for run in alike]
         mine = -first.baseline if first.metric == "accuracy" else first.baseline
         place = sum(rank <= mine for rank in ranks)
         blank = [NONE] * (len(_BEFORE) - 1)
@@ -82,18 +93,18 @@ def _table(group: Sequence[Run]) -> RunsTable:
     header = [*_BEFORE, f"test {first.metric}", "epochs", "seconds"]
     used = [i for i, column in enumerate(zip(*rows, strict=True)) if set(column) != {NONE}]
     kept = [[row[i] for i in used] for row in (header, *rows)]
-    return RunsTable(title, kept[0], kept[1:], place, _note(group))
+    return RunsTable(title, kept[0], kept[1:], place, _note(alike))
 
 
-def _note(group: Sequence[Run]) -> str:
+def _note(alike: Sequence[Run]) -> str:
     """What the metrics are of; accuracies lie in 0 … 1, so that Hoeffding's bound holds of them."""
-    known = {run.rows_tested for run in group} - {None}
-    rows = min((run.rows_tested for run in group if run.rows_tested), default=None)
+    known = {run.rows_tested for run in alike} - {None}
+    rows = min((run.rows_tested for run in alike if run.rows_tested), default=None)
     of = "the test rows" if rows is None or len(known) > 1 else f"{rows:,} test rows"
     note = f"metrics are estimates from {of}, whose labels no ε covers, one training run each"
-    if len(group) > 1:
+    if len(alike) > 1:
         note += "; the best of several looks better there than it is"
-    if rows is None or group[0].metric != "accuracy":
+    if rows is None or alike[0].metric != "accuracy":
         return f"{note}; they have no interval"
     margin = at_most(math.sqrt(math.log(2 / (1 - _CONFIDENCE)) / (2 * rows)), 2)
     return f"{note}; an accuracy has a 95% margin of error of at most ±{margin} (Hoeffding)"
@@ -103,13 +114,10 @@ _CONSTANT = {"accuracy": "majority", "mse": "mean", "mae": "median", "loss": "me
 
 
 def _cells(run: Run) -> list[str]:
+    words = (run.folder, run.method, run.representation, run.model)
     return [
-        run.folder,
-        run.method or NONE,
-        run.representation or NONE,
-        run.model or NONE,
-        _exact(run.epsilon),
-        _exact(run.delta),
+        *(word or NONE for word in words),
+        *(_exact(value) for value in (run.epsilon, run.delta)),
         run.protects or NONE,
         shown(run.value),
         NONE if run.epochs is None else f"{run.epochs:,}",

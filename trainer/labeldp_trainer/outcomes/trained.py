@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,33 +12,18 @@ import pyarrow as pa
 from jaxtyping import Float32, Int64
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.data import Features, FeatureShape, Task
-from labeldp_trainer.data.encoder import Encoder, encoder_of
+from labeldp_trainer.data import DataPart, FeatureShape, Task
+from labeldp_trainer.data.encoder import Encoder, EncoderFile
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.evaluation import CHUNK
+from labeldp_trainer.evaluation import predict
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Model, Params, build_model
-from labeldp_trainer.representation import Representation, restored
-from labeldp_trainer.representation.representation import KINDS, in_chunks
+from labeldp_trainer.representation import Representation, restored, vectors_of_part
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.checkpoints import load_params
 from labeldp_trainer.run.folder import ENCODER
-from labeldp_trainer.run.stored import stored_config
 
 _MOST_INTEGER = 2**63
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """What a model says of n rows.
-
-    Attributes:
-        values: [n] numbers (float32), or classes (int64 if all are whole numbers, else text).
-        probabilities: [n, classes]; None of numbers.
-    """
-
-    values: pa.Array
-    probabilities: Float32[np.ndarray, "n k"] | None
 
 
 @dataclass(frozen=True)
@@ -66,71 +48,45 @@ class Trained:
     model: Model
     params: Params
 
-    @cached_property
-    def _apply(self) -> Any:
-        return jax.jit(self._outputs)
+    def outputs(self, part: DataPart) -> Float32[np.ndarray, "n k"]:
+        """The model's outputs for n encoded examples."""
+        if self.representation is not None:
+            part = replace(part, features=vectors_of_part(self.representation, part))
+        return predict(self.model, self.params, part)
 
-    def _outputs(self, params: Params, x: Any) -> jax.Array:
-        found = self.representation
-        if found is not None:
-            rows = jax.tree.leaves(x)[0].shape[0]
-            split = jax.tree.map(partial(in_chunks, chunk=self._few), x)
-            x = jax.lax.map(found.apply, split).reshape(rows, -1)
-        return self.model.apply(params, x)
-
-    @property
-    def _few(self) -> int:
-        """Rows that a representation takes at once, so that what lies between stays in a cache."""
-        return 1 if self.representation is None else KINDS[self.representation.kind].chunk
-
-    def outputs(self, features: Features, rows: int) -> Float32[np.ndarray, "n k"]:
-        """The model's outputs for n encoded examples, in batches of one size."""
-        found = [np.zeros((0, self.loss.task.outputs), np.float32)]
-        at_once = min(CHUNK, -(-rows // self._few) * self._few)
-        for start in range(0, rows, at_once):
-            place = slice(start, start + at_once)
-            batch = jax.tree.map(partial(_part, place=place), features)
-            outputs = np.asarray(self._apply(self.params, batch))
-            found.append(outputs[: min(at_once, rows - start)])
-        return np.concatenate(found)
-
-    def predictions(self, outputs: Float32[np.ndarray, "n k"]) -> Predictions:
-        """What outputs mean: numbers, or classes and their probabilities."""
+    def predictions(
+        self, outputs: Float32[np.ndarray, "n k"]
+    ) -> tuple[pa.Array, Float32[np.ndarray, "n k"] | None]:
+        """What outputs mean: numbers [n], or classes [n] and their probabilities [n, classes]."""
         if self.loss.task.classes is None:
-            return Predictions(
-                pa.array(np.asarray(self.loss.predictions(jnp.asarray(outputs)))), None
-            )
-        probabilities = np.asarray(jax.nn.softmax(outputs, axis=-1))
+            return pa.array(np.asarray(self.loss.predictions(jnp.asarray(outputs)))), None
         likeliest: Int64[np.ndarray, " n"] = outputs.argmax(axis=1)
-        return Predictions(self.classes.take(pa.array(likeliest)), probabilities)
+        probabilities = np.asarray(jax.nn.softmax(outputs, axis=-1))
+        return self.classes.take(pa.array(likeliest)), probabilities
 
     @property
     def classes(self) -> pa.Array:
         """[k] the classes as a column has them: int64 if all are whole numbers, else text."""
-        return class_column(self.loss.task.classes or ())
-
-
-def class_column(classes: tuple[int | str, ...]) -> pa.Array:
-    """[k] int64 if all are such, else text."""
-    if all(isinstance(c, int) and -_MOST_INTEGER <= c < _MOST_INTEGER for c in classes):
-        return pa.array(classes, pa.int64())
-    return pa.array(map(str, classes), pa.string())
+        classes = self.loss.task.classes or ()
+        if all(isinstance(c, int) and -_MOST_INTEGER <= c < _MOST_INTEGER for c in classes):
+            return pa.array(classes, pa.int64())
+        return pa.array(map(str, classes), pa.string())
 
 
 def open_trained(path: Path) -> Trained:
     """The finished run in a folder. Raises InputError if it cannot predict."""
     folder = RunFolder(path)
-    facts, stated = folder.facts(), _stated(folder)
-    loaded = stored_config(folder, facts, stated.get("data_directory")).final
-    encoder, task = _encoder(folder, stated)
-    if stated.get("model_from") != "config":
+    folder.facts()
+    stated = _encoder(folder)
+    loaded = folder.config(stated.data_directory).final
+    if stated.model_from != "config":
         raise RunFolderError(
             f"{path}: was trained with a model from Python, which no folder holds: call its apply "
             "with labeldp_trainer.load_params"
         )
     if not folder.params.exists():
         raise RunFolderError(f"{path}: is not finished: go on with labeldp train --resume")
-    loss = Loss(loaded.config.loss, task)
+    encoder, task = stated.features, Task(None if stated.classes is None else tuple(stated.classes))
     representation = None if loaded.config.representation is None else restored(path)
     shape = encoder.shape
     if representation is not None:
@@ -139,29 +95,17 @@ def open_trained(path: Path) -> Trained:
         shape = FeatureShape(numeric=representation.width)
     model = build_model(loaded, shape, task.outputs)
     params = load_params(folder.params, jax.eval_shape(model.init, jax.random.key(0)))
+    loss = Loss(loaded.config.loss, task)
     return Trained(folder, loaded, encoder, loss, representation, model, params)
 
 
-def _stated(folder: RunFolder) -> dict[str, Any]:
+def _encoder(folder: RunFolder) -> EncoderFile:
+    """Raises RunFolderError."""
     path = folder.path / ENCODER
-    return folder.document(
+    found = folder.document(
         ENCODER, f"{path}: is missing or damaged; runs of earlier versions have none: train again"
     )
-
-
-def _encoder(folder: RunFolder, stated: Mapping[str, Any]) -> tuple[Encoder, Task]:
-    """What ``encoder.json`` says. Raises RunFolderError."""
     try:
-        classes = stated["classes"]
-        if classes is not None and not all(type(c) in (int, str) for c in classes):
-            raise TypeError("a class is a whole number or text")
-        return encoder_of(stated["features"]), Task(None if classes is None else tuple(classes))
-    except (ValueError, KeyError, TypeError):
-        raise RunFolderError(f"{folder.path / ENCODER}: is damaged: train again") from None
-
-
-def _part(leaf: np.ndarray, place: slice) -> np.ndarray:
-    """These rows of an array, and zeros where it ends before."""
-    rows = leaf[place]
-    missing = [(0, place.stop - place.start - len(rows))] + [(0, 0)] * (rows.ndim - 1)
-    return np.pad(rows, missing) if missing[0][1] else rows
+        return EncoderFile.model_validate(found)
+    except ValueError:
+        raise RunFolderError(f"{path}: is damaged: train again") from None

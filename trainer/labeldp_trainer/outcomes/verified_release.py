@@ -17,10 +17,10 @@ from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.check import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
-from labeldp_trainer.representation import FOLDER, reproduced, restored
+from labeldp_trainer.representation import FOLDER, represented, reproduced, restored
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.sharding import Devices
-from labeldp_trainer.training import read, seen
+from labeldp_trainer.training import read
 
 _MOST_APART = 1e-2  # far more than rounding, far less than another row
 
@@ -45,7 +45,7 @@ def verify_release(
     with TemporaryDirectory() as empty:  # no run lies there whose vectors might be believed
         output = published or Path(empty) / "run"
         features, loss = read(loaded, builder, ())
-        dataset, representation = seen(loaded, features, output, steps)
+        dataset, representation = represented(loaded, features, output, steps)
     found: list[ReleaseCheck] = []
     if published is not None:
         again = None  # of the published map

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.data import DataPart, Dataset, FeatureShape, array_digest, load_unlabelled
+from labeldp_trainer.data.arrays import read_embeddings
 from labeldp_trainer.data.encoder import ArrayEncoder
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.representation.components import ENDS, fitted, moments, projected
-from labeldp_trainer.representation.embeddings import read_embeddings
-from labeldp_trainer.representation.kind import Arrays, FeatureSource, Steps, silent
+from labeldp_trainer.representation.kind import NOTHING_LEFT, Arrays, FeatureSource, Steps, silent
 from labeldp_trainer.representation.representation import KINDS, Representation, in_batches
 from labeldp_trainer.representation.store import digest_of, find
 
@@ -30,49 +30,46 @@ _WORD = "representation"
 
 def represented(
     loaded: LoadedConfig, dataset: Dataset, output: Path, steps: Steps = silent
-) -> tuple[Dataset, Representation]:
-    """The data with vectors [n, width] in the place of features, and the map from one to other.
+) -> tuple[Dataset, Representation | None]:
+    """The data with vectors [n, width] in the place of features, and the map from one to other;
+    the data alone if the config has no representation.
 
     Takes those of ``output``, or of a run folder of this user's beside it, if they were learnt from
     the same features with the same options. No label is looked at. Raises InputError.
     """
-    config = loaded.config.representation
-    assert config is not None
+    if loaded.config.representation is None:
+        return dataset, None
     inputs = _with_embeddings(loaded, dataset)
-    names = [] if isinstance(config, FromFile) else [n for n in config.unlabelled if n != TEST]
-    more = {name: load_unlabelled(loaded, name, dataset) for name in names}
-    with_test = not isinstance(config, FromFile) and TEST in config.unlabelled
-    facts = _facts(loaded, inputs, more, with_test=with_test)
-    kept = find(
-        output,
-        digest_of(facts),
-        (dataset.train.rows, None if dataset.test is None else dataset.test.rows),
+    wanted = getattr(loaded.config.representation, "unlabelled", ())
+    more = {name: load_unlabelled(loaded, name, dataset) for name in wanted if name != TEST}
+    facts = _facts(loaded, inputs, more, with_test=TEST in wanted)
+    rows = dataset.train.rows, None if dataset.test is None else dataset.test.rows
+    found = find(output, digest_of(facts), rows)
+    if found is None:
+        found = _learn(loaded, inputs, list(more.values()), facts, steps)
+    representation, vectors = found
+    train, *test = (
+        dataclasses.replace(part, features=_require_finite(of_part, part))
+        for part, of_part in zip(dataset.parts, vectors, strict=True)
     )
-    if kept is None:
-        representation, vectors = _learn(loaded, inputs, list(more.values()), facts, steps)
-    else:
-        representation, vectors = kept
-    train, test = vectors
-    _require_finite(train, dataset.train)
-    if test is not None and dataset.test is not None:
-        _require_finite(test, dataset.test)
     shape = FeatureShape(numeric=representation.width)
     return dataclasses.replace(
         inputs,
         shape=shape,
-        train=dataclasses.replace(dataset.train, features=train),
-        test=None if dataset.test is None else dataclasses.replace(dataset.test, features=test),
+        train=train,
+        test=test[0] if test else None,
         input_digest=dataset.digest(),
     ), representation
 
 
-def _require_finite(vectors: NDArray[np.float32], part: DataPart) -> None:
-    """Raise DataError if a vector overflowed."""
+def _require_finite(vectors: NDArray[np.float32], part: DataPart) -> NDArray[np.float32]:
+    """The same. Raises DataError if a vector overflowed."""
     if not (np.isfinite(vectors.min(initial=0)) and np.isfinite(vectors.max(initial=0))):
         raise DataError(
             f"{part.source}: the representation gives no finite numbers for some rows: their "
             "features are too large, or too far from those of training"
         )
+    return vectors
 
 
 def reproduced(
@@ -86,7 +83,7 @@ def vectors_of_part(
     representation: Representation, part: DataPart, steps: Steps = silent
 ) -> NDArray[np.float32]:
     """[n, width] the vectors of further rows, in batches."""
-    raw = _RawVectors(representation.kind, representation.arrays, steps)
+    raw = _RawVectors(representation.kind, representation.arrays, steps, room=0)
     return raw.projected(representation, part)
 
 
@@ -99,7 +96,7 @@ def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
     def part(given: DataPart, name: str, taken: int | None) -> DataPart:
         path = loaded.path(name)
         vectors = read_embeddings(path, config.array, given.rows, taken)
-        return dataclasses.replace(given, features=vectors)
+        return dataclasses.replace(given, features=vectors, bytes_=False)
 
     train = part(dataset.train, config.train, loaded.config.data.rows)
     test = dataset.test
@@ -112,7 +109,7 @@ def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
                 f"has {test.features.shape[1]:,} columns, the training part "
                 f"{train.features.shape[1]:,}",
             )
-    encoder = ArrayEncoder(train.features.shape[1:], bytes_=False)
+    encoder = ArrayEncoder.of(train)
     return Dataset(encoder.shape, train, test, encoder=encoder)
 
 
@@ -149,21 +146,17 @@ def _learn(
     unlabelled: Sequence[DataPart],
     facts: dict[str, Any],
     steps: Steps,
-) -> tuple[Representation, tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
+) -> tuple[Representation, list[NDArray[np.float32]]]:
     config = loaded.config.representation
     assert config is not None
-    parts = [inputs.train, *unlabelled]
-    if facts["learnt_from_test"] and inputs.test is not None:
-        parts.append(inputs.test)
+    parts = [inputs.train, *unlabelled, *(inputs.parts[1:] if facts["learnt_from_test"] else ())]
     source = FeatureSource(loaded, inputs.shape, parts, facts["seed"], steps)
     learnt = KINDS[config.kind].learn(source)
-    raw = _RawVectors(config.kind, learnt.arrays, steps)
-    found = moments(batch for part in parts for batch in raw.first(part))
+    raw = _RawVectors(config.kind, learnt.arrays, steps, room=_KEPT_BYTES)
+    found = moments(batch for part in parts for batch in raw.batches(part))
     ends = fitted(found, config.components, whiten=config.whiten)
-    if ends is None:
-        raise loaded.error(
-            ("representation",), "every column that it makes is constant: nothing is left"
-        )
+    source.require(ends is not None, NOTHING_LEFT)
+    assert ends is not None
     representation = Representation(
         config.kind,
         inputs.shape,
@@ -171,56 +164,44 @@ def _learn(
         facts={**facts, "rows": found.rows, "raw_width": len(found.mean)},
         notes=(*learnt.notes, *_notes(facts)),
     )
-    train = raw.projected(representation, inputs.train)
-    test = None if inputs.test is None else raw.projected(representation, inputs.test)
-    return representation, (train, test)
+    return representation, [raw.projected(representation, part) for part in inputs.parts]
 
 
 class _RawVectors:
-    """Raw vectors of parts in batches, for two looks: they are kept, or computed again."""
+    """Raw vectors of parts in batches; those of a first look are kept, if there is room."""
 
-    def __init__(self, kind: str, arrays: Arrays, steps: Steps) -> None:
+    def __init__(self, kind: str, arrays: Arrays, steps: Steps, *, room: int) -> None:
         self._kind, self._arrays, self._steps = KINDS[kind], arrays, steps
-        self._left = _KEPT_BYTES
+        self._left = room
         self._kept: dict[int, list[NDArray[np.float32]]] = {}
 
-    def first(self, part: DataPart) -> Iterator[NDArray[np.float32]]:
-        """Batches [b, raw width] of a part, in order, which are kept if there is room."""
-        found: list[NDArray[np.float32]] = []
-        for batch in self._computed(part):
-            self._left -= batch.nbytes
-            if self._left >= 0:
-                found.append(batch)
-            else:
-                found.clear()
-            yield batch
-        if self._left >= 0:
-            self._kept[id(part)] = found[::-1]
-
-    def last(self, part: DataPart) -> Iterator[NDArray[np.float32]]:
-        """The same; they are let go of one by one."""
-        kept = self._kept.pop(id(part), None)
-        if kept is None:
-            yield from self._computed(part)
+    def batches(self, part: DataPart) -> Iterator[NDArray[np.float32]]:
+        """Batches [b, raw width] of a part, in order; what was kept is let go of."""
+        if kept := self._kept.pop(id(part), []):
+            while kept:
+                yield kept.pop()
             return
-        while kept:
-            yield kept.pop()
-
-    def _computed(self, part: DataPart) -> Iterator[NDArray[np.float32]]:
         done, chunk = 0, self._kind.chunk
         for batch in in_batches(self._kind.raw, self._arrays, part.features, part.rows, chunk):
             done += len(batch)
             self._steps(_WORD, done, part.rows)
+            self._left -= batch.nbytes
+            if self._left >= 0:
+                kept.append(batch)
+            else:
+                kept.clear()
             yield batch
+        if kept:
+            self._kept[id(part)] = kept[::-1]
 
     def projected(self, representation: Representation, part: DataPart) -> NDArray[np.float32]:
         """[n, width] the vectors of a part."""
         found = np.empty((part.rows, representation.width), np.float32)
         done = 0
-        ends = {name: representation.arrays[name] for name in ENDS & set(representation.arrays)}
-        placed = jax.device_put(ends)
-        for raw in self.last(part):
-            found[done : done + len(raw)] = _projected(placed, raw)
+        ends = ENDS & set(representation.arrays)
+        placed = jax.device_put({name: representation.arrays[name] for name in ends})
+        for raw in self.batches(part):
+            found[done : done + len(raw)] = _projected(raw, placed)
             done += len(raw)
         return found
 

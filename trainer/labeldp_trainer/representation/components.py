@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Float32
 from numpy.typing import NDArray
 from scipy.linalg import blas, eigh
 
 from labeldp_trainer.config.representation import DEFAULT_COMPONENTS
+from labeldp_trainer.models.layers import matmul
 
 Floats = NDArray[np.float64]
 ENDS = frozenset({"mean", "projection", "columns", "deviation"})
@@ -107,12 +105,9 @@ def fitted(
     }
 
 
-def projected(
-    arrays: Mapping[str, jax.Array], raw: Float32[jax.Array, "b w"]
-) -> Float32[jax.Array, "b width"]:
+def projected(raw: Float32[Any, "b w"], arrays: Mapping[str, Any]) -> Float32[Any, "b width"]:
     """The vectors of raw ones."""
     if "projection" not in arrays:
         centred = raw[:, arrays["columns"]] - arrays["mean"][None, :]
         return centred / arrays["deviation"][None, :]
-    centred = raw - arrays["mean"][None, :]
-    return jnp.matmul(centred, arrays["projection"], precision=lax.Precision.HIGHEST)
+    return matmul(raw - arrays["mean"][None, :], arrays["projection"])

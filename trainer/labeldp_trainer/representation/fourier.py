@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config.representation import RandomFourier
+from labeldp_trainer.models.layers import cos, matmul
 from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 from labeldp_trainer.representation.tables import columns_raw, learn_columns
 
@@ -27,21 +27,17 @@ def _learn(source: FeatureSource) -> Learnt:
     random = np.random.default_rng(source.seed)
     sample = _sample(source, learnt, random)
     bandwidth = config.scale * _median_distance(sample)
-    if bandwidth == 0:
-        raise source.loaded.error(
-            ("representation",), "most rows have the same features: there is no bandwidth"
-        )
+    source.require(bandwidth > 0, "most rows have the same features: there is no bandwidth")
     directions = random.standard_normal((sample.shape[1], config.features)) / bandwidth
     phases = random.uniform(0, 2 * math.pi, config.features)
     drawn = {"directions": directions.astype(np.float32), "phases": phases.astype(np.float32)}
     return Learnt({**learnt.arrays, **drawn}, learnt.notes)
 
 
-def _raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
+def _raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     """[b, features]: √2·cos(directions·x + phase)."""
-    columns = columns_raw(arrays, x)
-    angles = jnp.matmul(columns, arrays["directions"], precision=lax.Precision.HIGHEST)
-    return math.sqrt(2) * jnp.cos(angles + arrays["phases"][None, :])
+    angles = matmul(columns_raw(x, arrays), arrays["directions"])
+    return math.sqrt(2) * cos(angles + arrays["phases"][None, :])
 
 
 RANDOM_FOURIER = Kind(_learn, _raw, chunk=512)
@@ -54,7 +50,7 @@ def _sample(
     chosen = np.sort(random.permutation(source.parts[0].rows)[:_SAMPLE])
     x = jax.tree.map(lambda leaf: jnp.asarray(leaf[chosen]), source.features[0])
     arrays = {name: jnp.asarray(array) for name, array in learnt.arrays.items()}
-    return np.asarray(columns_raw(arrays, x))
+    return np.asarray(columns_raw(x, arrays))
 
 
 def _median_distance(points: NDArray[np.float32]) -> float:

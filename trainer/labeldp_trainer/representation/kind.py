@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 from jaxtyping import Float32
 from numpy.typing import NDArray
 
@@ -14,6 +13,7 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import DataPart, FeatureShape
 
 Arrays = Mapping[str, NDArray[Any]]
+NOTHING_LEFT = "every column that it makes is constant: nothing is left"
 Steps = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and of how much."""
 
@@ -40,6 +40,11 @@ class FeatureSource:
     seed: int
     steps: Steps = silent
 
+    def require(self, holds: bool, reason: str, *key: str) -> None:
+        """Raise ConfigError, which names this key of ``representation``, unless it holds."""
+        if not holds:
+            raise self.loaded.error(("representation", *key), reason)
+
     @property
     def features(self) -> list[Any]:
         """Those of each part, [n, …]."""
@@ -65,10 +70,10 @@ class Kind:
 
     Attributes:
         learn: from features. Raises InputError.
-        raw: (arrays, batch of features) → [b, raw width]; pure and of plain operations.
+        raw: (batch of features, arrays) → [b, raw width]; pure, of operators and ``models.layers``.
         chunk: examples at a time whose intermediate values fit the cache of a CPU.
     """
 
     learn: Callable[[FeatureSource], Learnt]
-    raw: Callable[[Mapping[str, jax.Array], Any], Float32[jax.Array, "b w"]]
+    raw: Callable[[Any, Mapping[str, Any]], Float32[Any, "b w"]]
     chunk: int

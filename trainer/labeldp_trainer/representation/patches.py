@@ -11,6 +11,7 @@ of the kernels, so that one product of matrices does all of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from labeldp_trainer.config.representation import Patches
+from labeldp_trainer.models.layers import dispatched
 from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 
 Floats = NDArray[np.float32]
@@ -39,18 +41,15 @@ def learn(source: FeatureSource) -> Learnt:
     """
     config = source.loaded.config.representation
     assert isinstance(config, Patches)
-    if source.shape.image is None:
-        raise source.loaded.error(
-            ("representation", "kind"), "patches is for images [n, height, width, channels]"
-        )
-    height, width, channels = source.shape.image
-    if config.size > min(height, width):
-        reason = f"{config.size} is more than a side of the images, {height} × {width}"
-        raise source.loaded.error(("representation", "size"), reason)
+    shape = source.shape.image
+    source.require(shape is not None, "patches is for images [n, height, width, channels]", "kind")
+    assert shape is not None
+    height, width, channels = shape
+    reason = f"{config.size} is more than a side of the images, {height} × {width}"
+    source.require(config.size <= min(height, width), reason, "size")
     places = height - config.size + 1, width - config.size + 1
-    if config.pool > min(places):
-        reason = f"{config.pool} is more than the {min(places)} places of a patch along a side"
-        raise source.loaded.error(("representation", "pool"), reason)
+    reason = f"{config.pool} is more than the {min(places)} places of a patch along a side"
+    source.require(config.pool <= min(places), reason, "pool")
     random = np.random.default_rng(source.seed)
     contrast = np.float32(_CONTRAST * _unit(source) ** 2)
     drawn = _normalised(_drawn(source, config.size, random), contrast)
@@ -68,7 +67,8 @@ def learn(source: FeatureSource) -> Learnt:
     )
 
 
-def raw(arrays: Mapping[str, jax.Array], images: Float32[jax.Array, "b h w c"]) -> jax.Array:
+@dispatched
+def raw(images: Float32[jax.Array, "b h w c"], arrays: Mapping[str, Any]) -> Any:
     """[b, pool²·patches]: √ of the mean answers of each region, region by region."""
     kernel, pooling = arrays["kernel"], arrays["pooling"]
     size, _, channels, count = kernel.shape
@@ -146,8 +146,7 @@ def _centres(
     """
     lengths = np.einsum("nd,nd->n", points, points)
     usable = points[lengths > 1e-3 * max(float(lengths.mean()), 1e-6)]  # not the flat ones
-    if not len(usable):
-        raise source.loaded.error(("representation",), "no image has any contrast: all are flat")
+    source.require(len(usable) > 0, "no image has any contrast: all are flat")
     centres = _unit_rows(random.standard_normal((count, points.shape[1])))
     for done in range(_ITERATIONS):
         source.steps(_WORD, done, _ITERATIONS)

@@ -16,21 +16,33 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from labeldp_trainer.data import Features, FeatureShape
+from labeldp_trainer.data.dataset import batches
 from labeldp_trainer.representation.components import projected
-from labeldp_trainer.representation.embeddings import FROM_FILE
 from labeldp_trainer.representation.fourier import RANDOM_FOURIER
-from labeldp_trainer.representation.kind import Arrays, Kind
+from labeldp_trainer.representation.kind import Arrays, FeatureSource, Kind, Learnt
 from labeldp_trainer.representation.patches import PATCHES
 from labeldp_trainer.representation.tables import PCA, SPLINES
+
+
+def _nothing_learnt(source: FeatureSource) -> Learnt:
+    del source
+    return Learnt({})
+
+
+def _embeddings(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
+    """They take the place of features: nothing but principal components is learnt."""
+    del arrays
+    return x  # type: ignore[no-any-return]
+
 
 KINDS: Mapping[str, Kind] = {
     "patches": PATCHES,
     "pca": PCA,
     "splines": SPLINES,
     "random_fourier": RANDOM_FOURIER,
-    "file": FROM_FILE,
+    "file": Kind(_nothing_learnt, _embeddings, chunk=1024),
 }
-Raw = Callable[[Mapping[str, jax.Array], Any], jax.Array]
+Raw = Callable[[Any, Mapping[str, jax.Array]], jax.Array]
 _AT_ONCE = 1024  # examples for which a device is called once
 
 
@@ -71,10 +83,14 @@ class Representation:
     def _turned(self) -> bool:
         return "projection" in self.arrays
 
-    def apply(self, features: Features) -> Float32[jax.Array, "b width"]:
+    def apply(self, features: Features) -> Float32[Any, "b width"]:
         """The vectors of a batch: images, flat arrays, or {"numeric", "categorical"}. Pure JAX."""
-        arrays = {name: jnp.asarray(array) for name, array in _floats(self.arrays).items()}
-        return projected(arrays, KINDS[self.kind].raw(arrays, features))
+        return self.vectors(features, jnp.asarray)
+
+    def vectors(self, features: Any, placed: Callable[[NDArray[Any]], Any]) -> Any:
+        """The same of features and arrays of any kind that ``models.layers`` knows."""
+        arrays = {name: placed(array) for name, array in _floats(self.arrays).items()}
+        return projected(KINDS[self.kind].raw(features, arrays), arrays)
 
 
 def in_batches(
@@ -93,28 +109,19 @@ def in_batches(
         chunk = at_once
 
     placed = jax.device_put(dict(_floats(arrays)))
-    for start in range(0, rows, at_once):
-        size = min(at_once, rows - start)
-        batch = jax.tree.map(lambda leaf: _padded(leaf[start : start + size], at_once), features)  # noqa: B023
-        yield np.asarray(_mapped(function, chunk, placed, batch))[:size]
+    for batch, count in batches(features, rows, at_once):
+        yield np.asarray(_mapped(function, chunk, placed, batch))[:count]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _mapped(function: Raw, chunk: int, arrays: Mapping[str, jax.Array], x: Any) -> jax.Array:
-    split = jax.tree.map(partial(in_chunks, chunk=chunk), x)
-    found = lax.map(lambda part: function(arrays, part), split)
+    def in_chunks(leaf: jax.Array) -> jax.Array:  # there may be no columns
+        return leaf.reshape(leaf.shape[0] // chunk, chunk, *leaf.shape[1:])
+
+    split = jax.tree.map(in_chunks, x)
+    found = lax.map(lambda part: function(part, arrays), split)
     whole: jax.Array = found.reshape(-1, found.shape[-1])
     return whole
-
-
-def in_chunks(leaf: jax.Array, *, chunk: int) -> jax.Array:
-    """[n, …] as [n/chunk, chunk, …]; there may be no columns."""
-    return leaf.reshape(leaf.shape[0] // chunk, chunk, *leaf.shape[1:])
-
-
-def _padded(rows: NDArray[Any], size: int) -> NDArray[Any]:
-    missing = [(0, size - len(rows))] + [(0, 0)] * (rows.ndim - 1)
-    return np.pad(rows, missing) if size > len(rows) else rows
 
 
 def _floats(arrays: Arrays) -> Arrays:

@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,13 @@ from numpy.typing import NDArray
 from labeldp_trainer.data import Dataset, FeatureShape
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.representation.representation import KINDS, Representation
-from labeldp_trainer.run.folder import DAMAGE, read_arrays, write_arrays, write_json
+from labeldp_trainer.run.folder import DAMAGE, read_arrays, read_json, write_arrays, write_json
 from labeldp_trainer.run.own_mark import is_marked, marked
 
 FOLDER, FACTS, LEARNT = "representation", "facts.json", "learnt.npz"
 PARTS = ("train.npy", "test.npy")
 FORMAT_VERSION = "1.0"
 _ALGORITHM = 1  # counts changes of what is learnt from the same features with the same options
-_MOST_FACTS = 1 << 22  # bytes
 
 Vectors = NDArray[np.float32]
 
@@ -48,7 +48,7 @@ def digest_of(facts: Mapping[str, Any]) -> str:
 
 def find(
     output: Path, digest: str, rows: tuple[int, int | None]
-) -> tuple[Representation, tuple[Vectors, Vectors | None]] | None:
+) -> tuple[Representation, list[Vectors]] | None:
     """What the run folder ``output``, or one beside it, holds for this digest, undamaged.
 
     ``rows`` are those of the training part and of the test part, None if there is none.
@@ -58,10 +58,8 @@ def find(
             facts = _facts_of(folder)
             if facts["digest"] != digest or not (folder.parent == output or is_marked(facts)):
                 continue
-            representation, vectors = _read(folder, facts), _vectors(folder, facts)
-            for found, count in zip(vectors, rows, strict=True):
-                _require_shape(found, count, representation.width)
-            return representation, vectors
+            representation = _read(folder, facts)
+            return representation, _vectors(folder, facts, rows, representation.width)
         except DAMAGE:
             continue  # it is computed again
     return None
@@ -76,37 +74,33 @@ def restored(run: Path) -> Representation:
         raise RunFolderError(f"{folder}: is missing or damaged: start another run") from None
 
 
-def save(run: Path, representation: Representation, dataset: Dataset) -> Representation:
+def save(run: Path, representation: Representation | None, dataset: Dataset) -> None:
     """Write it into a run folder, whole or not at all, in the place of one that is damaged.
 
     ``dataset`` holds its vectors. Files that lie beside are linked.
     """
     folder = run / FOLDER
-    if representation.stored == folder:
-        return representation
+    if representation is None or representation.stored == folder:
+        return
     shutil.rmtree(folder, ignore_errors=True)
     with folder_when_whole(folder) as part:
         if representation.stored is not None:
             _take(representation.stored, part)
         else:
             _write(part, representation, dataset)
-    return Representation(
-        representation.kind,
-        representation.shape,
-        representation.arrays,
-        representation.facts,
-        representation.notes,
-        folder,
-    )
 
 
-def vectors_digest(dataset: Dataset) -> str:
-    """SHA-256 of the vectors of both parts: a resumed run must have the same."""
+def representation_facts(representation: Representation | None, dataset: Dataset) -> dict[str, Any]:
+    """For ``run.json``: what the vectors were learnt from, and their SHA-256. A resumed run must
+    have the same. Nothing where there is no representation.
+    """
+    if representation is None:
+        return {}
     total = hashlib.sha256()
-    for part in (dataset.train, dataset.test):
-        if part is not None:
-            total.update(np.ascontiguousarray(part.features).data)
-    return total.hexdigest()
+    for part in dataset.parts:
+        total.update(np.ascontiguousarray(part.features).data)
+    facts = dict(representation.facts)
+    return {"representation": facts, "representation_sha256": total.hexdigest()}
 
 
 def _candidates(output: Path) -> Iterator[Path]:
@@ -121,16 +115,15 @@ def _candidates(output: Path) -> Iterator[Path]:
 
 
 def _facts_of(folder: Path) -> dict[str, Any]:
-    with (folder / FACTS).open("rb") as file:
-        facts = json.loads(file.read(_MOST_FACTS))
+    facts = read_json(folder / FACTS)
     if str(facts["format_version"]).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
         raise ValueError("another format")
-    return dict(facts)
+    return facts
 
 
 def _read(folder: Path, facts: dict[str, Any]) -> Representation:
     _require_whole(folder / LEARNT, facts)
-    learnt_from, shape = dict(facts["learnt_from"]), facts["shape"]
+    shape = facts["shape"]
     if facts["kind"] not in KINDS:
         raise ValueError("an unknown kind")
     image = None if shape["image"] is None else tuple(shape["image"])
@@ -140,7 +133,7 @@ def _read(folder: Path, facts: dict[str, Any]) -> Representation:
         facts["kind"],
         FeatureShape(shape["numeric"], tuple(shape["vocabularies"]), image),
         arrays,
-        facts=learnt_from,
+        facts=dict(facts["learnt_from"]),
         notes=tuple(map(str, facts["notes"])),
         stored=folder,
     )
@@ -148,49 +141,42 @@ def _read(folder: Path, facts: dict[str, Any]) -> Representation:
 
 def _require_ends(arrays: Mapping[str, NDArray[Any]]) -> None:
     """Raise ValueError or KeyError unless the last step of the map has its numbers."""
-    columns, ends = arrays["mean"].shape, [arrays["mean"]]
+    columns = arrays["mean"].shape
+    shapes = {"mean": columns, "columns": columns, "deviation": columns}
     if "projection" in arrays:
         width = arrays["projection"].shape[-1:]
-        ends += [arrays["projection"], arrays["spectrum"]]
-        shapes = [columns, (*columns, *width), width]
-    else:
-        ends += [arrays["columns"], arrays["deviation"]]
-        shapes = [columns, columns, columns]
-    if len(columns) != 1 or [end.shape for end in ends] != shapes:
+        shapes = {"mean": columns, "projection": (*columns, *width), "spectrum": width}
+    if len(columns) != 1 or any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise ValueError("of other shapes")
+    ends = [arrays[name] for name in shapes]
     if not all(end.dtype.kind in "fiu" and np.isfinite(end).all() for end in ends):
         raise ValueError("no finite numbers")
 
 
-def _vectors(folder: Path, facts: dict[str, Any]) -> tuple[Vectors, Vectors | None]:
-    found: list[Vectors | None] = []
-    for name in PARTS:
-        if name not in facts["files"]:
-            found.append(None)
-            continue
-        _require_whole(folder / name, facts)
-        found.append(np.load(folder / name, allow_pickle=False))
-    train, test = found
-    if train is None:
-        raise ValueError("no vectors")
-    return train, test
-
-
-def _require_shape(vectors: Vectors | None, rows: int | None, width: int) -> None:
-    """Raise ValueError unless there are ``rows`` vectors of this width, or none for no part."""
-    shape = None if vectors is None else (vectors.dtype, vectors.shape)
-    if shape != (None if rows is None else (np.dtype(np.float32), (rows, width))):
-        raise ValueError("of other rows")
+def _vectors(
+    folder: Path, facts: dict[str, Any], rows: tuple[int, int | None], width: int
+) -> list[Vectors]:
+    """Those of each part that there is. Raises ValueError unless they have these rows."""
+    found: list[Vectors] = []
+    for name, count in zip(PARTS, rows, strict=True):
+        if (name in facts["files"]) != (count is not None):
+            raise ValueError("of other parts")
+        if count is not None:
+            _require_whole(folder / name, facts)
+            vectors = np.load(folder / name, allow_pickle=False)
+            if (vectors.dtype, vectors.shape) != (np.dtype(np.float32), (count, width)):
+                raise ValueError("of other rows")
+            found.append(vectors)
+    return found
 
 
 def _write(part: Path, representation: Representation, dataset: Dataset) -> None:
     write_arrays(part / LEARNT, dict(representation.arrays))
-    for name, rows in zip(PARTS, (dataset.train, dataset.test), strict=True):
-        if rows is not None:
-            with replaced_when_whole(part / name) as file:
-                np.save(file, rows.features)
-    names = [name for name in (LEARNT, *PARTS) if (part / name).exists()]
-    shape = representation.shape
+    names = [LEARNT]
+    for name, rows in zip(PARTS, dataset.parts, strict=False):
+        with replaced_when_whole(part / name) as file:
+            np.save(file, rows.features)
+        names.append(name)
     learnt_from = dict(representation.facts)
     deciding = {k: v for k, v in learnt_from.items() if k not in ("digest", "rows", "raw_width")}
     facts = {
@@ -198,11 +184,7 @@ def _write(part: Path, representation: Representation, dataset: Dataset) -> None
         "digest": digest_of(deciding),
         "kind": representation.kind,
         "width": representation.width,
-        "shape": {
-            "numeric": shape.numeric,
-            "vocabularies": list(shape.vocabularies),
-            "image": None if shape.image is None else list(shape.image),
-        },
+        "shape": asdict(representation.shape),
         "learnt_from": learnt_from,
         "notes": list(representation.notes),
         "files": {name: _sha256(part / name) for name in names},

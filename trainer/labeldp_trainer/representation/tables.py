@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32, Int32
@@ -24,7 +23,8 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import MOST_COLUMNS, Splines
-from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
+from labeldp_trainer.models.layers import clip, counted, flat, joined
+from labeldp_trainer.representation.kind import NOTHING_LEFT, FeatureSource, Kind, Learnt
 
 _BINS = 4  # of a numeric column in a cross: its quartiles
 _MOST_ENTRIES = 1 << 24  # of the look-up tables of crosses
@@ -50,7 +50,7 @@ class _Numbers:
 
     @classmethod
     def of(cls, source: FeatureSource) -> _Numbers:
-        numbers = np.concatenate([_numeric(part) for part in source.features])
+        numbers = np.concatenate([_fields(part)[0] for part in source.features])
         means = numbers.mean(axis=0, dtype=np.float64)
         deviations = numbers.std(axis=0, dtype=np.float64)
         varies = (numbers != numbers[:1]).any(axis=0)
@@ -58,10 +58,8 @@ class _Numbers:
         means, deviations = (a[kept].astype(np.float32) for a in (means, deviations))
         with np.errstate(over="ignore", invalid="ignore"):
             values = (numbers[:, kept] - means[None, :]) / deviations[None, :]
-        if not np.isfinite(values).all():
-            raise source.loaded.error(
-                ("representation",), "vectors of some features are infinite: rescale the features"
-            )
+        finite = bool(np.isfinite(values).all())
+        source.require(finite, "vectors of some features are infinite: rescale the features")
         data = source.loaded.config.data
         named = data.numeric if isinstance(data, TableData) else None
         names = named or [str(j) for j in range(numbers.shape[1])]
@@ -102,7 +100,7 @@ def _learn(source: FeatureSource, *, min_count: int) -> tuple[Learnt, _Numbers, 
     """Arrays of the encoding, and the merged codes [n, categorical]."""
     numbers = _Numbers.of(source)
     sizes = source.shape.vocabularies
-    codes = np.concatenate([_categorical(part, len(sizes)) for part in source.features])
+    codes = np.concatenate([_fields(part)[1] for part in source.features])
     merged, counts = [np.zeros(0, np.int32)], []
     for j, size in enumerate(sizes):
         often = np.bincount(codes[:, j], minlength=size) >= min_count
@@ -125,58 +123,58 @@ def _learn(source: FeatureSource, *, min_count: int) -> tuple[Learnt, _Numbers, 
     return Learnt(arrays, numbers.notes), numbers, table[codes + offsets[None, :]]
 
 
-def columns_raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
+def columns_raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     """[b, w]: standardised numbers and one-hot categories; images are flattened pixels."""
-    if not isinstance(x, Mapping) and "numeric_kept" not in arrays:
-        pixels: jax.Array = x.reshape(x.shape[0], -1)
-        return pixels
-    numbers, codes = _encoded(arrays, x)
-    return jnp.concatenate([numbers, _one_hot(arrays, codes)], axis=1)
+    if "numeric_kept" not in arrays:
+        return flat(x)
+    numbers, codes = _encoded(x, arrays)
+    return joined(*numbers, *(_one_hot(each, arrays) for each in codes))
 
 
-def _splines_raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
+def _splines_raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     """[b, w]: ramps, one-hot categories and crosses."""
-    numbers, codes = _encoded(arrays, x)
-    moved = numbers[:, arrays["ramp_column"]] - arrays["ramp_start"][None, :]
-    ramps = jnp.clip(moved * arrays["ramp_slope"][None, :], 0, 1)
-    parts = [ramps, _one_hot(arrays, codes)]
+    numbers, codes = _encoded(x, arrays)
+    parts = [_ramps_of(each, arrays) for each in numbers]
+    parts += [_one_hot(each, arrays) for each in codes]
     if "cross_left" in arrays:
-        parts.append(_crossed(arrays, numbers, codes))
-    return jnp.concatenate(parts, axis=1)
+        parts.append(_crossed(numbers, codes, arrays))
+    return joined(*parts)
 
 
-def _encoded(arrays: Mapping[str, jax.Array], x: Any) -> tuple[jax.Array, jax.Array]:
-    mean, deviation = arrays["numeric_mean"][None, :], arrays["numeric_deviation"][None, :]
-    given = x["numeric"] if isinstance(x, Mapping) else x
-    numbers = (given[:, arrays["numeric_kept"]] - mean) / deviation
-    codes = jnp.zeros((numbers.shape[0], 0), jnp.int32)
-    if isinstance(x, Mapping) and arrays["code_offset"].size:
-        codes = arrays["code_merged"][x["categorical"] + arrays["code_offset"][None, :]]
+def _encoded(x: Any, arrays: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    """Standardised numbers [b, kept] and merged codes [b, categorical]: each if there are any."""
+    numbers, codes = [], []
+    if arrays["numeric_kept"].shape[0]:
+        given = x["numeric"] if isinstance(x, Mapping) else x
+        centred = given[:, arrays["numeric_kept"]] - arrays["numeric_mean"][None, :]
+        numbers.append(centred / arrays["numeric_deviation"][None, :])
+    if arrays["code_offset"].shape[0]:
+        codes.append(arrays["code_merged"][x["categorical"] + arrays["code_offset"][None, :]])
     return numbers, codes
 
 
-def _one_hot(arrays: Mapping[str, jax.Array], codes: Int32[jax.Array, "b c"]) -> jax.Array:
-    if not codes.shape[1]:
-        return jnp.zeros((codes.shape[0], 0), jnp.float32)
+def _ramps_of(numbers: Float32[Any, "b kept"], arrays: Mapping[str, Any]) -> Any:
+    moved = numbers[:, arrays["ramp_column"]] - arrays["ramp_start"][None, :]
+    return clip(moved * arrays["ramp_slope"][None, :], 0.0, 1.0)
+
+
+def _one_hot(codes: Int32[Any, "b c"], arrays: Mapping[str, Any]) -> Any:
     found = codes[:, arrays["one_hot_column"]] == arrays["one_hot_code"][None, :]
     return found.astype(jnp.float32)
 
 
-def _crossed(
-    arrays: Mapping[str, jax.Array], numbers: jax.Array, codes: Int32[jax.Array, "b c"]
-) -> jax.Array:
+def _crossed(numbers: list[Any], codes: list[Any], arrays: Mapping[str, Any]) -> Any:
     """[b, w]: how many pairs fall into each column, times its scale."""
-    fields = codes
-    if arrays["bin_edge"].shape[0]:
-        above = numbers[:, :, None] >= arrays["bin_edge"][None, :, :]
-        fields = jnp.concatenate([codes, above.astype(jnp.int32).sum(axis=2)], axis=1)
+    binned = [
+        (each[:, :, None] >= arrays["bin_edge"][None, :, :]).astype(jnp.int32).sum(axis=2)
+        for each in numbers
+    ]
+    fields = joined(*codes, *binned)
     left, right = fields[:, arrays["cross_left"]], fields[:, arrays["cross_right"]]
     place = left * arrays["cross_size"][None, :] + right + arrays["cross_offset"][None, :]
-    column = arrays["cross_column"][place]
-    scale = arrays["cross_scale"]
-    counts = jnp.zeros((column.shape[0], scale.shape[0]), jnp.float32)
-    rows = jnp.arange(column.shape[0], dtype=jnp.int32)
-    return counts.at[rows[:, None], column].add(1.0) * scale[None, :]
+    pairs, width = arrays["cross_left"].shape[0], arrays["cross_scale"].shape[0]
+    counts = counted(arrays["cross_column"][place], pairs, width)
+    return counts * arrays["cross_scale"][None, :]
 
 
 def learn_columns(source: FeatureSource) -> Learnt:
@@ -223,9 +221,8 @@ def _crosses(
     hashed = isinstance(config.crosses, int)
     pairs = _pairs(source, config, names)
     entries = [sizes[i] * sizes[j] for i, j in pairs]
-    if sum(entries) > _MOST_ENTRIES:
-        reason = f"{sum(entries):,} pairs of values are too many: list pairs, or raise min_count"
-        raise source.loaded.error(("representation", "crosses"), reason)
+    reason = f"{sum(entries):,} pairs of values are too many: list pairs, or raise min_count"
+    source.require(sum(entries) <= _MOST_ENTRIES, reason, "crosses")
     tables, width = [], config.crosses if isinstance(config.crosses, int) else 0
     for (i, j), count in zip(pairs, entries, strict=True):
         if hashed:
@@ -250,15 +247,11 @@ def _crosses(
 
 def _pairs(source: FeatureSource, config: Splines, names: Sequence[str]) -> list[tuple[int, int]]:
     if isinstance(config.crosses, int):
-        if len(names) < 2:
-            reason = "needs two features or more that are not constant"
-            raise source.loaded.error(("representation", "crosses"), reason)
+        reason = "needs two features or more that are not constant"
+        source.require(len(names) > 1, reason, "crosses")
         return list(combinations(range(len(names)), 2))
-    for pair in config.crosses:
-        for name in pair:
-            if name not in names:
-                reason = f"{name!r} is no feature that is not constant"
-                raise source.loaded.error(("representation", "crosses"), reason)
+    for name in (name for pair in config.crosses for name in pair):
+        source.require(name in names, f"{name!r} is no feature that is not constant", "crosses")
     return [(names.index(a), names.index(b)) for a, b in config.crosses]
 
 
@@ -286,27 +279,16 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _require_width(source: FeatureSource, width: int) -> None:
-    if width == 0:
-        raise source.loaded.error(
-            ("representation",), "every column that it makes is constant: nothing is left"
-        )
-    if width > MOST_COLUMNS:
-        raise source.loaded.error(
-            ("representation",),
-            f"{width:,} columns (a category is one) are more than {MOST_COLUMNS:,}",
-        )
+    source.require(width > 0, NOTHING_LEFT)
+    reason = f"{width:,} columns (a category is one) are more than {MOST_COLUMNS:,}"
+    source.require(width <= MOST_COLUMNS, reason)
 
 
-def _numeric(part: Any) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = part["numeric"] if isinstance(part, Mapping) else part
-    return found
-
-
-def _categorical(part: Any, columns: int) -> Ints:
+def _fields(part: Any) -> tuple[NDArray[np.float32], Ints]:
+    """Numbers [n, numeric] and codes [n, categorical] of features."""
     if isinstance(part, Mapping):
-        found: Ints = part["categorical"]
-        return found
-    return np.zeros((len(part), columns), np.int32)
+        return part["numeric"], part["categorical"]
+    return part, np.zeros((len(part), 0), np.int32)
 
 
 PCA = Kind(learn_columns, columns_raw, chunk=512)

@@ -6,7 +6,6 @@ import math
 import shutil
 import zipfile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -58,12 +57,7 @@ class Checkpoints:
         """Itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Finish what is being written."""
         self._manager.close()
 

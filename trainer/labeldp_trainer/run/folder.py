@@ -18,10 +18,12 @@ result.json          the last file to appear
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,7 @@ import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
 from numpy.typing import NDArray
 
+from labeldp_trainer.config import LoadedConfig, parse_config
 from labeldp_trainer.errors import RunFolderError
 
 if TYPE_CHECKING:  # methods import JAX, and whoever looks at a run folder need not
@@ -37,17 +40,8 @@ if TYPE_CHECKING:  # methods import JAX, and whoever looks at a run folder need 
 
 
 DAMAGE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    EOFError,
-    MemoryError,
-    RecursionError,
-    RuntimeError,
-    zipfile.BadZipFile,
+    *(OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError),
+    *(EOFError, MemoryError, RuntimeError, zipfile.BadZipFile),
 )
 """What reading a file raises that somebody else wrote, or that is damaged."""
 _OTHERS_WRITE = 0o022
@@ -95,13 +89,14 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 FORMAT_VERSION = "1.0"
 ENCODER = "encoder.json"
-IDENTITY = (
-    "config_sha256",
-    "features_sha256",
-    "users_sha256",
-    "representation_sha256",
-    "parameters",
-)
+IDENTITY = {
+    "config_sha256": "another config",
+    "features_sha256": "other features",
+    "users_sha256": "other users",
+    "representation_sha256": "other vectors of its representation",
+    "parameters": "another model",
+}
+"""What a run that goes on must have in common with its folder, and what it has otherwise."""
 MACHINE = ("device", "devices", "versions", "environment", "program_sha256")
 
 
@@ -148,6 +143,22 @@ class RunFolder:
             raise RunFolderError(f"{self.path}: has format {version}: upgrade labeldp-trainer")
         return found
 
+    def config(self, directory: Any = None) -> LoadedConfig:
+        """The config of the run; its paths start from ``directory``, or from the folder.
+
+        Raises InputError.
+        """
+        path = self.path / "config.yaml"
+        try:
+            data = path.read_bytes()
+            text = data.decode()
+        except (OSError, ValueError):
+            raise RunFolderError(f"{path}: is missing or damaged") from None
+        if hashlib.sha256(data).hexdigest() != self.facts().get("config_sha256"):
+            raise RunFolderError(f"{path}: is not the config that the run was started with")
+        start = self.path / directory if isinstance(directory, str) else self.path
+        return parse_config(text, str(path), start)
+
     def stored(self) -> dict[str, NDArray[Any]]:
         """What the method asked to keep. Raises RunFolderError.
 
@@ -171,17 +182,10 @@ class RunFolder:
         options, or if the same parameters belong to another function.
         """
         old = self.facts()
-        words = {
-            "config_sha256": "another config",
-            "features_sha256": "other features",
-            "users_sha256": "other users",
-            "representation_sha256": "other vectors of its representation",
-            "parameters": "another model",
-        }
-        for name in IDENTITY:
+        for name, other in IDENTITY.items():
             if name in facts and old.get(name) != facts[name]:
                 raise RunFolderError(
-                    f"{self.path}: was started with {words[name]}: choose another folder"
+                    f"{self.path}: was started with {other}: choose another folder"
                 )
         for name in MACHINE if machine else ():
             if old.get(name) != facts[name]:
@@ -225,15 +229,25 @@ def create_run(
 
     ``also`` writes what else must be in it from the start.
     """
+    with new_folder(path) as part:
+        write_bytes(part / "config.yaml", config_text.encode())
+        write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
+        write_json(part / "privacy.json", statement.to_json())
+        write_bytes(part / "privacy.txt", (statement.text() + "\n").encode())
+        write_arrays(part / "kept.npz", dict(keep), secret=True)
+        also(part)
+    return RunFolder(path)
+
+
+@contextmanager
+def new_folder(path: Path, *, most: int = 0o7777) -> Iterator[Path]:
+    """A folder that appears whole, with the mode ``most`` at most, or not at all.
+
+    Raises RunFolderError.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with folder_when_whole(path) as part:
-            write_bytes(part / "config.yaml", config_text.encode())
-            write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
-            write_json(part / "privacy.json", statement.to_json())
-            write_bytes(part / "privacy.txt", (statement.text() + "\n").encode())
-            write_arrays(part / "kept.npz", dict(keep), secret=True)
-            also(part)
+        with folder_when_whole(path, most=most) as part:
+            yield part
     except OSError as error:
         raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error
-    return RunFolder(path)

@@ -14,6 +14,7 @@ from labeldp_trainer.run.folder import write_bytes
 Line = dict[str, Any]
 REPORTED = {"cross_entropy": "accuracy", "squared": "mse", "absolute": "mae", "poisson": "loss"}
 """The metric that runs of a loss are compared by."""
+_MOST_BYTES = 1 << 26  # of lines that are looked at
 _CURVES = ("batch_loss", "training_loss", "test_loss")
 
 
@@ -33,17 +34,27 @@ def append_line(path: Path, values: Mapping[str, Any]) -> Line:
     return line
 
 
+def read_lines(path: Path) -> list[Line]:
+    """The lines of a file, up to the first that is none: what a killed run left of one."""
+    lines: list[Line] = []
+    if not path.exists():
+        return lines
+    with path.open("rb") as file:
+        text = file.read(_MOST_BYTES).splitlines()
+    for each in text:
+        try:
+            line = json.loads(each)
+        except (ValueError, RecursionError):
+            break
+        if not isinstance(line, dict) or "epoch" not in line:
+            break
+        lines.append(line)
+    return lines
+
+
 def keep_lines(path: Path, epochs: int) -> list[Line]:
     """Drop the lines of epochs behind a checkpoint, and what a killed run left of a line."""
-    lines: list[Line] = []
-    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            line = json.loads(text)
-            done = int(line["epoch"])
-        except (ValueError, KeyError, TypeError):
-            break
-        if done <= epochs:
-            lines.append(line)
+    lines = [line for line in read_lines(path) if int(line["epoch"]) <= epochs]
     write_bytes(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
     return lines
 

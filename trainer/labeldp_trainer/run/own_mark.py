@@ -16,9 +16,10 @@ import os
 import secrets
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from labeldp_runtime.whole_file import replaced_when_whole
 
 FIELD = "mark"
 _BYTES = 32
@@ -50,26 +51,13 @@ def _key(*, make: bool) -> bytes | None:
         base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
         path = Path(base) / "labeldp" / "mark.key"
         if make and not path.exists():
-            _make(path)
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            status = os.fstat(file.fileno())
-            key = file.read(_BYTES + 1)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with replaced_when_whole(path, most=0o600) as file:
+                file.write(secrets.token_bytes(_BYTES))
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as read:
+            status = os.fstat(read.fileno())
+            key = read.read(_BYTES + 1)
     except (OSError, RuntimeError):  # of a user without a home
         return None
     own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
     return key if own and not status.st_mode & _OTHERS and len(key) == _BYTES else None
-
-
-def _make(path: Path) -> None:
-    """A new key, whole or not at all; that of another process stays. Raises OSError."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f".{secrets.token_hex(8)}.key")
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(part, path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -17,13 +17,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from labeldp_runtime.whole_file import folder_when_whole, sync_folder
+from labeldp_runtime.whole_file import sync_folder
 from numpy.typing import NDArray
 
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.run.folder import RunFolder, write_arrays
+from labeldp_trainer.run.folder import RunFolder, new_folder, write_arrays
 from labeldp_trainer.sharding import Devices
 
 
@@ -54,13 +54,9 @@ class Stages:
         What a killed run left of it is removed: it may hold private labels, but nobody used them.
         """
         path = self._path(number)
-        try:
-            path.parent.mkdir(exist_ok=True)
-            with folder_when_whole(path, most=0o700) as part:
-                write_arrays(part / "kept.npz", dict(keep), secret=True)
+        with new_folder(path, most=0o700) as part:
+            write_arrays(part / "kept.npz", dict(keep), secret=True)
             sync_folder(self.run.path)
-        except OSError as error:
-            raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error
         return RunFolder(path)
 
     def _path(self, number: int) -> Path:
@@ -75,10 +71,11 @@ _OPTIONS = (
 )
 
 
-def program_digest(model: Model, params: Params, features: Any) -> str:
-    """SHA-256 of a model: fresh parameters, and its outputs and their gradient as XLA sees them.
+def program_facts(model: Model, params: Params, features: Any) -> dict[str, Any]:
+    """For ``run.json``: a digest of the model, and what changes how XLA orders sums.
 
-    A model may come from Python: nothing else tells one from another with the same shapes.
+    Of the model: fresh parameters, and its outputs and their gradient as XLA sees them. It may come
+    from Python, and nothing else tells one from another with the same shapes.
     """
     first = jax.tree.map(lambda leaf: leaf[:1], features)
 
@@ -86,13 +83,11 @@ def program_digest(model: Model, params: Params, features: Any) -> str:
         return jnp.sum(model.apply(params, first))
 
     program = jax.jit(jax.value_and_grad(outputs)).lower(params).as_text()
-    total = hashlib.sha256(array_digest(params).encode())
-    total.update(program.encode())
-    return total.hexdigest()
+    total = hashlib.sha256(array_digest(params).encode() + program.encode())
+    return {"environment": _environment(), "program_sha256": total.hexdigest()}
 
 
-def environment() -> dict[str, Any]:
-    """Options and hardware that change how XLA orders sums."""
+def _environment() -> dict[str, Any]:
     options = {name: str(jax.config.values[name]) for name in _OPTIONS}
     flags = {name: os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")}
     platform = jax.local_devices()[0].client.platform_version  # of a GPU its driver's, too

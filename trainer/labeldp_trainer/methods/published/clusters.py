@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Clusters, LoadedConfig
 from labeldp_trainer.config.data import TableData
+from labeldp_trainer.data.arrays import read_embeddings
 from labeldp_trainer.methods.method import Fits, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.published.cluster_tables import ClusterTables
@@ -29,7 +30,6 @@ from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.stepped import Stepped
 from labeldp_trainer.methods.users import used_rows
 from labeldp_trainer.randomize import exact
-from labeldp_trainer.representation.embeddings import read_embeddings
 
 CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
 _ROUNDED_UP = 1e-9

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Pate
 from labeldp_trainer.data.declared import require_declared
-from labeldp_trainer.linear.evidence import with_constant
+from labeldp_trainer.linear.sums import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
 from labeldp_trainer.methods.method import (
     ClosedForm,

@@ -13,7 +13,7 @@ from jaxtyping import Float32, Float64, Int64
 from scipy.sparse import csr_matrix
 
 from labeldp_trainer.config import Pate
-from labeldp_trainer.config.one_release import Head
+from labeldp_trainer.config.method import Head
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear.labels import fitted_labels
 from labeldp_trainer.methods.published.k_means import principal_components

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 
 import numpy as np
 import pytest
@@ -163,7 +164,7 @@ def forged(folder, **changed):
     return facts["digest"]
 
 
-def test_a_folder_that_somebody_else_wrote_is_not_believed(first, tmp_path, monkeypatch):
+def test_a_folder_that_somebody_else_wrote_is_not_believed(first, tmp_path, environment):
     """Its digests are right, and its vectors might be the labels."""
     directory, _, _ = first
     source, runs = kept(directory, "a", "x").parent, tmp_path / "runs"
@@ -178,10 +179,11 @@ def test_a_folder_that_somebody_else_wrote_is_not_believed(first, tmp_path, monk
         (folder / "facts.json").write_text(json.dumps(facts | {"mark": mark}))
         assert store.find(runs / "new", digest, BOTH) is None
     unmarked = {name: value for name, value in facts.items() if name != "mark"}
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
+    before = os.environ.get("XDG_STATE_HOME")
+    environment(XDG_STATE_HOME=tmp_path / "another user")
     (folder / "facts.json").write_text(json.dumps(marked(unmarked)))
     assert store.find(runs / "new", digest, BOTH) is not None
-    monkeypatch.undo()
+    environment(XDG_STATE_HOME=before)
     assert store.find(runs / "new", digest, BOTH) is None
 
 
@@ -211,8 +213,8 @@ def test_vectors_of_other_rows_are_not_taken(first, tmp_path, own):
     assert found("no test", rows=(120, None)) is None
 
 
-def test_a_key_that_others_can_read_marks_nothing(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_a_key_that_others_can_read_marks_nothing(tmp_path, environment):
+    environment(XDG_STATE_HOME=tmp_path)
     facts = marked({"a": 1})
     key = tmp_path / "labeldp" / "mark.key"
     assert is_marked(facts) and key.stat().st_mode & 0o777 == 0o600
@@ -228,5 +230,5 @@ def test_a_key_that_others_can_read_marks_nothing(tmp_path, monkeypatch):
     key.rename(moved := tmp_path / "moved")
     key.symlink_to(moved)
     assert not is_marked(facts) and marked({"a": 1}) == {"a": 1}
-    monkeypatch.setenv("XDG_STATE_HOME", str(moved))  # where no folder can be
+    environment(XDG_STATE_HOME=moved)  # where no folder can be
     assert marked({"a": 1}) == {"a": 1}

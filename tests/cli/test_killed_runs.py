@@ -86,8 +86,8 @@ KEYED = ("--key", "k.key", "--id-column", "id")
         ("parquet", KEYED, "spent nothing more"),
     ],
 )
-def test_the_next_run_names_and_removes_it(place, output, suffix, options, words, monkeypatch):
-    monkeypatch.chdir(place)
+def test_the_next_run_names_and_removes_it(place, output, suffix, options, words, inside):
+    inside(place)
     output = output.with_suffix(f".{suffix}")
     at = int(np.random.default_rng(len(options)).integers(20_000, 100_000))
     left = killed(place, output, *options, at=at)

@@ -125,14 +125,14 @@ def norms_of(folder):
     return [line["noisy_gradient_norm"] for line in lines_of(folder)]
 
 
-def test_a_gpu_that_need_not_repeat_bits(tmp_path, monkeypatch):
+def test_a_gpu_that_need_not_repeat_bits(tmp_path, monkeypatch, environment):
     write_tables(tmp_path)
     text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
     monkeypatch.setattr(Devices, "kind", "gpu: one")
-    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=true")
+    environment(XLA_FLAGS="--xla_gpu_deterministic_ops=true")
     run(tmp_path, text)
     run(tmp_path, text, resume=True)
-    monkeypatch.delenv("XLA_FLAGS")
+    environment(XLA_FLAGS=None)
     with pytest.raises(RunFolderError, match="was started with environment"):
         run(tmp_path, text, resume=True)
     run(tmp_path, text, "other")

@@ -301,17 +301,17 @@ def test_run_folders_are_not_overwritten(tmp_path):
     assert "is no run folder" in refused(tmp_path, CONFIG)
 
 
-def test_the_command_of_labeldp(tmp_path, monkeypatch):
+def test_the_command_of_labeldp(tmp_path, inside, without):
     write_tables(tmp_path)
     path = write_config(tmp_path)
     assert load_config(path).config.name == "small"
-    monkeypatch.chdir(tmp_path)
+    inside(tmp_path)
     result = CliRunner().invoke(main, ["train", str(path), "--quiet"])
     assert (result.exit_code, result.output) == (0, "")
     assert (tmp_path / "runs" / "small" / "params.npz").exists()
     help_text = CliRunner().invoke(main, ["train", "--help"]).output
     assert "--resume" in help_text
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    without("labeldp_trainer")
     missing = CliRunner().invoke(main, ["train", str(path)])
     assert missing.exit_code == 2
     assert missing.stderr == (

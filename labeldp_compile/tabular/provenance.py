@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.claims.record import read_record
 from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import refused
@@ -106,9 +105,10 @@ def _read(text: bytes) -> dict[str, Provenance]:
 
 def _entry(stated: dict[str, Any]) -> Provenance:
     """What this version knows of an entry; a later one may say more."""
-    known = {field.name: stated[field.name] for field in fields(Provenance)}
-    entry = read_record(Provenance, known, "columns")
-    made = _HASH.fullmatch(entry.artifact_sha256), _TIME.fullmatch(entry.written or _NEVER)
-    if not all(made) or not 0 <= entry.epsilon_label < math.inf:
+    entry = Provenance(**{field.name: stated[field.name] for field in fields(Provenance)})
+    written = _NEVER if entry.written is None else entry.written
+    made = _HASH.fullmatch(entry.artifact_sha256), _TIME.fullmatch(written)
+    epsilon: Any = entry.epsilon_label
+    if not all(made) or type(epsilon) not in (int, float) or not 0 <= epsilon < math.inf:
         raise ValueError("not what a note says")
     return entry

@@ -175,7 +175,7 @@ def test_a_commit_is_flushed_whatever_the_role_is_used_to(used, environment):
     store = open_store(used.ledger)
 
     def settings(ledger):
-        session = ledger._rows._session
+        session = ledger.rows._session
         names = ("synchronous_commit", "transaction_isolation", "search_path")
         return [session.execute(f"SHOW {name}")[0][0] for name in names]
 

@@ -104,15 +104,15 @@ def _looked_up(form: Stated, read: Lookup) -> Stated:
 
 
 def _additive(r: Noise) -> Stated:
-    c, size = _columns(r.block_entries), len(r.shape_entries) // 2
+    c, (below, above) = _columns(r.block_entries), r.shape_entries
     drawn = {
         "blocks_": (r.block_entries, 2 * r.half),
-        "below_": (r.shape_entries[:size], r.period),
-        "above_": (r.shape_entries[size:], r.period),
+        "below_": (below, r.period),
+        "above_": (above, r.period),
     }
     weights = {name: counts(entries, r.bits, items) for name, (entries, items) in drawn.items()}
     entries = {f"{name}entries": listed for name, (listed, _) in drawn.items()}
-    d, names = _columns(r.shape_entries[:size]), " ".join(entries)
+    d, names = _columns(below), " ".join(entries)
     return Stated(
         ("Additives",),
         "".join(_list(name, numbers) for name, numbers in (weights | entries).items())

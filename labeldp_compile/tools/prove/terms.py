@@ -54,16 +54,12 @@ def _grids(read: Lookup) -> list[dict[str, Any]]:
 
 def _drawn(r: Noise) -> dict[str, Any]:
     """The lists of weights, and of entries of alias tables; and c of 2^c entries of these."""
-    size = len(r.shape_entries) // 2
-    entries = {
-        "blocks_": r.block_entries,
-        "below_": r.shape_entries[:size],
-        "above_": r.shape_entries[size:],
-    }
+    below, above = r.shape_entries
+    entries = {"blocks_": r.block_entries, "below_": below, "above_": above}
     items = {"blocks_": 2 * r.half, "below_": r.period, "above_": r.period}
     weights = {name: counts(listed_, r.bits, items[name]) for name, listed_ in entries.items()}
     lists = weights | {f"{name}entries": listed_ for name, listed_ in entries.items()}
-    return {"lists": lists, "columns": (_columns(r.block_entries), _columns(entries["below_"]))}
+    return {"lists": lists, "columns": (_columns(r.block_entries), _columns(below))}
 
 
 def _columns(entries: Sequence[int]) -> int:

@@ -204,6 +204,29 @@ def constant_that_is_not_applied():
     return file
 
 
+def row_by_way_of_a_bool():
+    """0.5 is true, and 1 as an integer: one beyond the only offset."""
+    file = Edited(WINDOW)
+    file.constant("half", 11, [0.5])
+    file.constant("first_offset", 7, file.numbers("offsets")[:1], [1])
+    halved = file.put("row", "Min", ["row_number", "half"], "halved")
+    file.wire("row", 0, file.put("row", "Cast", [halved], "is_any", to=9))
+    file.wire("offset", 0, "first_offset")
+    return file
+
+
+def row_by_way_of_float32():
+    """A number between 0 and 1 stays one there, and grows beyond the last offset."""
+    file = Edited(WINDOW)
+    file.constant("part", 11, [0.3])
+    file.constant("many", 11, [20.0])
+    shrunk = file.put("row", "Mul", ["row_number", "part"], "shrunk")
+    narrow = file.put("row", "Cast", [shrunk], "narrow", to=1)
+    wide = file.put("row", "Cast", [narrow], "wide", to=11)
+    file.wire("row", 0, file.put("row", "Mul", [wide, "many"], "grown"))
+    return file
+
+
 def negative_zero():
     """The extra line answers −0.0, the base line 0.0: labels differ in the sign."""
     base, extra = (4, 3, 5), (10, 8, 12)
@@ -303,6 +326,27 @@ def group_by_the_label():
     file.graph.node.insert(0, made)
     file.wire("group_index", 0, "own_table")
     return file
+
+
+def groups_for_one_label():
+    """One label and many groups: its word is used once for each of them."""
+    file = Edited(GROUPED)
+    group = file.node("group_index")
+    for node in file.graph.node:
+        for i, name in enumerate(node.input):
+            if name == "group_index":
+                node.input[i] = group.input[0]
+    file.graph.node.remove(group)
+    return file
+
+
+def label_rounded_by_the_word_of_another_row():
+    """The columns of a joint label may have another shape than the first."""
+    real = Edited(UNBIASED)
+    real.graph.input.insert(0, helper.make_tensor_value_info("label_1", 7, ["N"]))
+    shape = next(node for node in real.graph.node if node.op_type == "Shape")
+    shape.input[0] = "label_1"
+    return real
 
 
 def huge_line_with_a_small_grid():

@@ -54,8 +54,8 @@ def _needs_a_tool(item: pytest.Item) -> bool:
         return True
     if item.path.name.startswith(("test_spark", "test_postgres")):
         return True
-    case = getattr(item, "callspec", None)
-    return "server" in item.fixturenames or (case and case.params.get("store") == "postgres")
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    return "server" in item.fixturenames or params.get("store") == "postgres"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

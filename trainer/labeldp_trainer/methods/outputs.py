@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from labeldp_verify.analysis import probabilities
+from labeldp_verify.analysis import matrix, value
 from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import AdditiveRandomizer, Groups
 from numpy.typing import NDArray
@@ -112,8 +112,8 @@ def rows_by_table(
 def matrix_of(table: Table) -> tuple[Float64[np.ndarray, "k m"], list[int | str | float]]:
     """Pr[output | label], and the m outputs."""
     randomizer = table.randomizer
-    matrix = probabilities.matrix(randomizer, range(table.domain.size))
-    return matrix, [probabilities.value(randomizer, o) for o in range(randomizer.outputs)]
+    chances = matrix(randomizer, range(table.domain.size))
+    return chances, [value(randomizer, o) for o in range(randomizer.outputs)]
 
 
 def likeliest_shares(

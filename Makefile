@@ -40,7 +40,7 @@ tools: $(STAMP)
 	@runtime/tests/engines/install
 	@tests/languages/install
 	@tests/proofs/install
-	@$(BIN)/pytest -rs -n 2 --dist loadfile --tools only $(addprefix --ignore=,$(JAX_TESTS))
+	@$(BIN)/pytest -rs -n 2 --dist loadfile --tools only $(UNIT_TESTS)
 
 # Each distribution's tests with its own wheel and test tools alone.
 test-alone: $(STAMP)
@@ -51,15 +51,17 @@ lint: $(STAMP)
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
 
-# JAX has threads, and the tests of forks must not share a process with them.
+# JAX has threads, and the tests of forks must not share a process with them. Folders are named, for
+# pytest collects its testpaths even where --ignore names them.
 JAX_TESTS := trainer/tests tests/docs/test_tutorial.py
+UNIT_TESTS := tests verifier/tests runtime/tests --ignore=tests/docs/test_tutorial.py
 # Processes that are killed and resumed compile the same programs: what one has compiled, the next one reads.
 JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 # Two processes of tests: linear algebra of several threads in each would wait for the other's.
 unit: export OPENBLAS_NUM_THREADS := 1
 unit: $(STAMP)
-	@$(BIN)/pytest -n 2 --dist loadfile --tools without $(addprefix --ignore=,$(JAX_TESTS))
+	@$(BIN)/pytest -n 2 --dist loadfile --tools without $(UNIT_TESTS)
 	@$(JAX_CACHE) $(BIN)/pytest -n 2 --dist loadfile $(JAX_TESTS)
 
 # The machine-checked proof: Coq compiles proofs/ and says what the theorems rest on. What is missing

@@ -92,9 +92,14 @@ def read_yaml(text: str, scalar: Callable[[yaml.ScalarEvent], Any] = scalar_valu
     except yaml.MarkedYAMLError as error:
         marks: tuple[Any, ...] = (error.problem_mark, error.context_mark)
         place = next(((m.line + 1, m.column) for m in marks if m is not None), (1, 0))
-        raise YamlError(f"not valid YAML: {error.problem}", *place) from error
+        raise YamlError(f"not valid YAML: {_reason(str(error.problem))}", *place) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise YamlError(f"not valid YAML: {' '.join(str(error).split())}") from error
+        raise YamlError(f"not valid YAML: {_reason(str(error))}") from error
+
+
+def _reason(text: str) -> str:
+    """A reason on one line; too much nesting has the same words in every version of PyYAML."""
+    return "nested too deeply" if "nesting depth" in text else " ".join(text.split())
 
 
 class _Reader:

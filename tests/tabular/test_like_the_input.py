@@ -206,7 +206,7 @@ def peak(source, output, batches):
 
 
 def test_memory_does_not_grow_with_the_rows(tmp_path, cut):
-    """A file of which all that was read is kept would take 20 MB more for a million rows more."""
+    """A file of which all that was read is kept would take 40 MB more for 2 million rows more."""
     cut(parquet_file, BATCH_ROWS=(20_000, 20_000))
     cut(writer, WAITING_BYTES=1 << 20)
     cut(parquet_sink, GROUP_ROWS=100_000)
@@ -219,4 +219,4 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, cut):
         pq.write_table(pa.table(columns), source, row_group_size=100_000, use_dictionary=False)
         del columns
         peaks.append(peak(source, output, rows // 20_000))
-    assert peaks[1] < peaks[0] + 10, peaks
+    assert peaks[1] < peaks[0] + 20, peaks

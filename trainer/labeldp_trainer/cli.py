@@ -9,13 +9,16 @@ from typing import Any
 import click
 
 from labeldp_compile.cli.command import command
-from labeldp_compile.cli.options import PATH, text_options
-from labeldp_compile.cli.output import row_progress, say, say_json, tell
+from labeldp_compile.cli.options import (
+    PATH,
+    json_option,
+    overwrite_option,
+    quiet_option,
+    text_options,
+)
+from labeldp_compile.cli.output import row_progress, say, show, tell
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_trainer.config import load_config
-
-_QUIET = click.option("--quiet", is_flag=True, help="Say nothing but errors.")
-_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 
 
 def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
@@ -44,7 +47,7 @@ def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
     help="With --verify-release: a run folder whose representation/ came with the release, for "
     "processors that compute other bits.",
 )
-@_QUIET
+@quiet_option
 def train_command(
     config: Path,
     output: Path | None,
@@ -125,8 +128,8 @@ def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bo
 )
 @click.option("--probabilities", is_flag=True, help="Add the probability of each class.")
 @text_options
-@_OVERWRITE
-@_QUIET
+@overwrite_option
+@quiet_option
 def predict_command(
     run: Path,
     table: Path,
@@ -170,8 +173,8 @@ def predict_command(
     "--data",
     help="On whose rows the two are compared (default: the run's own test or training file).",
 )
-@_OVERWRITE
-@_QUIET
+@overwrite_option
+@quiet_option
 def export_command(
     run: Path, output: Path, data: Path | None, overwrite: bool, quiet: bool
 ) -> None:
@@ -202,9 +205,9 @@ def export_command(
 
 @command("runs", "labeldp runs runs --html runs.html")
 @click.argument("folders", nargs=-1, required=True, type=PATH)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@json_option
 @_path("--html", help="Also write one page.")
-@_OVERWRITE
+@overwrite_option
 def runs_command(
     folders: tuple[Path, ...], as_json: bool, html: Path | None, overwrite: bool
 ) -> None:
@@ -220,10 +223,7 @@ def runs_command(
     if html is not None:
         require_output(html, overwrite=overwrite)
     runs = find_runs(folders)
-    if as_json:
-        say_json(to_json(runs))
-    else:
-        say(*runs_text(runs))
+    show(as_json, lambda: to_json(runs), lambda: runs_text(runs))
     if html is not None:
         with replaced_when_whole(html) as part:
             part.write(runs_page(runs).encode())

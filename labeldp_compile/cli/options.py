@@ -176,7 +176,7 @@ def signature_options(command: Decorated) -> Decorated:
 
 
 def gone_option(name: str, reason: str) -> Callable[[Decorated], Decorated]:
-    """An option of earlier versions: it is hidden, and whoever gives it is told the ``reason``."""
+    """An option of earlier versions: hidden, and a usage error that gives the ``reason``."""
 
     def refuse(ctx: click.Context, parameter: click.Parameter, given: Any) -> None:
         if given is not None:

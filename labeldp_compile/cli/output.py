@@ -1,7 +1,7 @@
-"""The one way of words to the terminal: line by line, and no line holds what a terminal obeys.
+"""All text for the terminal is written here, line by line, and no line holds control characters.
 
-Whoever builds a line out of a file's strings may forget to make them printable. Here nobody can: a
-line break or a control sequence inside a line is shown as U+FFFD. Only a ``Painted`` line, which is
+Code that builds a line from a file's strings may forget to make them printable. Here a line break
+or a control sequence inside a line is always shown as U+FFFD. Only a ``Painted`` line, which is
 ours, keeps its colours.
 """
 

@@ -140,7 +140,7 @@ def _weighed(
 def _add(
     counts: NDArray[np.int64], places: NDArray[np.int64], times: NDArray[np.int64] | None
 ) -> None:
-    """Count each of the places [n] once, or so many times."""
+    """Count each of the places [n] once, or as often as ``times`` [n] says."""
     if times is None:
         counts += np.bincount(places, minlength=len(counts))
     else:

@@ -279,17 +279,17 @@ def _as_auto_would(use: PriorUse, labels: int, rows: int, pooled: PriorPlan) -> 
 
 
 def _coarse_loss(use: PriorUse, cells: int, labels: int) -> float:
-    """Of so many cells of neighbouring labels."""
+    """The relative loss of joining neighbouring labels into this number of cells."""
     return 0.0 if use.coarse is None or cells == labels else use.coarse(cells)
 
 
 def _join(
     sizes: Sequence[int], shape: Sequence[int], least: int
 ) -> tuple[list[list[int]], list[int]]:
-    """Tables of cells with so many rows, joined of those which agree on the first columns, and
-    the cells that are left to the pooled one.
+    """The cells of each table with at least ``least`` rows, and the cells left to the pooled one.
 
-    The last column is dropped first, then the one before it; cells that agree on none are left.
+    Cells with fewer rows are joined if they agree on the first columns: on all but the last one
+    first, then on all but the last two. Cells that agree on none are left.
     """
     tables = [[cell] for cell, size in enumerate(sizes[:-1]) if size >= least]
     left = [cell for cell, size in enumerate(sizes[:-1]) if 0 < size < least]

@@ -6,9 +6,9 @@ older people work less, in whatever trade. So the deviations [T, B] of all table
 apart into principal directions, and those are kept whose squares are more than noise would make:
 with T tables of B cells of noise alone the largest eigenvalue is about σ²·(√T + √B)² (Marchenko and
 Pastur 1967). Along each of them a table keeps the share n²·λ/(n²·λ + σ²) (empirical Bayes), where λ
-is the spread of the tables that explains all of them (Paule and Mandel 1982). Where tables tell
-nothing no direction is kept, and all take the pooled weights as they are. Directions mend the noise
-of the pooled release, too.
+is the spread of the tables that explains all of them (Paule and Mandel 1982). If tables
+do not differ, no direction is kept, and all take the pooled weights as they are. Directions also
+reduce the noise of the pooled release.
 
 A public prior has no noise. There the counts of small tables are chance: of each table's deviations
 the share is kept that sampling n labels from all rows does not explain (James and Stein 1961).
@@ -61,7 +61,7 @@ def table_weights(
     Args:
         plan: which tables there are.
         pooled: noisy counts of all rows, [k] or ``plan.pooled_cells``.
-        tables: noisy counts of the tables one behind the other, T·k or T·``plan.table_cells``
+        tables: noisy counts of all tables in order, T·k or T·``plan.table_cells``
             (``level_counts``). Scale 0 says that there is no noise: of a public prior.
         sizes: [T + 1] public rows of each table; the last is not used.
         rows: of all.

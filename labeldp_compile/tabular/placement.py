@@ -17,7 +17,7 @@ from labeldp_compile.tabular.reader import TableReader
 
 _FIELD_ID = b"PARQUET:field_id"
 _PANDAS = b"pandas"
-# Others are left out: whoever wrote them may tell of the true labels in them.
+# Others are left out: they may contain facts about the true labels.
 _PANDAS_KEYS = ("index_columns", "column_indexes", "columns", "creator", "pandas_version")
 
 

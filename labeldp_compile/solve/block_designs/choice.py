@@ -25,7 +25,7 @@ _ROUNDING = 1e-9  # far above the rounding of `relative`
 
 
 def subsets(classes: int, max_blocks: int) -> Iterator[Candidate]:
-    """Those with at most so many sets, and at most half of the classes in each."""
+    """All subsets of one size: at most ``max_blocks`` of at most half of the classes each."""
     for d in range(1, classes // 2 + 1):
         blocks = comb(classes, d)
         if blocks > max_blocks:
@@ -52,7 +52,7 @@ def _all(classes: int, size: int) -> Candidate:
 
 
 def best_candidate(classes: int, ratio: Fraction, max_blocks: int) -> Candidate:
-    """The design of least noise on k classes at ``ratio`` E > 1, with at most so many blocks.
+    """The least noisy design on k classes at ``ratio`` E > 1 with at most ``max_blocks`` blocks.
 
     Of those within 1/2000 of the least noise, the one with the fewest blocks. Blocks that
     hold no class, or all, are left out when it is built. Raises ValueError for fewer than two

@@ -29,7 +29,7 @@ from labeldp_compile.solve.block_designs.finite_field import Field, field, prime
 
 
 def projective_spaces(classes: int, max_blocks: int) -> Iterator[Candidate]:
-    """Those with n ≥ 2, k or more points, and at most so many."""
+    """Those of dimension n ≥ 2 with at least ``classes`` and at most ``max_blocks`` points."""
     for order in prime_powers(2, isqrt(max_blocks)):
         dimension = 2
         while (points := directions(order, dimension + 1)) <= max_blocks:

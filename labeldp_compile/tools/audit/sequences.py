@@ -104,7 +104,7 @@ def even_set(screened: Tally) -> tuple[int, Bits]:
 
 
 def independence(sampler: Sampler, label: int, chosen: Bits, rows: int, error: float) -> Finding:
-    """Whether rows, and calls, share their words; two sequences of so many rows are drawn.
+    """Whether rows, and calls, share their random bits; draws two sequences of ``rows`` rows.
 
     A row's bit is whether its output lies in the ``chosen`` set [cells].
     """
@@ -128,7 +128,7 @@ def independence(sampler: Sampler, label: int, chosen: Bits, rows: int, error: f
 def processes(
     target: AuditTarget, sampler: Sampler, label: int, chosen: Bits, rows: int, error: float
 ) -> Finding:
-    """Whether a process repeats the words of another; each draws at most so many rows."""
+    """Whether a process repeats another's random bits; each draws at most ``rows`` rows."""
     call = sampler.rows(label, min(rows, _PROCESS_ROWS))
     drawn, failures = drawn_in_children(target, sampler.opened, call)
     sampler.count(len(call) * len(drawn))

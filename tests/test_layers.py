@@ -156,7 +156,10 @@ FACES = ("", ".forms", ".analysis", ".graph", ".claims", ".decode")
 ALONE = {
     *("artifact", "budget", "bundle", "checks", "errors", "kernel", "opening", "printable"),
     *("rounded", "signature", "signature_files"),
-    *(f"console.{name}" for name in ("attestation", "command", "interrupts", "limits", "report")),
+    *(
+        f"console.{name}"
+        for name in ("attestation", "colour", "command", "interrupts", "limits", "report")
+    ),
     *(
         f"reading.{name}"
         for name in ("group_shortcomings", "numerals", "shortcomings", "usefulness")

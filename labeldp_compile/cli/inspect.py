@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ import click
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis import likely_outputs, matrix, value
 from labeldp_verify.artifact import Artifact, Table
+from labeldp_verify.console.colour import shows_colour
 from labeldp_verify.forms import AdditiveRandomizer, RealDomain, WindowRandomizer, sets_of
 from labeldp_verify.opening import open_artifact, readable, table_of
 from labeldp_verify.reading.usefulness import sample
@@ -190,7 +190,7 @@ def _matrix(decoded: Table, asked: list[int], whole: bool) -> list[str]:
         rows,
         [_name(decoded.domain.listed[y]) for y in rows],
         columns=columns,
-        colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+        colour=shows_colour(sys.stdout),
         shades=SHADES if can_show(SHADES, sys.stdout) else ASCII_SHADES,
     )
     return [f"Pr[output | label], a row a label{which}{share}", *shades]

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, TextIO
 
 import click
+from labeldp_verify.console.colour import rendered
 from labeldp_verify.printable import clipped, json_text, one_line, printable, width
 
 from labeldp_compile.observer import QUIET, Observer
@@ -27,8 +28,8 @@ class Painted(str):
 
 
 def say(*lines: str) -> None:
-    """Lines of the answer, on stdout."""
-    click.echo("\n".join(map(_safe, lines)))
+    """Lines of the answer, on stdout; a ``Marked`` line is coloured on a terminal."""
+    click.echo("\n".join(_safe(line, sys.stdout) for line in lines))
 
 
 def say_json(document: Any) -> None:
@@ -48,7 +49,7 @@ def tell(*lines: str) -> None:
     """Lines for people, on stderr."""
     if not lines:
         return
-    click.echo("\n".join(map(_safe, lines)), err=True)
+    click.echo("\n".join(_safe(line, sys.stderr) for line in lines), err=True)
 
 
 def can_show(text: str, stream: TextIO) -> bool:
@@ -65,8 +66,8 @@ def complain(message: str) -> None:
     click.echo(f"labeldp: {one_line(message)}", err=True)
 
 
-def _safe(line: str) -> str:
-    return line if isinstance(line, Painted) else printable(line)
+def _safe(line: str, stream: TextIO) -> str:
+    return line if isinstance(line, Painted) else rendered(line, stream)
 
 
 _SECONDS_BETWEEN = 0.2

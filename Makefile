@@ -25,11 +25,10 @@ install: $(STAMP)
 	@echo "installed; in this shell say: source $(VENV)/bin/activate"
 
 demo: $(STAMP)
-	@rm -rf $(DEMO) && mkdir -p $(DEMO)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python specs/demo.py $(DEMO)
+	@rm -rf $(DEMO) && $(BIN)/labeldp demo -o $(DEMO) --yes
 
 test: lint unit
-	@$(MAKE) --no-print-directory demo
+	@mkdir -p build && $(MAKE) --no-print-directory demo > build/demo.log 2>&1 || (cat build/demo.log; exit 1)
 	@echo "left out, for make tools: tests that need PostgreSQL, Spark (Java), Node, Chromium, C++ or Coq"
 
 # What make test leaves out. What is missing is installed where it can be; else that is said, and with

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 # The short helps stand here so that a list of the commands imports none of them; a test holds them
 # against the commands' own.
 _COMMANDS = {
+    "demo": "Take a guided tour on sample data, in about a minute.",
     "init": "Write a commented spec for a column of TABLE.",
     "plan": "Say what compile would do with SPEC: what it spends, solves and writes.",
     "sweep": "Compare all mechanisms for the label, loss and prior of SPEC.",

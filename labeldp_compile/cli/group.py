@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +22,15 @@ class _Commands(Group):
         """Parse the options of the group."""
         with printable_usage_errors():
             return super().make_context(*args, **kwargs)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options; somebody who names nothing on a terminal gets the tour."""
+        if args in ([], ["init"]) and not ctx.resilient_parsing:
+            from labeldp_compile.cli.demo import FOLDER, on_a_terminal  # noqa: PLC0415
+
+            if on_a_terminal() and not Path(FOLDER).exists():
+                args = ["demo"]
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Parse the options of the command, and run it."""

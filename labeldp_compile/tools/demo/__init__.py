@@ -1,0 +1,1 @@
+"""The sample data of ``labeldp demo``, and the models that it compares."""

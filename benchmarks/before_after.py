@@ -1,0 +1,59 @@
+"""The picture of the README: labels before and after, for one person and on average.
+
+    python benchmarks/before_after.py [FOLDER]       (docs/images)
+
+Runs `labeldp demo`, and draws what it made: the private label of each row against its true label,
+and the mean of the private labels for each true label with its 95% interval. Each run draws new
+noise, so the dots differ from run to run.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).parents[1]
+MOST = 10
+"""True labels above this are rare: their means have wide intervals and are not drawn."""
+
+
+def demo_labels(folder):
+    """(true labels, private labels) [20190] of a tour."""
+    command = [sys.executable, "-m", "labeldp_compile.cli", "demo", "-o", str(folder), "--yes"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    names = ("visits.parquet", "private.parquet")
+    return [pq.read_table(folder / name)["visits"].to_numpy().astype(float) for name in names]
+
+
+def main(folder):
+    with tempfile.TemporaryDirectory() as name:
+        true, private = demo_labels(Path(name) / "tour")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    few = np.flatnonzero(true <= MOST)[:600]
+    jitter = np.random.default_rng(0).uniform(-0.3, 0.3, few.size)
+    left.axhspan(0, 24, color="#1e5fa8", alpha=0.08, lw=0)
+    left.scatter(true[few] + jitter, private[few], s=7, color="#1e5fa8", alpha=0.45, lw=0)
+    left.set(title="One person: the noise hides the label", ylabel="private label")
+    left.text(10.4, 22.5, "range of true labels", ha="right", va="top", fontsize=9, color="#1e5fa8")
+    labels = np.arange(MOST + 1)
+    parts = [private[true == label] for label in labels]
+    means = [part.mean() for part in parts]
+    margins = [1.96 * part.std(ddof=1) / len(part) ** 0.5 for part in parts]
+    right.plot(labels, labels, color="#888", lw=1.5, label="true label")
+    right.errorbar(
+        labels, means, margins, fmt="o", color="#1e5fa8", capsize=3, label="mean private label, 95%"
+    )
+    right.set(title="Many people: the average is right", ylabel="mean of private labels")
+    right.legend(loc="upper left", frameon=False)
+    for axes in (left, right):
+        axes.set_xlabel("true label (doctor visits in a year)")
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(Path(folder) / "before-after.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else ROOT / "docs" / "images")

@@ -1,7 +1,7 @@
 """Whether ``labeldp choose`` hits what it is asked for: random targets beside simulated errors.
 
 Prints markdown. Of each kind of target: how often it is reached at the least ε of all, and how
-often by a mechanism that is of no use at a hundredth less ε (some labels are alike to it, for
+often by a mechanism that is not useful at a hundredth less ε (some labels are alike to it, for
 instance). Of the others, the range of the simulated error over the asked one, and the least error
 over the asked one at a hundredth less ε (of means and shares by the formula: a simulation's own
 deviation would hide a hundredth).
@@ -28,7 +28,7 @@ LESS = Fraction(99, 100)
 def hit(demand, folder, draw, repetitions):
     """(kind, error over target, the same at 1 % less ε, seconds), or None.
 
-    The third is None at the end of the range, and infinite where the mechanism is of no use there.
+    The third is None at the end of the range, and infinite where the mechanism is not useful there.
     """
     path = folder / "asked.yaml"
     path.write_text(demand.text, encoding="utf-8")
@@ -50,7 +50,7 @@ def hit(demand, folder, draw, repetitions):
 
 
 def error_of(demand, spec, artifact, draw):
-    """The figure that is asked for, infinite where it is of no use."""
+    """The figure that is asked for, infinite where it is not useful."""
     domain = spec.label.to_domain("unbiased")
     found = Table(domain, artifact.randomizer, artifact.certificate)
     if are_degenerate(found.shortcomings, spec.goal):
@@ -74,7 +74,7 @@ def main():
             kind, *numbers = result or ("reached by no ε",)
             found[kind].append(numbers)
     print(
-        "| target | asked | at the least ε | of no use below | error over target | within 5 % | "
+        "| target | asked | at the least ε | not useful below | error over target | within 5 % | "
         "at 1 % less ε | seconds, median (most) |"
     )
     print("|---|---:|---:|---:|---|---:|---:|---|")
@@ -93,7 +93,7 @@ def main():
             f"{min(errors):.3f} – {max(errors):.3f} | {near} of {len(inside)} | "
             f"≥ {min(less):.4f} | {np.median(seconds):.2f} ({max(seconds):.2f}) |"
         )
-        for name, others in (("at the least ε", ends), ("of no use below", jumps)):
+        for name, others in (("at the least ε", ends), ("not useful below", jumps)):
             if others:
                 errors = [numbers[0] for numbers in others]
                 print(f"({kind}, {name}: error over target {min(errors):.3f} – {max(errors):.3f})")

@@ -28,7 +28,7 @@ from tests.fixtures.learners import Ridge, softmax_predictions
 
 @dataclass(frozen=True)
 class Told:
-    """A table, and all that ``init`` is told of its label; at most ``rows`` for training."""
+    """A table, and all that ``init`` needs to know of its label; at most ``rows`` for training."""
 
     table: RealTable
     options: tuple[str, ...]

@@ -34,7 +34,7 @@ from tests.fuzz.spec_cases import spec_files
 
 
 def fuzz(name, cases, run, count, first_seed, keep):
-    """Run so many cases, print what became of them; returns the number that must not happen."""
+    """Run N cases, print the outcomes; returns the number that must not happen."""
     became, found, slowest, start = Counter(), Counter(), 0.0, time.perf_counter()
     distinct = set()
 

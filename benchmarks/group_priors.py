@@ -219,7 +219,7 @@ def main():
             if options.sets not in name:
                 continue
             if goal == "training" and SETS[name][0] == SCHOOL:
-                continue  # randomized response: no prior is paid for
+                continue  # randomized response: no ε is spent on a prior
             splits = ("auto", GIVEN) if goal == "labels" else ("auto",)
             for epsilon, split in ((e, s) for e in options.epsilons.split(",") for s in splits):
                 if (name, goal, epsilon, split) in done or (split == GIVEN and epsilon != "1"):

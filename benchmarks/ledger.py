@@ -1,11 +1,11 @@
-"""Twenty `labeldp compile` processes at once on one ledger whose budget pays for seven of them.
+"""Twenty `labeldp compile` processes at once on one ledger whose budget is enough for seven of them.
 
 The ledger is a file, or a new schema of a PostgreSQL database:
 
     python benchmarks/ledger.py [postgresql://USER@HOST/DATABASE?schema=NAME]
 
 Every compile asks another question, each for ε₁ = 0.1 of a budget of 0.75. Prints how many were
-paid and refused, and what `labeldp ledger verify` says afterwards.
+compiled and refused, and what `labeldp ledger verify` says afterwards.
 """
 
 import json
@@ -62,7 +62,7 @@ def main():
             )
         errors = [process.communicate()[1] for process in processes]
         codes = [process.returncode for process in processes]
-        print(f"{codes.count(0)} paid, {codes.count(1)} refused (exit code 1)")
+        print(f"{codes.count(0)} compiled, {codes.count(1)} refused (exit code 1)")
         print(next(error for error in errors if error).strip().replace(name, ""))
         print(labeldp("ledger", "verify", ledger).strip())
 

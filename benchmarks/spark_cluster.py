@@ -54,11 +54,11 @@ class Study:
         try:
             private = randomize(df, "y", self.artifact, **options)
             private.repartition(REDUCE_TASKS, "y").write.parquet(str(folder))
-        except Exception as error:  # whatever the job says
+        except Exception as error:  # any error of the job
             errors.append(error)
 
     def run(self, keyed, kills=0, seconds=0.0):
-        """One run with so many kills in its first seconds. Raises the EngineError of a refusal."""
+        """One run with `kills` kills in its first seconds. Raises the EngineError of a refusal."""
         self.runs += 1
         folder, errors, killed = self.it.folder / f"out{self.runs}", [], 0
         wait_for(lambda: len(self.it.executors()) == 2, "two executors")
@@ -82,7 +82,7 @@ class Study:
         return {**found, **written, "whole": whole, "same": np.array_equal(labels, self.expected)}
 
     def line(self, keyed, runs):
-        """A line of the table, from so many runs with kills."""
+        """A line of the table, from several runs with kills."""
         self.run(keyed)  # Python's workers start, and import
         quiet = self.run(keyed)
         assert quiet["whole"], quiet

@@ -82,7 +82,7 @@ def tables(data, epsilons, draws, goals):
         found = []
         for name, labels, k, categories in every:
             if categories and goal == "training":
-                continue  # randomized response: no prior is paid for
+                continue  # randomized response: no ε is spent on a prior
             order = np.random.default_rng(0).permutation(len(labels))
             for epsilon in epsilons:
                 for rows in ROWS:

@@ -364,7 +364,7 @@ def main(given=None):
     methods = (NONE, RELEASE, PATE, PRIVATE, *GRADIENTS)
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(known)}; default: all")
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
-    parser.add_argument("--rows", type=int, help="of tables: a random subset of so many rows")
+    parser.add_argument("--rows", type=int, help="of tables: a random subset of N rows")
     parser.add_argument("--epsilons", type=lambda text: text.split(","))
     parser.add_argument("--methods", type=lambda text: text.split(";"), default=list(methods))
     parser.add_argument("--seeds", type=int, default=5)

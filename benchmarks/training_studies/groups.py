@@ -7,9 +7,9 @@
 sample of the training rows (``--rows``), splines. ``house``: median house value in ten thousands
 (0 … 50) by 40 k-means clusters of place and income, random Fourier features. Both by the closed
 form of ``labeldp train`` with ``privatized`` and the artifact: it debiases, the labels of a group
-by its own table. Priors are private, and paid for out of the same ε (``split: auto``).
+by its own table. Priors are private, and spend a part of the same ε (``split: auto``).
 
-``split: auto`` gives a group a table of its own only where its rows suffice, so that the number of
+``split: auto`` gives a group a table of its own only where it has enough rows, so that the number of
 tables is shown; what the true histograms of all groups would give, with all of ε for the label,
 stands in brackets (no promise covers those).
 
@@ -52,7 +52,7 @@ MECHANISMS = {
     "randomized_response": "{kind: randomized_response}",
     "debiased_rr": "{kind: debiased_rr}",
 }
-ALIKE = ("randomized_response", "debiased_rr")  # whatever the prior is
+ALIKE = ("randomized_response", "debiased_rr")  # for every prior
 NONE, POOLED, GROUPED, TRUE = "no privacy", "pooled", "by group", "true priors"
 CLUSTERS = 40
 GROUPS = {

@@ -263,7 +263,7 @@ def main(given=None):
     )
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(TASKS)}; default: all")
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
-    parser.add_argument("--rows", type=int, help="train on a random subset of so many rows")
+    parser.add_argument("--rows", type=int, help="train on a random subset of N rows")
     parser.add_argument("--mechanisms", type=lambda t: t.split(";"), default=list(MECHANISMS))
     parser.add_argument("--epsilons", type=numbers, default=["0.5", "1", "2", "4", "8"])
     parser.add_argument("--seeds", type=int, default=3)

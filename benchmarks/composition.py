@@ -1,4 +1,4 @@
-"""What L labels of one user pay: L·ε₂, dp-accounting's ε at δ = 1e-10, and what integers prove.
+"""What L labels of one user spend: L·ε₂, dp-accounting's ε at δ = 1e-10, and what integers prove.
 
 53 labels, a falling public prior. The third figure is the least one, to 6 digits, that the integers
 of `labeldp verify` prove for the same dominating pair: where dp-accounting's is smaller, float64

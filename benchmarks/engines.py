@@ -34,7 +34,7 @@ TRAP_ROWS = 100_000
 def rates(jobs):
     """Rows of a table: median and range of each job's rate, and its time as a multiple.
 
-    The jobs take turns, so that whatever else the machine does meets all of them.
+    The jobs take turns, so that other work of the machine slows all of them.
     """
     seconds = {name: [] for name in jobs}
     for turn in range(RUNS + 1):

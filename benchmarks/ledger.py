@@ -1,4 +1,4 @@
-"""Twenty `labeldp compile` processes at once on one ledger whose budget is enough for seven of them.
+"""Twenty `labeldp compile` processes at once, on one ledger whose budget is enough for seven.
 
 The ledger is a file, or a new schema of a PostgreSQL database:
 

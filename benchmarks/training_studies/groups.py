@@ -9,7 +9,7 @@ sample of the training rows (``--rows``), splines. ``house``: median house value
 form of ``labeldp train`` with ``privatized`` and the artifact: it debiases, the labels of a group
 by its own table. Priors are private, and spend a part of the same ε (``split: auto``).
 
-``split: auto`` gives a group a table of its own only where it has enough rows, so that the number of
+``split: auto`` gives a group its own table only where it has enough rows, so that the number of
 tables is shown; what the true histograms of all groups would give, with all of ε for the label,
 stands in brackets (no promise covers those).
 

@@ -104,7 +104,8 @@ def draws(name, count=40):
     """What Coq's draw must answer: that of the decoded file, for words at its thresholds."""
     path = old_path(name)
     found, read = old_file(name)
-    form = read_form(found.certificate.form, read_model(path.read_bytes()), found.label)
+    data = path.read_bytes()
+    form = read_form(found.certificate.form, read_model(data), data, found.label)
     rows, words = form.critical_words()
     some = np.unique(np.linspace(0, len(rows) - 1, count).astype(np.int64))
     rows, words = rows[some], words[some]

@@ -12,42 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.decode.file import Constants, demand
-from labeldp_verify.graph.alias_table import column_bits
-from labeldp_verify.graph.nodes import UINT64
-
 Entries = NDArray[np.uint64]
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _HALF_BITS = np.uint64(32)
-
-
-def read_word_bits(constants: Constants, name: str) -> int:
-    """B, from the shift that brings a word to B bits; there is none where B is 64."""
-    shift_name = f"{name}_word_shift"
-    if not constants.has(shift_name):
-        return 64
-    (shift,) = constants.integers(shift_name, UINT64, 0)
-    demand(1 <= shift <= 63, "the word size")
-    return 64 - shift
-
-
-def read_tables(
-    constants: Constants, name: str, tables: int, items: int, word_bits: int
-) -> tuple[Entries, list[list[int]]]:
-    """The entries [tables, 2^c] of alias tables behind one another, and the weights of the items.
-
-    Raises DecodeError unless every word leads to an item, and every item has a word.
-    """
-    flat = constants.words(name)
-    c = column_bits(items)
-    demand(len(flat) == tables << c, f"the size of {name}")
-    demand(c <= word_bits, f"the word size, for {name}")
-    entries = flat.reshape(tables, 1 << c)
-    weights = column_sums(entries, word_bits)
-    demand(not any(any(row[items:]) for row in weights), f"words of {name} that lead nowhere")
-    weights = [row[:items] for row in weights]
-    demand(min(map(min, weights)) >= 1, f"an item of {name} without a word")
-    return entries, weights
 
 
 def own_counts(entries: Entries, word_bits: int) -> Entries:

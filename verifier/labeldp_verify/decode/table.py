@@ -11,28 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_verify import kernel
 from labeldp_verify.decode.alias_layout import (
     Entries,
+    column_sums,
     full_words,
     items_of,
-    read_tables,
-    read_word_bits,
     words_at_thresholds,
 )
-from labeldp_verify.decode.file import (
-    MAX_PAIRS,
-    Constants,
-    FileForm,
-    Rows,
-    Words,
-    check_outputs,
-    demand,
-)
+from labeldp_verify.decode.file import MAX_PAIRS, FileForm, Rows, Words, demand, read_outputs
 from labeldp_verify.forms import ClassSets, Domain, TableRandomizer
 from labeldp_verify.forms.joint import output_array
-from labeldp_verify.graph.alias_table import column_bits
-from labeldp_verify.graph.messages import ModelProto
-from labeldp_verify.graph.randomizer_graph import MAX_ENTRIES
 
 _WORDS_PER_ENTRY = 6
 
@@ -46,9 +35,23 @@ class TableFile(FileForm):
         self.entries = entries
 
     @classmethod
-    def read(cls, model: ModelProto, domain: Domain, sets: ClassSets | None = None) -> TableFile:
-        """Decode the constants of the graph."""
-        return cls(*read_table(model, domain, sets))
+    def read(
+        cls, read: kernel.Integers, domain: Domain, sets: ClassSets | None = None
+    ) -> TableFile:
+        """The counts of the file's alias tables; DecodeError if it has none.
+
+        ``sets`` are those that the certificate claims its outputs to be; ``analysis/sets.py`` holds
+        them against the counts.
+        """
+        (table,) = read.tables
+        demand(isinstance(table, kernel.Table), "the form of the graph")
+        assert isinstance(table, kernel.Table)
+        demand(len(table.rows) == domain.size, "the number of tables")
+        entries = np.array(table.rows, dtype=np.uint64)
+        m = len(table.answers)
+        counts = tuple(tuple(row[:m]) for row in column_sums(entries, table.bits))
+        values = read_outputs(table.answers, domain, sets)
+        return cls(TableRandomizer(table.bits, counts, values, sets), entries)
 
     def critical_words(self) -> tuple[Rows, Words]:
         """Rows [n] and words [n, 1] around the thresholds."""
@@ -60,24 +63,6 @@ class TableFile(FileForm):
         values = self.randomizer.values
         u = words[:, 0] >> np.uint64(64 - self.randomizer.word_bits)
         return output_array(values)[items_of(self.entries, rows, u)]
-
-
-def read_table(
-    model: ModelProto, domain: Domain, sets: ClassSets | None = None
-) -> tuple[TableRandomizer, Entries]:
-    """The randomizer that the graph's tables describe, and their entries [k, 2^c].
-
-    ``sets`` are those that the certificate claims its outputs to be; ``share_noise.py`` holds
-    them against the counts.
-    """
-    constants = Constants(model)
-    values = constants.values("values")
-    demand(len(values) >= 1, "the outputs")
-    check_outputs(values, domain, sets)
-    demand(domain.size << column_bits(len(values)) <= MAX_ENTRIES, "the size of the table")
-    word_bits = read_word_bits(constants, "table")
-    entries, counts = read_tables(constants, "table_entries", domain.size, len(values), word_bits)
-    return TableRandomizer(word_bits, tuple(map(tuple, counts)), tuple(values), sets), entries
 
 
 def threshold_pairs(entries: Entries, word_bits: int) -> tuple[NDArray[np.int64], Entries]:

@@ -59,7 +59,7 @@ def window_altered(r):
 
 def table_altered(r):
     """A word of the likeliest output's least likely row goes to another output."""
-    rows = [counts(row, r.bits, r.answers) for row in r.rows]
+    rows = [counts(row, r.bits, len(r.answers)) for row in r.rows]
     ratios = [Fraction(max(column), min(column)) for column in zip(*rows, strict=True)]
     output = ratios.index(max(ratios))
     lowest = min(rows, key=lambda row: row[output])

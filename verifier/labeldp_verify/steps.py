@@ -2,7 +2,8 @@
 
     1  model        the file is an ONNX model of a size that is safe to read
     2  certificate  it carries one certificate, as canonical JSON, in a known format
-    3  tables       the constants of its graph decode to a randomizer of a known form
+    3  tables       ``kernel.py`` reads the integers from the bytes and proves their ratio; they are
+                    those of a randomizer of the stated form
     4  rows         every label's probabilities sum to exactly one
     5  privacy      no output is more than e^ε₂ times as probable under one label as under another
     6  utility      bias and noisy label loss are what the certificate states
@@ -12,8 +13,7 @@
     9  composition  several labels of one user pay what is stated (only if it is stated)
     10 claims       counts, digests, sums of ε and exact fractions agree with the integers
     11 whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
-    12 kernel       ``kernel.py``, which shares no code with the rest, proves the same ratio from
-                    the bytes once more
+    12 kernel       its ratio is that of step 5, which shares no code with it
     13 execution    the running graph gives the integers' outputs on both sides of its thresholds
     14 secure       the artifact does not say that it was made with a test seed
     15 spec         the certificate names the given spec and agrees with it (only with a spec)

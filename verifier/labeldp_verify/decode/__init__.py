@@ -12,6 +12,7 @@ from labeldp_verify.decode.file import (
     read_domain,
     read_model,
     refuse_vanishing_nodes,
+    require_output_type,
 )
 from labeldp_verify.decode.groups import read_groups
 from labeldp_verify.decode.table import TableFile
@@ -59,6 +60,7 @@ def read_form(
     if sets is not None and name != TableRandomizer.form:
         raise DecodeError("the certificate's form and its sets do not fit together")
     refuse_vanishing_nodes(model)
+    require_output_type(model, domain, sets)
     try:
         read = kernel.integers_of(data)
         ratio = read.ratio()

@@ -43,7 +43,7 @@ from labeldp_verify.graph import (
     write_model,
 )
 from labeldp_verify.graph.messages import ModelProto
-from labeldp_verify.graph.nodes import DOUBLE, is_taken_for, vanishes
+from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, is_taken_for, vanishes
 
 METADATA_KEYS = (
     "labeldp.certificate",
@@ -186,18 +186,28 @@ def read_number(model: ModelProto, name: str) -> float | None:
     return None
 
 
+def require_output_type(model: ModelProto, domain: Domain, sets: Sets | None) -> None:
+    """DecodeError unless outputs are float64 for numbers, and otherwise of the categories' type."""
+    listed = ("values", "segment_values")
+    kinds = {tensor.data_type for tensor in model.graph.initializer if tensor.name in listed}
+    expected = DOUBLE if sets is None else INT64
+    if sets is None and isinstance(domain, CategoricalDomain):
+        expected = STRING if domain.is_text else INT64
+    demand(kinds <= {expected}, "the type of the outputs")
+
+
 def read_outputs(
     answers: Sequence[int | bytes], domain: Domain, sets: ClassSets | None = None
 ) -> tuple[Output, ...]:
-    """Outputs as the kernel reads them: text as bytes, and numbers as the bits of an integer."""
+    """Outputs as the kernel reads them: text as bytes, and float64 as the bits of an integer."""
     values: list[Any] = list(answers)
-    try:
-        if values and isinstance(values[0], bytes):
+    if isinstance(values[0], bytes):
+        try:
             values = [value.decode() for value in values]
-        elif sets is None and not isinstance(domain, CategoricalDomain):
-            values = np.array(values, dtype=np.int64).view(np.float64).tolist()
-    except UnicodeDecodeError:
-        raise DecodeError("not a valid artifact: the outputs") from None
+        except UnicodeDecodeError:
+            raise DecodeError("not a valid artifact: the outputs") from None
+    elif sets is None and not isinstance(domain, CategoricalDomain):
+        values = np.array(values, dtype=np.int64).view(np.float64).tolist()
     check_outputs(values, domain, sets)
     return tuple(values)
 

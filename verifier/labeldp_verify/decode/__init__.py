@@ -26,8 +26,8 @@ from labeldp_verify.forms import (
     TableRandomizer,
     WindowRandomizer,
 )
+from labeldp_verify.graph.alias_table import MAX_ENTRIES
 from labeldp_verify.graph.messages import ModelProto
-from labeldp_verify.graph.randomizer_graph import MAX_ENTRIES
 
 __all__ = [
     "DecodeError",

@@ -26,8 +26,8 @@ from labeldp_verify.decode.alias_layout import (
 )
 from labeldp_verify.decode.file import MAX_PAIRS, FileForm, Rows, Words, demand, read_number
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Domain
+from labeldp_verify.graph.additive_graph import MAX_PERIOD
 from labeldp_verify.graph.messages import ModelProto
-from labeldp_verify.graph.randomizer_graph import MAX_PERIOD
 
 _WORDS_PER_ENTRY = 6
 _SPREAD = 0x9E3779B97F4A7C15  # an odd number: its multiples visit every residue

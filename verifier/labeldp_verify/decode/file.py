@@ -186,7 +186,7 @@ def read_number(model: ModelProto, name: str) -> float | None:
     return None
 
 
-def require_output_type(model: ModelProto, domain: Domain, sets: Sets | None) -> None:
+def require_output_type(model: ModelProto, domain: Domain, sets: ClassSets | None) -> None:
     """DecodeError unless outputs are float64 for numbers, and otherwise of the categories' type."""
     listed = ("values", "segment_values")
     kinds = {tensor.data_type for tensor in model.graph.initializer if tensor.name in listed}

@@ -10,6 +10,7 @@ of both shapes, and such that labels at both ends and in between reach the point
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -22,42 +23,44 @@ from labeldp_verify.decode.alias_layout import (
     column_sums,
     full_words,
     items_of,
-    words_at_thresholds,
+    words_around,
 )
-from labeldp_verify.decode.file import MAX_PAIRS, FileForm, Rows, Words, demand, read_number
+from labeldp_verify.decode.file import (
+    MAX_PAIRS,
+    DecodeError,
+    FileForm,
+    Rows,
+    Words,
+    demand,
+    read_number,
+)
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Domain
 from labeldp_verify.graph.additive_graph import MAX_PERIOD
 from labeldp_verify.graph.messages import ModelProto
 
-_WORDS_PER_ENTRY = 6
 _SPREAD = 0x9E3779B97F4A7C15  # an odd number: its multiples visit every residue
 # t·unit is rounded once and the sum with the origin once more: below this it stays finite.
 _ROUNDS_TO_INFINITY = 2**1024 - 2**970
 _PRODUCT_ROUNDED_UP = 1 + Fraction(1, 2**53)
 
 
+@dataclass
 class AdditiveFile(FileForm):
     """An additive randomizer and the entries of its alias tables."""
 
-    def __init__(
-        self, randomizer: AdditiveRandomizer, block_table: Entries, shape_tables: Entries
-    ) -> None:
-        """What ``read`` decoded."""
-        self.randomizer: AdditiveRandomizer = randomizer
-        self.block_table = block_table
-        self.shape_tables = shape_tables
+    randomizer: AdditiveRandomizer
+    block_table: Entries
+    shape_tables: Entries
 
     @classmethod
     def read(cls, read: kernel.Integers, model: ModelProto, domain: Domain) -> AdditiveFile:
         """The weights of the file's alias tables, and the numbers of its lattice, which stand in
         the graph behind what the kernel looks at; DecodeError if there are none."""
         (noise,) = read.tables
-        demand(isinstance(noise, kernel.Noise), "the form of the graph")
-        assert isinstance(noise, kernel.Noise)
-        demand(
-            not isinstance(domain, CategoricalDomain), "noise is added to numbers, not categories"
-        )
-        assert not isinstance(domain, CategoricalDomain)
+        if not isinstance(noise, kernel.Noise):
+            raise DecodeError("not a valid artifact: the form of the graph")
+        if isinstance(domain, CategoricalDomain):
+            raise DecodeError("not a valid artifact: noise is added to numbers, not categories")
         period = (domain.size - 1) * noise.spacing
         demand(noise.period == period <= MAX_PERIOD, "the period of the noise")
         # A step that onnxruntime would take for 1 stands there twice as large, and is halved.
@@ -110,8 +113,8 @@ def threshold_pairs(
     r: AdditiveRandomizer, block_table: Entries, shape_tables: Entries
 ) -> tuple[Rows, Entries, Entries]:
     """Rows [n], first B-bit words [n] and second B-bit words [n]."""
-    _, first = _around(block_table, r.word_bits)
-    side, second = _around(shape_tables, r.word_bits)
+    _, first = words_around(block_table, r.word_bits, MAX_PAIRS // 3)
+    side, second = words_around(shape_tables, r.word_bits, MAX_PAIRS // 3)
     from_zero = items_of(block_table, np.zeros(len(first), dtype=np.int64), first) > r.reach
     # A word at a threshold of one shape goes with a block that samples from this shape.
     first_for_second = np.zeros(len(second), dtype=np.uint64)
@@ -124,15 +127,6 @@ def threshold_pairs(
         np.concatenate([first, first_for_second, block]),
         np.concatenate([_cycle(second, len(first)), second, inside]),
     )
-
-
-def _around(entries: Entries, word_bits: int) -> tuple[Rows, Entries]:
-    """The table [n] and a word [n] around the thresholds of all columns, or of many."""
-    total = entries.size
-    step = -(-total * _WORDS_PER_ENTRY * 3 // MAX_PAIRS) | 1
-    tables, columns = np.divmod(np.arange(0, total, step, dtype=np.int64), entries.shape[1])
-    positions, words = words_at_thresholds(entries, tables, columns, word_bits)
-    return tables[positions], words
 
 
 def _cycle(words: Entries, count: int | np.intp) -> Entries:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Entries = NDArray[np.uint64]
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _HALF_BITS = np.uint64(32)
+_WORDS_PER_ENTRY = 6
 
 
 def own_counts(entries: Entries, word_bits: int) -> Entries:
@@ -52,14 +53,16 @@ def items_of(entries: Entries, rows: NDArray[np.int64], words: Entries) -> NDArr
     return (np.where(words < entry, words, entry) & mask).astype(np.int64)
 
 
-def words_at_thresholds(
-    entries: Entries, rows: NDArray[np.int64], columns: NDArray[np.int64], word_bits: int
-) -> tuple[NDArray[np.int64], Entries]:
-    """Positions in ``rows`` [n] and B-bit words on both sides of columns' thresholds and of bit 31.
+def words_around(entries: Entries, word_bits: int, most: int) -> tuple[NDArray[np.int64], Entries]:
+    """The table [n] and a B-bit word [n] on both sides of columns' thresholds and of bit 31.
 
-    For each row and column [n]: the last word of the column's own item, the first of the alias, and
-    words that share the entry's high half, with low halves at both ends and around bit 31.
+    For each column of each table: the last word of the column's own item, the first of the alias,
+    and words that share the entry's high half, with low halves at both ends and around bit 31.
+    Where that would be more than ``most``, of fewer columns, spread over all tables; the odd step
+    visits columns of every parity.
     """
+    step = -(-entries.size * _WORDS_PER_ENTRY // most) | 1
+    rows, columns = np.divmod(np.arange(0, entries.size, step, dtype=np.int64), entries.shape[1])
     bits = entries.shape[1].bit_length() - 1
     c, j = np.uint64(bits), columns.astype(np.uint64)
     mask = np.uint64(entries.shape[1] - 1)
@@ -74,10 +77,9 @@ def words_at_thresholds(
     high = entry & ~_LOW_HALF
     for low in (0x00000000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF):
         words.append(high | (np.uint64(low) & ~mask) | j)
-    positions = np.tile(np.arange(len(rows)), len(words))
     flat = np.concatenate(words)
     inside = flat <= np.uint64((1 << word_bits) - 1)
-    return positions[inside], flat[inside]
+    return np.tile(rows, len(words))[inside], flat[inside]
 
 
 def full_words(words: Entries, word_bits: int) -> Entries:

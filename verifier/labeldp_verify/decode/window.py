@@ -8,7 +8,7 @@ of every label's window and each boundary with one label).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from labeldp_verify import kernel
 from labeldp_verify.decode.alias_layout import full_words
 from labeldp_verify.decode.file import (
     MAX_PAIRS,
+    DecodeError,
     FileForm,
     Rows,
     Words,
@@ -30,30 +31,28 @@ from labeldp_verify.forms.window import Segment
 from labeldp_verify.graph import BucketGrid, write_model
 
 
+@dataclass
 class WindowFile(FileForm):
     """Window randomizers and the layout of their lookup grid."""
 
-    def __init__(self, randomizer: WindowRandomizer | GroupedWindows, grid: BucketGrid) -> None:
-        """What ``read`` decoded."""
-        self.randomizer = randomizer
-        self.grid = grid
-        self.tables: Sequence[WindowRandomizer]
-        if isinstance(randomizer, GroupedWindows):
-            self.tables, self.groups = randomizer.windows, randomizer.groups
-        else:
-            self.tables = [randomizer]
+    randomizer: WindowRandomizer | GroupedWindows
+    grid: BucketGrid
+    tables: Sequence[WindowRandomizer]
+    groups: Groups | None
 
     @classmethod
     def read(cls, read: kernel.Integers, domain: Domain, groups: Groups) -> WindowFile:
         """A randomizer for each table of the file; DecodeError if there is none."""
-        demand(read.lookup is not None and len(read.tables) == groups.tables, "the tables")
-        assert read.lookup is not None
+        if read.lookup is None or len(read.tables) != groups.tables:
+            raise DecodeError("not a valid artifact: the tables")
         windows = tuple(_window(t, domain) for t in read.tables if isinstance(t, kernel.Window))
         widths = [width for _, _, width, _ in read.lookup.stretches]
         grid = BucketGrid(widths[0], widths[min(1, len(widths) - 1)])
         if len(widths) > 2:
             grid = replace(grid, far_shift=widths[2], far_start=read.lookup.stretches[2][0])
-        return cls(GroupedWindows(groups, windows) if groups.columns else windows[0], grid)
+        if groups.columns:
+            return cls(GroupedWindows(groups, windows), grid, windows, groups)
+        return cls(windows[0], grid, windows, None)
 
     def critical_words(self) -> tuple[Rows, Words]:
         """Rows [n] and words [n, 1] on both sides of the boundaries of every table."""

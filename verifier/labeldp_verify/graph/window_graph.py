@@ -44,13 +44,14 @@ def add_window(
     if fast:
         move = graph.node("Mul", [offset, line], "move")
         t = graph.node("Add", [u, move], "t")
-        bucket = _bucket_of_line(graph, t, line, randomizer, grid)
     else:
         moved = graph.node("Add", [u, offset], "u_moved")
         t = graph.node("Where", [in_extra, moved, u], "t")
-        bucket = _bucket(graph, t, in_extra, randomizer, grid)
     values = [randomizer.values[i] for i in randomizer.segment_outputs()]
-    _add_lookup(graph, t, bucket, randomizer, grid, values, answer)
+    bucket = _bucket_of_line if fast else _bucket
+    _add_lookup(
+        graph, t, bucket(graph, t, line, randomizer, grid), randomizer, grid, values, answer
+    )
 
 
 def add_grouped_window(

@@ -30,7 +30,7 @@ def integers(name):
     certificate = read_certificate(proto)
     domain = read_domain(certificate.label.domain)
     sets = read_sets(certificate.sets, domain.size)
-    return domain, read_form(certificate.form, proto, domain, sets=sets)
+    return domain, read_form(certificate.form, proto, model(name), domain, sets=sets)
 
 
 def demanded(name, numbers, words):

@@ -236,7 +236,7 @@ def _forged(data: bytes, random: Random) -> bytes:
     model = read_model(data)
     certificate = read_certificate(model).to_json()
     domain = read_domain(certificate["label"]["domain"])
-    form = read_form(certificate["form"], model, domain)
+    form = read_form(certificate["form"], model, data, domain)
     choice = random.random()
     if choice < 0.1:
         _restate_epsilon(certificate, random)

@@ -80,7 +80,8 @@ def decoded(data):
     found = check_bytes(data).artifact.only
     claims = found.certificate
     sets = read_sets(claims.sets, claims.labels)
-    return found.domain, sets, read_form(claims.form, read_model(data), found.domain, sets=sets)
+    form = read_form(claims.form, read_model(data), data, found.domain, sets=sets)
+    return found.domain, sets, form
 
 
 def add_joint(plan):

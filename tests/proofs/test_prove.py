@@ -59,7 +59,7 @@ def window_altered(r):
 
 def table_altered(r):
     """A word of the likeliest output's least likely row goes to another output."""
-    rows = [counts(row, r.bits, r.answers) for row in r.rows]
+    rows = [counts(row, r.bits, len(r.answers)) for row in r.rows]
     ratios = [Fraction(max(column), min(column)) for column in zip(*rows, strict=True)]
     output = ratios.index(max(ratios))
     lowest = min(rows, key=lambda row: row[output])
@@ -104,7 +104,8 @@ def draws(name, count=40):
     """What Coq's draw must answer: that of the decoded file, for words at its thresholds."""
     path = old_path(name)
     found, read = old_file(name)
-    form = read_form(found.certificate.form, read_model(path.read_bytes()), found.label)
+    data = path.read_bytes()
+    form = read_form(found.certificate.form, read_model(data), data, found.label)
     rows, words = form.critical_words()
     some = np.unique(np.linspace(0, len(rows) - 1, count).astype(np.int64))
     rows, words = rows[some], words[some]

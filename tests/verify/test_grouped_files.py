@@ -11,7 +11,7 @@ from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.claims import Certificate, Declaration
 from labeldp_verify.claims.groups import ASSIGNMENTS
 from labeldp_verify.decode.file import MAX_PAIRS
-from labeldp_verify.decode.groups import GroupedFile
+from labeldp_verify.decode.window import WindowFile
 from labeldp_verify.forms import (
     CategoricalDomain,
     GroupedWindows,
@@ -435,7 +435,9 @@ def test_checking_many_groups_has_a_budget_before_it_begins():
 @pytest.mark.parametrize("count", [3, 600])
 def test_every_table_is_run_at_its_own_thresholds(count):
     windows = tuple(some_windows(20 + i % 3)[i % 4] for i in range(count + 1))
-    form = GroupedFile(GroupedWindows(Groups.of(tuple(range(count))), windows), BucketGrid(0, 0))
+    groups = Groups.of(tuple(range(count)))
+    grouped = GroupedWindows(groups, windows)
+    form = WindowFile(grouped, BucketGrid(0, 0), windows, groups)
     rows, words = form.critical_words()
     assert len(rows) <= MAX_PAIRS
     assert set((rows // 4).tolist()) == set(range(count + 1))

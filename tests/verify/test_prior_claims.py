@@ -90,7 +90,7 @@ def test_groups_state_possible_facts_of_each_table(grouped, pooled):
     proto = read_model(grouped)
     certificate = read_certificate(proto)
     domain = read_domain(certificate.label.domain)
-    form = read_form(certificate.form, proto, domain, read_groups(certificate))
+    form = read_form(certificate.form, proto, grouped, domain, read_groups(certificate))
     stated = certificate.to_json()
     change(stated)
     report = check_bytes(form.rebuild(domain, stated))

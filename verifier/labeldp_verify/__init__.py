@@ -2,7 +2,7 @@
 
 It stands alone: no solver, no prior, no rounding, no YAML. Read in this order: ``kernel.py`` (the
 bytes of a file → ε, with Python alone), ``steps.py`` (what is checked), ``forms/`` (the integers
-that decide every probability), ``decode/`` (file → integers), ``analysis/`` and ``claims/``
+that decide every probability), ``decode/`` (the integers → forms), ``analysis/`` and ``claims/``
 (integers → claims, a file each), ``graph/`` (integers → file, rebuilt and compared byte for byte)
 and ``execute.py`` (the words on which the running graph is tried). Outside of what decides stand
 ``reading/`` (what private labels are good for) and ``console/`` (reports and the command).

@@ -431,15 +431,15 @@ def counts(entries: Sequence[int], bits: int, items: int) -> list[int]:
 
 
 class Table(NamedTuple):
-    """An alias table for each label, by which a word leads to one of so many answers."""
+    """An alias table for each label, by which a word leads to one of the answers."""
 
     bits: int
-    answers: int
+    answers: Sequence[Any]
     rows: list[Sequence[int]]
 
     def ratio(self) -> Fraction:
         """The largest over the least number of words that lead to an answer."""
-        words = [counts(row, self.bits, self.answers) for row in self.rows]
+        words = [counts(row, self.bits, len(self.answers)) for row in self.rows]
         return largest((max(column), min(column)) for column in zip(*words, strict=True))
 
 
@@ -646,7 +646,7 @@ def table(g: Graph) -> Form:
     need(g.scalar("columns") == len(tables[0]), "the size of a table")
     need(rows.most(row) < len(tables), "rows without a table")
     answer = g.term(f"values[{item}]", word=rows.words[0], row=row)
-    return answer, Integers([Table(bits, len(answers), tables)])
+    return answer, Integers([Table(bits, answers, tables)])
 
 
 def additive(g: Graph) -> Form:

@@ -97,8 +97,8 @@ def parts_of(model: bytes) -> tuple[Domain, FileForm, dict[str, Any]]:
     proto = read_model(model)
     claims = read_certificate(proto)
     domain = read_domain(claims.label.domain)
-    groups = read_groups(claims)
-    form = read_form(claims.form, proto, domain, groups, read_sets(claims.sets, domain.size))
+    groups, sets = read_groups(claims), read_sets(claims.sets, domain.size)
+    form = read_form(claims.form, proto, model, domain, groups, sets)
     return domain, form, claims.to_json()
 
 

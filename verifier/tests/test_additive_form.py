@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
-from labeldp_verify.decode.additive import AdditiveFile
-from labeldp_verify.decode.file import MAX_PAIRS, read_model
+from labeldp_verify.decode import read_form, read_model
+from labeldp_verify.decode.file import MAX_PAIRS
 from labeldp_verify.forms import (
     IntegerDomain,
     RealDomain,
@@ -40,7 +40,8 @@ LOSSES = {
 
 
 def decoded(domain, randomizer):
-    return AdditiveFile.read(read_model(write_model(domain, randomizer, {})), domain)
+    data = write_model(domain, randomizer, {})
+    return read_form("additive", read_model(data), data, domain)
 
 
 def plain_windows_ratio(r):
@@ -213,8 +214,7 @@ def test_many_labels():
     labels, reach = 8_001, 30
     r = laplace_like(labels, 1, reach)
     domain = IntegerDomain(0, labels - 1)
-    model = read_model(write_model(domain, r, {}))
-    form = AdditiveFile.read(model, domain)
+    form = decoded(domain, r)
     assert form.randomizer == r
     assert analyse(form.randomizer).worst_ratio() >= 1
     analyse(form.randomizer).biases(domain.labels())

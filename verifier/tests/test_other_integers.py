@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis.additive_ratio import worst_ratio
-from labeldp_verify.decode import read_model
-from labeldp_verify.decode.additive import AdditiveFile
-from labeldp_verify.decode.file import DecodeError
-from labeldp_verify.decode.table import TableFile
+from labeldp_verify.decode import DecodeError, read_form, read_model
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.graph.alias_table import alias_entries
 
@@ -28,8 +25,11 @@ from verifier.tests.integers import plain_ratio, random_table, replaced, respons
 DOMAIN = IntegerDomain(0, 4)
 EPSILONS = {"table": Fraction(3), "additive": Fraction(13, 10)}
 HONEST = {"table": TABLE, "additive": NOISE}
-READERS = {"table": TableFile.read, "additive": AdditiveFile.read}
 LATE = {"tables", "rows", "privacy", "utility", "claims", "whole file"}
+
+
+def read(form, data, domain):
+    return read_form(form, read_model(data), data, domain)
 
 
 def forged(form, randomizer):
@@ -266,7 +266,7 @@ def test_constants_that_follow_from_others_cannot_differ(name):
 )
 def test_constants_of_the_wrong_size_or_range_do_not_decode(form, name, change):
     with pytest.raises(DecodeError):
-        READERS[form](read_model(with_constant(artifact(form), name, change)), DOMAIN)
+        read(form, with_constant(artifact(form), name, change), DOMAIN)
 
 
 @pytest.mark.parametrize(
@@ -281,10 +281,10 @@ def test_constants_of_the_wrong_size_or_range_do_not_decode(form, name, change):
 )
 def test_other_domains_do_not_decode(domain):
     with pytest.raises(DecodeError):
-        AdditiveFile.read(read_model(artifact("additive")), domain)
+        read("additive", artifact("additive"), domain)
 
 
 def test_hostile_numbers_of_labels_do_not_decode():
     for size in (10**6, 10**15, 2**53):
         with pytest.raises(DecodeError):
-            TableFile.read(read_model(artifact("table")), IntegerDomain(0, size))
+            read("table", artifact("table"), IntegerDomain(0, size))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
-from labeldp_verify.decode.file import MAX_PAIRS, read_model
-from labeldp_verify.decode.table import TableFile
+from labeldp_verify.decode import read_form, read_model
+from labeldp_verify.decode.file import MAX_PAIRS
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.graph import write_model
 
@@ -36,7 +36,8 @@ LOSSES = {
 
 
 def decoded(domain, randomizer):
-    return TableFile.read(read_model(write_model(domain, randomizer, {})), domain)
+    data = write_model(domain, randomizer, {})
+    return read_form("table", read_model(data), data, domain)
 
 
 def random_values(generator, count):
@@ -149,8 +150,7 @@ def test_a_large_table():
         random_table(random.Random(0), 1, values, 64), counts=tuple(map(tuple, rows.tolist()))
     )
     domain = IntegerDomain(0, labels - 1)
-    model = read_model(write_model(domain, randomizer, {}))
-    form = TableFile.read(model, domain)
+    form = decoded(domain, randomizer)
     assert form.randomizer.counts == randomizer.counts
     analyse(form.randomizer).worst_ratio()
     analyse(form.randomizer).biases(domain.labels())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from labeldp_verify import kernel
 from labeldp_verify.claims.sets import SetsClaims
 from labeldp_verify.decode.additive import AdditiveFile
 from labeldp_verify.decode.file import (
@@ -13,13 +12,22 @@ from labeldp_verify.decode.file import (
     read_domain,
     read_model,
     refuse_vanishing_nodes,
+    require_output_type,
 )
-from labeldp_verify.decode.groups import GroupedFile, read_groups
+from labeldp_verify.decode.groups import read_groups
 from labeldp_verify.decode.table import TableFile
 from labeldp_verify.decode.window import WindowFile
-from labeldp_verify.forms import ClassSets, Domain, GroupedWindows, Groups, TableRandomizer
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    ClassSets,
+    Domain,
+    GroupedWindows,
+    Groups,
+    TableRandomizer,
+    WindowRandomizer,
+)
+from labeldp_verify.graph.alias_table import MAX_ENTRIES
 from labeldp_verify.graph.messages import ModelProto
-from labeldp_verify.graph.randomizer_graph import MAX_ENTRIES
 
 __all__ = [
     "DecodeError",
@@ -33,35 +41,42 @@ __all__ = [
 ]
 
 _NO_GROUPS = Groups()
-_FORMS: dict[str, Callable[[ModelProto, Domain], FileForm]] = {
-    "additive": AdditiveFile.read,
-    "table": TableFile.read,
-    "window": WindowFile.read,
-}
 
 
 def read_form(
     name: str,
     model: ModelProto,
+    data: bytes,
     domain: Domain,
     groups: Groups = _NO_GROUPS,
     sets: ClassSets | None = None,
 ) -> FileForm:
-    """Decode the randomizer from the constants of the graph; DecodeError if it is not one."""
+    """Decode the randomizer from the integers that the kernel reads from a file and its model.
+
+    Raises DecodeError if the kernel refuses the file, or it is not one of the form that is named.
+    """
     if (name == GroupedWindows.form) != bool(groups.columns):
         raise DecodeError("the certificate's form and its groups do not fit together")
-    if groups.columns:
-        refuse_vanishing_nodes(model)
-        return GroupedFile.read(model, domain, groups)
-    if sets is not None:
-        if name != TableRandomizer.form:
-            raise DecodeError("the certificate's form and its sets do not fit together")
-        refuse_vanishing_nodes(model)
-        return TableFile.read(model, domain, sets)
-    if name not in _FORMS:
-        raise DecodeError(f"the certificate names an unknown form of randomizer: {name[:40]!r}")
+    if sets is not None and name != TableRandomizer.form:
+        raise DecodeError("the certificate's form and its sets do not fit together")
     refuse_vanishing_nodes(model)
-    return _FORMS[name](model, domain)
+    require_output_type(model, domain, sets)
+    try:
+        read = kernel.integers_of(data)
+        ratio = read.ratio()
+    except kernel.Refused as refusal:
+        raise DecodeError(f"the kernel refuses the file: {refusal}") from None
+    form: FileForm
+    if name == AdditiveRandomizer.form:
+        form = AdditiveFile.read(read, model, domain)
+    elif name == TableRandomizer.form:
+        form = TableFile.read(read, domain, sets)
+    elif name in (WindowRandomizer.form, GroupedWindows.form):
+        form = WindowFile.read(read, domain, groups)
+    else:
+        raise DecodeError(f"the certificate names an unknown form of randomizer: {name[:40]!r}")
+    form.proved = ratio
+    return form
 
 
 def read_sets(claims: SetsClaims | None, classes: int) -> ClassSets | None:

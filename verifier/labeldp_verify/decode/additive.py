@@ -10,48 +10,85 @@ of both shapes, and such that labels at both ends and in between reach the point
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_verify import kernel
 from labeldp_verify.decode.alias_layout import (
     Entries,
+    column_sums,
     full_words,
     items_of,
-    read_tables,
-    read_word_bits,
-    words_at_thresholds,
+    words_around,
 )
-from labeldp_verify.decode.file import MAX_PAIRS, Constants, FileForm, Rows, Words, demand
+from labeldp_verify.decode.file import (
+    MAX_PAIRS,
+    DecodeError,
+    FileForm,
+    Rows,
+    Words,
+    demand,
+    read_number,
+)
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Domain
+from labeldp_verify.graph.additive_graph import MAX_PERIOD
 from labeldp_verify.graph.messages import ModelProto
-from labeldp_verify.graph.nodes import INT64
-from labeldp_verify.graph.randomizer_graph import MAX_PERIOD
 
-_WORDS_PER_ENTRY = 6
 _SPREAD = 0x9E3779B97F4A7C15  # an odd number: its multiples visit every residue
 # t·unit is rounded once and the sum with the origin once more: below this it stays finite.
 _ROUNDS_TO_INFINITY = 2**1024 - 2**970
 _PRODUCT_ROUNDED_UP = 1 + Fraction(1, 2**53)
 
 
+@dataclass
 class AdditiveFile(FileForm):
     """An additive randomizer and the entries of its alias tables."""
 
-    def __init__(
-        self, randomizer: AdditiveRandomizer, block_table: Entries, shape_tables: Entries
-    ) -> None:
-        """What ``read`` decoded."""
-        self.randomizer: AdditiveRandomizer = randomizer
-        self.block_table = block_table
-        self.shape_tables = shape_tables
+    randomizer: AdditiveRandomizer
+    block_table: Entries
+    shape_tables: Entries
 
     @classmethod
-    def read(cls, model: ModelProto, domain: Domain) -> AdditiveFile:
-        """Decode the constants of the graph."""
-        return cls(*read_additive(model, domain))
+    def read(cls, read: kernel.Integers, model: ModelProto, domain: Domain) -> AdditiveFile:
+        """The weights of the file's alias tables, and the numbers of its lattice, which stand in
+        the graph behind what the kernel looks at; DecodeError if there are none."""
+        (noise,) = read.tables
+        if not isinstance(noise, kernel.Noise):
+            raise DecodeError("not a valid artifact: the form of the graph")
+        if isinstance(domain, CategoricalDomain):
+            raise DecodeError("not a valid artifact: noise is added to numbers, not categories")
+        period = (domain.size - 1) * noise.spacing
+        demand(noise.period == period <= MAX_PERIOD, "the period of the noise")
+        # A step that onnxruntime would take for 1 stands there twice as large, and is halved.
+        doubled, origin = read_number(model, "unit_doubled"), read_number(model, "origin")
+        unit = read_number(model, "unit") if doubled is None else doubled / 2
+        demand(unit is not None and unit > 0, "the value of a lattice step")
+        demand(origin == float(domain.min), "the value of the lowest label")
+        assert unit is not None and origin is not None
+        furthest = max(abs(noise.low), abs(noise.high)) * Fraction(unit) * _PRODUCT_ROUNDED_UP
+        finite = furthest + abs(Fraction(origin)) < _ROUNDS_TO_INFINITY
+        demand(finite, "outputs that are not finite")
+
+        block_table = np.array([noise.block_entries], dtype=np.uint64)
+        shape_tables = np.array(noise.shape_entries, dtype=np.uint64)
+        (blocks,) = column_sums(block_table, noise.bits)
+        below, above = (tuple(row[:period]) for row in column_sums(shape_tables, noise.bits))
+        randomizer = AdditiveRandomizer(
+            word_bits=noise.bits,
+            labels=domain.size,
+            spacing=noise.spacing,
+            blocks=tuple(blocks[: 2 * noise.half]),
+            shapes=(below, above),
+            low=noise.low,
+            high=noise.high,
+            origin=origin,
+            unit=unit,
+        )
+        return cls(randomizer, block_table, shape_tables)
 
     def critical_words(self) -> tuple[Rows, Words]:
         """Rows [n] and words [n, 2] around the thresholds and the clamps."""
@@ -72,65 +109,12 @@ class AdditiveFile(FileForm):
         return point.astype(np.float64) * r.unit + r.origin
 
 
-def read_additive(model: ModelProto, domain: Domain) -> tuple[AdditiveRandomizer, Entries, Entries]:
-    """The randomizer, and the entries [1, 2^c] of its blocks and [2, 2^c] of its shapes."""
-    demand(not isinstance(domain, CategoricalDomain), "noise is added to numbers, not categories")
-    assert not isinstance(domain, CategoricalDomain)
-    constants = Constants(model)
-    word_bits = read_word_bits(constants, "block")
-    demand(read_word_bits(constants, "shape") == word_bits, "the two word sizes")
-
-    if constants.has("shape_starts"):  # from format 1.4 on
-        starts = constants.integers("shape_starts", INT64, 1)
-        zero_block, odd = divmod(len(starts), 2)
-        demand(not odd, "the number of blocks")
-    else:
-        (zero_block,) = constants.integers("zero_block", INT64, 0)
-    spacing = constants.whole("spacing")
-    (period,) = constants.integers("period", INT64, 0)
-    low = constants.whole("low")
-    high = constants.whole("high")
-    reach = zero_block - 1
-    demand(reach >= 1, "the number of blocks")
-    demand(domain.size >= 2 and spacing >= 1, "the spacing of the labels")
-    demand(period == (domain.size - 1) * spacing <= MAX_PERIOD, "the period of the noise")
-    # Products and sums stay below 2^55 in int64, points below 2^52 are exact in float64.
-    demand(reach * period < 2**52, "the reach of the noise")
-    # Noise of the outermost blocks lies at or beyond reach·period, on either side of zero.
-    folded = reach * period
-    demand(period - folded <= low <= high <= folded, "the ends, where every label is clamped")
-
-    # A step that onnxruntime would take for 1 stands there twice as large, and is halved.
-    doubled = constants.has("unit_doubled")
-    unit = constants.number("unit_doubled") / 2 if doubled else constants.number("unit")
-    origin = constants.number("origin")
-    demand(unit > 0, "the value of a lattice step")
-    demand(origin == float(domain.min), "the value of the lowest label")
-    furthest = max(abs(low), abs(high)) * Fraction(unit) * _PRODUCT_ROUNDED_UP
-    demand(furthest + abs(Fraction(origin)) < _ROUNDS_TO_INFINITY, "outputs that are not finite")
-
-    block_table, (blocks,) = read_tables(constants, "block_entries", 1, 2 * zero_block, word_bits)
-    shape_tables, shapes = read_tables(constants, "shape_entries", 2, period, word_bits)
-    randomizer = AdditiveRandomizer(
-        word_bits=word_bits,
-        labels=domain.size,
-        spacing=spacing,
-        blocks=tuple(blocks),
-        shapes=(tuple(shapes[0]), tuple(shapes[1])),
-        low=low,
-        high=high,
-        origin=origin,
-        unit=unit,
-    )
-    return randomizer, block_table, shape_tables
-
-
 def threshold_pairs(
     r: AdditiveRandomizer, block_table: Entries, shape_tables: Entries
 ) -> tuple[Rows, Entries, Entries]:
     """Rows [n], first B-bit words [n] and second B-bit words [n]."""
-    _, first = _around(block_table, r.word_bits)
-    side, second = _around(shape_tables, r.word_bits)
+    _, first = words_around(block_table, r.word_bits, MAX_PAIRS // 3)
+    side, second = words_around(shape_tables, r.word_bits, MAX_PAIRS // 3)
     from_zero = items_of(block_table, np.zeros(len(first), dtype=np.int64), first) > r.reach
     # A word at a threshold of one shape goes with a block that samples from this shape.
     first_for_second = np.zeros(len(second), dtype=np.uint64)
@@ -143,15 +127,6 @@ def threshold_pairs(
         np.concatenate([first, first_for_second, block]),
         np.concatenate([_cycle(second, len(first)), second, inside]),
     )
-
-
-def _around(entries: Entries, word_bits: int) -> tuple[Rows, Entries]:
-    """The table [n] and a word [n] around the thresholds of all columns, or of many."""
-    total = entries.size
-    step = -(-total * _WORDS_PER_ENTRY * 3 // MAX_PAIRS) | 1
-    tables, columns = np.divmod(np.arange(0, total, step, dtype=np.int64), entries.shape[1])
-    positions, words = words_at_thresholds(entries, tables, columns, word_bits)
-    return tables[positions], words
 
 
 def _cycle(words: Entries, count: int | np.intp) -> Entries:

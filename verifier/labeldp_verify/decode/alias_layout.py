@@ -12,42 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.decode.file import Constants, demand
-from labeldp_verify.graph.alias_table import column_bits
-from labeldp_verify.graph.nodes import UINT64
-
 Entries = NDArray[np.uint64]
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _HALF_BITS = np.uint64(32)
-
-
-def read_word_bits(constants: Constants, name: str) -> int:
-    """B, from the shift that brings a word to B bits; there is none where B is 64."""
-    shift_name = f"{name}_word_shift"
-    if not constants.has(shift_name):
-        return 64
-    (shift,) = constants.integers(shift_name, UINT64, 0)
-    demand(1 <= shift <= 63, "the word size")
-    return 64 - shift
-
-
-def read_tables(
-    constants: Constants, name: str, tables: int, items: int, word_bits: int
-) -> tuple[Entries, list[list[int]]]:
-    """The entries [tables, 2^c] of alias tables behind one another, and the weights of the items.
-
-    Raises DecodeError unless every word leads to an item, and every item has a word.
-    """
-    flat = constants.words(name)
-    c = column_bits(items)
-    demand(len(flat) == tables << c, f"the size of {name}")
-    demand(c <= word_bits, f"the word size, for {name}")
-    entries = flat.reshape(tables, 1 << c)
-    weights = column_sums(entries, word_bits)
-    demand(not any(any(row[items:]) for row in weights), f"words of {name} that lead nowhere")
-    weights = [row[:items] for row in weights]
-    demand(min(map(min, weights)) >= 1, f"an item of {name} without a word")
-    return entries, weights
+_WORDS_PER_ENTRY = 6
 
 
 def own_counts(entries: Entries, word_bits: int) -> Entries:
@@ -85,14 +53,16 @@ def items_of(entries: Entries, rows: NDArray[np.int64], words: Entries) -> NDArr
     return (np.where(words < entry, words, entry) & mask).astype(np.int64)
 
 
-def words_at_thresholds(
-    entries: Entries, rows: NDArray[np.int64], columns: NDArray[np.int64], word_bits: int
-) -> tuple[NDArray[np.int64], Entries]:
-    """Positions in ``rows`` [n] and B-bit words on both sides of columns' thresholds and of bit 31.
+def words_around(entries: Entries, word_bits: int, most: int) -> tuple[NDArray[np.int64], Entries]:
+    """The table [n] and a B-bit word [n] on both sides of columns' thresholds and of bit 31.
 
-    For each row and column [n]: the last word of the column's own item, the first of the alias, and
-    words that share the entry's high half, with low halves at both ends and around bit 31.
+    For each column of each table: the last word of the column's own item, the first of the alias,
+    and words that share the entry's high half, with low halves at both ends and around bit 31.
+    Where that would be more than ``most``, of fewer columns, spread over all tables; the odd step
+    visits columns of every parity.
     """
+    step = -(-entries.size * _WORDS_PER_ENTRY // most) | 1
+    rows, columns = np.divmod(np.arange(0, entries.size, step, dtype=np.int64), entries.shape[1])
     bits = entries.shape[1].bit_length() - 1
     c, j = np.uint64(bits), columns.astype(np.uint64)
     mask = np.uint64(entries.shape[1] - 1)
@@ -107,10 +77,9 @@ def words_at_thresholds(
     high = entry & ~_LOW_HALF
     for low in (0x00000000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF):
         words.append(high | (np.uint64(low) & ~mask) | j)
-    positions = np.tile(np.arange(len(rows)), len(words))
     flat = np.concatenate(words)
     inside = flat <= np.uint64((1 << word_bits) - 1)
-    return positions[inside], flat[inside]
+    return np.tile(rows, len(words))[inside], flat[inside]
 
 
 def full_words(words: Entries, word_bits: int) -> Entries:

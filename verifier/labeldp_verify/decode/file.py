@@ -1,8 +1,9 @@
-"""From the bytes of a file to the integers it will execute, in Python integers.
+"""What the forms of files share: the certificate, the domain, and outputs.
 
-The integers are read from the very tables that the graph gathers from, not from a copy beside them.
-Nothing is trusted: whatever does not have the exact expected form raises DecodeError, and the
-verifier later demands that the whole file equals the one rebuilt from what was decoded here.
+The kernel reads the integers from the constants that the graph gathers from, and proves what the
+graph does with them; ``forms`` are made of these. Nothing is trusted: whatever does not have the
+expected form raises DecodeError, and the verifier later demands that the whole file equals the one
+rebuilt from what was decoded here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import json
 import math
 import struct
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -34,12 +37,13 @@ from labeldp_verify.forms import (
     RealDomain,
 )
 from labeldp_verify.forms.joint import MAX_LABEL_COLUMNS, Part
+from labeldp_verify.forms.window import Output
 from labeldp_verify.graph import (
     canonical_json,
     write_model,
 )
 from labeldp_verify.graph.messages import ModelProto
-from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, UINT64, is_taken_for, vanishes
+from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, is_taken_for, vanishes
 
 METADATA_KEYS = (
     "labeldp.certificate",
@@ -47,7 +51,6 @@ METADATA_KEYS = (
     "labeldp.format_version",
     "labeldp.self_test",
 )
-_UNPACK = {INT64: "q", UINT64: "Q", DOUBLE: "d"}
 _EXACT_IN_FLOAT64 = 2**53
 MAX_LABELS = 1_000_000
 _MAX_NODES = 1_000
@@ -172,69 +175,41 @@ def refuse_vanishing_nodes(model: ModelProto) -> None:
         )
 
 
-class Constants:
-    """The graph's constants by name, each with the exact type and rank expected."""
+def read_number(model: ModelProto, name: str) -> float | None:
+    """A constant of one float64, which must be finite and not −0; None if there is none."""
+    for tensor in model.graph.initializer:
+        if tensor.name == name:
+            demand(tensor.data_type == DOUBLE and len(tensor.raw_data) == 8, f"the constant {name}")
+            number: float = struct.unpack("<d", tensor.raw_data)[0]
+            demand(math.isfinite(number) and str(number) != "-0.0", f"the constant {name}")
+            return number
+    return None
 
-    def __init__(self, model: ModelProto) -> None:
-        """The initializers of the model's graph."""
-        self._by_name = {tensor.name: tensor for tensor in model.graph.initializer}
 
-    def has(self, name: str) -> bool:
-        """Whether the graph has a constant of this name."""
-        return name in self._by_name
+def require_output_type(model: ModelProto, domain: Domain, sets: ClassSets | None) -> None:
+    """DecodeError unless outputs are float64 for numbers, and otherwise of the categories' type."""
+    listed = ("values", "segment_values")
+    kinds = {tensor.data_type for tensor in model.graph.initializer if tensor.name in listed}
+    expected = DOUBLE if sets is None else INT64
+    if sets is None and isinstance(domain, CategoricalDomain):
+        expected = STRING if domain.is_text else INT64
+    demand(kinds <= {expected}, "the type of the outputs")
 
-    def integers(self, name: str, element_type: int, rank: int) -> list[int]:
-        """The integers of a constant of this exact type and rank."""
-        return self._read(name, element_type, rank)
 
-    def vector(self, name: str) -> NDArray[np.int64]:
-        """[n] the numbers of an int64 vector."""
-        raw = self._raw(name, INT64, 1)
-        return np.frombuffer(raw, dtype="<i8").astype(np.int64)
-
-    def whole(self, name: str) -> int:
-        """An integer below 2^53, that stands there as int64 or, from format 1.4 on, as float64."""
-        tensor = self._by_name.get(name)
-        if tensor is None or tensor.data_type != DOUBLE:
-            (integer,) = self.integers(name, INT64, 0)
-            return integer
-        number = self.number(name)
-        demand(number.is_integer() and abs(number) < _EXACT_IN_FLOAT64, f"the constant {name}")
-        return int(number)
-
-    def words(self, name: str) -> NDArray[np.uint64]:
-        """[n] the words of a uint64 vector."""
-        raw = self._raw(name, UINT64, 1)
-        return np.frombuffer(raw, dtype="<u8").astype(np.uint64)
-
-    def number(self, name: str) -> float:
-        """A float64 scalar, finite and not −0."""
-        (value,) = self._read(name, DOUBLE, 0)
-        demand(math.isfinite(value) and str(value) != "-0.0", f"the constant {name}")
-        return float(value)
-
-    def values(self, name: str) -> list[Any]:
-        """Outputs: [n] float64, int64 or text."""
-        tensor = self._by_name.get(name)
-        demand(tensor is not None, f"the constant {name}")
-        assert tensor is not None
-        if tensor.data_type == STRING:
-            return [item.decode() for item in tensor.string_data]
-        return self._read(name, tensor.data_type, 1)
-
-    def _read(self, name: str, element_type: int, rank: int) -> list[Any]:
-        raw = self._raw(name, element_type, rank)
-        return list(struct.unpack(f"<{len(raw) // 8}{_UNPACK[element_type]}", raw))
-
-    def _raw(self, name: str, element_type: int, rank: int) -> bytes:
-        tensor = self._by_name.get(name)
-        demand(tensor is not None and tensor.data_type == element_type, f"the constant {name}")
-        assert tensor is not None
-        demand(len(tensor.dims) == rank, f"the shape of {name}")
-        count = math.prod(tensor.dims)  # at most one number: not the product of a million
-        demand(count > 0, f"the shape of {name}")
-        demand(len(tensor.raw_data) == 8 * count, f"the size of {name}")
-        return bytes(tensor.raw_data)
+def read_outputs(
+    answers: Sequence[int | bytes], domain: Domain, sets: ClassSets | None = None
+) -> tuple[Output, ...]:
+    """Outputs as the kernel reads them: text as bytes, and float64 as the bits of an integer."""
+    values: list[Any] = list(answers)
+    if isinstance(values[0], bytes):
+        try:
+            values = [value.decode() for value in values]
+        except UnicodeDecodeError:
+            raise DecodeError("not a valid artifact: the outputs") from None
+    elif sets is None and not isinstance(domain, CategoricalDomain):
+        values = np.array(values, dtype=np.int64).view(np.float64).tolist()
+    check_outputs(values, domain, sets)
+    return tuple(values)
 
 
 def check_outputs(values: list[Any], domain: Domain, sets: ClassSets | None = None) -> None:
@@ -286,11 +261,8 @@ class FileForm(ABC):
     """A randomizer as decoded from the constants of a graph."""
 
     randomizer: Randomizer | GroupedWindows
-
-    @property
-    def groups(self) -> Groups | None:
-        """The groups that have tables of their own, whose rows are table · k + row."""
-        return None
+    groups: Groups | None = None  # that have tables of their own, whose rows are table · k + row
+    proved: Fraction  # the largest ratio, as the kernel proves it from the bytes
 
     @abstractmethod
     def critical_words(self) -> tuple[Rows, Words]:

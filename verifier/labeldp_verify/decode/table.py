@@ -6,92 +6,71 @@ the graph is tried.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_verify import kernel
 from labeldp_verify.decode.alias_layout import (
     Entries,
+    column_sums,
     full_words,
     items_of,
-    read_tables,
-    read_word_bits,
-    words_at_thresholds,
+    words_around,
 )
 from labeldp_verify.decode.file import (
     MAX_PAIRS,
-    Constants,
+    DecodeError,
     FileForm,
     Rows,
     Words,
-    check_outputs,
     demand,
+    read_outputs,
 )
 from labeldp_verify.forms import ClassSets, Domain, TableRandomizer
 from labeldp_verify.forms.joint import output_array
-from labeldp_verify.graph.alias_table import column_bits
-from labeldp_verify.graph.messages import ModelProto
-from labeldp_verify.graph.randomizer_graph import MAX_ENTRIES
-
-_WORDS_PER_ENTRY = 6
 
 
+@dataclass
 class TableFile(FileForm):
     """A table randomizer and the entries of its alias tables, one table a label."""
 
-    def __init__(self, randomizer: TableRandomizer, entries: Entries) -> None:
-        """What ``read`` decoded."""
-        self.randomizer: TableRandomizer = randomizer
-        self.entries = entries
+    randomizer: TableRandomizer
+    entries: Entries
 
     @classmethod
-    def read(cls, model: ModelProto, domain: Domain, sets: ClassSets | None = None) -> TableFile:
-        """Decode the constants of the graph."""
-        return cls(*read_table(model, domain, sets))
+    def read(
+        cls, read: kernel.Integers, domain: Domain, sets: ClassSets | None = None
+    ) -> TableFile:
+        """The counts of the file's alias tables; DecodeError if it has none.
+
+        ``sets`` are those that the certificate claims its outputs to be; ``analysis/sets.py`` holds
+        them against the counts.
+        """
+        (table,) = read.tables
+        if not isinstance(table, kernel.Table):
+            raise DecodeError("not a valid artifact: the form of the graph")
+        demand(len(table.rows) == domain.size, "the number of tables")
+        entries = np.array(table.rows, dtype=np.uint64)
+        m = len(table.answers)
+        counts = tuple(tuple(row[:m]) for row in column_sums(entries, table.bits))
+        values = read_outputs(table.answers, domain, sets)
+        return cls(TableRandomizer(table.bits, counts, values, sets), entries)
 
     def critical_words(self) -> tuple[Rows, Words]:
         """Rows [n] and words [n, 1] around the thresholds."""
-        rows, u = threshold_pairs(self.entries, self.randomizer.word_bits)
-        return rows, full_words(u, self.randomizer.word_bits)[:, None]
+        bits = self.randomizer.word_bits
+        rows, u = words_around(self.entries, bits, MAX_PAIRS)
+        last = np.uint64((1 << bits) - 1)
+        ends = np.array([0, len(self.entries) - 1] * 2, dtype=np.int64)
+        extremes = np.array([0, 0, last, last], dtype=np.uint64)
+        u = full_words(np.concatenate([u, extremes]), bits)
+        return np.concatenate([rows, ends]), u[:, None]
 
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
         """[n] what the integers demand for rows [n] and words [n, 1]."""
         values = self.randomizer.values
         u = words[:, 0] >> np.uint64(64 - self.randomizer.word_bits)
         return output_array(values)[items_of(self.entries, rows, u)]
-
-
-def read_table(
-    model: ModelProto, domain: Domain, sets: ClassSets | None = None
-) -> tuple[TableRandomizer, Entries]:
-    """The randomizer that the graph's tables describe, and their entries [k, 2^c].
-
-    ``sets`` are those that the certificate claims its outputs to be; ``share_noise.py`` holds
-    them against the counts.
-    """
-    constants = Constants(model)
-    values = constants.values("values")
-    demand(len(values) >= 1, "the outputs")
-    check_outputs(values, domain, sets)
-    demand(domain.size << column_bits(len(values)) <= MAX_ENTRIES, "the size of the table")
-    word_bits = read_word_bits(constants, "table")
-    entries, counts = read_tables(constants, "table_entries", domain.size, len(values), word_bits)
-    return TableRandomizer(word_bits, tuple(map(tuple, counts)), tuple(values), sets), entries
-
-
-def threshold_pairs(entries: Entries, word_bits: int) -> tuple[NDArray[np.int64], Entries]:
-    """Rows [n] and B-bit words [n] around the thresholds of all columns of all rows.
-
-    Where that would be more than ``MAX_PAIRS``, of so many columns, spread over all rows; the odd
-    step visits columns of every parity.
-    """
-    total = entries.size
-    step = -(-total * _WORDS_PER_ENTRY // MAX_PAIRS) | 1
-    chosen = np.arange(0, total, step, dtype=np.int64)
-    rows, columns = np.divmod(chosen, entries.shape[1])
-    positions, words = words_at_thresholds(entries, rows, columns, word_bits)
-    last = np.uint64((1 << word_bits) - 1)
-    ends = np.array([0, len(entries) - 1] * 2, dtype=np.int64)
-    extremes = np.array([0, 0, last, last], dtype=np.uint64)
-    return np.concatenate([rows[positions], ends]), np.concatenate([words, extremes])

@@ -1,6 +1,5 @@
-"""The window randomizer in the constants of a graph.
+"""The window randomizers, one or one for each group, behind the integers that the kernel read.
 
-Its integers are read from the very table that the graph gathers from, not from a copy beside it.
 The graph is tried on both sides of every segment boundary: at the words just below and at each cut,
 for every label (or, where that would be more than ``MAX_PAIRS`` pairs, for the first and last word
 of every label's window and each boundary with one label).
@@ -8,178 +7,99 @@ of every label's window and each boundary with one label).
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_verify import kernel
+from labeldp_verify.decode.alias_layout import full_words
 from labeldp_verify.decode.file import (
     MAX_PAIRS,
-    Constants,
+    DecodeError,
     FileForm,
     Rows,
     Words,
-    check_outputs,
     demand,
+    read_outputs,
 )
-from labeldp_verify.forms import Domain, WindowRandomizer
+from labeldp_verify.forms import Domain, GroupedWindows, Groups, WindowRandomizer
+from labeldp_verify.forms.joint import output_array
 from labeldp_verify.forms.window import Segment
 from labeldp_verify.graph import BucketGrid, write_model
-from labeldp_verify.graph.messages import ModelProto
-from labeldp_verify.graph.nodes import INT64, UINT64
-
-_MOST = 2**63 - 1
 
 
+@dataclass
 class WindowFile(FileForm):
-    """A window randomizer and the layout of its lookup grid."""
+    """Window randomizers and the layout of their lookup grid."""
 
-    def __init__(self, randomizer: WindowRandomizer, grid: BucketGrid) -> None:
-        """What ``read`` decoded."""
-        self.randomizer: WindowRandomizer = randomizer
-        self.grid = grid
+    randomizer: WindowRandomizer | GroupedWindows
+    grid: BucketGrid
+    tables: Sequence[WindowRandomizer]
+    groups: Groups | None
 
     @classmethod
-    def read(cls, model: ModelProto, domain: Domain) -> WindowFile:
-        """Decode the constants of the graph."""
-        return cls(*read_window(model, domain))
+    def read(cls, read: kernel.Integers, domain: Domain, groups: Groups) -> WindowFile:
+        """A randomizer for each table of the file; DecodeError if there is none."""
+        if read.lookup is None or len(read.tables) != groups.tables:
+            raise DecodeError("not a valid artifact: the tables")
+        windows = tuple(_window(t, domain) for t in read.tables if isinstance(t, kernel.Window))
+        widths = [width for _, _, width, _ in read.lookup.stretches]
+        grid = BucketGrid(widths[0], widths[min(1, len(widths) - 1)])
+        if len(widths) > 2:
+            grid = replace(grid, far_shift=widths[2], far_start=read.lookup.stretches[2][0])
+        if groups.columns:
+            return cls(GroupedWindows(groups, windows), grid, windows, groups)
+        return cls(windows[0], grid, windows, None)
 
     def critical_words(self) -> tuple[Rows, Words]:
-        """Rows [n] and words [n, 1] on both sides of the boundaries."""
-        rows, u = boundary_pairs(self.randomizer)
-        low = np.uint64(64 - self.randomizer.word_bits)
-        words = u.astype(np.uint64) << low
-        words[1::2] |= (np.uint64(1) << low) - np.uint64(1)  # bits below u must not matter
-        return rows, words[:, None]
+        """Rows [n] and words [n, 1] on both sides of the boundaries of every table."""
+        share, k = max(MAX_PAIRS // len(self.tables), 1), len(self.tables[0].offsets)
+        pairs = [boundary_pairs(window, share) for window in self.tables]
+        rows = [at + i * k for i, (at, _) in enumerate(pairs)]
+        bits = [window.word_bits for window in self.tables]
+        words = [full_words(u.astype(np.uint64), b) for (_, u), b in zip(pairs, bits, strict=True)]
+        return np.concatenate(rows), np.concatenate(words)[:, None]
 
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
-        """[n] what the integers demand for rows [n] and words [n, 1]."""
-        u = (words[:, 0] >> np.uint64(64 - self.randomizer.word_bits)).astype(np.int64)
-        return _outputs_of(self.randomizer, rows, u)
+        """[n] what the integers demand for rows [n] of all tables and words [n, 1]."""
+        tables, own = np.divmod(rows, len(self.tables[0].offsets))
+        order = np.argsort(tables, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(tables[order])) + 1)
+        found = [_outputs_of(self.tables[tables[p[0]]], own[p], words[p, 0]) for p in parts]
+        outputs = np.concatenate(found)
+        outputs[order] = outputs.copy()
+        return outputs
 
     def rebuild(self, domain: Domain, certificate: dict[str, Any]) -> bytes:
         """The file that these integers and this grid define."""
         return write_model(domain, self.randomizer, certificate, self.grid)
 
 
-def read_window(model: ModelProto, domain: Domain) -> tuple[WindowRandomizer, BucketGrid]:
-    """The randomizer that the graph's tables describe, and how its lookup grid is laid out."""
-    constants = Constants(model)
-    (word_shift,) = constants.integers("word_shift", UINT64, 0)
-    (T,) = constants.integers("base_total", INT64, 0)
-    offsets = constants.integers("offsets", INT64, 1)
-    demand(1 <= word_shift <= 63, "the word size")
-    demand(len(offsets) == domain.size, "the number of offsets")
-    word_bits = 64 - word_shift
-    X = 2**word_bits - T
-    demand(T >= 1 and X >= 0 and min(offsets) >= 0, "the base line and the offsets")
-    end = T + X + max(offsets)
-    demand(end < 2**63, "the length of the lines")
-
-    grid = read_grid(constants)
-    entries = constants.vector("grid")
-    boundaries = read_boundaries(entries, grid, T, end)
-    demand(T in boundaries, "the end of the base line")
-    m = boundaries.index(T)
-    lengths = [b - a for a, b in pairwise(boundaries)]
-
-    values = constants.values("segment_values")
-    demand(len(values) == len(lengths), "the number of segments")
-    outputs = values[:m]
-    check_outputs(outputs, domain)
-    index = {value: i for i, value in enumerate(outputs)}
-    demand(all(v in index for v in values[m:]), "the outputs of the extra line")
-    extra = [Segment(n, index[v]) for n, v in zip(lengths[m:], values[m:], strict=True)]
-    randomizer = WindowRandomizer(
-        word_bits, tuple(lengths[:m]), tuple(extra), tuple(offsets), tuple(outputs)
+def _window(read: kernel.Window, domain: Domain) -> WindowRandomizer:
+    demand(len(read.offsets) == domain.size, "the number of offsets")
+    answers = [answer for _, answer in read.base]
+    place = {answer: i for i, answer in enumerate(answers)}
+    return WindowRandomizer(
+        read.bits,
+        tuple(length for length, _ in read.base),
+        tuple(Segment(length, place[answer]) for length, answer in read.extra),
+        tuple(read.offsets),
+        read_outputs(answers, domain),
     )
-    return randomizer, grid
 
 
-def read_grid(constants: Constants) -> BucketGrid:
-    """The widths of the buckets, and where the far ones begin."""
-    if constants.has("bucket_shift"):
-        (shift,) = constants.integers("bucket_shift", UINT64, 0)
-        grid = BucketGrid(shift, shift)
-    elif constants.has("bucket_shifts"):  # from format 1.4 on
-        shifts = constants.integers("bucket_shifts", UINT64, 1)
-        demand(2 <= len(shifts) <= 3, "the number of grids")
-        grid = BucketGrid(*shifts)
-        if len(shifts) == 3:
-            (far_point,) = constants.integers("far_point", INT64, 0)
-            grid = replace(grid, far_start=far_point)
-    else:
-        (base,) = constants.integers("base_bucket_shift", UINT64, 0)
-        (extra,) = constants.integers("extra_bucket_shift", UINT64, 0)
-        grid = BucketGrid(base, extra)
-    if constants.has("far_bucket_shift"):
-        (far,) = constants.integers("far_bucket_shift", UINT64, 0)
-        (far_point,) = constants.integers("far_point", INT64, 0)
-        grid = BucketGrid(grid.base_shift, grid.extra_shift, far, far_point)
-    (segment_shift,) = constants.integers("segment_shift", UINT64, 0)
-    demand(segment_shift == grid.segment_shift <= 62, "the bucket widths")
-    return grid
-
-
-def read_boundaries(entries: NDArray[np.int64], grid: BucketGrid, T: int, end: int) -> list[int]:
-    """The ends of all segments, found by asking the table at both ends of every bucket."""
-    if grid.is_single:
-        lines = [(0, end, grid.base_shift)]
-    elif grid.far_shift is None:
-        demand(end > T, "a grid for an empty line")
-        lines = [(0, T, grid.base_shift), (T, end, grid.extra_shift)]
-    else:
-        demand(T < grid.far_start < end, "the start of the far grid")
-        lines = [(0, T, grid.base_shift), (T, grid.far_start, grid.extra_shift)]
-        lines.append((grid.far_start, end, grid.far_shift))
-    stretches, size = [], 0
-    for start, stop, shift in lines:
-        stretches.append((start, stop, shift, size - (start >> shift)))
-        size += ((stop - 1) >> shift) + 1 - (start >> shift)
-    demand(len(entries) == size, "the size of the grid")
-    boundaries, last = [np.zeros(1, np.int64)], 0
-    segment, segment_shift = 0, grid.segment_shift
-    for start, stop, shift, at in stretches:
-        if start:
-            demand(last < start, "the grid")
-            boundaries.append(np.array([start]))
-            segment += 1
-        buckets = np.arange(start >> shift, ((stop - 1) >> shift) + 1)
-        q = entries[buckets[0] + at : buckets[-1] + at + 1]
-        low = buckets << shift
-        high = np.minimum(low + ((1 << shift) - 1), stop - 1)
-        low[0] = start
-        # Both ends of a bucket, as the graph moves them, are points below 2^63.
-        demand(bool(np.all((q >= -low) & (q <= _MOST - high))), "the grid")
-        at_low, at_high = (low + q) >> segment_shift, (high + q) >> segment_shift
-        before = np.concatenate([[segment], at_high[:-1]])
-        begins, cuts = at_low - before, at_high - at_low
-        steps = (begins == 0) | (begins == 1), (cuts == 0) | (cuts == 1)
-        demand(bool(np.all(steps[0] & steps[1])), "the grid")
-        cut = (at_high << segment_shift) - q
-        demand(bool(np.all((cuts == 0) | ((low < cut) & (cut <= high)))), "the grid")
-        found = np.column_stack([low, cut]).ravel()
-        found = found[np.column_stack([begins, cuts]).ravel() == 1]
-        boundaries.append(found)
-        last = int(found[-1]) if len(found) else start
-        segment = int(at_high[-1])
-    boundaries.append(np.array([end]))
-    return np.concatenate(boundaries).tolist()  # type: ignore[no-any-return]
-
-
-def _outputs_of(
-    randomizer: WindowRandomizer, rows: NDArray[np.int64], u: NDArray[np.int64]
-) -> NDArray[Any]:
-    """What the integers demand for row indices [n] and B-bit words u [n]."""
-    offsets = np.array(randomizer.offsets, dtype=np.int64)
-    t = np.where(u >= randomizer.base_total, u + offsets[rows], u)
-    boundaries = np.array(randomizer.boundaries(), dtype=np.int64)
+def _outputs_of(r: WindowRandomizer, rows: Rows, words: NDArray[np.uint64]) -> NDArray[Any]:
+    """What the integers demand for row indices [n] and words [n]."""
+    u = (words >> np.uint64(64 - r.word_bits)).astype(np.int64)
+    offsets = np.array(r.offsets, dtype=np.int64)
+    t = np.where(u >= r.base_total, u + offsets[rows], u)
+    boundaries = np.array(r.boundaries(), dtype=np.int64)
     segments = np.searchsorted(boundaries, t, side="right") - 1
-    owners = np.array(randomizer.segment_outputs(), dtype=np.int64)[segments]
-    numeric = isinstance(randomizer.values[0], float | int)
-    return np.array(randomizer.values, dtype=None if numeric else object)[owners]
+    owners = np.array(r.segment_outputs(), dtype=np.int64)[segments]
+    return output_array(r.values)[owners]
 
 
 def boundary_pairs(

@@ -5,7 +5,8 @@ compiler writes with it; the verifier rebuilds with it and compares whole files.
 """
 
 from labeldp_verify.graph import bucket_grid
-from labeldp_verify.graph.alias_table import column_bits
+from labeldp_verify.graph.additive_graph import MAX_PERIOD
+from labeldp_verify.graph.alias_table import MAX_ENTRIES, column_bits, require_small_table
 from labeldp_verify.graph.bucket_grid import BucketGrid, choose_grid, grid_entries
 from labeldp_verify.graph.canonical import canonical_json, tables_digest
 from labeldp_verify.graph.group_graph import group_inputs, group_type
@@ -16,7 +17,6 @@ from labeldp_verify.graph.model import (
     write_model,
 )
 from labeldp_verify.graph.nodes import DOUBLE, INT64, is_taken_for
-from labeldp_verify.graph.randomizer_graph import MAX_ENTRIES, MAX_PERIOD, require_small_table
 
 __all__ = [
     "DOUBLE",

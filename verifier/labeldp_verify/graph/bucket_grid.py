@@ -13,15 +13,14 @@ because |t − c| < 2^shift ≤ 2^segment_shift. All values stay below 2^63 (``g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_verify.forms import WindowRandomizer
+from labeldp_verify.forms.grouped_windows import Lines
 
 SINGLE_GRID_ENTRIES = 1 << 15  # 256 kB: one grid is faster while it fits a core's cache
 SINGLE_GRID_OF_GROUPS = 1 << 17  # of many tables, which miss that cache anyway
@@ -31,27 +30,8 @@ COMFORTABLE_ENTRIES = 1 << 20  # 8 MB; more than that only where a mechanism has
 _ENTRY = 8  # bytes
 
 
-class TwoLines(Protocol):
-    """A base line and an extra line behind it, cut into segments."""
-
-    @property
-    def base(self) -> Sequence[Any]:
-        """The segments of the base line."""
-
-    @property
-    def extra(self) -> Sequence[Any]:
-        """The segments of the extra line."""
-
-    @property
-    def base_total(self) -> int:
-        """The length of the base line."""
-
-    @property
-    def extra_total(self) -> int:
-        """The length of the extra line."""
-
-    def boundaries(self) -> list[int]:
-        """The ends of all segments on the common line, from 0."""
+TwoLines = WindowRandomizer | Lines
+"""A base line and an extra line behind it, cut into segments."""
 
 
 @dataclass(frozen=True)

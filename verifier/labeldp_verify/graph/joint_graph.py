@@ -6,7 +6,7 @@ A row is Σ place · stride over the columns; place j of a private number is num
 from __future__ import annotations
 
 from labeldp_verify.forms import Domain, JointDomain
-from labeldp_verify.graph.label_graph import add_label_to_index, label_type
+from labeldp_verify.graph.label_graph import add_row, label_type
 from labeldp_verify.graph.nodes import INT64, Graph, output_type
 
 PRIVATE_NUMBER = "private_number"
@@ -34,7 +34,7 @@ def add_joint_index(graph: Graph, domain: JointDomain, shape: str) -> str:
     columns = zip(label_inputs(domain), domain.parts, domain.strides, strict=True)
     for name, part, stride in columns:
         with graph.within(f"{name}_"):
-            place = add_label_to_index(graph, part, name, None)
+            place = add_row(graph, part, name, None)
             own = graph.node("Reshape", [place, shape], "place", allowzero=1)
             if stride > 1:
                 own = graph.node("Mul", [own, graph.scalar("stride", INT64, stride)], "part")

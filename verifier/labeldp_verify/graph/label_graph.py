@@ -21,16 +21,42 @@ def label_type(domain: Domain) -> int:
     return INT64
 
 
-def add_label_to_index(graph: Graph, domain: Domain, label: str, rounding_word: str | None) -> str:
-    """Add the nodes from ``label`` [N] to the row index [N] (int64); returns its name.
+def add_row(
+    graph: Graph, domain: Domain, label: str, rounding_word: str | None, kind: int = INT64
+) -> str:
+    """Add the nodes from ``label`` [N] to the row index [N] of a type; returns its name.
 
-    ``rounding_word`` [N] (uint64) is the second random word, for a domain that rounds unbiasedly.
+    From format 1.4 on rows stay float64, in which every row is exact, until something needs them as
+    indices: DOUBLE is that, and INT32 a cast from it, to which a cast costs a third of one to
+    INT64. Rows that are found in int64 stay so. ``rounding_word`` [N] (uint64) is the last random
+    word, for a domain that rounds unbiasedly.
     """
-    if isinstance(domain, IntegerDomain):
-        return _integer(graph, domain, label)
-    if isinstance(domain, RealDomain):
-        return _real(graph, domain, label, rounding_word)
-    return _categorical(graph, domain, label)
+    if isinstance(domain, IntegerDomain) and domain.default is None:
+        number = _clipped_integer(graph, domain, label)
+    elif isinstance(domain, RealDomain):
+        position = _grid_position(graph, domain, label)
+        if rounding_word is None:
+            half = graph.scalar("half", DOUBLE, 0.5)
+            shifted = graph.node("Add", [position, half], "grid_position_half_up")
+            name = "nearest_point" if kind == INT64 else "row_number"
+            number = graph.node("Floor", [shifted], name)
+        else:
+            whole, up = _rounded_up(graph, position, rounding_word)
+            if kind == INT64:
+                below = graph.node("Cast", [whole], "row_below", to=INT64)
+                return graph.node(
+                    "Add", [below, graph.node("Cast", [up], "row_step", to=INT64)], "row"
+                )
+            step = graph.node("Cast", [up], "row_step", to=DOUBLE)
+            number = graph.node("Add", [whole, step], "row_number")
+    else:
+        if isinstance(domain, IntegerDomain):
+            inside, low = _confine(graph, domain, label, INT64)
+            row = graph.node("Sub", [inside, low], "row")
+        else:
+            row = _categorical(graph, domain, label)
+        return graph.node("Cast", [row], "row_number", to=DOUBLE) if kind == DOUBLE else row
+    return number if kind == DOUBLE else graph.node("Cast", [number], "row", to=kind)
 
 
 def _confine(
@@ -49,15 +75,7 @@ def _confine(
     return graph.node("Where", [inside, label, default], "label_inside"), low
 
 
-def _integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
-    if domain.default is not None:
-        inside, low = _confine(graph, domain, label, INT64)
-        return graph.node("Sub", [inside, low], "row")
-    steps = clipped_integer(graph, domain, label)
-    return graph.node("Cast", [steps], "row", to=INT64)
-
-
-def clipped_integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
+def _clipped_integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
     """The row [N] as float64, of a domain to whose ends labels outside are clamped."""
     # Clip is exact and fast on float64, which holds every label of the domain exactly; an int64
     # beyond 2^53 is rounded, but not back into the domain.
@@ -70,7 +88,7 @@ def clipped_integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
     return graph.node("Sub", [clipped, ends[0]], "row_number")
 
 
-def grid_position(graph: Graph, domain: RealDomain, label: str) -> str:
+def _grid_position(graph: Graph, domain: RealDomain, label: str) -> str:
     """The place [N] (float64) on the grid of labels, in 0 … points − 1, before it is rounded."""
     inside, low = _confine(graph, domain, label, DOUBLE)
     distance = graph.node("Sub", [inside, low], "distance")
@@ -79,20 +97,7 @@ def grid_position(graph: Graph, domain: RealDomain, label: str) -> str:
     return graph.node("Min", [steps, last], "grid_position")
 
 
-def _real(graph: Graph, domain: RealDomain, label: str, rounding_word: str | None) -> str:
-    position = grid_position(graph, domain, label)
-    if rounding_word is None:
-        half = graph.scalar("half", DOUBLE, 0.5)
-        shifted = graph.node("Add", [position, half], "grid_position_half_up")
-        nearest = graph.node("Floor", [shifted], "nearest_point")
-        return graph.node("Cast", [nearest], "row", to=INT64)
-    whole, up = rounded_up(graph, position, rounding_word)
-    row_below = graph.node("Cast", [whole], "row_below", to=INT64)
-    step_up = graph.node("Cast", [up], "row_step", to=INT64)
-    return graph.node("Add", [row_below, step_up], "row")
-
-
-def rounded_up(graph: Graph, position: str, rounding_word: str) -> tuple[str, str]:
+def _rounded_up(graph: Graph, position: str, rounding_word: str) -> tuple[str, str]:
     """The grid point below (float64), and whether a position [N] is rounded up to the next."""
     # Up if a uniform number from 53 bits of the word is below the fractional part.
     whole = graph.node("Floor", [position], "point_below")

@@ -12,7 +12,7 @@ shape, so that a wrong number of words is an error and one word is never shared 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from labeldp_verify.forms import (
@@ -26,7 +26,8 @@ from labeldp_verify.forms import (
     sets_of,
 )
 from labeldp_verify.forms.window import Output
-from labeldp_verify.graph.additive_graph import add_additive
+from labeldp_verify.graph.additive_graph import add_additive, add_additive_with_where
+from labeldp_verify.graph.alias_table import add_table
 from labeldp_verify.graph.bucket_grid import SINGLE_GRID_OF_GROUPS, BucketGrid, choose_grid
 from labeldp_verify.graph.canonical import canonical_json
 from labeldp_verify.graph.group_graph import add_group_index
@@ -36,19 +37,10 @@ from labeldp_verify.graph.joint_graph import (
     add_joint_index,
     declare_labels,
 )
-from labeldp_verify.graph.label_graph import add_label_to_index
-from labeldp_verify.graph.nodes import DOUBLE, INT64, UINT64, Graph, output_type
-from labeldp_verify.graph.randomizer_graph import (
-    add_additive_with_where,
-    add_grouped_window,
-    add_table,
-    add_window_with_where,
-)
-from labeldp_verify.graph.row_graph import add_row_as_index, add_row_as_number
+from labeldp_verify.graph.label_graph import add_row
+from labeldp_verify.graph.nodes import DOUBLE, INT32, INT64, UINT64, Graph, output_type
 from labeldp_verify.graph.self_test import self_test_vectors
-from labeldp_verify.graph.window_graph import add_window
-
-AddRow = Callable[[Graph, Domain, str, str | None], str]
+from labeldp_verify.graph.window_graph import add_grouped_window, add_window
 
 FORM_FORMATS = {
     "window": ("1.0", "1.4"),
@@ -80,11 +72,10 @@ def write_model(
     known = FORM_FORMATS[randomizer.form]
     version = certificate.get("format_version", known[-1])
     fast = len(known) > 1 and version not in _WITH_WHERE
-    add_row: AddRow = add_label_to_index
+    kind = INT64
     if fast:
-        additive = isinstance(randomizer, AdditiveRandomizer)
-        add_row = add_row_as_number if additive else add_row_as_index
-    row, words = _inputs(graph, domain, randomizer.words_per_label, add_row)
+        kind = DOUBLE if isinstance(randomizer, AdditiveRandomizer) else INT32
+    row, words = _inputs(graph, domain, randomizer.words_per_label, kind)
     joint = answers_in_columns(domain, randomizer)
     answer = PRIVATE_NUMBER if joint else "private_label"
     if not joint:
@@ -104,8 +95,7 @@ def write_model(
         grid = grid or choose_grid(randomizer)
         if grid is None:
             raise ValueError("the lookup tables would be too large; use fewer labels")
-        add_lookup = add_window if fast else add_window_with_where
-        add_lookup(graph, row, words[0], randomizer, grid, answer)
+        add_window(graph, row, words[0], randomizer, grid, answer, fast=fast)
     if joint:
         assert isinstance(domain, JointDomain)
         add_columns(graph, domain)
@@ -147,7 +137,7 @@ def write_index_model(domain: Domain) -> bytes:
     the artifact will.
     """
     graph = Graph("labeldp_index")
-    row, _ = _inputs(graph, domain, 1, add_label_to_index)
+    row, _ = _inputs(graph, domain, 1, INT64)
     graph.output("index", INT64, ["N"])
     graph.node("Identity", [row], "index")
     return graph.to_bytes({})
@@ -168,9 +158,9 @@ def write_group_model(groups: Groups) -> bytes:
 
 
 def _inputs(
-    graph: Graph, domain: Domain, randomizer_words: int, add_row: AddRow
+    graph: Graph, domain: Domain, randomizer_words: int, kind: int
 ) -> tuple[str, list[str]]:
-    """Declare label and entropy; returns the names of the row and of the words."""
+    """Declare label and entropy; returns the names of the row, of this type, and of the words."""
     rounds = domain.words_per_label == 2
     count = randomizer_words + rounds
     label = declare_labels(graph, domain)
@@ -180,7 +170,7 @@ def _inputs(
         word = graph.node("Reshape", [entropy, shape], "word", allowzero=1)
         if isinstance(domain, JointDomain):
             return add_joint_index(graph, domain, shape), [word]
-        return add_row(graph, domain, label, None), [word]
+        return add_row(graph, domain, label, None, kind), [word]
     width = graph.vector("words_per_label", INT64, [count])
     full_shape = graph.node("Concat", [shape, width], "entropy_shape", axis=0)
     table = graph.node("Reshape", [entropy, full_shape], "word_table", allowzero=1)
@@ -192,4 +182,4 @@ def _inputs(
         for column, name in zip(columns, names, strict=True)
     ]
     rounding_word = words.pop() if rounds else None
-    return add_row(graph, domain, label, rounding_word), words
+    return add_row(graph, domain, label, rounding_word, kind), words

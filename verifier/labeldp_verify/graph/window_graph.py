@@ -1,17 +1,24 @@
-"""The window randomizer as a graph, from format 1.4 on.
+"""Window randomizers as a graph, alone or one for each group.
 
     row ──► offset ─┐
     u ──► (u ≥ T) ──┴► t = u + (u ≥ T)·offset ──► bucket ──► segment ──► private_label
 
-The same integers as in ``randomizer_graph``, which writes the older formats, and the same outputs.
+u is the highest B bits of the label's word. int64 comparisons, additions and Where, and uint64
+shifts, compute exactly in every version of onnxruntime that was tested; uint64 additions and
+comparisons are missing before 1.21.
+
 ``Where`` takes longer than any other node, and longer still where its condition is a coin toss, so
-that products and lookups choose here: (u ≥ T) is 0 or 1, and names the line of a point.
+that from format 1.4 on products and lookups choose: (u ≥ T) is 0 or 1, and names the line of a
+point. Older formats, and groups, have ``Where``. The integers and the outputs are the same.
 """
 
 from __future__ import annotations
 
-from labeldp_verify.forms import WindowRandomizer
-from labeldp_verify.graph.bucket_grid import BucketGrid, grid_entries
+from collections.abc import Sequence
+
+from labeldp_verify.forms import GroupedWindows, WindowRandomizer
+from labeldp_verify.forms.window import Output
+from labeldp_verify.graph.bucket_grid import BucketGrid, TwoLines, grid_entries
 from labeldp_verify.graph.nodes import INT64, UINT64, Graph, output_type
 
 
@@ -22,54 +29,139 @@ def add_window(
     randomizer: WindowRandomizer,
     grid: BucketGrid,
     answer: str,
+    *,
+    fast: bool,
 ) -> None:
-    """Add the nodes from a row [N] (int32 or int64) and a word [N] (uint64) to the ``answer``."""
-    shift = graph.scalar("word_shift", UINT64, 64 - randomizer.word_bits)
-    high = graph.node("BitShift", [word, shift], "word_high", direction="RIGHT")
-    u = graph.node("Cast", [high], "u", to=INT64)
-    line = _at_least(graph, u, "base_total", randomizer.base_total, "in_extra", "line")
+    """Add the nodes from a row [N] (int32 or int64) and a word [N] (uint64) to the ``answer``.
+
+    ``fast`` is the graph without ``Where``.
+    """
+    u = _uniform(graph, word, graph.scalar("word_shift", UINT64, 64 - randomizer.word_bits))
+    in_extra = _at_least(graph, u, "base_total", randomizer.base_total, "in_extra")
+    line = graph.node("Cast", [in_extra], "line", to=INT64) if fast else in_extra
     offsets = graph.vector("offsets", INT64, randomizer.offsets)
     offset = graph.node("GatherElements", [offsets, row], "offset", axis=0)
-    move = graph.node("Mul", [offset, line], "move")
-    t = graph.node("Add", [u, move], "t")
+    if fast:
+        move = graph.node("Mul", [offset, line], "move")
+        t = graph.node("Add", [u, move], "t")
+    else:
+        moved = graph.node("Add", [u, offset], "u_moved")
+        t = graph.node("Where", [in_extra, moved, u], "t")
+    values = [randomizer.values[i] for i in randomizer.segment_outputs()]
+    bucket = _bucket_of_line if fast else _bucket
+    _add_lookup(
+        graph, t, bucket(graph, t, line, randomizer, grid), randomizer, grid, values, answer
+    )
 
-    bucket = _bucket(graph, t, line, randomizer, grid)
-    entries = graph.vector("grid", INT64, grid_entries(randomizer, grid))
+
+def add_grouped_window(
+    graph: Graph,
+    row: str,
+    group: str,
+    word: str,
+    randomizer: GroupedWindows,
+    grid: BucketGrid,
+    answer: str,
+) -> None:
+    """Add the nodes from row and table indices [N] (int64) and a word [N] to the ``answer``.
+
+    The table that is gathered from with the row says at once where the group's own lines lie.
+    """
+    shifts = [64 - bits for bits in randomizer.word_bits]
+    if len(set(shifts)) == 1:
+        by = graph.scalar("word_shift", UINT64, shifts[0])
+    else:
+        each = graph.vector("word_shifts", UINT64, shifts)
+        by = graph.node("GatherElements", [each, group], "word_shift", axis=0)
+    u = _uniform(graph, word, by)
+    totals = [window.base_total for window in randomizer.windows]
+    base_totals = graph.vector("base_totals", INT64, totals)
+    base_total = graph.node("GatherElements", [base_totals, group], "base_total", axis=0)
+    in_extra = graph.node("GreaterOrEqual", [u, base_total], "in_extra")
+    width = graph.scalar("moves_per_group", INT64, 2 * randomizer.labels)
+    first = graph.node("Mul", [group, width], "group_moves")
+    twice = graph.node("Add", [row, row], "row_moves")
+    place = graph.node("Add", [first, twice], "base_move")
+    step = graph.node("Cast", [in_extra], "extra_step", to=INT64)
+    chosen = graph.node("Add", [place, step], "chosen_move")
+    moves = graph.vector("moves", INT64, randomizer.moves())
+    move = graph.node("GatherElements", [moves, chosen], "move", axis=0)
+    t = graph.node("Add", [u, move], "t")
+    bucket = _bucket(graph, t, in_extra, randomizer.lines, grid)
+    _add_lookup(graph, t, bucket, randomizer.lines, grid, randomizer.segment_values, answer)
+
+
+def _add_lookup(
+    graph: Graph,
+    t: str,
+    bucket: str,
+    lines: TwoLines,
+    grid: BucketGrid,
+    values: Sequence[Output],
+    answer: str,
+) -> None:
+    """From points t [N] of the lines and their buckets to the ``values`` of their segments."""
+    entries = graph.vector("grid", INT64, grid_entries(lines, grid))
     entry = graph.node("GatherElements", [entries, bucket], "grid_entry", axis=0)
     raised = graph.node("Add", [t, entry], "t_raised")
     by = graph.scalar("segment_shift", UINT64, grid.segment_shift)
     segment = _shift(graph, raised, by, "segment")
-    values = [randomizer.values[i] for i in randomizer.segment_outputs()]
     segment_values = graph.vector("segment_values", output_type(values[0]), values)
     graph.node("GatherElements", [segment_values, segment], answer, axis=0)
 
 
-def _bucket(graph: Graph, t: str, line: str, randomizer: WindowRandomizer, grid: BucketGrid) -> str:
-    """The place in the table; each line, and the far part of the extra one, has its own width."""
+def _bucket(graph: Graph, t: str, in_extra: str, lines: TwoLines, grid: BucketGrid) -> str:
+    """The place in the table, with ``Where``; each line, and the far part of the extra one, has
+    its own width."""
     if grid.is_single:
-        by = graph.scalar("bucket_shift", UINT64, grid.base_shift)
-        return _shift(graph, t, by, "bucket")
+        return _shift(graph, t, graph.scalar("bucket_shift", UINT64, grid.base_shift), "bucket")
+    starts = grid.starts(lines)
+    base = _own_bucket(graph, t, "base", grid.base_shift)
+    extra = _own_bucket(graph, t, "extra", grid.extra_shift)
+    start = graph.scalar("extra_start", INT64, starts[1])
+    behind = graph.node("Add", [extra, start], "extra_bucket_behind")
+    if grid.far_shift is None:
+        return graph.node("Where", [in_extra, behind, base], "bucket")
+    near = graph.node("Where", [in_extra, behind, base], "near_bucket")
+    in_far = _at_least(graph, t, "far_point", grid.far_start, "in_far")
+    far = _own_bucket(graph, t, "far", grid.far_shift)
+    far_start = graph.scalar("far_start", INT64, starts[2])
+    far_behind = graph.node("Add", [far, far_start], "far_bucket_behind")
+    return graph.node("Where", [in_far, far_behind, near], "bucket")
+
+
+def _bucket_of_line(graph: Graph, t: str, line: str, lines: TwoLines, grid: BucketGrid) -> str:
+    """The same by the number of the line."""
+    if grid.is_single:
+        return _shift(graph, t, graph.scalar("bucket_shift", UINT64, grid.base_shift), "bucket")
     widths = [grid.base_shift, grid.extra_shift]
     stretch = line
     if grid.far_shift is not None:
-        far = _at_least(graph, t, "far_point", grid.far_start, "in_far", "far")
+        in_far = _at_least(graph, t, "far_point", grid.far_start, "in_far")
+        far = graph.node("Cast", [in_far], "far", to=INT64)
         stretch = graph.node("Add", [line, far], "stretch")
         widths.append(grid.far_shift)
     shifts = graph.vector("bucket_shifts", UINT64, widths)
     by = graph.node("GatherElements", [shifts, stretch], "bucket_shift", axis=0)
     number = _shift(graph, t, by, "bucket_number")
-    starts = graph.vector("bucket_starts", INT64, grid.starts(randomizer))
+    starts = graph.vector("bucket_starts", INT64, grid.starts(lines))
     start = graph.node("GatherElements", [starts, stretch], "bucket_start", axis=0)
     return graph.node("Add", [number, start], "bucket")
 
 
-def _at_least(
-    graph: Graph, value: str, constant: str, least: int, condition: str, output: str
-) -> str:
-    """1 where a value [N] (int64) is at least a constant, and 0 elsewhere."""
-    bound = graph.scalar(constant, INT64, least)
-    holds = graph.node("GreaterOrEqual", [value, bound], condition)
-    return graph.node("Cast", [holds], output, to=INT64)
+def _uniform(graph: Graph, word: str, shift: str) -> str:
+    high = graph.node("BitShift", [word, shift], "word_high", direction="RIGHT")
+    return graph.node("Cast", [high], "u", to=INT64)
+
+
+def _at_least(graph: Graph, value: str, constant: str, least: int, output: str) -> str:
+    """Whether a value [N] (int64) is at least a constant."""
+    return graph.node("GreaterOrEqual", [value, graph.scalar(constant, INT64, least)], output)
+
+
+def _own_bucket(graph: Graph, t: str, name: str, width: int) -> str:
+    by = graph.scalar(f"{name}_bucket_shift", UINT64, width)
+    return _shift(graph, t, by, f"{name}_bucket")
 
 
 def _shift(graph: Graph, value: str, by: str, output: str) -> str:

@@ -12,9 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.decode.additive import AdditiveFile
-from labeldp_verify.decode.file import read_model
-from labeldp_verify.decode.table import TableFile
+from labeldp_verify.decode import read_form, read_model
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.forms.table import check_table
 from labeldp_verify.graph import write_model
@@ -72,7 +70,7 @@ def test_tables(kind, word_bits, row):
     model = file_of(domain, randomizer, Fraction(40), "zero_one")
     report = check_bytes(model)
     assert report.ok, report.checks[-1]
-    form = TableFile.read(read_model(model), domain)
+    form = read_form("table", read_model(model), model, domain)
     words = all_words(word_bits)
     for label, index in zip(labels, TABLE_ROWS.get(kind, range(9)), strict=False):
         got = run(model, array_of(label, len(words)), words)
@@ -105,7 +103,7 @@ def test_additive_noise(kind, labels, spacing, reach, word_bits):
         model = file_of(domain, randomizer, Fraction(40), "absolute")
         report = check_bytes(model)
         assert report.ok, report.checks[-1]
-        form = AdditiveFile.read(read_model(model), domain)
+        form = read_form("additive", read_model(model), model, domain)
         words = np.array(np.meshgrid(all_words(word_bits), all_words(word_bits, 1)))
         words = words.reshape(2, -1).T
         for index, label in enumerate(domain.labels()):

@@ -3,33 +3,33 @@
 import random
 from itertools import pairwise
 
-import numpy as np
 import pytest
-from labeldp_verify.decode.file import DecodeError
-from labeldp_verify.decode.window import read_boundaries
 from labeldp_verify.forms import WindowRandomizer
 from labeldp_verify.forms.window import Segment
 from labeldp_verify.graph.bucket_grid import BucketGrid, choose_grid, grid_entries
+from labeldp_verify.kernel import Lookup, Refused
 
 
-def plain_boundaries(entries, grid, lines):
-    """The ends of all segments, or None where two neighbouring points are no neighbours."""
-    found, segment, behind = [0], 0, 0
+def plain_segments(entries, grid, lines):
+    """Where segments begin and their numbers, point by point; None where one is below 0."""
+    begins, numbers, behind = [], [], 0
     for start, stop, shift in grid.stretches(lines):
-        if start:
-            if found[-1] >= start:
-                return None
-            found.append(start)
-            segment += 1
         for t in range(start, stop):
-            there = (t + entries[(t >> shift) - (start >> shift) + behind]) >> grid.segment_shift
-            if there not in (segment, segment + 1):
+            raised = t + entries[(t >> shift) - (start >> shift) + behind]
+            if raised < 0:
                 return None
-            if there > segment:
-                found.append(t)
-            segment = there
+            if [raised >> grid.segment_shift] != numbers[-1:]:
+                begins.append(t)
+                numbers.append(raised >> grid.segment_shift)
         behind += ((stop - 1) >> shift) + 1 - (start >> shift)
-    return [*found, lines.base_total + lines.extra_total]
+    return begins, numbers
+
+
+def lookup_of(entries, grid, lines):
+    """The same table as the kernel reads it from a file."""
+    stretches = zip(grid.stretches(lines), grid.starts(lines), strict=True)
+    listed = [(*stretch, start) for stretch, start in stretches]
+    return Lookup(listed, entries, grid.segment_shift)
 
 
 def lines_of(r):
@@ -57,36 +57,45 @@ def test_grids_are_what_their_points_say():
     for seed in range(80):
         r = random.Random(seed)
         randomizer, cuts = lines_of(r)
-        T, end = randomizer.base_total, randomizer.base_total + randomizer.extra_total
         for grid in grids_of(r, randomizer, cuts):
             try:
                 honest = grid_entries(randomizer, grid)
             except ValueError:
                 assert grid.far_shift or grid.extra_shift  # a bucket would hold two boundaries
                 continue
-            assert plain_boundaries(honest, grid, randomizer) == randomizer.boundaries()
-            empty += grid.far_shift is not None and grid.far_start == T + cuts[-2]
+            begins, numbers = plain_segments(honest, grid, randomizer)
+            assert begins == randomizer.boundaries()[:-1]
+            assert numbers == list(range(len(begins)))
+            empty += grid.far_shift is not None and grid.far_start == begins[-1]
             for trial in range(8):
                 entries, unit = list(honest), 1 << grid.segment_shift
                 if trial:
                     step = r.choice([1, -1, unit, -unit, r.randint(-300, 300)])
                     entries[r.randrange(len(entries))] += step
-                expected = plain_boundaries(entries, grid, randomizer)
+                expected = plain_segments(entries, grid, randomizer)
                 try:
-                    found = read_boundaries(np.array(entries, dtype=np.int64), grid, T, end)
-                except DecodeError:
+                    found = lookup_of(entries, grid, randomizer).segments()
+                except Refused:
                     found, refused = None, refused + 1
                 assert found == expected
                 read += found is not None
-    assert refused > 300 and read > 300 and empty > 5
+    assert refused > 30 and read > 300 and empty > 5
 
 
-@pytest.mark.parametrize("entry", [2**63 - 1, -(2**63), 2**62, -(2**62)])
+@pytest.mark.parametrize("entry", [2**63 - 1, -(2**63), -(2**62)])
 def test_entries_that_would_overflow_are_refused(entry):
     randomizer, _ = lines_of(random.Random(0))
-    T, end = randomizer.base_total, randomizer.base_total + randomizer.extra_total
-    for at in (0, T, end - 1):
-        entries = np.array(grid_entries(randomizer, BucketGrid(0, 0)), dtype=np.int64)
+    end = randomizer.base_total + randomizer.extra_total
+    for at in (1, randomizer.base_total, end - 1):
+        entries = grid_entries(randomizer, BucketGrid(0, 0))
         entries[at] = entry
-        with pytest.raises(DecodeError, match="the grid"):
-            read_boundaries(entries, BucketGrid(0, 0), T, end)
+        with pytest.raises(Refused, match="the grid"):
+            lookup_of(entries, BucketGrid(0, 0), randomizer).segments()
+
+
+@pytest.mark.parametrize("count", [1, -1])
+def test_a_table_of_another_size_is_refused(count):
+    randomizer, _ = lines_of(random.Random(0))
+    entries = [0] * (randomizer.base_total + randomizer.extra_total + count)
+    with pytest.raises(Refused, match="the size of the grid"):
+        lookup_of(entries, BucketGrid(0, 0), randomizer).segments()

@@ -158,7 +158,7 @@ def test_the_file_is_a_function_of_its_integers():
     certificate = read_certificate(proto)
     domain = read_domain(certificate.label.domain)
     groups = read_groups(certificate)
-    form = read_form(certificate.form, proto, domain, groups)
+    form = read_form(certificate.form, proto, model, domain, groups)
     assert form.randomizer == grouped()
     assert domain == DOMAIN
     assert form.rebuild(domain, certificate.to_json()) == model

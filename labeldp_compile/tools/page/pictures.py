@@ -108,12 +108,8 @@ def tidy(axes: Any, *, grid: str | None = "both", **line: Any) -> None:
 
 def scale(axes: Any, which: str, numbers: Sequence[float]) -> None:
     """The axis ``which`` (x or y): logarithmic where the numbers are > 0 and far apart."""
-    if numbers and 0 < _FAR_APART * min(numbers) < max(numbers):
-        scale_logarithmically(axes, which, numbers)
-
-
-def scale_logarithmically(axes: Any, which: str, numbers: Sequence[float]) -> None:
-    """A logarithmic axis for numbers > 0; its ticks are written as everywhere on a page."""
+    if not (numbers and 0 < _FAR_APART * min(numbers) < max(numbers)):
+        return
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
     subs = (1, 2, 5) if max(numbers) < 100 * min(numbers) else (1,)

@@ -35,7 +35,7 @@ def test_inspect_lists_all_tables_and_shows_one(file):
     for group in ("20,é", "1e9,é", "other", "17.999,"):
         one = run("inspect", file, "--group", group)
         assert one.exit_code == 0, (group, one.output)
-        assert "a window randomizer" in one.stdout
+        assert "one row per label" in one.stdout
     for group in ("20", "x,é", "20,É", "20,é,1", "", "nan,é"):
         none = run("inspect", file, "--group", group)
         assert none.exit_code == 2 and "is not listed" in none.stderr, group

@@ -59,6 +59,6 @@ def test_single_labels_are_sets_of_one(tmp_path):
 
 
 def test_what_is_in_a_set_is_shown(artifact):
-    result = labeldp("inspect", artifact)
+    result = labeldp("inspect", artifact, "-v")
     assert "the set" in result.output and "é; x 0, é; x 1" in result.output
     assert "in the set" in result.output and "unchanged" not in result.output

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, takewhile
+from typing import Any
 
 from labeldp_verify.analysis import analyse, columns, equally_likely, noise_quantiles, value
 from labeldp_verify.forms import (
@@ -62,28 +63,6 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """The part of a window that belongs to one output: its index, and how many integers."""
-
-    output: int
-    words: int
-
-
-@dataclass(frozen=True)
-class LabelWindow:
-    """A label's window on the extra line.
-
-    Attributes:
-        start, end: its first integer, and the one behind its last.
-        outputs: the stretches of outputs in it, in the order of the line.
-    """
-
-    start: int
-    end: int
-    outputs: list[Stretch]
-
-
-@dataclass(frozen=True)
 class LabelFacts:
     """One row of the matrix. The moments are None for categories.
 
@@ -91,7 +70,8 @@ class LabelFacts:
         label: as the spec writes it.
         mean, bias, deviation: E[output], E[output] − label, and the standard deviation.
         unchanged: Pr[output = label], or that the output is a set with the label.
-        window: of a window randomizer, else None.
+        window: of a window randomizer its place on the extra line, from ``start`` to ``end``, and
+            how many ``words`` of it each of the ``outputs`` has; else None.
     """
 
     label: Category | float
@@ -99,7 +79,7 @@ class LabelFacts:
     bias: float | None
     deviation: float | None
     unchanged: float
-    window: LabelWindow | None
+    window: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -207,12 +187,11 @@ def noise_facts(randomizer: AdditiveRandomizer) -> NoiseFacts:
     )
 
 
-def _window(r: WindowRandomizer, ends: Sequence[int], label: int) -> LabelWindow:
+def _window(r: WindowRandomizer, ends: Sequence[int], label: int) -> dict[str, Any]:
     """A label's window; ``ends`` are those of the segments on the extra line, 0 first."""
     start, end = r.offsets[label], r.offsets[label] + r.window
     first = bisect_right(ends, start) - 1
     segments = zip(r.extra[first:], ends[first:], ends[first + 1 :], strict=False)
     inside = takewhile(lambda segment: segment[1] < end, segments)
-    return LabelWindow(
-        start, end, [Stretch(s.output, min(b, end) - max(a, start)) for s, a, b in inside]
-    )
+    parts = [{"output": s.output, "words": min(b, end) - max(a, start)} for s, a, b in inside]
+    return {"start": start, "end": end, "outputs": parts}

@@ -151,7 +151,7 @@ def test_a_private_prior_is_refused_without_being_told(unread):
     path = spec_in(unread, PRIVATE, ("epsilon: 1", "epsilon: 1, split: paper"))
     result = labeldp("sweep", path, "-o", unread / "out.html")
     assert result.exit_code == 2 and result.stdout == ""
-    assert "costs ε₁ = 0.034641" in result.stderr and "--spend-prior" in result.stderr
+    assert "spends ε₁ = 0.034641" in result.stderr and "--spend-prior" in result.stderr
     assert not (unread / "out.html").exists()
 
 
@@ -170,7 +170,7 @@ def test_a_private_prior_is_estimated_once_for_all_points(table, monkeypatch):
     result = labeldp("sweep", path, *options, "--mechanisms", "randomized_response,rr_on_bins")
     document = json.loads(result.stdout)
     assert calls == [Fraction(1, 4)]
-    assert "spending ε₁ = 0.25 on the prior, once" in result.stderr
+    assert "spending ε₁ = 0.25 on the prior, once for all points" in result.stderr
     assert document["epsilon_prior_spent"] == 0.25
     assert {p["epsilon"]: p["epsilon_label"] for p in document["points"]} == {0.5: 0.25, 2: 1.75}
     assert len(document["points"]) == 4

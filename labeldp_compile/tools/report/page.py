@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from labeldp_verify.analysis import rounds_to_nearest
@@ -26,19 +25,13 @@ from labeldp_compile.tools.page.numbers import data, name, share_data
 from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
 from labeldp_compile.tools.report.findings import Findings
 from labeldp_compile.tools.report.matrix import matrix_figure
-from labeldp_compile.tools.report.plots import (
-    BELIEF,
-    moments_figure,
-    posterior_figure,
-    prior_figure,
-)
+from labeldp_compile.tools.report.plots import moments_figure, posterior_figure, prior_figure
 from labeldp_compile.tools.report.posterior import Seen, most_telling, posteriors
 
 _TABLE_LABELS, _TABLE_OUTPUTS = 101, 9
 _TABLE_GROUPS = 200
 _TABLE_SETS, _SET_LABELS = 12, 6
 _MOST_TEXT, _COLUMNS = 200_000, 400
-_SCRIPT = Path(__file__).with_name("posterior.js")
 
 
 def report_page(findings: Findings) -> str:
@@ -52,7 +45,7 @@ def report_page(findings: Findings) -> str:
         facts |= _about(decoded) | _matrix(decoded) | _moments(decoded) | _beliefs(decoded)
         facts |= _groups(findings)
         facts |= _composition(decoded.certificate) | _spec(findings, decoded.certificate)
-    return page("report/report.html", title, _SCRIPT, **facts)
+    return page("report/report.html", title, **facts)
 
 
 def _groups(findings: Findings) -> dict[str, Any]:
@@ -119,45 +112,30 @@ def _moments(decoded: Table) -> dict[str, Any]:
 
 
 def _beliefs(decoded: Table) -> dict[str, Any]:
-    """The prior, and what each output tells; for the script what it shows, computed already."""
+    """The prior, and what an output tells: the most telling one, and some in a table."""
     found, weights = posteriors(decoded), decoded.certificate.prior.weights
     shown = most_telling(found)
-    drawn, geometry = posterior_figure(decoded, found, shown)
+    drawn = posterior_figure(decoded, found, shown)
     label = "Probabilities of the labels before and after an output"
     svg = inline_svg(drawn, "posterior", label)
     drawn = prior_figure(decoded, found.starts, found.prior)
     label = "The share of each label under the prior of the certificate"
-    told = [_told(decoded, seen) for seen in found.seen]
     return {
         "prior": inline_svg(drawn, "prior", label),
         "bin_size": found.starts[1] if len(found.prior) < len(weights) else 1,
         "never": sum(1 for weight in weights if not weight),
         "posterior": svg,
-        "shown": shown,
-        "listed": [told[i][0] for i in sample(len(told), _TABLE_OUTPUTS)],
-        "script_data": {
-            "curve": BELIEF,
-            **geometry,
-            # HTML that is escaped already: the script puts it in its place.
-            "sentences": [sentence for _, sentence in told],
-            "beliefs": [[float(f"{p:.4g}") for p in seen.belief.tolist()] for seen in found.seen],
-        },
+        "most_telling": _told(decoded, found.seen[shown]),
+        "listed": [_told(decoded, found.seen[i]) for i in sample(len(found.seen), _TABLE_OUTPUTS)],
     }
 
 
-_SENTENCE = Markup(
-    "Output <b>{}</b>: the likeliest label is then {} ({} before, {} after). "
-    "Likelier than before: {}."
-)
-
-
-def _told(decoded: Table, seen: Seen) -> tuple[list[str | Markup], Markup]:
-    """What follows from one output: a row of the table, and a sentence."""
+def _told(decoded: Table, seen: Seen) -> list[str | Markup]:
+    """What follows from one output: a row of the table."""
     output, likeliest = name(seen.value), name(decoded.domain.listed[seen.likeliest])
     probability, before, after = map(share_data, (seen.probability, seen.before, seen.after))
-    risen = _risen(decoded, seen)
-    row = [output, probability, risen, likeliest, before, after, data(seen.ratio)]
-    return row, _SENTENCE.format(output, likeliest, before, after, risen)
+    ratio = data(seen.ratio)
+    return [output, probability, _risen(decoded, seen), likeliest, before, after, ratio]
 
 
 def _risen(decoded: Table, seen: Seen) -> str:

@@ -19,7 +19,6 @@ from labeldp_compile.tools.page.palette import LIGHT
 from labeldp_compile.tools.page.pictures import INK, tidy
 from labeldp_compile.tools.report.posterior import Posteriors
 
-BELIEF = "belief-after"
 WIDTH = 5.2  # inches of a figure in a page: its text is 9 px high on a telephone,
 SMALL = 8.7  # or 8 px: points, of legends
 _MAX_NAMES = 24
@@ -67,40 +66,18 @@ def _marks(facts: Sequence[LabelFacts]) -> dict[str, Any]:
     return {"marker": "o", "markersize": 3.2} if len(facts) <= _MARKED else {}
 
 
-def posterior_figure(
-    decoded: Table, posteriors: Posteriors, shown: int
-) -> tuple[Figure, dict[str, Any]]:
-    """The prior, and the posterior of the output ``shown``, on the scale that all outputs need.
-
-    Also where the bins and the scale lie in the SVG, so that a script can redraw one curve:
-    ``edges`` [bins + 1] are horizontal places, ``zero`` and ``one`` the vertical places of the
-    probabilities 0 and 1.
-    """
-    figure = Figure(figsize=(WIDTH, 2.7), layout="constrained", dpi=72)
+def posterior_figure(decoded: Table, posteriors: Posteriors, shown: int) -> Figure:
+    """The prior, and the posterior of the output ``shown``."""
+    figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
     axes: Any = figure.subplots()
-    most = max(float(seen.belief.max()) for seen in posteriors.seen)
-    edges = bin_edges(decoded, posteriors.starts)
-    axes.stairs(
-        posteriors.seen[shown].belief,
-        edges,
-        fill=True,
-        facecolor=LIGHT["accent"],
-        alpha=0.55,
-        linewidth=0,
-        gid=BELIEF,
-        label="after the output was seen",
-    )
+    belief, edges = posteriors.seen[shown].belief, bin_edges(decoded, posteriors.starts)
+    after = {"color": LIGHT["accent"], "alpha": 0.55, "linewidth": 0}
+    axes.stairs(belief, edges, fill=True, label="after the output was seen", **after)
     axes.stairs(posteriors.prior, edges, color=INK, linewidth=1.4, label="before: the prior")
-    axes.set_ylim(0, 1.22 * max(most, float(posteriors.prior.max())))
+    axes.set_ylim(0, 1.22 * max(float(belief.max()), float(posteriors.prior.max())))
     _name_share_axes(axes, decoded, posteriors.starts, "probability")
     axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=2)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    height = figure.bbox.height
-    across = axes.transData.transform(np.column_stack([edges, np.zeros(len(edges))]))[:, 0]
-    zero, one = (height - axes.transData.transform((0, share))[1] for share in (0, 1))
-    edges = [round(x, 2) for x in across.tolist()]
-    return figure, {"edges": edges, "zero": float(zero), "one": float(one)}
+    return figure
 
 
 def _round_steps(most: int, *, integer: bool = False) -> MaxNLocator:

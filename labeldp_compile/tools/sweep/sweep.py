@@ -18,11 +18,10 @@ from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.pipeline import INSECURE
-from labeldp_compile.planning.budget import RowsUnknownError, find_budget
 from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
-from labeldp_compile.spec.model import MIN_EPSILON, PrivatePrior
+from labeldp_compile.spec.model import MIN_EPSILON
 from labeldp_compile.tools.sweep.candidates import (
     Candidates,
     find_candidates,
@@ -33,27 +32,6 @@ from labeldp_compile.tools.sweep.measure import Missing, Point, measure
 FORMAT_VERSION = "1.0"
 DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")
 MAX_EPSILON = 60
-
-
-def _cost(spec: Spec, directory: Path) -> str | None:
-    """What the prior costs, as far as that can be told without the data; None for nothing."""
-    if not isinstance(spec.prior, PrivatePrior):
-        return None
-    try:
-        prior = find_budget(spec, directory).prior
-    except RowsUnknownError:
-        return "a part of ε"
-    return f"ε₁ = {float(prior):g}" if prior else None
-
-
-def _refusal(spec: Spec, cost: str) -> str:
-    kept = "once: compile reuses it" if spec.privacy.ledger else "on top of what compile will spend"
-    return (
-        f"{spec.name}: the prior is private, and estimating it for a sweep costs {cost} {kept}. "
-        "Two ways out: sweep with a prior that costs nothing "
-        "(prior: {kind: uniform} or {kind: public}), or say --spend-prior to estimate it once "
-        "for all points"
-    )
 
 
 @dataclass(frozen=True)
@@ -221,22 +199,26 @@ def sweep_spec(
 
     digest = hashlib.sha256(source).hexdigest()
     account = account_of(spec, path.parent, digest, "sweep", observer)
-    cost = None if spend_prior or account is not None else _cost(spec, path.parent)
-    if cost:  # before the data are read
-        raise InputError(_refusal(spec, cost))
 
     def spending(plan: PriorPlan, _: int | None) -> None:
         if not plan.epsilon_prior:
             return
         cost = f"ε₁ = {float(plan.epsilon_prior):g}"
         if not spend_prior:
-            raise InputError(_refusal(spec, cost))
+            once = (
+                "once, and compile reuses it" if spec.privacy.ledger else "in addition to compile"
+            )
+            raise InputError(
+                f"{spec.name}: the prior is private, and estimating it spends {cost} {once}. Say "
+                "--spend-prior to estimate it once for all points, or use a prior that spends "
+                "nothing: prior: {kind: uniform} or {kind: public}"
+            )
         if totals[-1] <= plan.epsilon_prior:
             raise InputError(
-                f"the prior alone costs {cost}, which leaves nothing "
-                "for a label at any point: give a larger ε"
+                f"the prior alone spends {cost}, which leaves nothing for a label at any point: "
+                "give a larger --epsilon"
             )
-        observer.say(f"spending {cost} on the prior, once")
+        observer.say(f"spending {cost} on the prior, once for all points")
 
     return run_sweep(
         spec,

@@ -21,7 +21,7 @@ _COMMANDS = {
     "prove": "Write the integers of the artifact FILE, and a proof that they are private, for Coq.",
     "audit": "Randomize made-up labels, and test the outputs against what FILE certifies.",
     "randomize": "Randomize the labels of TABLE with ARTIFACT, which is verified first.",
-    "estimate": "Estimate histogram, mean and quantiles of what is behind private labels.",
+    "estimate": "Estimate mean, histogram and quantiles of the true labels behind private ones.",
     "train": "Train a JAX model on private labels (needs labeldp-trainer).",
     "runs": "Compare training runs: ε, δ, metric, baselines (needs labeldp-trainer).",
     "predict": "Add what a trained model predicts to TABLE (needs labeldp-trainer).",

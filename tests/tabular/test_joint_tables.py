@@ -211,7 +211,7 @@ def test_the_columns_of_a_table_may_have_other_names(files, truth):
     out = files / "v.parquet"
     said = commands("randomize", files / "joint.onnx", files / "u.parquet", "-o", out, *columns)
     assert "was compiled for the column 'value', and randomizes 'b'" in said
-    assert "all rows" in commands("estimate", files / "joint.onnx", out, *columns)
+    assert "all rows" in commands("estimate", files / "joint.onnx", out, *columns, "-v")
     short = CliRunner().invoke(
         main,
         [

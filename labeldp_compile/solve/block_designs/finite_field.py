@@ -71,8 +71,6 @@ def field(order: int) -> Field:
     if found is None:
         raise ValueError("the order of a finite field is a power of a prime")
     prime, degree = found
-    if order == 2:
-        return Field(2, 1, np.array([1]), np.array([-1, 0]))
     for low in count(1):
         powers = _powers(prime, degree, low)
         if powers is not None:

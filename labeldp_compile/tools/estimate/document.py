@@ -1,13 +1,10 @@
-"""Estimates as JSON, and the names of classes of labels."""
+"""Estimates as JSON."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import numpy as np
-from labeldp_verify.artifact import Table
-from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
 from labeldp_verify.opening import readable
 
 from labeldp_compile.tools.estimate.estimate import (
@@ -17,10 +14,8 @@ from labeldp_compile.tools.estimate.estimate import (
     Quantile,
 )
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Target
-from labeldp_compile.tools.estimate.inversion import LabelClasses
 
 FORMAT_VERSION = "1.0"
-_LISTED = 4
 
 
 def estimates_json(
@@ -45,23 +40,6 @@ def estimates_json(
         "refused": estimation.refused,
         "groups": [_group(group, members) for group in found],
     }
-
-
-def class_name(decoded: Table, classes: LabelClasses, number: int) -> str:
-    """A class in words: its label, the ends of neighbours, or the labels themselves."""
-    members = np.flatnonzero(classes.of_label == number).tolist()
-    first, last = members[0], members[-1]
-    neighbours = len(members) == last - first + 1 > 1
-    if neighbours and not isinstance(decoded.domain, CategoricalDomain):
-        return f"{_name(decoded.domain, first)} … {_name(decoded.domain, last)}"
-    listed = ", ".join(_name(decoded.domain, y) for y in members[:_LISTED])
-    more = len(members) - _LISTED
-    return listed + (f" and {more:,} more" if more > 0 else "")
-
-
-def _name(domain: Domain, index: int) -> str:
-    """A label, or a combination by the labels of its columns."""
-    return domain.name(index) if isinstance(domain, JointDomain) else str(domain.listed[index])
 
 
 def _group(group: GroupEstimates, members: list[list[Any]]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.forms import Category, JointDomain
+from labeldp_verify.forms import CategoricalDomain, Category, JointDomain
 from numpy.typing import NDArray
 
 from labeldp_compile.observer import QUIET, Observer
@@ -34,6 +34,7 @@ from labeldp_compile.tools.estimate.private_counts import GroupCounts
 
 Floats = NDArray[np.float64]
 HARDLY = math.log(1e-9)  # what is less likely is not put down to chance
+_LISTED = 4  # labels of a class
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the quantiles
 
 
@@ -131,6 +132,24 @@ class Estimation:
     def classes(self) -> LabelClasses:
         """Of labels that every table tells apart, if there is a histogram."""
         return next(iter(self.estimators.values())).classes
+
+    def class_names(self) -> list[str]:
+        """Each class in words: its label, the ends of neighbours, or the labels themselves."""
+        return [
+            self._class_name(np.flatnonzero(self.classes.of_label == i))
+            for i in range(self.classes.count)
+        ]
+
+    def _class_name(self, members: NDArray[np.int64]) -> str:
+        domain, (first, *_, last) = self.table.domain, [members[0], *members.tolist()]
+        if isinstance(domain, JointDomain):
+            names = [domain.name(y) for y in members[:_LISTED].tolist()]
+        else:
+            names = [str(domain.listed[y]) for y in members[:_LISTED].tolist()]
+        if len(members) == last - first + 1 > 1 and not isinstance(domain, CategoricalDomain):
+            return f"{names[0]} … {domain.listed[last]}"
+        more = len(members) - _LISTED
+        return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
 
     def __call__(
         self,

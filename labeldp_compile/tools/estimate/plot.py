@@ -9,7 +9,6 @@ import numpy as np
 from labeldp_verify.printable import clipped, printable
 from matplotlib.figure import Figure
 
-from labeldp_compile.tools.estimate.document import class_name
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import Estimates
 from labeldp_compile.tools.page.palette import LIGHT
@@ -46,7 +45,8 @@ def _histogram(axes: Any, estimation: Estimation, shares: Estimates, projected: 
     axes.bar(places, projected, color=LIGHT["accent"], alpha=0.35, label="projected")
     _draw(axes, places, shares, "unprojected, 95 % interval")
     shown = np.unique(np.linspace(0, count - 1, min(count, _MOST_TICKS)).round().astype(int))
-    names = [class_name(estimation.table, estimation.classes, int(i)) for i in shown]
+    every = estimation.class_names()
+    names = [every[i] for i in shown]
     _name(axes, shown.tolist(), names)
     axes.set(xlabel="label", ylabel="share of rows")
     axes.legend(frameon=False)

@@ -313,3 +313,20 @@ def test_categories_have_no_bias(tmp_path):
     assert result.exit_code == 0, result.output
     assert "bias" not in result.stdout.splitlines()[3]
     assert all(p["variance"] is None for p in swept(path, "--epsilon", "1")["points"])
+
+
+def test_many_points_are_a_table_of_the_best_unless_all_are_asked_for(tmp_path):
+    path = spec_in(tmp_path)
+    few = ("--mechanisms", "rr_on_bins,optimal_unbiased,laplace")
+    document = swept(path, *few)
+    lines = labeldp("sweep", path, *few).stdout.splitlines()
+    assert f"--verbose shows all {len(document['points'])} points" in "\n".join(lines)
+    assert len(lines) <= 20 and len(document["points"]) > 16
+    best = [p for p in document["points"] if p["best"]]
+    for line, point in zip(lines[-len(best) :], best, strict=True):
+        assert line.split()[:2] == [f"{point['epsilon']:g}", point["mechanism"]]
+    whole = labeldp("sweep", path, *few, "--verbose").stdout.splitlines()
+    assert sum(line.startswith("mechanism ") for line in whole) == len(best)
+    assert [line.split()[:2] for line in whole[-len(best) :]] == [
+        line.split()[:2] for line in lines[-len(best) :]
+    ]

@@ -79,7 +79,8 @@ def test_projected_shares_have_no_interval_and_say_so(tmp_path):
     labels = pq.read_table(tmp_path / "visits.parquet")["visits"].to_numpy()
     private = pa.table({"visits": Randomizer.load(path)(labels)})
     pq.write_table(private, tmp_path / "private.parquet")
-    lines = labeldp("estimate", path, tmp_path / "private.parquet").stdout.splitlines()
+    said = labeldp("estimate", path, tmp_path / "private.parquet", "--verbose")
+    lines = said.stdout.splitlines()
     assert "approximate 95% intervals" in "\n".join(lines)
     (note,) = [line for line in lines if line.startswith("projected: ")]
     assert "no interval" in note

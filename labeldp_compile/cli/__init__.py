@@ -15,7 +15,7 @@ _COMMANDS = {
     "init": "Write a commented spec for a column of TABLE.",
     "plan": "Say what compile would do with SPEC: what it spends, solves and writes.",
     "sweep": "Compare all mechanisms for the label, loss and prior of SPEC.",
-    "choose": "Find the least ε, and the mechanism, that make private labels good enough.",
+    "choose": "Find the smallest ε, and the mechanism, that make private labels good enough.",
     "compile": "Compile SPEC into a randomizer with a certificate.",
     "verify": "Re-derive every provable claim of an artifact from FILE alone.",
     "prove": "Write the integers of the artifact FILE, and a proof that they are private, for Coq.",

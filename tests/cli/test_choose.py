@@ -165,7 +165,7 @@ def test_a_belief_as_a_limit(folder):
     result = labeldp("choose", path, *asked, "--max-belief", "0.011@0.01")
     assert result.exit_code == 1 and result.stdout == "" and result.stderr.count("\n") == 1
     assert f"ε = {found['epsilon']:g} at least" in result.stderr
-    assert "allows ε = 0.09632 at most" in result.stderr
+    assert "allows only ε ≤ 0.09632" in result.stderr
 
 
 def test_no_label_is_read(folder):
@@ -218,7 +218,7 @@ def test_the_table_says_what_json_says(folder):
     assert "\n".join(f"  {line}" for line in found["spec"].splitlines()) in words
     assert "an observer who was 1% or 10% sure of a label can become at most" in words
     assert rows["rr_with_prior"]["outputs"] == 1 and rows["rr_with_prior"]["epsilon"] is None
-    assert "will not do: rr_with_prior: every label becomes the same output" in words
+    assert "not usable: rr_with_prior: every label becomes the same output" in words
 
 
 def test_a_biased_winner_is_said_to_be_biased(folder):
@@ -240,7 +240,7 @@ def test_the_ends_of_the_range(folder):
     most = chosen(folder / "categories.yaml", "--max-belief", "0.999999999@0.5")
     assert most["epsilon"] == 20
     least = labeldp("choose", folder / "categories.yaml", "--max-belief", "0.01001@0.01")
-    assert least.exit_code == 1 and "allows no ε of 0.01 or more" in least.stderr
+    assert least.exit_code == 1 and "needs ε below 0.01" in least.stderr
 
 
 BAD = {

@@ -100,7 +100,7 @@ class Belief:
         count = bisect_right(steps, most, key=lambda step: exp_upper(epsilon_at(step)))
         if not count:
             raise UnreachedError(
-                f"{self.in_words()} needs ε below {float(epsilon_at(0)):g}, the smallest that is "
+                f"{self.in_words()}: this needs ε below {float(epsilon_at(0)):g}, the smallest that is "
                 "tried"
             )
         return count - 1

@@ -164,7 +164,7 @@ def test_a_belief_as_a_limit(folder):
     assert chosen(path, *asked, "--max-belief", "0.9@0.01")["epsilon"] == found["epsilon"]
     result = labeldp("choose", path, *asked, "--max-belief", "0.011@0.01")
     assert result.exit_code == 1 and result.stdout == "" and result.stderr.count("\n") == 1
-    assert f"ε = {found['epsilon']:g} at least" in result.stderr
+    assert f"needs ε ≥ {found['epsilon']:g}" in result.stderr
     assert "allows only ε ≤ 0.09632" in result.stderr
 
 

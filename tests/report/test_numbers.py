@@ -150,7 +150,7 @@ def test_where_delta_buys_nothing_the_page_says_so(found, pages):
     decoded = found["users"].decoded
     certificate = decoded.certificate
     stated = certificate.composition
-    assert "is the ε of each line" in pages("users") and "buys nothing" not in pages("users")
+    assert "the ε of each line is proved" in pages("users") and "buys nothing" not in pages("users")
     said = Reader(pages("users")).sections["composition"]
     assert f"Their sum is ε = {rounded_up(Fraction(stated.epsilon_pure), 6)}, at δ = 0" in said
     assert "cost less" not in pages("users") + pages("bins")  # δ may buy a thousandth

@@ -24,7 +24,7 @@ def test_the_report_claims_no_single_compile(private):
     text = " ".join(" ".join(Reader(page).sections.values()).split())
     assert "spent once" not in text and "once; then" not in text
     assert "each compile that reads the data spends ε = " in text
-    assert "a value that is in both has spent at least" in text
+    assert "also randomized has spent at least" in text
     assert "each time that a compile reads the data" in text
 
 

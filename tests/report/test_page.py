@@ -181,7 +181,7 @@ def test_the_spec_is_checked_and_shown(tmp_path):
         "bins": "no equally private randomizer has a smaller mean squared error",
         "unbiased": "right on average for every value has a smaller mean squared error",
         "table": "This is not known: the mechanism exponential has no lower bound",
-        "poisson": "This is not known: labeldp proves lower bounds for the squared, absolute and 0-1",
+        "poisson": "not known: labeldp proves lower bounds for the squared, absolute and 0-1",
         "penalty": "once bias is penalized as the spec says",
         "hostile": "no equally private randomizer has a smaller share of changed values",
     }.items(),

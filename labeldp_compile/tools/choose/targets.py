@@ -100,8 +100,8 @@ class Belief:
         count = bisect_right(steps, most, key=lambda step: exp_upper(epsilon_at(step)))
         if not count:
             raise UnreachedError(
-                f"{self.in_words()}: this needs ε below {float(epsilon_at(0)):g}, the smallest that is "
-                "tried"
+                f"{self.in_words()}: this needs ε below {float(epsilon_at(0)):g}, and smaller ones "
+                "are not tried"
             )
         return count - 1
 

@@ -31,7 +31,6 @@ SCHEMES = {
     "dark": ("#21374f", "#2f6fb0", "#6fb3f7", "#f2f8ff"),
 }
 _POWER = 0.5  # colours follow the square root: small probabilities can be told from none
-_FINE_ROWS = 640  # of a picture whose cells are not equally high
 _APART = 0.11  # of the scale, between two ticks
 
 
@@ -41,7 +40,7 @@ def matrix_figure(decoded: Table, heat: HeatMap) -> Figure:
     axes, scale = figure.subplots(1, 2, width_ratios=[32, 1])
     most = float(heat.shares.max())
     # Where no output lies the page shows through.
-    shares = np.ma.masked_less_equal(heat.rows(_FINE_ROWS), 0.0)
+    shares = np.ma.masked_less_equal(heat.shares, 0.0)
     label_axis = bin_edges(decoded, [0, decoded.domain.size])
     extent = (*label_axis, *heat.output_axis)
     ramp = np.linspace(0, 1, 128)[:, None]

@@ -11,7 +11,7 @@ def test_outputs_on_a_lattice_are_in_the_middle_of_equal_cells():
 
 
 def test_other_outputs_have_equal_cells_with_gaps_between_them():
-    values = np.array([-3.0, 0.0, 0.5, 1.1, 40.0])
+    values = np.array([-3.0, 0.0, 0.7, 1.5, 40.0])
     edges = cell_edges(values, (0.0, 30.0), 1.0)
     assert len(edges) == 81 and np.allclose(np.diff(edges), edges[1] - edges[0])
     assert edges[0] < -3 and edges[-1] > 40

@@ -156,9 +156,12 @@ def _conclusion(name: str, estimation: Estimation, group: GroupEstimates) -> lis
     if group.histogram is None:
         assert group.mean is not None
         return [f"mean of {name}: {_plus_minus(group.mean, 0)} ({group.rows:,} rows)"]
-    parts = [(column.name, list(map(str, column.labels)), column) for column in group.columns]
+    parts: list[tuple[str, list[str], GroupEstimates | ColumnEstimates]] = [
+        (column.name, list(map(str, column.labels)), column)
+        for column in group.columns[:_MAIN_COLUMNS]
+    ]
     lines = []
-    for each, labels, of in parts[:_MAIN_COLUMNS] or [(name, estimation.class_names(), group)]:
+    for each, labels, of in parts or [(name, estimation.class_names(), group)]:
         lines.append(f"shares of {each}: {_main_shares(labels, of)} ({group.rows:,} rows)")
         if of.mean is not None:
             lines.append(f"mean of {each}: {_plus_minus(of.mean, 0)} ({group.rows:,} rows)")

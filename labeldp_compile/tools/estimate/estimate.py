@@ -135,19 +135,18 @@ class Estimation:
 
     def class_names(self) -> list[str]:
         """Each class in words: its label, the ends of neighbours, or the labels themselves."""
-        return [
-            self._class_name(np.flatnonzero(self.classes.of_label == i))
-            for i in range(self.classes.count)
-        ]
+        return [self._class_name(number) for number in range(self.classes.count)]
 
-    def _class_name(self, members: NDArray[np.int64]) -> str:
-        domain, (first, *_, last) = self.table.domain, [members[0], *members.tolist()]
+    def _class_name(self, number: int) -> str:
+        domain = self.table.domain
+        members = np.flatnonzero(self.classes.of_label == number).tolist()
         if isinstance(domain, JointDomain):
-            names = [domain.name(y) for y in members[:_LISTED].tolist()]
+            names = [domain.name(y) for y in members[:_LISTED]]
         else:
-            names = [str(domain.listed[y]) for y in members[:_LISTED].tolist()]
-        if len(members) == last - first + 1 > 1 and not isinstance(domain, CategoricalDomain):
-            return f"{names[0]} … {domain.listed[last]}"
+            names = [str(domain.listed[y]) for y in members[:_LISTED]]
+        neighbours = len(members) == members[-1] - members[0] + 1 > 1
+        if neighbours and not isinstance(domain, CategoricalDomain):
+            return f"{names[0]} … {domain.listed[members[-1]]}"
         more = len(members) - _LISTED
         return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
 

@@ -186,10 +186,10 @@ def rounded_to_float32(packed):
         (["--callable", "math:pi", "--labels", "0..3", "--epsilon", 1], "is not a function"),
         (["--callable", "math:sqrt", "--labels", "0..3", "--epsilon", 1], "raised TypeError"),
         (["--callable", "numpy:sum", "--labels", "0..3", "--epsilon", 1], "one output per label"),
-        (["--callable", "numpy:complex64", "--labels", "0..3", "--epsilon", 1], "returned a complex"),
+        (["--callable", "numpy:complex64", "--labels", "0..3", "--epsilon", 1], "a complex"),
         (["--callable", "numpy:abs", "--labels", "3", "--epsilon", 1], "at least two labels"),
         (["--callable", "numpy:abs", "--labels", "3..3", "--epsilon", 1], "a range"),
-        (["--callable", "numpy:abs", "--labels", "0..3", "--epsilon", -1], "expected a number in 0 … 1000"),
+        (["--callable", "numpy:abs", "--labels", "0..3", "--epsilon", -1], "in 0 … 1000"),
         (["--callable", "numpy:abs", "--labels", "0..3", "--epsilon", "nan"], "expected a number"),
     ],
 )

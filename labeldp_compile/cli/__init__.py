@@ -28,7 +28,7 @@ _COMMANDS = {
     "export": "Write a trained model as ONNX, with its statement (needs labeldp-trainer).",
     "keygen": "Write a new random key to FILE, for labeldp randomize --key.",
     "inspect": "Show the matrix Pr[output | label] of an artifact, its outputs and its labels.",
-    "report": "Show what the artifact FILE does and promises, on one page for people.",
+    "report": "Write one page that shows what the artifact FILE does and guarantees.",
     "compose": "Say what one user pays whose labels go through all FILEs.",
     "ledger": "Keep the budget of data sets: a private prior is paid before a label is read.",
     "schema": "Print the JSON Schema (draft 7) of the spec, or of a training config.",

@@ -215,12 +215,12 @@ def test_many_labels_are_summarised(tmp_path):
     ("arguments", "message"),
     {
         "suffix": (["-o", "out.png"], "ends in .html"),
-        "format": (["-o", "out.html", "--format", "png"], "--format is gone: a report is a page"),
-        "compare": (["-o", "out.html", "--compare"], "labeldp sweep compares mechanisms"),
+        "format": (["-o", "out.html", "--format", "png"], "--format was removed: a report is an HTML page"),
+        "compare": (["-o", "out.html", "--compare"], "use labeldp sweep to compare mechanisms"),
         "folder": (["-o", "none/out.html"], "there is no directory"),
         "exists": (["-o", "there.html"], "say --overwrite"),
         "signature": (["-o", "out.html", "--signature", "x"], "needs --public-key"),
-        "no output": ([], "Missing option"),
+        "no output": ([], "give -o or --registry"),
         "no file": (["-o", "out.html"], "cannot be read"),
     }.values(),
 )

@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: the facts for its template."""
+"""The report as one self-contained HTML page: the facts for its template."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_TEXT, _COLUMNS = 200_000, 400
 
 
 def report_page(findings: Findings) -> str:
-    """The page; of a file that does not verify it holds the checks and nothing else."""
+    """The page; for a file that does not verify, it has the checks and nothing else."""
     decoded = findings.decoded
     facts: dict[str, Any] = {"findings": findings, "decoded": decoded}
     if decoded is None:
@@ -49,7 +49,7 @@ def report_page(findings: Findings) -> str:
 
 
 def _groups(findings: Findings) -> dict[str, Any]:
-    """All tables by group, and the name of the one that is drawn."""
+    """The tables of all groups, and the group that is shown."""
     grouped = findings.report.artifact
     if grouped is None or not grouped.groups.columns:
         return {"grouped": None}
@@ -66,7 +66,7 @@ def _groups(findings: Findings) -> dict[str, Any]:
 
 
 def _about(decoded: Table) -> dict[str, Any]:
-    """What all sections share, and the figures of the summary."""
+    """Facts that all sections share, and the figures of the summary."""
     certificate, domain = decoded.certificate, decoded.domain
     loss, apart = certificate.utility.noisy_label_loss, decoded.usefulness.distance
     return {
@@ -78,11 +78,11 @@ def _about(decoded: Table) -> dict[str, Any]:
         "rounded": rounds_to_nearest(domain),
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),
         "ratio": Fraction(certificate.exact.realised_ratio),
-        # Of the squared loss, which halves it, where labels are no numbers.
+        # If labels are not numbers, from the squared loss, which is half the square.
         "typical_error": math.sqrt(2 * max(loss, 0)) if apart is None else apart.mean,
         "assumed": PRIORS[certificate.prior.kind],
         "proved": field_lists(certificate).proved,
-        # Of how many labels the mechanism has a lower bound on the loss.
+        # The mechanism has a lower bound on the loss up to this number of labels.
         "bounded_labels": mechanism_class(certificate.mechanism).certified_labels
         if certificate.mechanism in KINDS
         else 0,
@@ -101,7 +101,7 @@ def _matrix(decoded: Table) -> dict[str, Any]:
 
 
 def _moments(decoded: Table) -> dict[str, Any]:
-    """Of all labels or of a sample; categories have none, and no picture."""
+    """The moments of all labels, or of a sample; categories have none, and no picture."""
     domain, biased = decoded.domain, not _unbiased(decoded)
     facts = label_facts(domain, decoded.randomizer, sample(domain.size, _TABLE_LABELS))
     if facts[0].mean is None:
@@ -112,7 +112,7 @@ def _moments(decoded: Table) -> dict[str, Any]:
 
 
 def _beliefs(decoded: Table) -> dict[str, Any]:
-    """The prior, and what an output tells: the most telling one, and some in a table."""
+    """The prior, and what an observer learns from an output: the most revealing one, and some."""
     found, weights = posteriors(decoded), decoded.certificate.prior.weights
     shown = most_telling(found)
     drawn = posterior_figure(decoded, found, shown)
@@ -131,7 +131,7 @@ def _beliefs(decoded: Table) -> dict[str, Any]:
 
 
 def _told(decoded: Table, seen: Seen) -> list[str | Markup]:
-    """What follows from one output: a row of the table."""
+    """What an observer learns from one output: a row of the table."""
     output, likeliest = name(seen.value), name(decoded.domain.listed[seen.likeliest])
     probability, before, after = map(share_data, (seen.probability, seen.before, seen.after))
     ratio = data(seen.ratio)
@@ -155,14 +155,14 @@ def _risen(decoded: Table, seen: Seen) -> str:
 
 
 def _listed(domain: Domain, members: list[int]) -> Markup:
-    """The labels of a set, as far as there is room."""
+    """The labels of a set, up to a maximum."""
     shown = Markup(", ").join(name(domain.listed[y]) for y in members[:_SET_LABELS])
     more = len(members) - _SET_LABELS
     return shown + (f" and {more:,} more" if more > 0 else "")
 
 
 def _sets(decoded: Table) -> list[tuple[int, Markup]]:
-    """Some of the outputs that are sets of labels, with their labels."""
+    """Some outputs that are sets of labels, with their labels."""
     sets = sets_of(decoded.randomizer)
     if sets is None:
         return []
@@ -171,7 +171,7 @@ def _sets(decoded: Table) -> list[tuple[int, Markup]]:
 
 
 def _composition(certificate: Certificate) -> dict[str, Any]:
-    """What a label costs, which adds up for one person; and ε at δ where it is stated."""
+    """The ε that a label spends, which adds up for one person, and ε at δ if it is stated."""
     exact, stated = certificate.exact, certificate.composition
     paid = {"label": Fraction(exact.epsilon_label), "total": Fraction(exact.epsilon_total)}
     facts = {"paid": paid, "stated": stated}
@@ -182,7 +182,7 @@ def _composition(certificate: Certificate) -> dict[str, Any]:
 
 
 def _spec(findings: Findings, certificate: Certificate) -> dict[str, Any]:
-    """The spec's text if it was given, and the domain as the certificate states it."""
+    """The text of the spec, if it was given, and the domain as the certificate states it."""
     text, domain = findings.spec, certificate.label.domain
     return {
         "spec_lines": None if text is None else text[:_MOST_TEXT].split("\n"),

@@ -1,4 +1,4 @@
-"""The pictures of a report: the prior, moments, one posterior; the axes that they share."""
+"""The pictures of a report: the prior, the moments, a posterior, and the axes that they share."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from labeldp_compile.tools.page.palette import LIGHT
 from labeldp_compile.tools.page.pictures import INK, tidy
 from labeldp_compile.tools.report.posterior import Posteriors
 
-WIDTH = 5.2  # inches of a figure in a page: its text is 9 px high on a telephone,
-SMALL = 8.7  # or 8 px: points, of legends
+WIDTH = 5.2  # inches, of a figure in a page: its text is 9 px high on a phone
+SMALL = 8.7  # points, of legends: 8 px high on a phone
 _MAX_NAMES = 24
 _NAME_COLUMNS = 16
-_LEVEL_COLUMNS = 72  # beyond, names are turned
-_MARKED = 60  # labels that are shown as points, too
+_LEVEL_COLUMNS = 72  # longer rows of names are rotated
+_MARKED = 60  # up to this many labels are also drawn as points
 
 
 def prior_figure(decoded: Table, starts: list[int], prior: Floats) -> Figure:
-    """The mean share of a label in bins of neighbours."""
+    """The mean share of a label in bins of neighbouring labels."""
     figure = Figure(figsize=(WIDTH, 2.3), layout="constrained")
     axes: Any = figure.subplots()
     edges = bin_edges(decoded, starts)
@@ -38,7 +38,7 @@ def prior_figure(decoded: Table, starts: list[int], prior: Floats) -> Figure:
 
 
 def moments_figure(decoded: Table, facts: Sequence[LabelFacts], *, with_bias: bool) -> Figure:
-    """The mean of the output ± sd, and below it the bias if there is one to see."""
+    """The mean of the output ± sd, and below it the bias, if there is any."""
     figure = Figure(figsize=(WIDTH, 4.4 if with_bias else 2.9), layout="constrained")
     ratios = [5, 3] if with_bias else [1]
     axes = figure.subplots(len(ratios), 1, squeeze=False, height_ratios=ratios)[:, 0]
@@ -81,12 +81,12 @@ def posterior_figure(decoded: Table, posteriors: Posteriors, shown: int) -> Figu
 
 
 def _round_steps(most: int, *, integer: bool = False) -> MaxNLocator:
-    """At most so many ticks, at steps that people count in."""
+    """At most ``most`` ticks, at round steps."""
     return MaxNLocator(most, integer=integer, steps=[1, 2, 2.5, 5, 10])
 
 
 def name_numbers(axis: Any, most: int, *, integer: bool = False) -> None:
-    """Ticks at round numbers, written as everywhere on the page."""
+    """Ticks at round numbers, written as in the rest of the page."""
     axis.set_major_locator(_round_steps(most, integer=integer))
     axis.set_major_formatter(lambda number, _: plain(number, 7))
 
@@ -94,7 +94,7 @@ def name_numbers(axis: Any, most: int, *, integer: bool = False) -> None:
 def bin_edges(decoded: Table, starts: list[int]) -> list[float]:
     """The edges of bins that begin at these label indices, half a step to the left of them.
 
-    Labels stand at their values, categories at their places.
+    Labels are placed at their values, categories at their indices.
     """
     domain, first, step = decoded.domain, 0.0, 1.0
     if not isinstance(domain, CategoricalDomain):
@@ -117,7 +117,7 @@ def name_label_axis(axes: Any, decoded: Table) -> None:
 
 
 def _name_share_axes(axes: Any, decoded: Table, starts: list[int], what: str) -> None:
-    """Labels across, and up the mean of a probability in bins of them."""
+    """Labels on the horizontal axis, the mean probability of a label on the vertical one."""
     name_label_axis(axes, decoded)
     axes.set_ylabel(what if starts[1] - starts[0] == 1 else f"mean {what} of a label")
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g} %")
@@ -126,7 +126,7 @@ def _name_share_axes(axes: Any, decoded: Table, starts: list[int], what: str) ->
 
 
 def _name_number_axes(axes: Any, decoded: Table, what: str, most: int) -> None:
-    """Labels across, and up a number with at most so many ticks."""
+    """Labels on the horizontal axis, a number with at most ``most`` ticks on the vertical one."""
     name_label_axis(axes, decoded)
     axes.set_ylabel(what)
     name_numbers(axes.yaxis, most)
@@ -135,7 +135,7 @@ def _name_number_axes(axes: Any, decoded: Table, what: str, most: int) -> None:
 
 
 def name_categories(axis: Any, names: list[str]) -> None:
-    """Each category by its name, or places in their order where there are too many."""
+    """Each category by its name, or by its index if there are too many."""
     if len(names) > _MAX_NAMES:
         axis.set_major_locator(_round_steps(8, integer=True))
         return

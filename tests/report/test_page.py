@@ -215,7 +215,10 @@ def test_many_labels_are_summarised(tmp_path):
     ("arguments", "message"),
     {
         "suffix": (["-o", "out.png"], "ends in .html"),
-        "format": (["-o", "out.html", "--format", "png"], "--format was removed: a report is an HTML page"),
+        "format": (
+            ["-o", "out.html", "--format", "png"],
+            "--format was removed: a report is an HTML page",
+        ),
         "compare": (["-o", "out.html", "--compare"], "use labeldp sweep to compare mechanisms"),
         "folder": (["-o", "none/out.html"], "there is no directory"),
         "exists": (["-o", "there.html"], "say --overwrite"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import numpy as np
 from labeldp_verify import Budget
-from labeldp_verify.console.colour import Marked, Status
+from labeldp_verify.console.colour import Marked
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (
@@ -34,11 +34,7 @@ from labeldp_compile.tools.audit.target import AuditTarget, FunctionTarget, pars
 
 DEFAULT_SAMPLES = 10_000_000
 _MAX_EPSILON = 1000.0
-_MARKS: dict[bool | None, tuple[str, Status]] = {
-    True: ("ok    ", "ok"),
-    False: ("FAILED", "failed"),
-    None: ("?     ", "warning"),
-}
+_MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
 
 
 @command("audit", "labeldp audit build/doctor-visits.onnx --samples 1000000")
@@ -129,10 +125,7 @@ def _in_words(report: AuditReport) -> list[str]:
     lines = [
         f"{report.audited}: {report.samples:,} samples of {some} labels; probability of a false "
         f"alarm at most {ERROR:g}",
-        *(
-            Marked(f"{_MARKS[f.ok][0]} {f.name:<12} {f.detail}", _MARKS[f.ok][1])
-            for f in report.findings
-        ),
+        *(f"{_MARKS[f.ok]} {f.name:<12} {f.detail}" for f in report.findings),
     ]
     if not report.ok:
         return [*lines, Marked("VIOLATION. Do not use this randomizer.", "failed")]

@@ -156,9 +156,9 @@ def column(values):
     ("columns", "arguments", "message"),
     [
         (column([1.0, None]), [], "has nulls"),
-        (column([1.0, 2.5]), [], "does not give"),
-        (column([1.0, float("nan")]), [], "does not give"),
-        (column([1.0, 10.0]), [], "does not give"),
+        (column([1.0, 2.5]), [], "not outputs of"),
+        (column([1.0, float("nan")]), [], "not outputs of"),
+        (column([1.0, 10.0]), [], "not outputs of"),
         (column(pa.array([], pa.float64())), [], "has no rows"),
         (column([1.0]), ["--by", "yy"], "did you mean 'y'"),
         (column([1.0]), ["--column", "z"], "has no column 'z'"),

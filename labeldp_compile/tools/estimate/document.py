@@ -21,11 +21,10 @@ FORMAT_VERSION = "1.0"
 def estimates_json(
     estimation: Estimation, found: list[GroupEstimates], target: Target
 ) -> dict[str, Any]:
-    """``{format_version, artifact, target, confidence, classes, refused, groups}``; of a joint
-    label a group has ``columns``, too.
+    """``{format_version, artifact, target, confidence, classes, refused, groups}``; for a label of
+    several columns, a group also has ``columns``.
 
-    Classes are lists of labels; those of a histogram stand in the same order. The first group is
-    all rows.
+    Classes are lists of labels; histograms have the same order. The first group is all rows.
     """
     decoded, classes = readable(estimation.table), estimation.classes
     members: list[list[Any]] = [[] for _ in range(classes.count)]
@@ -43,7 +42,7 @@ def estimates_json(
 
 
 def _group(group: GroupEstimates, members: list[list[Any]]) -> dict[str, Any]:
-    # As JSON can hold it: there are no infinite numbers.
+    # JSON has no infinite numbers.
     name, plain = group.name, isinstance(group.name, str | int | None)
     if isinstance(name, float):
         plain = math.isfinite(name)
@@ -81,7 +80,7 @@ def _quantile(found: Quantile, members: list[list[Any]]) -> dict[str, Any]:
 
 
 def _shares(found: GroupEstimates | ColumnEstimates) -> list[dict[str, Any]]:
-    """Of a group or a column that has a histogram."""
+    """The shares of a group or a column that has a histogram."""
     assert found.histogram is not None and found.projected is not None
     projected = enumerate(found.projected.tolist())
     return [{**found.histogram.at(i), "projected": share} for i, share in projected]

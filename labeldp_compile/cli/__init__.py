@@ -27,7 +27,7 @@ _COMMANDS = {
     "predict": "Add what a trained model predicts to TABLE (needs labeldp-trainer).",
     "export": "Write a trained model as ONNX, with its statement (needs labeldp-trainer).",
     "keygen": "Write a new random key to FILE, for labeldp randomize --key.",
-    "inspect": "Show the matrix Pr[output | label] of an artifact, its outputs and its labels.",
+    "inspect": "Show the matrix Pr[output | label] of an artifact, and the use of its labels.",
     "report": "Write one page that shows what the artifact FILE does and guarantees.",
     "compose": "Say what one user pays whose labels go through all FILEs.",
     "ledger": "Keep the budget of data sets: a private prior is paid before a label is read.",

@@ -58,9 +58,11 @@ _LISTED_MEMBERS = 4
 
 @command("inspect", "labeldp inspect build/doctor-visits.onnx --label 0 --label 5")
 @click.argument("file", type=PATH)
-@click.option("--label", "asked", multiple=True, metavar="Y", help="Show this label (repeatable).")
+@click.option(
+    "--label", "asked", multiple=True, metavar="Y", help="Show this label; may be repeated."
+)
 @group_option
-@click.option("--matrix", "whole", is_flag=True, help="Print the whole matrix, whatever its size.")
+@click.option("--matrix", "whole", is_flag=True, help="Print the whole matrix as numbers.")
 @verbose_option
 @json_option
 @click.option(
@@ -68,7 +70,8 @@ _LISTED_MEMBERS = 4
     "table",
     type=PATH,
     metavar="TABLE",
-    help="Write which labels are in which set (.parquet, .csv): set and label, or its columns.",
+    help="For private labels that are sets: write a table of the labels in each set (.parquet, "
+    ".csv).",
 )
 @overwrite_option
 @budget_option
@@ -83,10 +86,10 @@ def inspect_command(
     overwrite: bool,
     budget: Budget,
 ) -> None:
-    """Show the matrix Pr[output | label] of an artifact, its outputs and its labels.
+    """Show the matrix Pr[output | label] of an artifact, and the use of its labels.
 
-    FILE is verified first. Exit code 1 if it does not verify, 2 if it cannot be read. With a table
-    for each group, all of them are listed, and --group shows one.
+    If FILE has a table for each group, all groups are listed, and --group shows one of them. FILE
+    is verified first. Exit code 1: it does not verify. Exit code 2: it cannot be read.
     """
     if table is not None:
         from labeldp_compile.tools.inspection import set_table  # noqa: PLC0415  # pyarrow
@@ -111,7 +114,7 @@ def inspect_command(
     if table is not None:
         with replaced_when_whole(table) as part:
             rows = set_table.write_sets(decoded, table, part)
-        tell(f"{table}: {rows:,} rows, one for each label in each set")
+        tell(f"{table}: {rows:,} rows, one per label and set")
     show(
         as_json,
         lambda: inspection_json(named, labels),

@@ -229,8 +229,8 @@ def test_the_mechanisms_are_those_that_fit(tmp_path, changes, expected):
 
 BAD = {
     "no number": (["--epsilon", "1,x"], "expected numbers"),
-    "zero": (["--epsilon", "0"], "does not lie in"),
-    "large": (["--epsilon", "1,61"], "does not lie in"),
+    "zero": (["--epsilon", "0"], "is outside"),
+    "large": (["--epsilon", "1,61"], "is outside"),
     "nan": (["--epsilon", "nan"], "expected numbers"),
     "mechanism": (["--mechanisms", "rr_on_bin"], "did you mean 'rr_on_bins'?"),
     "k": (["--mechanisms", "rr_top_k"], "as in rr_top_k:5"),

@@ -63,14 +63,14 @@ def test_a_sweep_names_the_prior_that_it_took(tmp_path):
     assert json.loads(labeldp("plan", spec, "--json").stdout)["prior"]["taken"] == "uniform"
     options = ("--epsilon", 1, "--mechanisms", "optimal_unbiased")
     result = labeldp("sweep", spec, *options, "-o", tmp_path / "sweep.html")
-    assert "private, taken as uniform" in result.stdout
+    assert "private, treated as uniform" in result.stdout
     assert "assuming a uniform prior" in result.stdout and "noisy prior" not in result.stdout
     page = (tmp_path / "sweep.html").read_text(encoding="utf-8")
-    assert "private, taken as uniform" in page and "noisy prior" not in page
+    assert "private, treated as uniform" in page and "noisy prior" not in page
     assert json.loads(labeldp("sweep", spec, *options, "--json").stdout)["prior_taken"] == "uniform"
     spec = written(tmp_path, "{prior: 0.2, label: 0.8}")
     result = labeldp("sweep", spec, *options, "--spend-prior")
-    assert "assuming the noisy prior" in result.stdout and "taken as" not in result.stdout
+    assert "assuming the noisy prior" in result.stdout and "treated as" not in result.stdout
 
 
 def test_projected_shares_have_no_interval_and_say_so(tmp_path):

@@ -120,7 +120,7 @@ def _name_share_axes(axes: Any, decoded: Table, starts: list[int], what: str) ->
     """Labels on the horizontal axis, the mean probability of a label on the vertical one."""
     name_label_axis(axes, decoded)
     axes.set_ylabel(what if starts[1] - starts[0] == 1 else f"mean {what} of a label")
-    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g} %")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     axes.margins(x=0.01)
     tidy(axes, grid="y")
 

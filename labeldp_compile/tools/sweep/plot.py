@@ -1,4 +1,4 @@
-"""The page of a sweep: a picture of the goal's figure and its companion against ε, and tables."""
+"""The page of a sweep: a picture of loss and margin of error against ε, and tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from labeldp_compile.tools.sweep.table import (
     what_is_estimated,
 )
 
-# Distinct in both schemes, and to people who confuse red and green; markers and dashes help.
+# Distinct in both schemes, also for people who confuse red and green; markers and dashes help.
 COLOURS = (
     "#1f77b4",
     "#d95f02",
@@ -59,7 +59,7 @@ _LEGEND_COLUMNS = 4
 
 
 def _draw(axes: Any, sweep: Sweep, figure: Callable[[Point], float | None]) -> None:
-    """A figure against ε, a line for each mechanism; degenerate points are hollow."""
+    """A figure against ε with a line for each mechanism; degenerate points are hollow."""
     shown: list[float] = []
     for index, mechanism in enumerate(sweep.mechanisms()):
         line = [point for point in sweep.points if point.mechanism == mechanism]
@@ -73,9 +73,9 @@ def _draw(axes: Any, sweep: Sweep, figure: Callable[[Point], float | None]) -> N
     axes.xaxis.set_major_locator(FixedLocator(sweep.epsilons()))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.yaxis.set_major_formatter(lambda y, _: plain(y))  # else 1e7 stands above the axis
+    axes.yaxis.set_major_formatter(lambda y, _: plain(y))  # otherwise 1e7 is put above the axis
     scale(axes, "y", shown)
-    axes.set_xlabel("ε, for a label in both parts")
+    axes.set_xlabel("ε in total, of prior and label")
 
 
 def _style(index: int) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def sweep_figure(sweep: Sweep) -> Figure:
         (
             f"Noise in an estimated {what_is_estimated(sweep)}",
             f"{error_column(sweep)} rows, at most (95%)",
-            lambda point: point.margin_under_prior,  # of others there is no point
+            lambda point: point.margin_under_prior,  # None draws no point
         ),
         # As in Figure 4(a) of the unbiased paper.
         ("Noisy label loss", LOSSES[sweep.spec.loss], lambda point: point.loss),
@@ -125,7 +125,7 @@ def sweep_figure(sweep: Sweep) -> Figure:
 
 
 def sweep_page(sweep: Sweep) -> str:
-    """The page: the picture, the table, and what could not be compiled."""
+    """The page: the picture, the tables, and the points that could not be compiled."""
     label = (
         f"{error_column(sweep)} rows and noisy label loss against ε for {sweep.spec.name}; "
         "the numbers are in the table"

@@ -1,4 +1,4 @@
-"""All points of a sweep, and the document that they make."""
+"""A sweep: all its points, and its JSON document."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ MAX_EPSILON = 60
 
 @dataclass(frozen=True)
 class Sweep:
-    """What was measured.
+    """The results of a sweep.
 
     Attributes:
-        spec: whose domain, loss and prior all points share.
+        spec: all points share its domain, loss and prior.
         spent: ε₁ of the prior, which all points share.
-        taken: the kind of that prior: uniform where a private one is not worth its ε.
+        taken: the kind of that prior: uniform if a private one is not worth its ε.
         points: in the order of ε, then of mechanisms.
         missing: points that cannot be compiled.
-        frontier: from unbiased to RR-on-Bins, in this order, one list an ε; empty if not asked for.
+        frontier: a list for each ε, from unbiased to RR-on-Bins; empty if not asked for.
         left_out: (title, reason) of mechanisms that do not fit the domain or the loss.
-        insecure: why the numbers rest on a test seed, or None.
+        insecure: a note if the numbers come from a test seed, or None.
     """
 
     spec: Spec
@@ -55,9 +55,9 @@ class Sweep:
     insecure: str | None = None
 
     def best(self, epsilon: float) -> Point | None:
-        """The point that serves the spec's goal best at this ε; of equal ones the first.
+        """The best point for the spec's goal at this ε; the first if several are equal.
 
-        None where there is none, or all are degenerate.
+        None if there is no point, or if all are degenerate.
         """
         goal = self.spec.goal
         here = [p for p in self.points if p.epsilon == epsilon and p.figure(goal) is not None]
@@ -66,9 +66,9 @@ class Sweep:
 
     @property
     def prior_in_words(self) -> str:
-        """The kind of the spec's prior, and what was taken for it where that is another."""
+        """The kind of the spec's prior, and the kind that was used if that is another."""
         kind = self.spec.prior.kind
-        return kind if self.taken == kind else f"{kind}, taken as {self.taken}: nothing is spent"
+        return kind if self.taken == kind else f"{kind}, treated as {self.taken}: nothing is spent"
 
     def epsilons(self) -> list[float]:
         """Every ε of the sweep, increasing."""
@@ -115,10 +115,10 @@ def exact_epsilons(numbers: Iterable[float | str | Decimal | Fraction]) -> list[
         except ValueError:
             raise InputError(f"expected numbers, got {number!r}") from None
         if not MIN_EPSILON <= exact <= MAX_EPSILON:
-            raise InputError(f"ε = {number} does not lie in {MIN_EPSILON} … {MAX_EPSILON}")
+            raise InputError(f"ε = {number} is outside {MIN_EPSILON} … {MAX_EPSILON}")
         totals.add(Fraction(exact))
     if not totals:
-        raise InputError("expected a value of ε, got none")
+        raise InputError("expected at least one ε, got none")
     return sorted(totals)
 
 

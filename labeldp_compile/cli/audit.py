@@ -1,4 +1,4 @@
-"""``labeldp audit``: try a running randomizer, and say what its outputs give away."""
+"""``labeldp audit``: a statistical test of a running randomizer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import numpy as np
 from labeldp_verify import Budget
+from labeldp_verify.console.colour import Marked
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (
@@ -42,16 +43,17 @@ _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
     "--callable",
     "function",
     metavar="MODULE:FUNCTION",
-    help="Audit this function (array of labels → array of outputs) instead; with FILE, against it.",
+    help="Audit this function (array of labels → array of outputs) instead of FILE. With FILE, "
+    "compare it with what FILE certifies.",
 )
-@click.option("--labels", metavar="0..52 | a,b,c", help="With --callable alone: the labels to try.")
-@click.option("--epsilon", metavar="ε", help="With --callable alone: the ε that it claims.")
+@click.option("--labels", metavar="0..52 | a,b,c", help="The labels to try; only without FILE.")
+@click.option("--epsilon", metavar="ε", help="The ε that the function claims; only without FILE.")
 @click.option(
     "--samples",
     type=Whole(min=MIN_SAMPLES),
     default=DEFAULT_SAMPLES,
     show_default=True,
-    help="Labels to randomize.",
+    help="How many labels to randomize.",
 )
 @group_option
 @click.option("--no-processes", is_flag=True, help="Start no other processes.")
@@ -72,13 +74,13 @@ def audit_command(
 ) -> None:
     """Randomize made-up labels, and test the outputs against what FILE certifies.
 
-    A statistical test of the running randomizer, beside the proof that verify gives for the file.
-    It looks for the most telling output, for rows or processes that share their words, and for
-    outputs that depend on other rows. No real label is needed. With a table for each group, one is
-    audited: that with most rows, or that of --group.
+    This tests the running randomizer; verify proves what the file contains. The audit looks for the
+    output that reveals most, for rows or processes that share random bits, and for outputs that
+    depend on other rows. It needs no real label. If FILE has a table for each group, the audit uses
+    the group with most rows, or that of --group.
 
-    Exit code 0 if nothing was found, 1 if something was (a faultless randomizer: once in a million
-    audits), 2 if the input is wrong.
+    Exit code 0: no test failed. Exit code 1: a test failed, which happens for a correct randomizer
+    once in a million audits. Exit code 2: the input is wrong.
     """
     processes = not no_processes
     with observing("sampling", samples, quiet=quiet) as observer:
@@ -86,7 +88,7 @@ def audit_command(
             target, tried, claim = _claimed(function, labels, epsilon)
             report = audit(target, tried, claim, samples, observer, processes=processes)
         elif labels is not None or epsilon is not None:
-            raise InputError("--labels and --epsilon come from FILE: leave them out")
+            raise InputError("--labels and --epsilon come from FILE: remove them")
         else:
             with verified(file, ", and is not run"):
                 report = audit_artifact(
@@ -106,12 +108,12 @@ def _claimed(
     function: str | None, labels: str | None, epsilon: str | None
 ) -> tuple[AuditTarget, np.ndarray[tuple[int], np.dtype[np.generic]], AuditClaim]:
     if function is None:
-        raise InputError("give an artifact FILE, or --callable MODULE:FUNCTION")
+        raise InputError("give an artifact FILE or --callable MODULE:FUNCTION")
     if labels is None or epsilon is None:
-        raise InputError("--callable needs --labels and --epsilon, or a FILE to compare with")
+        raise InputError("--callable needs --labels and --epsilon, or FILE to compare with")
     claimed = float(decimal_of("--epsilon", epsilon))
     if not 0 <= claimed <= _MAX_EPSILON:
-        raise InputError(f"--epsilon: {claimed:g} does not lie in 0 … {_MAX_EPSILON:g}")
+        raise InputError(f"--epsilon: expected a number in 0 … {_MAX_EPSILON:g}, got {claimed:g}")
     every = parse_labels(labels)
     tried = every[choose_labels(len(every))]
     return FunctionTarget(function), tried, AuditClaim(claimed, "claimed", len(every))
@@ -121,9 +123,10 @@ def _in_words(report: AuditReport) -> list[str]:
     tried, every = report.labels
     some = f"{tried:,} of {every:,}" if tried < every else f"{every:,}"
     lines = [
-        f"{report.audited}: {report.samples:,} samples of {some} labels; error at most {ERROR:g}",
+        f"{report.audited}: {report.samples:,} samples of {some} labels; probability of a false "
+        f"alarm at most {ERROR:g}",
         *(f"{_MARKS[f.ok]} {f.name:<12} {f.detail}" for f in report.findings),
     ]
     if not report.ok:
-        return [*lines, "VIOLATION. Do not use this randomizer."]
-    return [*lines, "nothing found, which proves nothing: labeldp verify proves"]
+        return [*lines, Marked("VIOLATION. Do not use this randomizer.", "failed")]
+    return [*lines, "no test failed; this is no proof, which labeldp verify gives"]

@@ -1,4 +1,4 @@
-"""``labeldp choose``: from what private labels must be good for to an ε and a mechanism."""
+"""``labeldp choose``: the ε and the mechanism for a given quality of private labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from labeldp_verify.reading.usefulness import belief_in_words
 from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.cli.command import command
-from labeldp_compile.cli.options import PATH, Whole, json_option, quiet_option
+from labeldp_compile.cli.options import (
+    PATH,
+    Whole,
+    json_option,
+    quiet_option,
+    verbose_option,
+)
 from labeldp_compile.cli.output import observing, show, text_table
 from labeldp_compile.tools.choose.choose import Choice, choose_spec
 from labeldp_compile.tools.choose.search import Trial
@@ -25,20 +31,28 @@ BEST = "◄"
     "labeldp choose specs/health-rating.yaml --max-belief 0.2@0.01",
 )
 @click.argument("spec", type=PATH)
-@click.option("--mean-error", metavar="E", help="95% margin of error of a mean (numbers).")
-@click.option("--share-error", metavar="E", help="The same of each share (categories).")
+@click.option(
+    "--mean-error", metavar="E", help="The 95% margin of error of a mean is at most E (numbers)."
+)
+@click.option(
+    "--share-error",
+    metavar="E",
+    help="The 95% margin of error of each share is at most E (categories).",
+)
 @click.option(
     "--label-error",
     metavar="E",
-    help="One private label is off by E, root mean square; of categories: Pr[not the true one]. "
-    "Assumes the prior.",
+    help="The error of one private label is at most E, assuming the prior: root mean square for "
+    "numbers, the probability of another label for categories.",
 )
-@click.option("--rows", type=Whole(), metavar="N", help="Of the mean, or of the shares.")
+@click.option("--rows", type=Whole(), metavar="N", help="Number of rows of the mean or the shares.")
 @click.option(
     "--max-belief",
     metavar="B@S",
-    help="A belief in a label of share S may rise to B: limits ε, and alone chooses the largest.",
+    help="An observer who was sure of a label with S can become sure with at most B. This limits "
+    "ε. Given alone, it finds the largest ε within the limit.",
 )
+@verbose_option
 @json_option
 @quiet_option
 def choose_command(
@@ -48,59 +62,66 @@ def choose_command(
     label_error: str | None,
     rows: int | None,
     max_belief: str | None,
+    verbose: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Find the least ε, and the mechanism, that make private labels good enough.
+    """Find the smallest ε, and the mechanism, that make private labels good enough.
 
-    For the label, loss, goal and prior of SPEC, whose own ε and mechanism play no part. A margin of
-    error holds for all labels in the range. No label is read: a private prior is taken as uniform.
-    Exit code 1 if no ε up to 20 will do.
+    Uses the label, loss, goal and prior of SPEC, and ignores its ε and mechanism. A margin of error
+    holds for all labels in the range. No label is read: a private prior is treated as uniform. Exit
+    code 1: no ε up to 20 reaches the targets.
     """
     asked = Asked(mean_error, share_error, label_error, rows, max_belief)
     with observing("counting labels", quiet=quiet) as observer:
         choice = choose_spec(spec, asked, observer)
-    show(as_json, choice.to_json, lambda: _in_words(choice))
+    show(as_json, choice.to_json, lambda: _in_words(choice, verbose=verbose))
 
 
-def _in_words(choice: Choice) -> list[str]:
+def _in_words(choice: Choice, *, verbose: bool) -> list[str]:
+    """What was asked, the chosen mechanism or all of them, and last the answer."""
     spec, epsilon = choice.spec, f"{float(choice.epsilon):g}"
-    prior = "private, taken as uniform: no label was read"
+    prior = "private, treated as uniform: no label was read"
+    asked = [target.in_words() for target in choice.wanted.targets]
+    if choice.wanted.belief is not None:
+        asked.append(choice.wanted.belief.in_words())
+    beliefs = [(f"{before:.0%}", percent_at_most(after, 3)) for before, after in choice.beliefs]
+    table = _table(choice)
     lines = [
         f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.loss}, goal: {spec.goal}, "
         f"prior: {prior if choice.assumed_uniform else spec.prior.kind}",
-        *(f"asked: {target.in_words()}" for target in choice.wanted.targets),
-        *([] if choice.wanted.belief is None else [f"asked: {choice.wanted.belief.in_words()}"]),
+        *(f"asked: {one}" for one in asked),
         "",
-        *_table(choice),
-        "",
-        *_answer(choice),
+        *(table if verbose else table[:2]),
     ]
-    beliefs = [(f"{before:.0%}", percent_at_most(after, 3)) for before, after in choice.beliefs]
+    if verbose:
+        if choice.wanted.targets and not all(trial.will_do for trial in choice.standings):
+            lines.append("> : misses a target at this ε; its figures are for this ε")
+        lines += [f"not usable: {names}: {problem}" for problem, names in _useless(choice).items()]
+    elif len(table) > 2:
+        lines.append(f"more: --verbose shows the other {len(table) - 2} mechanisms")
     lines += [
-        f"privacy at ε = {epsilon}: an output is at most e^ε = "
-        f"{at_most(math.exp(choice.epsilon), 4)} times as likely under one label as under another",
-        belief_in_words(beliefs),
         "",
-        "in the spec:",
+        "lines for the spec:",
+        *(f"  {line}" for line in choice.spec_lines()),
+        "",
+        f"privacy at ε = {epsilon}: for any two labels, output probabilities differ by a factor of "
+        f"at most e^ε = {at_most(math.exp(choice.epsilon), 4)}",
+        belief_in_words(beliefs),
     ]
-    return [*lines, *(f"  {line}" for line in choice.spec_lines())]
-
-
-def _answer(choice: Choice) -> list[str]:
-    epsilon, title = f"{float(choice.epsilon):g}", choice.chosen.mechanism.title
-    problems = [f"will not do: {names}: {problem}" for problem, names in _useless(choice).items()]
     if choice.chosen.unbiased is False:
-        problems.append(f"{title}: labels are off on average, which labeldp estimate undoes")
+        title = choice.chosen.mechanism.title
+        lines.append(f"private labels of {title} are biased; labeldp estimate corrects this")
+    return [*lines, _answer(choice, epsilon)]
+
+
+def _answer(choice: Choice, epsilon: str) -> str:
+    title = choice.chosen.mechanism.title
     if not choice.wanted.targets:
-        text = f"ε = {epsilon} is the largest that keeps to it; {title} serves the goal best there"
-        return [*problems, text]
-    if not all(trial.will_do for trial in choice.standings):
-        problems.insert(0, "> : does not reach it at this ε, which its figures are of")
+        return f"ε = {epsilon} is the largest within the limit; {title} serves the goal best there"
     if choice.missed_at is None:
-        return [*problems, f"ε = {epsilon} reaches it, with {title}; less is not tried"]
-    missed = f"ε = {float(choice.missed_at):g} does not"
-    return [*problems, f"ε = {epsilon} of a label reaches it, with {title}; {missed}"]
+        return f"ε = {epsilon} is enough, with {title}; smaller ε are not tried"
+    return f"ε = {epsilon} is enough, with {title}; ε = {float(choice.missed_at):g} is not"
 
 
 def _useless(choice: Choice) -> dict[str, str]:

@@ -1,13 +1,18 @@
-"""``labeldp estimate``: what private labels say of the true ones, in aggregate."""
+"""``labeldp estimate``: mean, shares and quantiles of the true labels behind private ones."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import click
+import numpy as np
 from labeldp_verify import Budget
+from labeldp_verify.console.colour import Marked
+from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (
@@ -18,16 +23,17 @@ from labeldp_compile.cli.options import (
     overwrite_option,
     quiet_option,
     text_options,
+    verbose_option,
 )
 from labeldp_compile.cli.output import clipped, row_progress, show, tell, text_table
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.estimate.aggregates import estimate_table
-from labeldp_compile.tools.estimate.document import class_name
+from labeldp_compile.tools.estimate.aggregates import Aggregates, estimate_table
 from labeldp_compile.tools.estimate.estimate import ColumnEstimates, Estimation, GroupEstimates
-from labeldp_compile.tools.estimate.intervals import MIN_ROWS, Target
+from labeldp_compile.tools.estimate.intervals import MIN_ROWS, Estimates, Target
 from labeldp_compile.whole_file import require_output, write_text
 
 _PROJECTED = "projected: the nearest shares of at least 0 that sum to 1; they have no interval"
+_MAIN_GROUPS, _MAIN_SHARES, _MAIN_COLUMNS = 4, 5, 3
 _SHOWN_LABELS, _SHOWN_GROUPS, _SHOWN_SHARES = 60, 60, 240
 _NAME_COLUMNS = 32
 _WHOSE = {
@@ -43,20 +49,25 @@ _WHOSE = {
     "--column",
     "columns",
     multiple=True,
-    help="The private column (default: the label column of the spec); of a joint label once for "
-    "each.",
+    help="The private column. Default: the label column of the spec. For a label of several "
+    "columns, give it once for each.",
 )
 @group_column_option
-@click.option("--by", metavar="COLUMN", help="Also for each group of rows with one value here.")
+@click.option(
+    "--by",
+    metavar="COLUMN",
+    help="Also estimate each group of rows that share a value of this column.",
+)
 @click.option(
     "--target",
     type=click.Choice(list(_WHOSE)),
     default="rows",
     show_default=True,
-    help="Whose labels the intervals are about.",
+    help="What the intervals are about: these rows, or the population they were drawn from.",
 )
+@verbose_option
 @json_option
-@click.option("--plot", type=PATH, help="Also write a picture (.svg).")
+@click.option("--plot", type=PATH, help="Also draw the estimates (.svg).")
 @overwrite_option
 @quiet_option
 @text_options
@@ -68,6 +79,7 @@ def estimate_command(
     group_columns: dict[str, str],
     by: str | None,
     target: str,
+    verbose: bool,
     as_json: bool,
     plot: Path | None,
     overwrite: bool,
@@ -75,12 +87,13 @@ def estimate_command(
     form: TextForm,
     budget: Budget,
 ) -> None:
-    """Estimate histogram, mean and quantiles of what is behind private labels.
+    """Estimate mean, histogram and quantiles of the true labels behind private ones.
 
-    FILE is the artifact that randomized the column of TABLE (Parquet, CSV or a folder of parts),
-    and is verified first; a table that says another one did is refused. This is post-processing:
-    it spends nothing. Exit code 1 if FILE does not verify, 2 if the input is wrong or supports no
-    estimate.
+    FILE is the artifact that made the private column of TABLE (Parquet, CSV or a folder of parts).
+    FILE is verified first. A TABLE that notes another artifact is refused. Estimates spend nothing.
+
+    Without --verbose, the output is a summary of at most 15 lines. Exit code 1: FILE does not
+    verify. Exit code 2: the input is wrong, or it supports no estimate.
     """
     if plot is not None:
         require_output(plot, endings=(".svg",), overwrite=overwrite)
@@ -97,12 +110,12 @@ def estimate_command(
             progress=partial(row_progress, quiet=quiet),
         )
     estimation, groups = found.estimation, found.groups
-    tell(*(f"warning: {line}" for line in found.warnings))
+    tell(*(Marked(f"warning: {line}", "warning") for line in found.warnings))
     title = (
         f"{table}, {', '.join(found.columns)}: {groups[0].rows:,} private labels of "
         f"{estimation.table.certificate.name}"
     )
-    show(as_json, found.to_json, lambda: [title, *_in_words(estimation, groups, target)])
+    show(as_json, found.to_json, lambda: _in_words(title, found, verbose=verbose))
     if plot is not None:
         # Matplotlib takes half a second to import.
         from labeldp_compile.tools.estimate.plot import estimates_svg  # noqa: PLC0415
@@ -110,95 +123,142 @@ def estimate_command(
         write_text(plot, estimates_svg(estimation, groups, title))
 
 
-def _in_words(estimation: Estimation, found: list[GroupEstimates], target: str) -> list[str]:
-    lines = [f"estimates and approximate 95% intervals for {_WHOSE[target]}; nothing is spent"]
-    lines += [f"no {name}: {reason}" for name, reason in estimation.refused.items()]
-    lines += ["", *_groups(estimation, found)]
-    for place in range(len(found[0].columns)):
-        lines += ["", *_column([(group.name, group.columns[place]) for group in found])]
-    if found[0].histogram is not None:
-        lines += ["", *_histogram(estimation, found), _PROJECTED]
-    small = sum(group.rows < MIN_ROWS for group in found)
+def _in_words(title: str, found: Aggregates, *, verbose: bool) -> list[str]:
+    """Details if they are asked for, then the conclusion: shares, and the mean if there is one."""
+    estimation, groups = found.estimation, found.groups
+    conditions = f"approximate 95% intervals for {_WHOSE[found.target]}; estimates spend nothing"
+    small = sum(group.rows < MIN_ROWS for group in groups)
     if small:
-        lines.append(f"{small:,} with fewer than {MIN_ROWS} rows: too few rows for an interval")
+        conditions += f"; {small:,} with fewer than {MIN_ROWS} rows: too few rows for an interval"
+    refused = []
+    for reason in dict.fromkeys(estimation.refused.values()):
+        names = [name for name, why in estimation.refused.items() if why == reason]
+        refused.append(f"no {' and no '.join(names)}: {reason}")
+    lines = [title, conditions, *refused, ""]
+    if verbose:
+        lines += [*_groups(estimation, groups, _SHOWN_GROUPS), "", *_details(estimation, groups)]
+        return lines + _conclusion(", ".join(found.columns), estimation, groups[0])
+    if groups[0].mean is not None:
+        lines += [*_groups(estimation, groups, _MAIN_GROUPS), ""]
+    if groups[0].mean is not None or groups[0].columns:
+        groups = groups[:1]
+    lines.append("more: --verbose shows every share and group; --json has all digits")
+    for group in [*groups[1:_MAIN_GROUPS], groups[0]]:
+        name = ", ".join(found.columns)
+        if group is not groups[0]:
+            name += f" in group {_group(group.name)}"
+        lines += _conclusion(name, estimation, group)
     return lines
 
 
-def _groups(estimation: Estimation, found: list[GroupEstimates]) -> list[str]:
+def _conclusion(name: str, estimation: Estimation, group: GroupEstimates) -> list[str]:
+    """The largest shares, and the mean: of the label, or of each of its first columns."""
+    if group.histogram is None:
+        assert group.mean is not None
+        return [f"mean of {name}: {_plus_minus(group.mean, 0)} ({group.rows:,} rows)"]
+    parts: list[tuple[str, list[str], GroupEstimates | ColumnEstimates]] = [
+        (column.name, list(map(str, column.labels)), column)
+        for column in group.columns[:_MAIN_COLUMNS]
+    ]
+    lines = []
+    for each, labels, of in parts or [(name, estimation.class_names(), group)]:
+        lines.append(f"shares of {each}: {_main_shares(labels, of)} ({group.rows:,} rows)")
+        if of.mean is not None:
+            lines.append(f"mean of {each}: {_plus_minus(of.mean, 0)} ({group.rows:,} rows)")
+    return lines
+
+
+def _main_shares(labels: list[str], found: GroupEstimates | ColumnEstimates) -> str:
+    """The largest shares, each with its margin of error."""
+    assert found.histogram is not None and found.projected is not None
+    largest = np.argsort(-found.projected, kind="stable")[:_MAIN_SHARES].tolist()
+    parts = [
+        f"{clipped(labels[i], _NAME_COLUMNS)}: {_plus_minus(found.histogram, i, percent=True)}"
+        for i in largest
+    ]
+    more = len(labels) - len(parts)
+    return ", ".join(parts) + (f", {more:,} more" if more else "")
+
+
+def _plus_minus(found: Estimates, index: int, *, percent: bool = False) -> str:
+    """An estimate and its 95% margin of error, which is the longer side of the interval."""
+    value, low, high = (float(a[index]) for a in (found.value, found.low, found.high))
+    shown = f"{value:.1%}" if percent else f"{value:.4g}"
+    if math.isnan(low):
+        return shown
+    margin = max(high - value, value - low)
+    return f"{shown} ± {percent_at_most(margin) if percent else at_most(margin, 2)}"
+
+
+def _groups(estimation: Estimation, found: list[GroupEstimates], most: int) -> list[str]:
     first = found[0]
     shares = [f"{q.share:.0%}" for q in first.quantiles or []]
     header = ["group", "rows", *(["mean", "low", "high"] if first.mean else []), *shares]
+    names = estimation.class_names() if shares else []
     rows = []
-    for group in found[:_SHOWN_GROUPS]:
+    for group in found[:most]:
         cells = [_group(group.name), f"{group.rows:,}"]
         if group.mean is not None:
             cells += _interval(group.mean.at(0))
         for q in group.quantiles or []:
-            ends = q.interval or (q.estimate, q.estimate)
-            shown = " … ".join(dict.fromkeys(_ends(estimation, *ends)))
-            cells.append(f"about {shown}" if q.interval is None else shown)
+            low, high = q.interval or (q.estimate, q.estimate)
+            ends = names[low].split(" … ")[0], names[high].split(" … ")[-1]
+            about = "about " if q.interval is None else ""
+            cells.append(about + " … ".join(dict.fromkeys(ends)))
         rows.append(cells)
     lines = text_table(header, rows)
-    if len(found) > _SHOWN_GROUPS:
-        lines.append(f"{len(found) - _SHOWN_GROUPS:,} more groups: --json has them")
+    if len(found) > most:
+        lines.append(f"{len(found) - most:,} more groups: --json has them")
     return lines
 
 
-def _ends(estimation: Estimation, low: int, high: int) -> tuple[str, str]:
-    first = class_name(estimation.table, estimation.classes, low).split(" … ")[0]
-    return first, class_name(estimation.table, estimation.classes, high).split(" … ")[-1]
-
-
-def _histogram(estimation: Estimation, found: list[GroupEstimates]) -> list[str]:
-    """The shares of all rows; of each group, too, where there is nothing else to tell of it."""
+def _details(estimation: Estimation, found: list[GroupEstimates]) -> list[str]:
+    """The shares and means of every column, and the shares of all labels or combinations."""
+    lines: list[str] = []
+    for place, first in enumerate(found[0].columns):
+        columns = [(group.name, group.columns[place]) for group in found]
+        numbers = first.mean is not None
+        lines += _shares(
+            first.name, list(map(str, first.labels)), columns[: 1 if numbers else None]
+        )
+        for name, column in columns[1:_SHOWN_GROUPS]:
+            if column.mean is not None:
+                estimate, low, high = _interval(column.mean.at(0))
+                lines.append(f"mean of {first.name}, {_group(name)}: {estimate} ({low} … {high})")
+        lines.append("")
     total = found[0]
-    assert total.histogram is not None and total.projected is not None
-    classes = estimation.classes
-    names = [class_name(estimation.table, classes, i) for i in range(classes.count)]
-    told = total.mean is not None or total.quantiles
-    groups = found[:1] if told or total.columns else found
-    return _shares(
-        "label", [(g.name, names, g.histogram, g.projected) for g in groups if g.histogram]
-    )
-
-
-def _column(found: list[tuple[Any, ColumnEstimates]]) -> list[str]:
-    """The shares of one column of a joint label, or the means of its groups."""
-    first = found[0][1]
-    blocks = [(name, list(map(str, c.labels)), c.histogram, c.projected) for name, c in found]
-    lines = _shares(first.name, blocks if first.mean is None else blocks[:1])
-    for name, column in found[:_SHOWN_GROUPS]:
-        if column.mean is not None:
-            estimate, low, high = _interval(column.mean.at(0))
-            of = "" if len(found) == 1 else f", {_group(name)}"
-            lines.append(f"mean of {column.name}{of}: {estimate} ({low} … {high})")
+    if total.histogram is not None:
+        # The shares of each group only where a group has nothing else.
+        alone = total.mean is not None or total.quantiles or total.columns
+        groups = [(group.name, group) for group in (found[:1] if alone else found)]
+        lines += [*_shares("label", estimation.class_names(), groups), _PROJECTED, ""]
     return lines
 
 
-def _shares(title: str, blocks: list[tuple[Any, list[str], Any, Any]]) -> list[str]:
-    """A line for each label of each block (group, labels, estimates, projected shares)."""
-    grouped, left_out = len(blocks) > 1, 0
-    rows: list[list[str]] = []
-    for name, labels, estimates, projected in blocks:
-        if len(rows) >= _SHOWN_SHARES:
-            left_out += 1
-            continue
-        rows += [
-            [
-                *([_group(name)] if grouped else []),
-                clipped(label, _NAME_COLUMNS),
-                *_interval(estimates.at(i)),
-                f"{projected[i]:.6f}",
-            ]
-            for i, label in enumerate(labels[:_SHOWN_LABELS])
-        ]
+def _shares(
+    title: str,
+    labels: list[str],
+    blocks: Sequence[tuple[Any, GroupEstimates | ColumnEstimates]],
+) -> list[str]:
+    """A line for each label of each block (group, estimates)."""
+    grouped, shown = len(blocks) > 1, labels[:_SHOWN_LABELS]
+    fitting = blocks[: -(-_SHOWN_SHARES // len(shown))]
+    rows = []
+    for group, found in fitting:
+        assert found.histogram is not None and found.projected is not None
+        for i, label in enumerate(shown):
+            ends = [*_interval(found.histogram.at(i)), f"{found.projected[i]:.6f}"]
+            rows.append(
+                [*([_group(group)] if grouped else []), clipped(label, _NAME_COLUMNS), *ends]
+            )
     header = [*(["group"] if grouped else []), title, "share", "low", "high", "projected"]
     lines = text_table(header, rows, left=(0, 1) if grouped else (0,))
-    more = len(blocks[0][1]) - _SHOWN_LABELS
-    if more > 0:
-        lines.append(f"{more:,} more labels{' of each group' * grouped}: --json has them")
-    if left_out:
-        lines.append(f"the shares of {left_out:,} more groups: --json has them")
+    if len(shown) < len(labels):
+        more = len(labels) - len(shown)
+        lines.append(f"{more:,} more labels{' of each group' if grouped else ''}: --json has them")
+    if len(fitting) < len(blocks):
+        more = len(blocks) - len(fitting)
+        lines.append(f"the shares of {more:,} more groups: --json has them")
     return lines
 
 

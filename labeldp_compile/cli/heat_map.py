@@ -11,7 +11,7 @@ from labeldp_verify.forms import are_numbers
 from numpy.typing import NDArray
 
 from labeldp_compile.cli.output import Painted, clipped, padded, width
-from labeldp_compile.tools.inspection.heat_map import HeatMap, Room, heat_map
+from labeldp_compile.tools.inspection.heat_map import HeatMap, heat_map
 
 SHADES = " ░▒▓█"
 ASCII_SHADES = " .:*#"
@@ -32,9 +32,7 @@ def terminal_heat_map(
 ) -> list[str]:
     """The heat map of the labels of these indices, in lines of at most ``columns`` columns."""
     most = _room(names, columns)
-    # Cells on a lattice may be one more than asked for, where it does not begin at the axis's end.
-    room = Room(lattice=most - 1, equal=most, own=most, thinnest=1 / (most - 1))
-    heat = heat_map(decoded, labels, room)
+    heat = heat_map(decoded, labels, most - 1)  # outputs on a lattice may have one cell more
     if not are_numbers(decoded.domain, decoded.randomizer):
         ends = str(heat.outputs[0]), str(heat.outputs[1])
     else:
@@ -58,7 +56,7 @@ def shaded(
     names = [clipped(name, _LABEL_COLUMNS) for name in names]
     margin = max(map(width, names), default=0)
     room = _room(names, columns)
-    shares = heat.rows(room).T
+    shares = heat.shares.T
     cell = min(max(room // shares.shape[1], 1), _WIDEST_CELL)
     most = float(shares.max()) or 1.0
     levels = len(COLOURS) if colour else len(shades)

@@ -25,6 +25,7 @@ PATH = click.Path(path_type=Path)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 quiet_option = click.option("--quiet", is_flag=True, help="Show results and errors only.")
+verbose_option = click.option("--verbose", "-v", is_flag=True, help="Show all details.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 
 

@@ -1,4 +1,4 @@
-"""``labeldp prove``: an artifact's integers as a proof that Coq checks."""
+"""``labeldp prove``: the integers of an artifact, with a proof that Coq checks."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from labeldp_verify.signature import Signed
 
 _OUTSIDE = (
-    "Outside of the proof: that the graph computes these integers (labeldp verify rebuilt the file "
-    "from them, byte for byte, and ran it around its thresholds), and that words are uniform, "
-    "secret and used once."
+    "The proof does not cover two things: that the graph computes these integers (labeldp verify "
+    "rebuilt the file from them, byte for byte, and ran it around its thresholds), and that random "
+    "bits are uniform, secret and used once."
 )
 
 
@@ -49,14 +49,14 @@ _OUTSIDE = (
     "-o",
     "--output",
     type=PATH,
-    help="The Coq file to write (.v): letters, digits and _, as Coq demands of names.",
+    help="The Coq file to write (.v). Coq requires a name of letters, digits and _.",
 )
 @click.option(
     "--check",
     "given",
     type=PATH,
     metavar="X.v",
-    help="Write nothing: compare this Coq file, byte for byte, with what FILE gives.",
+    help="Write nothing; compare this Coq file with what FILE gives, byte for byte.",
 )
 @signature_options
 @overwrite_option
@@ -71,16 +71,17 @@ def prove_command(
 ) -> None:
     """Write the integers of the artifact FILE, and a proof that they are private, for Coq.
 
-    FILE is verified first. The Coq file needs nothing but Coq 8.16 or newer; if coqc is on the
-    path, it is run, within what verifying left of the budget. What a Coq file says of the artifact
-    that it names proves nothing: anybody can write it. --check compares it with what FILE gives.
+    FILE is verified first. The Coq file needs only Coq 8.16 or newer. If coqc is on the path, it
+    checks the file, within the budget that is left after verifying. A Coq file alone proves nothing
+    about the artifact that it names, because anyone can write one. --check compares it with what
+    FILE gives.
 
-    Exit code 0 if the file was written, or is the same, and Coq, where it is there, accepts it; 1
-    if FILE does not verify, Coq refuses the proof (nothing is written then) or X.v is another file;
-    2 if a file cannot be read, or is too large for Coq or the budget.
+    Exit code 0: the file was written, or is the same, and Coq accepts it if it is installed. Exit
+    code 1: FILE does not verify, Coq rejects the proof (then nothing is written), or X.v is a
+    different file. Exit code 2: a file cannot be read, or is too large for Coq or the budget.
     """
     if (output is None) == (given is None):
-        raise click.UsageError("give -o, to write a Coq file, or --check, to compare one")
+        raise click.UsageError("give -o to write a Coq file, or --check to compare one")
     if output is not None:
         _require_name(output)
         require_output(output, overwrite=overwrite)
@@ -92,7 +93,7 @@ def prove_command(
         _require_same(file, given, proof.text.encode())
     version = coq_version()
     if version is not None:
-        tell(f"Coq {version} checks {count:,} integer{'s' * (count != 1)}: this takes some seconds")
+        tell(f"Coq {version} checks {count:,} integer{'s' * (count != 1)}; this takes some seconds")
         left = replace(budget, seconds=budget.seconds - (time.process_time() - began))
         with naming(file):
             answer = run_coq(proof.text, len(proof.theorems), budget=left)
@@ -105,7 +106,7 @@ def prove_command(
 
 
 def _proof_of(file: Path, signed: Signed | None, budget: Budget) -> tuple[Proof, int]:
-    """The proof about FILE, and its number of integers; exits with 1 if FILE does not verify."""
+    """The proof about FILE, and its number of integers. Exits with 1 if FILE does not verify."""
     data = read_artifact(file)
     with naming(file), enforced(budget):
         report = check_bytes(data, None, signed, budget)
@@ -116,8 +117,8 @@ def _proof_of(file: Path, signed: Signed | None, budget: Budget) -> tuple[Proof,
     count = size_of(read)
     if count > MAX_INTEGERS:
         raise InputError(
-            f"{file}: has {count:,} integers, and Coq would read for too long: it takes "
-            f"files of at most {MAX_INTEGERS:,}"
+            f"{file}: has {count:,} integers, too many for Coq to read in reasonable time; the "
+            f"limit is {MAX_INTEGERS:,}"
         )
     return proof_of(decoded, read), count
 
@@ -131,29 +132,30 @@ def _require_same(file: Path, given: Path, expected: bytes) -> None:
         raise InputError(f"{given}: cannot be read: {error.strerror}") from None
     if found != expected:
         raise DoesNotHoldError(
-            f"{given}: IS NOT THE PROOF ABOUT {file}. Whatever Coq says of it, it says nothing of "
-            "this artifact: it is of another artifact, was altered, or was written by another "
-            "version of labeldp. Write it again with -o"
+            f"{given}: IS NOT THE PROOF ABOUT {file}. Even if Coq accepts it, it proves nothing "
+            "about this artifact: it is about another artifact, was altered, or was written by "
+            "another version of labeldp. Write it again with -o"
         )
 
 
 def _say_done(path: Path | None, proof: Proof, version: str | None, *, checked: bool) -> None:
     bound = decimals(proof.epsilon)
     if checked:
-        say(f"{path}: is what this artifact gives, byte for byte")
+        say(f"{path}: equals the proof about this artifact, byte for byte")
     if version is not None:
         say(f"machine-checked: ε ≤ {bound} (Coq {version}, resting on no assumption), {path}")
     else:
         was = "nothing was checked by Coq" if checked else "written; nothing was checked"
-        say(f"{path}: {was}, for there is no coqc on the path")
+        say(f"{path}: {was}, because coqc is not on the path")
         tell(f"It states ε ≤ {bound}. Install Coq 8.16 or newer and run: coqc {path and path.name}")
     tell(_OUTSIDE)
 
 
 def _require_name(output: Path) -> None:
-    """Coq names a file's module after it."""
+    """Raise InputError unless Coq can name a module after the file."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*\.v", output.name, re.ASCII):
         safe = re.sub(r"\W", "_", output.stem, flags=re.ASCII).lstrip("_0123456789") or "artifact"
         raise InputError(
-            f"{output}: Coq needs a name of letters, digits and _ that ends in .v, such as {safe}.v"
+            f"{output}: Coq requires a name of letters, digits and _ that ends in .v, such as "
+            f"{safe}.v"
         )

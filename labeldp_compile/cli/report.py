@@ -1,4 +1,4 @@
-"""``labeldp report``: one page of what an artifact does."""
+"""``labeldp report``: one page about an artifact, for people who must decide."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from labeldp_compile.whole_file import require_output, write_text
     "-o",
     "--output",
     type=PATH,
-    help="The page to write (.html): one file that needs nothing else.",
+    help="The page to write (.html), one self-contained file.",
 )
 @click.option(
     "--registry",
     type=PATH,
     metavar="OUT.yaml",
-    help="Write an entry for the public registry of DP deployments, with or without a page: what "
-    "the certificate knows, and TODO where a person must say it.",
+    help="Write an entry for the public registry of DP deployments, with or without a page. Parts "
+    "that a person must add say TODO.",
 )
 @click.option(
     "--published",
     metavar="DATE",
-    help="For --registry: when the data product was first published, as in 2026-01-31.",
+    help="For --registry: the day when the data product was first published, such as 2026-01-31.",
 )
-@click.option("--spec", type=PATH, help="Also check FILE against this spec, and show it.")
-@gone_option("--compare", "is gone: labeldp sweep compares mechanisms")
-@gone_option("--format", "is gone: a report is a page, -o report.html")
+@click.option("--spec", type=PATH, help="Also check FILE against this spec, and show the spec.")
+@gone_option("--compare", "was removed: use labeldp sweep to compare mechanisms")
+@gone_option("--format", "was removed: a report is an HTML page, -o report.html")
 @group_option
 @signature_options
 @overwrite_option
@@ -63,13 +63,13 @@ def report_command(
     overwrite: bool,
     budget: Budget,
 ) -> None:
-    """Show what the artifact FILE does and promises, on one page for people.
+    """Write one page that shows what the artifact FILE does and guarantees.
 
-    What is shown is FILE; nothing is compiled. Of tables by group all are listed, and one is drawn:
-    that with most rows, or that of --group.
+    If FILE has a table for each group, the page lists all groups and shows one in detail: the group
+    with most rows, or that of --group.
 
     FILE is verified first. If a check fails, the page says so and shows nothing else of FILE, no
-    entry is written, and the exit code is 1; it is 2 if FILE cannot be read.
+    registry entry is written, and the exit code is 1. Exit code 2: FILE cannot be read.
     """
     day = _day(output, registry, published)
     endings = {output: (".html", ".htm"), registry: (".yaml", ".yml")}
@@ -79,7 +79,7 @@ def report_command(
     for path in outputs:
         inputs = [file, spec, signing.public_key, signing.signature]
         require_output(path, *inputs, endings=endings[path], overwrite=overwrite)
-    # Loaded here, for pictures take half a second to import: usage errors come at once.
+    # Imported here because matplotlib takes half a second; usage errors should not wait for it.
     from labeldp_compile.tools.report.findings import examine  # noqa: PLC0415
     from labeldp_compile.tools.report.page import report_page  # noqa: PLC0415
     from labeldp_compile.tools.report.registry import registry_entry  # noqa: PLC0415
@@ -95,15 +95,15 @@ def report_command(
 
 
 def _day(output: Path | None, registry: Path | None, published: str | None) -> date | None:
-    """Of publication, for the registry. Raises UsageError or InputError."""
+    """The day of publication, for the registry. Raises UsageError or InputError."""
     if registry is None:
         if published is not None:
             raise click.UsageError("--published needs --registry")
         if output is None:
-            raise click.UsageError("Missing option '-o', or '--registry': say what to write")
+            raise click.UsageError("give -o or --registry, the file to write")
         return None
     if published is None:
-        raise click.UsageError("--registry needs --published, the day of publication")
+        raise click.UsageError("--registry needs --published DATE")
     from labeldp_compile.tools.report.registry import read_date  # noqa: PLC0415
 
     return read_date(published)

@@ -1,4 +1,4 @@
-"""``labeldp sweep``: every mechanism over a range of ε, as a table and a picture."""
+"""``labeldp sweep``: every mechanism at several ε, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import click
+from labeldp_verify.console.colour import Marked
 
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import (
@@ -14,6 +15,7 @@ from labeldp_compile.cli.options import (
     overwrite_option,
     quiet_option,
     test_seed_option,
+    verbose_option,
 )
 from labeldp_compile.cli.output import complain, observing, show, text_table
 from labeldp_compile.errors import InputError
@@ -33,6 +35,8 @@ from labeldp_compile.tools.sweep.table import (
 )
 from labeldp_compile.whole_file import require_output, write_text
 
+_SCREEN = 16  # points that a screen has room for
+
 
 @command(
     "sweep", "labeldp sweep specs/doctor-visits.yaml --epsilon 1,4 --spend-prior -o sweep.html"
@@ -42,29 +46,36 @@ from labeldp_compile.whole_file import require_output, write_text
     "--epsilon",
     "epsilons",
     metavar="ε,ε,…",
-    help=f"Default: {','.join(DEFAULT_EPSILONS)} and that of the spec.",
+    help=f"Default: {','.join(DEFAULT_EPSILONS)} and the spec's own ε.",
 )
 @click.option(
     "--mechanisms",
     metavar="NAME,…",
     shell_complete=lambda ctx, parameter, start: _mechanisms_after(start),
-    help="Default: all that apply; rr_top_k:K names its k.",
+    help="Default: all that fit the label and the loss. rr_top_k:5 has k = 5.",
 )
+@verbose_option
 @json_option
 @click.option(
-    "-o", "--output", type=PATH, help="Also write a page (.html) with the picture and the table."
+    "-o", "--output", type=PATH, help="Also write a page (.html) with a picture and all tables."
 )
 @overwrite_option
 @click.option(
-    "--bias-frontier", "with_frontier", is_flag=True, help="Add the price of unbiasedness."
+    "--bias-frontier",
+    "with_frontier",
+    is_flag=True,
+    help="Also show how much loss unbiasedness costs.",
 )
-@click.option("--spend-prior", "spend", is_flag=True, help="Estimate a private prior, once.")
+@click.option(
+    "--spend-prior", "spend", is_flag=True, help="Spend ε₁ on a private prior, once for all points."
+)
 @quiet_option
 @test_seed_option
 def sweep_command(
     spec: Path,
     epsilons: str | None,
     mechanisms: str | None,
+    verbose: bool,
     as_json: bool,
     output: Path | None,
     overwrite: bool,
@@ -75,7 +86,7 @@ def sweep_command(
 ) -> None:
     """Compare all mechanisms for the label, loss and prior of SPEC.
 
-    Every point is compiled and verified, but only what -o names is written. A private prior is
+    Every point is compiled and verified. Only the file of -o is written. A private prior is
     estimated once for all points, and only with --spend-prior.
     """
     if output is not None:
@@ -90,16 +101,16 @@ def sweep_command(
             test_seed=test_seed,
             observer=observer,
         )
-    show(as_json, sweep.to_json, lambda: _in_words(sweep))
-    if output is not None:  # last: a full disk must not swallow what a prior was spent on
-        # Matplotlib takes half a second to import: only those who want a picture wait for it.
+    show(as_json, sweep.to_json, lambda: _in_words(sweep, verbose=verbose))
+    if output is not None:  # last: a full disk must not lose a result that ε was spent on
+        # Matplotlib takes half a second to import.
         from labeldp_compile.tools.sweep.plot import sweep_page  # noqa: PLC0415
 
         write_text(output, sweep_page(sweep))
 
 
 def _mechanisms_after(start: str) -> list[str]:
-    """The lists that a list of mechanisms can become, with one name more."""
+    """Completions of a list of mechanisms: the list with one name more."""
     before, comma, last = start.rpartition(",")
     return [before + comma + name for name in MECHANISMS if name.startswith(last)]
 
@@ -111,16 +122,42 @@ def _totals(text: str) -> list[Fraction]:
         raise InputError(f"--epsilon: {error}") from None
 
 
-def _in_words(sweep: Sweep) -> list[str]:
+def _in_words(sweep: Sweep, *, verbose: bool) -> list[str]:
+    """The tables as far as they fit a screen, and last the best mechanism of each ε."""
     spec = sweep.spec
-    how = "is spent once for all points, by each run that reads the labels"
-    paid = f"; its ε₁ = {float(sweep.spent):g} {how}" if sweep.spent else ""
+    spent = ""
+    if sweep.spent:
+        spent = (
+            f"; its ε₁ = {float(sweep.spent):g} is spent once for all points, by each run that "
+            "reads the labels"
+        )
     lines = [
         f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.loss}, "
-        f"goal: {spec.goal}, prior: {sweep.prior_in_words}{paid}"
+        f"goal: {spec.goal}, prior: {sweep.prior_in_words}{spent}"
     ]
     if sweep.insecure:
-        lines.append(sweep.insecure)
+        lines.append(Marked(sweep.insecure, "warning"))
+    is_whole = verbose or len(sweep.points) <= _SCREEN
+    lines += [*(_tables(sweep) if is_whole else []), "", *notes(sweep)]
+    absent = [
+        *(
+            f"not compiled at ε = {epsilon:g}: {', '.join(names)}: {reason}"
+            for epsilon, reason, names in missing_by_reason(sweep)
+        ),
+        *(f"left out: {mechanism}: {reason}" for mechanism, reason in sweep.left_out),
+    ]
+    if is_whole:
+        lines += absent
+    else:
+        lines.append(
+            f"more: --verbose shows all {len(sweep.points):,} points"
+            + (" and what could not be compiled" if absent else "")
+        )
+    return [*lines, *_frontier(sweep), "", *_best(sweep)]
+
+
+def _tables(sweep: Sweep) -> list[str]:
+    """All points, a table for each ε."""
     rows, marks = [], []
     for epsilon, points in by_epsilon(sweep):
         for point in points:
@@ -129,19 +166,25 @@ def _in_words(sweep: Sweep) -> list[str]:
             marks.append((epsilon, best + remark(sweep, point)))
     table = text_table(header(sweep), rows)
     width = max(map(len, table))
-    shown = None
+    lines, shown = [], None
     for text, (epsilon, mark) in zip(table[1:], marks, strict=True):
         if epsilon != shown:
             lines += ["", f"ε = {epsilon:g}", table[0]]
             shown = epsilon
         lines.append(f"{text:<{width}} {mark}".rstrip())
-    lines += ["", *notes(sweep)]
-    lines += [
-        f"not at ε = {epsilon:g}: {', '.join(names)}: {reason}"
-        for epsilon, reason, names in missing_by_reason(sweep)
-    ]
-    lines += [f"left out: {mechanism}: {reason}" for mechanism, reason in sweep.left_out]
-    return [*lines, *_frontier(sweep)]
+    return lines
+
+
+def _best(sweep: Sweep) -> list[str]:
+    """The best mechanism of each ε, or that there is none."""
+    best = [(epsilon, sweep.best(epsilon)) for epsilon, _ in by_epsilon(sweep)]
+    if len(best) == 1:
+        epsilon, point = best[0]
+        found = "no mechanism is useful" if point is None else point.mechanism
+        return [f"best for {sweep.spec.goal} at ε = {epsilon:g}: {found}"]
+    none = ["no mechanism is useful", *["–"] * (len(header(sweep)) - 1)]
+    rows = [[f"{e:g}", *(none if point is None else cells(sweep, point))] for e, point in best]
+    return [f"best for {sweep.spec.goal}:", *text_table(["ε", *header(sweep)], rows, left=(1,))]
 
 
 def _frontier(sweep: Sweep) -> list[str]:

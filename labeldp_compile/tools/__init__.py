@@ -1,1 +1,1 @@
-"""What looks at artifacts and compares them; nothing that compiles an artifact needs it."""
+"""Tools that look at artifacts and compare them; compiling an artifact needs none of them."""

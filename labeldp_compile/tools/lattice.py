@@ -1,4 +1,4 @@
-"""The outputs of additive noise, which may be too many to list, by their places on the lattice."""
+"""The outputs of additive noise by their places on the lattice; they may be too many to list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def lattice_indices(randomizer: AdditiveRandomizer, numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """[n] the index of each number among the outputs, exactly; −1 where it is none of them."""
+    """[n] the exact index of each number among the outputs; −1 if it is none of them."""
     r = randomizer
     with np.errstate(invalid="ignore"):
         points = np.nan_to_num(np.rint((numbers - r.origin) / r.unit), nan=np.inf)

@@ -164,8 +164,8 @@ def test_a_belief_as_a_limit(folder):
     assert chosen(path, *asked, "--max-belief", "0.9@0.01")["epsilon"] == found["epsilon"]
     result = labeldp("choose", path, *asked, "--max-belief", "0.011@0.01")
     assert result.exit_code == 1 and result.stdout == "" and result.stderr.count("\n") == 1
-    assert f"ε = {found['epsilon']:g} at least" in result.stderr
-    assert "allows ε = 0.09632 at most" in result.stderr
+    assert f"needs ε ≥ {found['epsilon']:g}" in result.stderr
+    assert "allows only ε ≤ 0.09632" in result.stderr
 
 
 def test_no_label_is_read(folder):
@@ -181,7 +181,7 @@ def test_no_label_is_read(folder):
     found, same = chosen(path, *asked), chosen(folder / "uniform.yaml", *asked)
     assert found["epsilon"] == same["epsilon"] and found["prior_is_private"]
     words = labeldp("choose", path, *asked).stdout
-    assert "private, taken as uniform: no label was read" in words
+    assert "private, treated as uniform: no label was read" in words
     spec, _ = load_spec(with_lines(path, found["spec"]))
     assert spec.prior.kind == "uniform" and "split: auto" in found["spec"]
     path.write_text(
@@ -205,7 +205,7 @@ def test_the_table_says_what_json_says(folder):
     text = CATEGORIES.replace("{kind: uniform}", "{kind: public, weights: [90, 9, 1]}")
     (folder / "rare.yaml").write_text(text, encoding="utf-8")
     asked = (folder / "rare.yaml", "--share-error", "0.2", "--rows", "1000")
-    found, words = chosen(*asked), labeldp("choose", *asked).stdout
+    found, words = chosen(*asked), labeldp("choose", *asked, "-v").stdout
     rows = {c["mechanism"]: c for c in found["candidates"]}
     shown = [line for line in words.splitlines() if line.partition("  ")[0] in rows]
     assert [line.partition("  ")[0] for line in shown] == list(rows)
@@ -218,15 +218,15 @@ def test_the_table_says_what_json_says(folder):
     assert "\n".join(f"  {line}" for line in found["spec"].splitlines()) in words
     assert "an observer who was 1% or 10% sure of a label can become at most" in words
     assert rows["rr_with_prior"]["outputs"] == 1 and rows["rr_with_prior"]["epsilon"] is None
-    assert "will not do: rr_with_prior: every label becomes the same output" in words
+    assert "not usable: rr_with_prior: every label becomes the same output" in words
 
 
 def test_a_biased_winner_is_said_to_be_biased(folder):
     text = NUMBERS.replace("goal: training", "goal: labels")
     (folder / "numbers.yaml").write_text(text, encoding="utf-8")
-    assert "off on average" in labeldp("choose", "numbers.yaml", "--label-error", "0.5").stdout
+    assert "are biased" in labeldp("choose", "numbers.yaml", "--label-error", "0.5").stdout
     unbiased = labeldp("choose", "numbers.yaml", "--mean-error", "0.1", "--rows", "9999").stdout
-    assert "optimal_unbiased" in unbiased and "off on average" not in unbiased
+    assert "optimal_unbiased" in unbiased and "are biased" not in unbiased
 
 
 def test_the_ends_of_the_range(folder):
@@ -235,16 +235,16 @@ def test_the_ends_of_the_range(folder):
     hard = labeldp("choose", folder / "numbers.yaml", "--mean-error", "1e-9", "--rows", "10")
     assert hard.exit_code == 1 and hard.stdout == "" and hard.stderr.count("\n") == 1
     assert (
-        "no ε ≤ 20 reaches" in hard.stderr and "comes nearest (± of a mean of 10: " in hard.stderr
+        "no ε ≤ 20 reaches" in hard.stderr and "comes closest (± of a mean of 10: " in hard.stderr
     )
     most = chosen(folder / "categories.yaml", "--max-belief", "0.999999999@0.5")
     assert most["epsilon"] == 20
     least = labeldp("choose", folder / "categories.yaml", "--max-belief", "0.01001@0.01")
-    assert least.exit_code == 1 and "allows no ε of 0.01 or more" in least.stderr
+    assert least.exit_code == 1 and "needs ε below 0.01" in least.stderr
 
 
 BAD = {
-    "nothing asked": ("numbers", [], "say what is wanted"),
+    "nothing asked": ("numbers", [], "give at least one target"),
     "no rows": ("numbers", ["--mean-error", "1"], "needs --rows N"),
     "no number": ("numbers", ["--label-error", "x"], "expected a number above 0, got 'x'"),
     "zero": ("numbers", ["--label-error", "0"], "above 0"),
@@ -254,8 +254,8 @@ BAD = {
     "too large to be one": ("numbers", ["--label-error", "1e400"], "above 0"),
     "rows of one label": ("numbers", ["--label-error", "1", "--rows", "9"], "no rows"),
     "rows below one": ("numbers", ["--mean-error", "1", "--rows", "0"], "--rows: expected 1"),
-    "shares of numbers": ("numbers", ["--share-error", "1", "--rows", "9"], "say --mean-error"),
-    "means of names": ("categories", ["--mean-error", "1", "--rows", "9"], "say --share-error"),
+    "shares of numbers": ("numbers", ["--share-error", "1", "--rows", "9"], "use --mean-error"),
+    "means of names": ("categories", ["--mean-error", "1", "--rows", "9"], "use --share-error"),
     "a share above one": ("categories", ["--share-error", "1", "--rows", "9"], "between 0 and 1"),
     "a probability": ("categories", ["--label-error", "1.5"], "between 0 and 1"),
     "no belief": ("numbers", ["--max-belief", "0.5"], "expected BELIEF@SHARE"),

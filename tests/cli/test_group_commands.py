@@ -35,7 +35,7 @@ def test_inspect_lists_all_tables_and_shows_one(file):
     for group in ("20,é", "1e9,é", "other", "17.999,"):
         one = run("inspect", file, "--group", group)
         assert one.exit_code == 0, (group, one.output)
-        assert "a window randomizer" in one.stdout
+        assert "one row per label" in one.stdout
     for group in ("20", "x,é", "20,É", "20,é,1", "", "nan,é"):
         none = run("inspect", file, "--group", group)
         assert none.exit_code == 2 and "is not listed" in none.stderr, group
@@ -46,11 +46,11 @@ def test_a_report_draws_one_of_the_groups(file, tmp_path):
     page = tmp_path / "report.html"
     assert run("report", file, "-o", page).exit_code == 0
     text = page.read_text()
-    assert 'id="groups"' in text and re.search(r"other and age 25 to 65.* \(drawn below\)", text)
-    assert "the largest of" in text
+    assert 'id="groups"' in text and re.search(r"other and age 25 to 65.* \(shown below\)", text)
+    assert "the largest ε of" in text
     chosen = run("report", file, "-o", page, "--overwrite", "--group", "20,é")
     assert chosen.exit_code == 0
-    assert "age below 18, &#39;private&#39; and 4 more (drawn below)" in page.read_text()
+    assert "age below 18, &#39;private&#39; and 4 more (shown below)" in page.read_text()
     assert run("report", file, "-o", page, "--overwrite", "--group", "no").exit_code == 2
 
 

@@ -151,7 +151,7 @@ def test_a_private_prior_is_refused_without_being_told(unread):
     path = spec_in(unread, PRIVATE, ("epsilon: 1", "epsilon: 1, split: paper"))
     result = labeldp("sweep", path, "-o", unread / "out.html")
     assert result.exit_code == 2 and result.stdout == ""
-    assert "costs ε₁ = 0.034641" in result.stderr and "--spend-prior" in result.stderr
+    assert "spends ε₁ = 0.034641" in result.stderr and "--spend-prior" in result.stderr
     assert not (unread / "out.html").exists()
 
 
@@ -170,7 +170,7 @@ def test_a_private_prior_is_estimated_once_for_all_points(table, monkeypatch):
     result = labeldp("sweep", path, *options, "--mechanisms", "randomized_response,rr_on_bins")
     document = json.loads(result.stdout)
     assert calls == [Fraction(1, 4)]
-    assert "spending ε₁ = 0.25 on the prior, once" in result.stderr
+    assert "spending ε₁ = 0.25 on the prior, once for all points" in result.stderr
     assert document["epsilon_prior_spent"] == 0.25
     assert {p["epsilon"]: p["epsilon_label"] for p in document["points"]} == {0.5: 0.25, 2: 1.75}
     assert len(document["points"]) == 4
@@ -229,8 +229,8 @@ def test_the_mechanisms_are_those_that_fit(tmp_path, changes, expected):
 
 BAD = {
     "no number": (["--epsilon", "1,x"], "expected numbers"),
-    "zero": (["--epsilon", "0"], "does not lie in"),
-    "large": (["--epsilon", "1,61"], "does not lie in"),
+    "zero": (["--epsilon", "0"], "is outside"),
+    "large": (["--epsilon", "1,61"], "is outside"),
     "nan": (["--epsilon", "nan"], "expected numbers"),
     "mechanism": (["--mechanisms", "rr_on_bin"], "did you mean 'rr_on_bins'?"),
     "k": (["--mechanisms", "rr_top_k"], "as in rr_top_k:5"),
@@ -313,3 +313,20 @@ def test_categories_have_no_bias(tmp_path):
     assert result.exit_code == 0, result.output
     assert "bias" not in result.stdout.splitlines()[3]
     assert all(p["variance"] is None for p in swept(path, "--epsilon", "1")["points"])
+
+
+def test_many_points_are_a_table_of_the_best_unless_all_are_asked_for(tmp_path):
+    path = spec_in(tmp_path)
+    few = ("--mechanisms", "rr_on_bins,optimal_unbiased,laplace")
+    document = swept(path, *few)
+    lines = labeldp("sweep", path, *few).stdout.splitlines()
+    assert f"--verbose shows all {len(document['points'])} points" in "\n".join(lines)
+    assert len(lines) <= 20 and len(document["points"]) > 16
+    best = [p for p in document["points"] if p["best"]]
+    for line, point in zip(lines[-len(best) :], best, strict=True):
+        assert line.split()[:2] == [f"{point['epsilon']:g}", point["mechanism"]]
+    whole = labeldp("sweep", path, *few, "--verbose").stdout.splitlines()
+    assert sum(line.startswith("mechanism ") for line in whole) == len(best)
+    assert [line.split()[:2] for line in whole[-len(best) :]] == [
+        line.split()[:2] for line in lines[-len(best) :]
+    ]

@@ -81,7 +81,7 @@ def test_for_training_the_least_noise_of_a_mean_is_best(tmp_path):
     last = [p["mechanism"] for p in found.values() if p["degenerate"]]
     assert set(rows[-len(last) :]) == set(last)
     line = next(line for line in table.splitlines() if line.startswith("rr_on_bins"))
-    assert line.endswith("off on average, beyond repair") and "◄" not in line
+    assert line.endswith("biased, and no estimate can undo it") and "◄" not in line
 
 
 def test_for_labels_the_least_loss_is_best(tmp_path):
@@ -104,7 +104,7 @@ def test_one_output_is_never_the_best(tmp_path, change):
     assert sum(p["best"] for p in found.values()) == 1
     table = swept(tmp_path, RARE, "--epsilon", "1", change=change)
     assert order(table, found)[-1] == "rr_with_prior"
-    assert "says nothing of the label" in table
+    assert "the same output for every label" in table
 
 
 def test_of_equal_mechanisms_the_first_is_the_best(tmp_path):
@@ -116,13 +116,13 @@ def test_of_equal_mechanisms_the_first_is_the_best(tmp_path):
 
 def test_where_all_are_degenerate_none_is_best(tmp_path):
     only = ("--mechanisms", "rr_with_prior", "--epsilon", "1")
-    assert "◄ least" in swept(tmp_path, RARE, *only)
+    assert "◄ marks the least" in swept(tmp_path, RARE, *only)
     assert not re.search(r"^rr_with_prior.*◄", swept(tmp_path, RARE, *only), re.M)
     page = tmp_path / "page.html"
     swept(tmp_path, RARE, *only, "-o", str(page))
     text = page.read_text(encoding="utf-8")
     assert 'class="best"' not in text and 'class="soft"' in text
-    assert "says nothing of the label" in text
+    assert "the same output for every label" in text
 
 
 def test_the_figure_of_categories_is_the_noise_of_their_shares(tmp_path):

@@ -142,7 +142,7 @@ def test_rr_on_bins_reports_bins_and_no_mean(tmp_path):
     path = artifact(tmp_path, INTEGER_SPEC)
     written = tmp_path / "private.parquet"
     pq.write_table(table(path, np.arange(N) % 10), written)
-    result = labeldp("estimate", path, written)
+    result = labeldp("estimate", path, written, "-v")
     assert result.exit_code == 0
     assert "no mean: the artifact is biased" in result.stdout
     assert " … " in result.stdout
@@ -156,9 +156,9 @@ def column(values):
     ("columns", "arguments", "message"),
     [
         (column([1.0, None]), [], "has nulls"),
-        (column([1.0, 2.5]), [], "does not give"),
-        (column([1.0, float("nan")]), [], "does not give"),
-        (column([1.0, 10.0]), [], "does not give"),
+        (column([1.0, 2.5]), [], "not outputs of"),
+        (column([1.0, float("nan")]), [], "not outputs of"),
+        (column([1.0, 10.0]), [], "not outputs of"),
         (column(pa.array([], pa.float64())), [], "has no rows"),
         (column([1.0]), ["--by", "yy"], "did you mean 'y'"),
         (column([1.0]), ["--column", "z"], "has no column 'z'"),
@@ -181,7 +181,7 @@ def test_an_artifact_that_says_nothing_is_refused(tmp_path):
     text = INTEGER_SPEC.replace("rr_on_bins", "rr_top_k, k: 4")
     path, written = artifact(tmp_path, text), tmp_path / "private.parquet"
     pq.write_table(table(path, np.arange(10)), written)
-    result = labeldp("estimate", path, written)
+    result = labeldp("estimate", path, written, "-v")
     assert result.exit_code == 2
     assert "support no estimate" in result.stderr and "Traceback" not in result.stderr
 
@@ -192,7 +192,7 @@ def test_a_file_that_does_not_verify_is_not_used(tmp_path):
     data = bytearray(path.read_bytes())
     data[-40] ^= 1
     path.write_bytes(bytes(data))
-    result = labeldp("estimate", path, written)
+    result = labeldp("estimate", path, written, "-v")
     assert result.exit_code == 1 and "does not verify" in result.stderr
 
 
@@ -201,7 +201,7 @@ def test_categories_have_shares_for_each_group(tmp_path):
     labels = ["red" if i % 2 else "blue" for i in range(N)]
     shops = ["a" if i % 2 else "b" for i in range(N)]
     pq.write_table(table(path, labels, shop=shops), tmp_path / "p.parquet")
-    result = labeldp("estimate", path, tmp_path / "p.parquet", "--by", "shop")
+    result = labeldp("estimate", path, tmp_path / "p.parquet", "--by", "shop", "-v")
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]
     start = lines.index(["group", "label", "share", "low", "high", "projected"])
@@ -209,7 +209,7 @@ def test_categories_have_shares_for_each_group(tmp_path):
     assert [key[-1] for key in shares] == 3 * ["red", "green", "blue"]
     assert shares["all", "rows", "red"] == pytest.approx(0.5, abs=0.1)
     assert min(shares["a", "red"], shares["b", "blue"]) > 0.9 and shares["b", "red"] < 0.1
-    alone = labeldp("estimate", path, tmp_path / "p.parquet").stdout
+    alone = labeldp("estimate", path, tmp_path / "p.parquet", "-v").stdout
     assert ["label", "share", "low", "high", "projected"] in map(str.split, alone.splitlines())
 
 
@@ -217,7 +217,7 @@ def test_many_groups_of_categories_are_cut_short(tmp_path):
     path = artifact(tmp_path, TEXT_SPEC)
     private = table(path, ["red"] * N, shop=[str(i % 200) for i in range(N)])
     pq.write_table(private, tmp_path / "p.parquet")
-    said = labeldp("estimate", path, tmp_path / "p.parquet", "--by", "shop").stdout
+    said = labeldp("estimate", path, tmp_path / "p.parquet", "--by", "shop", "-v").stdout
     assert "the shares of 121 more groups: --json has them" in said
     document = json.loads(
         labeldp("estimate", path, tmp_path / "p.parquet", "--by", "shop", "--json").stdout
@@ -229,3 +229,18 @@ def test_one_by_is_taken_and_two_are_refused(private):
     result = labeldp("estimate", *private, "--by", "region", "--by", "y")
     assert result.exit_code == 2 and result.stdout == ""
     assert "--by is given more than once, and takes one" in result.stderr
+
+
+def test_without_verbose_there_is_a_summary_whose_last_line_is_the_conclusion(private, tmp_path):
+    for more in ([], ["--by", "region"], ["--target", "population"]):
+        lines = labeldp("estimate", *private, *more).stdout.splitlines()
+        assert len(lines) <= 15 and "95%" in lines[1] and "nothing" in lines[1]
+        assert lines[-1].startswith("mean of y: ") and f"({N:,} rows)" in lines[-1]
+        assert lines[-2].startswith("shares of y: ") and lines[-2].count("% ± ") == 5
+        whole = labeldp("estimate", *private, *more, "--verbose").stdout.splitlines()
+        assert whole[-2:] == lines[-2:] and len(whole) > len(lines)
+    path = artifact(tmp_path, TEXT_SPEC)
+    shops = [str(i % 200) for i in range(N)]
+    pq.write_table(table(path, ["red"] * N, shop=shops), tmp_path / "p.parquet")
+    lines = labeldp("estimate", path, tmp_path / "p.parquet", "--by", "shop").stdout.splitlines()
+    assert len(lines) <= 15 and lines[-1].startswith("shares of y: red: ")

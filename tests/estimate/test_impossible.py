@@ -80,7 +80,7 @@ def test_the_note_on_private_columns_is_read(artifact, tmp_path):
     done = labeldp("estimate", artifact, written)
     assert done.exit_code == 0
     (line,) = done.stderr.splitlines()
-    assert line.endswith("the file notes 'y\\x1b[2J' as private, and not 'y'")
+    assert line.endswith("the file marks 'y\\x1b[2J' as private, but not 'y'")
     assert WORDS not in line
     assert labeldp("estimate", artifact, written, "--column", "y\x1b[2J").stderr == ""
     assert labeldp("estimate", artifact, table).stderr == ""  # no note, and possible
@@ -88,7 +88,7 @@ def test_the_note_on_private_columns_is_read(artifact, tmp_path):
     again = labeldp("randomize", artifact, table, "-o", written, "--add", "p", "--overwrite")
     assert again.exit_code == 0, again.output
     (line,) = labeldp("estimate", artifact, written).stderr.splitlines()
-    assert WORDS in line and line.endswith("; the file notes 'p' as private, and not 'y'")
+    assert WORDS in line and line.endswith("; the file marks 'p' as private, but not 'y'")
 
 
 @pytest.mark.parametrize("kind", ["randomized_response", "optimal_unbiased", "rr_on_bins"])

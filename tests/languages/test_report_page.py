@@ -108,45 +108,6 @@ def test_no_request_no_complaint_and_readable(tab, addresses, name, dark):
     assert tab.run(OUT_OF_SIGHT) == 0 and tab.run(SMALLEST_TEXT) >= 8
 
 
-def test_the_slider_shows_another_output(tab, addresses):
-    tab.open(addresses["biased"])
-    look = """[document.querySelector('#belief-after path, path#belief-after').getAttribute('d'),
-        document.getElementById('output-said').textContent]"""
-    assert tab.run("document.getElementById('output-control').hidden") is False
-    first = tab.run(look)
-    tab.run("""(() => { const slider = document.getElementById('output-slider');
-        slider.value = slider.value === '0' ? 1 : 0;
-        slider.dispatchEvent(new Event('input')); })()""")
-    second = tab.run(look)
-    assert first[0] != second[0] and first[1] != second[1] and "likeliest" in second[1]
-    assert tab.complaints == []
-
-
-def test_without_scripts_everything_is_still_there(tab, addresses):
-    tab.call("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        tab.open(addresses["biased"])
-    finally:
-        tab.call("Emulation.setScriptExecutionDisabled", value=False)
-    assert tab.run("document.getElementById('output-control').hidden") is True
-    assert "likeliest" in tab.run("document.getElementById('output-said').textContent")
-    assert tab.run("document.querySelectorAll('#posterior table tbody tr').length") == 2
-
-
-def test_the_curve_of_the_script_is_that_of_the_page(tab, addresses):
-    """Before and after the script has redrawn the first output."""
-    tab.call("Emulation.setScriptExecutionDisabled", value=True)
-    box = """(() => { const b = document.querySelector('#belief-after path, path#belief-after')
-        .getBBox(); return [b.x, b.y, b.width, b.height]; })()"""
-    try:
-        tab.open(addresses["unbiased"])
-        drawn = tab.run(box)
-    finally:
-        tab.call("Emulation.setScriptExecutionDisabled", value=False)
-    tab.open(addresses["unbiased"])
-    assert tab.run(box) == pytest.approx(drawn, abs=0.1)
-
-
 def test_it_prints(tab, addresses):
     tab.open(addresses["biased"], dark=True)
     assert tab.pdf().startswith(b"%PDF")
@@ -154,8 +115,5 @@ def test_it_prints(tab, addresses):
     try:
         assert tab.run("getComputedStyle(document.body).color") == "rgb(26, 26, 26)"
         assert tab.run(FAINT)["faint"] == []
-        assert tab.run("getComputedStyle(document.getElementById('output-control')).display") == (
-            "none"
-        )
     finally:
         tab.call("Emulation.setEmulatedMedia", media="")

@@ -61,10 +61,10 @@ def test_entries_are_valid_and_state_what_the_file_proves(file):
     assert spent <= stated <= spent * (1 + Fraction(1, 10**12))
     assert report.sha256 in deployment["implementation"]["mechanisms"]
     proved, declared = loss["privacy_parameters_details"].split("integers of the randomizer.")
-    (bound,) = re.findall(r"at most ([0-9.]+), proved", proved)
+    (bound,) = re.findall(r"ε ≤ ([0-9.]+), proved", proved)
     assert 0 <= Fraction(bound) - rational(exact.epsilon_label_bound) <= Fraction(1, 10**6)
-    assert "as it is declared" in declared and "proved" not in declared
-    assert declared.startswith(" ε = ") == (rational(exact.epsilon_prior) > 0)
+    assert "(declared)" in declared and "proved" not in declared
+    assert declared.startswith(" Each compile") == (rational(exact.epsilon_prior) > 0)
 
 
 def test_the_schema_refuses_what_is_not_filled_in_at_all():
@@ -143,7 +143,7 @@ def test_of_a_file_that_fails_nothing_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "Missing option"),
+        ([], "give -o or --registry"),
         (["--registry", "x.yaml"], "needs --published"),
         (["--registry", "x.json", "--published", "2026-01-31"], "ends in .yaml"),
         (["-o", "x.html", "--published", "2026-01-31"], "needs --registry"),

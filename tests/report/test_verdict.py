@@ -66,8 +66,8 @@ def test_labels_that_are_worth_little_are_amber_and_never_best(made, text):
     assert not re.search(r"\bbest\b|\boptimal\b(?!_)", body, re.IGNORECASE)
     card = Reader(page).sections[""]
     assert all(warning in card for warning in warnings)
-    assert "Verified: all 12 checks hold. But mind what these labels are worth:" in card
-    assert "A small loss is not use" in Reader(page).sections["loss"]
+    assert "Verified: all 12 checks hold. But these labels are of limited use:" in card
+    assert "A small loss does not make labels useful" in Reader(page).sections["loss"]
 
 
 def test_what_a_constant_says_is_named(made):
@@ -80,7 +80,7 @@ def test_what_a_constant_says_is_named(made):
 def test_useful_labels_are_green(made):
     page = report_page(made(TRAINING))
     assert colour(page) == "good"
-    assert "But mind" not in page and "That is the best possible" in page
+    assert "limited use" not in page and "this is the best possible" in page
     assert row(page, "goal") == "training, declared"
 
 

@@ -211,7 +211,7 @@ def test_the_columns_of_a_table_may_have_other_names(files, truth):
     out = files / "v.parquet"
     said = commands("randomize", files / "joint.onnx", files / "u.parquet", "-o", out, *columns)
     assert "was compiled for the column 'value', and randomizes 'b'" in said
-    assert "all rows" in commands("estimate", files / "joint.onnx", out, *columns)
+    assert "all rows" in commands("estimate", files / "joint.onnx", out, *columns, "-v")
     short = CliRunner().invoke(
         main,
         [
@@ -249,17 +249,17 @@ def test_a_name_that_is_taken_is_refused_before_anything_is_drawn(files, truth, 
 
 
 def test_the_columns_are_not_those_of_the_artifact(files, truth):
-    with pytest.raises(InputError, match="stand in 3 columns, and 1 were named"):
+    with pytest.raises(InputError, match="have 3 columns, but --column names 1"):
         estimate(files / "joint.onnx", files / "t.parquet", "sold")
     pq.write_table(truth.set_column(0, "code", pa.array([8] * N)), files / "n.parquet")
-    with pytest.raises(InputError, match="'code' holds values that this artifact does not give"):
+    with pytest.raises(InputError, match="'code' has values that are not outputs"):
         estimate(files / "joint.onnx", files / "n.parquet")
 
 
 def test_an_audit_finds_nothing(files):
     for name in ("joint", "sets"):
         assert audit(files / f"{name}.onnx", samples=100_000, processes=False).ok
-    with pytest.raises(InputError, match="labels of one column"):
+    with pytest.raises(InputError, match="labels of several columns"):
         audit(files / "joint.onnx", "json:dumps", samples=100_000)
 
 

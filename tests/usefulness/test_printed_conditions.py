@@ -54,7 +54,7 @@ def test_bars_of_a_noisy_prior_say_how_noisy(compiled):
     q = np.exp(-0.2 / 2)
     assert stated == pytest.approx(np.sqrt(2 * q) / (1 - q), rel=5e-3)
     assert f"{np.sqrt(2 * q) / (1 - q) / 2000:.2%}" in title
-    assert title in labeldp("inspect", path).stdout
+    assert title in labeldp("inspect", path, "-v").stdout
     assert check_file(path).require().certificate.prior.rows == 2000
 
 
@@ -63,14 +63,14 @@ def test_a_sweep_names_the_prior_that_it_took(tmp_path):
     assert json.loads(labeldp("plan", spec, "--json").stdout)["prior"]["taken"] == "uniform"
     options = ("--epsilon", 1, "--mechanisms", "optimal_unbiased")
     result = labeldp("sweep", spec, *options, "-o", tmp_path / "sweep.html")
-    assert "private, taken as uniform" in result.stdout
+    assert "private, treated as uniform" in result.stdout
     assert "assuming a uniform prior" in result.stdout and "noisy prior" not in result.stdout
     page = (tmp_path / "sweep.html").read_text(encoding="utf-8")
-    assert "private, taken as uniform" in page and "noisy prior" not in page
+    assert "private, treated as uniform" in page and "noisy prior" not in page
     assert json.loads(labeldp("sweep", spec, *options, "--json").stdout)["prior_taken"] == "uniform"
     spec = written(tmp_path, "{prior: 0.2, label: 0.8}")
     result = labeldp("sweep", spec, *options, "--spend-prior")
-    assert "assuming the noisy prior" in result.stdout and "taken as" not in result.stdout
+    assert "assuming the noisy prior" in result.stdout and "treated as" not in result.stdout
 
 
 def test_projected_shares_have_no_interval_and_say_so(tmp_path):
@@ -79,7 +79,8 @@ def test_projected_shares_have_no_interval_and_say_so(tmp_path):
     labels = pq.read_table(tmp_path / "visits.parquet")["visits"].to_numpy()
     private = pa.table({"visits": Randomizer.load(path)(labels)})
     pq.write_table(private, tmp_path / "private.parquet")
-    lines = labeldp("estimate", path, tmp_path / "private.parquet").stdout.splitlines()
+    said = labeldp("estimate", path, tmp_path / "private.parquet", "--verbose")
+    lines = said.stdout.splitlines()
     assert "approximate 95% intervals" in "\n".join(lines)
     (note,) = [line for line in lines if line.startswith("projected: ")]
     assert "no interval" in note

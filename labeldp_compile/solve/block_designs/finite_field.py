@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
+from operator import mul
 
 import numpy as np
 
@@ -70,8 +71,6 @@ def field(order: int) -> Field:
     if found is None:
         raise ValueError("the order of a finite field is a power of a prime")
     prime, degree = found
-    if order == 2:
-        return Field(2, 1, np.array([1]), np.array([-1, 0]))
     for low in count(1):
         powers = _powers(prime, degree, low)
         if powers is not None:
@@ -83,33 +82,14 @@ def field(order: int) -> Field:
 
 def _powers(prime: int, degree: int, low: int) -> list[int] | None:
     """The powers of x modulo x^n + f, f with the digits ``low``; None if they are too few."""
-    unit = prime ** (degree - 1)
-    order = unit * prime
-    # What the leading coefficient t of x times an element becomes: −t·f.
-    tails = [_negative_multiple(prime, degree, low, t) for t in range(prime)]
-    powers, x = [1], 1
-    while True:
-        top, rest = divmod(x, unit)
-        x = _plus(prime, degree, rest * prime, tails[top])
-        if x in (0, 1):
-            return powers if x == 1 and len(powers) == order - 1 else None
-        if len(powers) == order - 1:
-            return None
-        powers.append(x)
-
-
-def _negative_multiple(prime: int, degree: int, low: int, times: int) -> int:
-    return sum(-times * (low // prime**i) % prime * prime**i for i in range(degree))
-
-
-def _plus(prime: int, degree: int, x: int, y: int) -> int:
-    if prime == 2:
-        return x ^ y
-    total, unit = 0, 1
-    for _ in range(degree):
-        total += (x + y) % prime * unit
-        x, y, unit = x // prime, y // prime, unit * prime
-    return total
+    units = [prime**i for i in range(degree)]
+    f = [low // unit % prime for unit in units]
+    digits, powers = [1, *[0] * (degree - 1)], []
+    for _ in range(prime**degree - 1):
+        powers.append(sum(map(mul, digits, units)))
+        top = digits[-1]
+        digits = [(d - top * c) % prime for d, c in zip([0, *digits[:-1]], f, strict=True)]
+    return None if 0 in powers or len(set(powers)) < len(powers) else powers
 
 
 def prime_powers(low: int, high: int) -> list[int]:

@@ -38,6 +38,7 @@ from labeldp_compile.solve.optimal_unbiased.intervals import Floats
 TIME_LIMIT = 3600.0
 """Seconds that one linear program may take."""
 _BETWEEN_LINES = 2.0  # seconds
+_BY_COLUMN, _MINIMISE = int(highspy.MatrixFormat.kColwise), int(highspy.ObjSense.kMinimize)
 
 
 class TimeLimitError(InputError):
@@ -70,12 +71,17 @@ def solve_linear_program(
     Raises:
         UnsolvedError: there is no optimum, or HiGHS gives up. TimeLimitError.
     """
+    rows, columns = matrix.shape
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("time_limit", TIME_LIMIT)
-    if solver.passModel(_model(cost, matrix, lower, upper)) == HighsStatus.kError:
+    given = solver.passModel(
+        *(columns, rows, matrix.nnz, _BY_COLUMN, _MINIMISE, 0.0),
+        *(cost, np.zeros(columns), np.full(columns, highspy.kHighsInf), lower, upper),
+        *(matrix.indptr, matrix.indices, matrix.data, np.zeros(columns, np.int32)),
+    )
+    if given == HighsStatus.kError:
         raise UnsolvedError("its numbers are out of HiGHS's range")
-    rows, columns = matrix.shape
     observer.step(f"linear program of {rows:,} rows and {columns:,} columns")
     _run(solver, observer)
     status, info = solver.getModelStatus(), solver.getInfo()
@@ -88,24 +94,6 @@ def solve_linear_program(
         raise UnsolvedError(f"HiGHS says: {solver.modelStatusToString(status)}")
     observer.step(f"linear program: optimal after {info.simplex_iteration_count:,} iterations")
     return np.asarray(solver.getSolution().col_value), float(info.objective_function_value)
-
-
-def _model(
-    cost: Floats, matrix: sparse.csc_matrix, lower: Floats, upper: Floats
-) -> highspy.HighsLp:
-    rows, columns = matrix.shape
-    lp = highspy.HighsLp()
-    lp.num_row_ = lp.a_matrix_.num_row_ = rows
-    lp.num_col_ = lp.a_matrix_.num_col_ = columns
-    lp.col_cost_ = cost
-    lp.col_lower_ = np.zeros(columns)
-    lp.col_upper_ = np.full(columns, highspy.kHighsInf)
-    lp.row_lower_, lp.row_upper_ = lower, upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = matrix.indptr
-    lp.a_matrix_.index_ = matrix.indices
-    lp.a_matrix_.value_ = matrix.data
-    return lp
 
 
 def _run(solver: highspy.Highs, observer: Observer) -> None:

@@ -1,7 +1,7 @@
 """A black-box audit: draw, count, and test what a certificate or a person claims.
 
-The error of 1e-6 is shared by five tests. Whatever a test looks at in order to choose what to test
-is drawn apart from what it tests, so that few tests are enough:
+Five tests share the error of 1e-6. The draws that choose what to test are separate from the draws
+that are tested, so few tests are enough:
 
     pilot      chooses the cells                            not tested
     screening  every label, alone and mixed with others     distribution, rows; chooses labels
@@ -62,8 +62,8 @@ class AuditClaim:
     """What is audited against.
 
     Attributes:
-        epsilon: of a label.
-        source: who says so, in words.
+        epsilon: ε of a label.
+        source: who states it, in words.
         all_labels: number of labels of the randomizer.
         reference: certified probabilities, or None.
     """
@@ -83,11 +83,10 @@ def audit(
     *,
     processes: bool = True,
 ) -> AuditReport:
-    """Audit a randomizer on labels [L], L ≥ 2, with about so many samples.
+    """Audit a randomizer on labels [L], L ≥ 2, with about ``samples`` samples.
 
-    The observer is told how many labels are randomized; without ``processes`` no other process is
-    started. Raises InputError if the randomizer cannot be opened
-    or fails.
+    The observer gets the number of randomized labels. Without ``processes``, no other process is
+    started. Raises InputError if the randomizer cannot be opened or fails.
     """
     sampler = Sampler(target.open(), labels, observer)
     return _Audit(target, sampler, claim, samples).run(processes)
@@ -105,11 +104,11 @@ def choose_labels(count: int) -> list[int]:
 
 
 def qualified(privacy: Finding, others: Sequence[Finding]) -> Finding:
-    """The finding on ε, with what its bound supposes where another finding refutes that."""
+    """The finding on ε, with a note if another finding refutes what its bound assumes."""
     failed = [other.name for other in others if other.name in _SUPPOSED and other.ok is False]
     if not failed:
         return privacy
-    supposed = f"that bounds ε only if rows are independent, and {' and '.join(failed)} failed"
+    supposed = f"this bounds ε only if rows are independent, and {' and '.join(failed)} failed"
     return replace(privacy, detail=f"{privacy.detail}; {supposed}")
 
 
@@ -164,11 +163,11 @@ class _Audit:
         ]
         worst, p = tests[0], min(tests[0].p_value * len(tests), 1.0)
         in_words = (
-            f"least p-value of chi-square {worst.p_value:.2g} (label {worst.label}, "
-            f"{worst.degrees_of_freedom} degrees of freedom), {p:.2g} for {len(tests):,} labels"
+            f"smallest chi-square p-value: {worst.p_value:.2g} (label {worst.label}, "
+            f"{worst.degrees_of_freedom} degrees of freedom), {p:.2g} over {len(tests):,} labels"
         )
         if wrong:
-            in_words = f"{self.in_words(wrong)}, certified {wrong[0].expected:.6g}; {in_words}"
+            in_words = f"{self.in_words(wrong)}; certified is {wrong[0].expected:.6g}; {in_words}"
         return Finding("distribution", not wrong and p > CHI_SQUARE_ERROR, in_words), tests
 
     def rows(self, alone: tuple[Tally, Tally], mixed: tuple[Tally, Tally]) -> Finding:
@@ -176,12 +175,12 @@ class _Audit:
         wrong = unlike_each_other(first, second, _OTHER_ERROR / 2)
         wrong += unlike_each_other(first[::-1], second[::-1], _OTHER_ERROR / 2)
         if not wrong:
-            return Finding("rows", True, "the other labels of a call make no difference")
+            return Finding("rows", True, "an output does not depend on other labels of its call")
         return Finding(
             "rows",
             False,
-            f"an output depends on the other labels of its call: {self.in_words(wrong)} in calls "
-            f"of one kind, at most {wrong[0].expected:.6g} in others (one label a call, or all)",
+            f"an output depends on other labels of its call: {self.in_words(wrong)} in calls of "
+            f"one kind, and of at most {wrong[0].expected:.6g} in the other (one label or all)",
         )
 
     def epsilon(self, screened: tuple[Tally, Tally]) -> tuple[float, Finding]:
@@ -194,13 +193,13 @@ class _Audit:
             "privacy",
             found.bound <= self.claim.epsilon,
             f"ε ≥ {down_to(found.bound)}, {self.claim.source} {self.claim.epsilon:g}: "
-            f"output {describe(self.sampler.cells, event.cells)} came {seen:,} times in {of:,} for "
-            f"label {self.label(event.label)}, {seen_other:,} times in {of_other:,} for label "
-            f"{self.label(event.other)}",
+            f"output {describe(self.sampler.cells, event.cells)} occurred {seen:,} times in "
+            f"{of:,} for label {self.label(event.label)}, and {seen_other:,} times in "
+            f"{of_other:,} for label {self.label(event.other)}",
         )
 
     def drawn_for(self, events: list[Event], share: float) -> Tally:
-        """Samples of the labels of the events, as many as this share of all allows."""
+        """Samples of the labels of the events, up to this share of all samples."""
         chosen = sorted({y for event in events for y in (event.label, event.other)})
         return self.sampler.alone(chosen, max(int(self.samples * share / len(chosen)), 1))
 
@@ -221,20 +220,20 @@ class _Audit:
         first = wrong[0]
         output = describe(self.sampler.cells, first.cells)
         return (
-            f"for label {self.label(first.label)} output {output} has a "
-            f"probability of at least {at_least(first.at_least)}"
+            f"for label {self.label(first.label)}, output {output} has a probability of at least "
+            f"{at_least(first.at_least)}"
         )
 
 
 def _outputs(known: NDArray[np.bool_], pilot: NDArray[Any]) -> Finding:
     if known.all():
-        return Finding("outputs", True, f"all of {len(pilot):,} are outputs of the file")
+        return Finding("outputs", True, f"all {len(pilot):,} are outputs of the file")
     stranger = np.asarray(pilot[~known][0]).item()  # 0.5 and not np.float64(0.5)
     return Finding(
         "outputs",
         False,
-        f"{int((~known).sum()):,} of {len(pilot):,} are no outputs of the file, "
-        f"such as {stranger!r}",
+        f"{int((~known).sum()):,} of {len(pilot):,} are not outputs of the file, "
+        f"for example {stranger!r}",
     )
 
 
@@ -248,20 +247,21 @@ def audit_artifact(
     budget: Budget = DEFAULT_BUDGET,
     group: str | None = None,
 ) -> AuditReport:
-    """Audit an artifact as labeldp-runtime runs it, or a function ``module:name`` in its place.
+    """Audit an artifact as labeldp-runtime runs it, or a function ``module:name`` against it.
 
-    With a table for each group, that of the ``group``, by default of the one with most rows.
-
-    Raises VerificationError if the artifact does not verify, and InputError if it cannot be read,
-    or if it or the function cannot be loaded or fails.
+    If the artifact has a table for each group, this audits that of ``group``, by default the one
+    with most rows. Raises VerificationError if the artifact does not verify, and InputError if it
+    cannot be read, or if it or the function cannot be loaded or fails.
     """
     if samples < MIN_SAMPLES:
-        raise InputError(f"an audit takes {MIN_SAMPLES:,} samples or more, not {samples:,}")
+        raise InputError(f"an audit needs at least {MIN_SAMPLES:,} samples, got {samples:,}")
     artifact = open_artifact(path, budget)
     number = shown_table(artifact, path, group)
     table, several = artifact.table(number), isinstance(artifact.label, JointDomain)
     if several and function is not None:
-        raise InputError(f"{path}: a function takes labels of one column, and it has more")
+        raise InputError(
+            f"{path}: has labels of several columns; a function is audited on one column only"
+        )
     columns = artifact.groups.columns
     row = next(artifact.groups.rows(number)) if columns else ()
     target = ArtifactTarget(

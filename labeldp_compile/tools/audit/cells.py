@@ -1,7 +1,7 @@
-"""Outputs as a few cells: each output by itself, or intervals where there are too many.
+"""Outputs in a few cells: one output each, or intervals if there are too many outputs.
 
-A cell is a function of the output, so what is ε-DP stays so. Cells are chosen from draws that no
-test looks at again.
+A cell is a function of the output, so ε-DP is kept. Cells are chosen from draws that no test uses
+again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAME_COLUMNS = 40
 
 
 class ValueCells:
-    """A cell for each value; values that were not named share the last cell."""
+    """A cell for each value; all other values share the last cell."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         """Numbers, or an object array of hashable values; distinct."""
@@ -49,10 +49,10 @@ class ValueCells:
 
 
 class IntervalCells:
-    """Intervals between increasing edges, e₀ ≤ output < e₁, and a cell for what is no number."""
+    """Intervals between increasing edges, e₀ ≤ output < e₁, and a cell for NaN and non-numbers."""
 
     def __init__(self, edges: NDArray[Any]) -> None:
-        """Distinct increasing numbers; below the first and from the last on are cells, too."""
+        """Distinct increasing numbers; below the first and above the last there is a cell each."""
         self.edges = edges
         self.count = len(edges) + 2
 
@@ -66,18 +66,18 @@ class IntervalCells:
     def name(self, cell: int) -> str:
         """A cell in words."""
         if cell == self.count - 1:
-            return "no number"
+            return "not a number"
         low = "-∞" if cell == 0 else f"{self.edges[cell - 1]:g}"
         high = "∞" if cell == len(self.edges) else f"{self.edges[cell]:g}"
         return f"[{low}, {high})"
 
 
-# A partition of all outputs into ``count`` cells; the last holds what fits nowhere else.
+# A partition of all outputs into ``count`` cells; the last holds everything else.
 OutputCells = ValueCells | IntervalCells
 
 
 def describe(cells: OutputCells, chosen: NDArray[np.bool_]) -> str:
-    """A set of cells in words; ``chosen`` [count] says which."""
+    """A set of cells in words; ``chosen`` [count] marks its members."""
     members = np.flatnonzero(chosen).tolist()
     more = len(members) - _LISTED
     listed = ", ".join(map(cells.name, members[:_LISTED]))
@@ -85,9 +85,9 @@ def describe(cells: OutputCells, chosen: NDArray[np.bool_]) -> str:
 
 
 def choose_cells(pilot: NDArray[Any]) -> OutputCells:
-    """Cells for outputs like these: values if they are few, else intervals of equal frequency.
+    """Cells for outputs like these: single values if they are few, else equally frequent intervals.
 
-    Towards both ends the intervals become as rare as the pilot shows them.
+    Towards both ends the intervals become smaller, down to the rarest outputs of the pilot.
     """
     if pilot.dtype == object:
         values = np.empty(len(set(pilot.tolist())), dtype=object)
@@ -101,7 +101,7 @@ def choose_cells(pilot: NDArray[Any]) -> OutputCells:
 
 
 def edges_of(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Distinct quantiles of the numbers, and their powers-of-two-th order statistics."""
+    """Distinct quantiles of the numbers, and the order statistics 1, 2, 4, 8, … from both ends."""
     ordered, n = np.sort(numbers), len(numbers)
     spread = np.linspace(0, n - 1, _QUANTILES).astype(np.int64)
     ends = 2 ** np.arange(int(np.log2(n)), dtype=np.int64)

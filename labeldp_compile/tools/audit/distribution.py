@@ -1,9 +1,9 @@
 """Do outputs follow the certified table, and do they depend on their own label only?
 
-Two tests a label. Pearson's chi-square statistic with small cells pooled; its p-value is
-asymptotic, so it decides only far beyond the error that is spent on it. And an exact one: one half
-of the draws chooses the set of outputs that came too often, the other half counts that set, and the
-Clopper–Pearson bound of its probability is compared with the certified probability.
+There are two tests per label. The first is Pearson's chi-square with small cells pooled. Its
+p-value is asymptotic, so it decides only far below its share of the error. The second is exact: one
+half of the draws chooses the set of outputs that occurred too often, and the other half counts that
+set. The Clopper–Pearson bound of its probability is compared with the certified probability.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ LEAST_EXPECTED = 100  # a pooled cell's expected count
 
 @dataclass(frozen=True)
 class Difference:
-    """A set of cells whose probability is not what it should be.
+    """A set of cells with a wrong probability.
 
     Attributes:
         label: index of the label.
         cells: [cells] which belong to the set.
         at_least: lower bound of its probability.
-        expected: what it should be (at most).
+        expected: the most that the probability should be.
     """
 
     label: int
@@ -75,7 +75,7 @@ def unlike_expected(
 def unlike_each_other(
     chosen_on: tuple[Tally, Tally], tested_on: tuple[Tally, Tally], error: float
 ) -> list[Difference]:
-    """Labels whose outputs provably come with other probabilities in the first kind of call."""
+    """Labels whose outputs provably have other probabilities in the first kind of call."""
     one, both = chosen_on[0], chosen_on[0] + chosen_on[1]
     labels = np.flatnonzero((tested_on[0].samples > 0) & (tested_on[1].samples > 0)).tolist()
     found = []
@@ -89,7 +89,7 @@ def unlike_each_other(
 
 
 def _pooled(expected: Floats) -> NDArray[np.int64]:
-    """[cells] non-decreasing pool of each cell; every pool is expected often enough."""
+    """[cells] non-decreasing pool of each cell; each pool has a large enough expected count."""
     pools = np.empty(len(expected), np.int64)
     pool, mass, left = 0, 0.0, float(expected.sum())
     for cell, count in enumerate(expected):

@@ -1,8 +1,8 @@
 """A lower bound on ε from counts: Pr[S | y] ≥ e^ε·Pr[S | y'] for the best pair and set found.
 
-Events are searched for in some draws, and bounded in others that nobody looked at before; so only
-the few bounds of the last step need a share of the error. No set has a larger ratio than its best
-single output, but a union of outputs is known more precisely.
+Some draws are used to search for events, and other, unused draws to bound them. So only the few
+bounds of the last step need a share of the error. No set has a larger ratio than its best single
+output, but the probability of a union of outputs is known more precisely.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from labeldp_compile.tools.audit.sampling import Tally
 Bits = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Proposal = tuple[int, int, Bits]  # label, other label, set of cells
-_CAUTION = 3.0  # standard deviations by which a promising ratio is discounted in the search
+_CAUTION = 3.0  # standard deviations by which the search lowers a promising ratio
 _PROPOSALS = 512
 
 
 def lower_bound(successes: Any, trials: Any, error: float) -> Floats:
-    """A number that is above the true probability with a chance of at most ``error``.
+    """A bound that is above the true probability with probability at most ``error``.
 
     The exact binomial bound (Clopper and Pearson 1934): the largest p at which
     Pr[X ≥ c] = I_p(c, n − c + 1) is at most the error.
 
     Args:
         successes: counts c, of any shape.
-        trials: how often each was tried, n ≥ 1; of a shape that broadcasts.
+        trials: how often each was tried, n ≥ 1; its shape broadcasts.
         error: one-sided, for each bound.
     """
     c, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
@@ -41,7 +41,7 @@ def lower_bound(successes: Any, trials: Any, error: float) -> Floats:
 
 
 def upper_bound(successes: Any, trials: Any, error: float) -> Floats:
-    """A number that is below the true probability with a chance of at most ``error``.
+    """A bound that is below the true probability with probability at most ``error``.
 
     The arguments are those of ``lower_bound``.
     """
@@ -69,9 +69,9 @@ class EpsilonBound:
     """A lower bound on ε, and the event that shows it.
 
     Attributes:
-        bound: ≥ 0; above the true ε with at most the chance that was asked for.
-        event: of the largest ratio.
-        seen, seen_other: how often it was drawn, of how many samples, under its two labels.
+        bound: ≥ 0; above the true ε with at most the requested probability.
+        event: the event with the largest ratio.
+        seen, seen_other: how often it was drawn, and in how many samples, for its two labels.
     """
 
     bound: float
@@ -81,11 +81,11 @@ class EpsilonBound:
 
 
 def search_events(halves: tuple[Tally, Tally], most_labels: int, most_events: int) -> list[Event]:
-    """The most promising events, best first, on at most so many labels that have samples.
+    """The most promising events, best first, on at most ``most_labels`` labels with samples.
 
-    Single outputs and thresholds are proposed and ranked by all draws. Unions of outputs are
-    proposed by the first half and ranked by the second: chosen by their noise, they would
-    otherwise look better than anything real.
+    All draws propose and rank single outputs and thresholds. The first half proposes unions of
+    outputs and the second half ranks them. Otherwise their noise would choose them, and they would
+    look better than they are.
     """
     drawn = np.flatnonzero(halves[0].samples)
     first, second, both = (
@@ -112,7 +112,7 @@ def search_events(halves: tuple[Tally, Tally], most_labels: int, most_events: in
 def bound_epsilon(events: list[Event], fresh: Tally, error: float) -> EpsilonBound:
     """The largest Clopper–Pearson bound of the events, from draws that did not choose them.
 
-    With probability 1 − ``error`` all bounds hold at once.
+    All bounds hold together with probability 1 − ``error``.
     """
     share = error / (2 * len(events))
     best: EpsilonBound | None = None
@@ -128,7 +128,7 @@ def bound_epsilon(events: list[Event], fresh: Tally, error: float) -> EpsilonBou
 
 
 def _plain_events(tally: Tally) -> list[Proposal]:
-    """For the best outputs and thresholds: the two labels that they tell apart, and the set."""
+    """For the best outputs and thresholds: the two labels that they distinguish, and the set."""
     counts, M = tally.counts, tally.counts.shape[1]
     upto, beyond = counts.cumsum(axis=1), counts[:, ::-1].cumsum(axis=1)[:, ::-1]
     tried = np.concatenate([counts, upto[:, :-1], beyond[:, 1:]], axis=1)
@@ -143,7 +143,7 @@ def _plain_events(tally: Tally) -> list[Proposal]:
 
 
 def _cells_of(column: int, M: int) -> Bits:
-    """The cells of a column of ``tried``: one cell, those up to it, or those from it on."""
+    """The cells of a column of ``tried``: one cell, all up to it, or all from it on."""
     cells = np.zeros(M, dtype=bool)
     if column < M:
         cells[column] = True
@@ -175,7 +175,7 @@ def _score(tally: Tally, proposal: Proposal) -> float:
 
 
 def _cautious(counts: Any, samples: Any) -> tuple[Any, Any]:
-    """Probabilities, discounted and raised by ``_CAUTION`` standard deviations of a count."""
+    """Probabilities, lowered and raised by ``_CAUTION`` standard deviations of a count."""
     half = _CAUTION**2 / 2
     reach = _CAUTION * np.sqrt(counts + half / 2)
     low = np.maximum(counts + half - reach, 0.0)

@@ -1,4 +1,4 @@
-"""Draw in forked and in freshly started processes: none may repeat the draws of another."""
+"""Draw in forked and in new processes: no process may repeat the draws of another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.tools.audit.target import AuditTarget, Draw
 
 CHILDREN = 2  # of each kind
-_SECONDS = 120  # for a child to answer: a function that deadlocks in a child is not waited for
+_SECONDS = 120  # for a child to answer; a function may deadlock in a child
 
 
 def drawn_in_children(
@@ -26,8 +26,8 @@ def drawn_in_children(
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Outputs by process, for the same labels [n], and what could not be tried.
 
-    ``draw`` is the opened target, and was used before: forked children inherit it. Started children
-    open the target again, as a service that restarts does.
+    ``draw`` is the opened target, which was used before; forked children inherit it. Started
+    children open the target again, as a service does when it restarts.
     """
     results: dict[str, NDArray[Any]] = {"this process": draw(labels)}
     failures: list[str] = []
@@ -54,20 +54,20 @@ def drawn_in_children(
 def _started(
     method: str, target: AuditTarget, draw: Draw | None, labels: NDArray[Any]
 ) -> Iterator[Connection]:
-    """Where a process answers that ends with this block."""
+    """The connection to a process that is ended with this block."""
     context: Any = multiprocessing.get_context(method)
     ours, theirs = context.Pipe()
     inherited = None if draw is None else (draw, labels)
     child = context.Process(target=_answer, args=(inherited, theirs), daemon=True)
     try:
         with warnings.catch_warnings():
-            # Python warns of forks beside threads: whether that goes well is what is tried here.
+            # Python warns of forks beside threads; this test is about such forks.
             warnings.simplefilter("ignore", DeprecationWarning)
             with uninterrupted():
                 child.start()
         theirs.close()
         if inherited is None:
-            with contextlib.suppress(OSError):  # it has ended already: there is no answer
+            with contextlib.suppress(OSError):  # it has ended already, without an answer
                 ours.send((target, labels))
         yield ours
     finally:
@@ -87,7 +87,7 @@ def _answer_of(receiving: Connection) -> NDArray[Any]:
 
 
 def _answer(inherited: tuple[Draw, NDArray[Any]] | None, connection: Connection) -> None:
-    """In the child, which reads what it is to do, unless it is a fork."""
+    """In the child: draw, and send the outputs; a child that is no fork first reads its task."""
     heeding_kills()
     try:
         if inherited is None:
@@ -97,6 +97,6 @@ def _answer(inherited: tuple[Draw, NDArray[Any]] | None, connection: Connection)
         answer: Any = draw(labels)
     except Exception as error:
         answer = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    with contextlib.suppress(OSError):  # nobody hears it
+    with contextlib.suppress(OSError):  # the parent has stopped reading
         connection.send(answer)
     connection.close()

@@ -1,4 +1,4 @@
-"""What a verified artifact says of the cells: certified probabilities, and outputs it has not."""
+"""What a verified artifact certifies: the probabilities of the cells, and which outputs exist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Reference:
     """The certified side of an audit."""
 
     def __init__(self, decoded: Table, labels: list[int]) -> None:
-        """``labels`` are indices of the labels that are audited."""
+        """``labels`` are the indices of the audited labels."""
         self._r, self._rows, self._domain = decoded.randomizer, labels, decoded.domain
         self._values = None
         if not isinstance(self._r, AdditiveRandomizer):
@@ -40,7 +40,7 @@ class Reference:
         return output_array([self._domain.listed[y] for y in self._rows])
 
     def cells(self, pilot: NDArray[Any]) -> OutputCells:
-        """A cell for each output if they are few, else intervals (categories: the audited)."""
+        """A cell for each output if they are few, else intervals (categories: the audited ones)."""
         if self._values is None:
             assert isinstance(self._r, AdditiveRandomizer)
             known = pilot[self.known(pilot)].astype(float)
@@ -49,7 +49,7 @@ class Reference:
         if len(self._values) <= MAX_VALUES:
             return ValueCells(self._values)
         if self._values.dtype == np.float64:
-            # The audited labels' own outputs, which are the most telling, stay by themselves.
+            # The outputs of the audited labels reveal most, so they keep cells of their own.
             own = np.searchsorted(self._values, np.asarray(self.inputs(), dtype=float))
             spread = np.arange(0, len(self._values), len(self._values) // (MAX_VALUES // 4))
             edges = np.unique(np.concatenate([spread, own, own + 1]))
@@ -58,7 +58,7 @@ class Reference:
         return ValueCells(output_array(audited or self._values[:1].tolist()))
 
     def known(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """[n] whether the file can give each output."""
+        """[n] whether each value is an output of the file."""
         if self._values is not None:
             cells = ValueCells(self._values)
             return cells.indices(outputs) < cells.count - 1
@@ -68,7 +68,7 @@ class Reference:
         return lattice_indices(self._r, outputs) >= 0
 
     def probabilities(self, cells: OutputCells) -> Floats:
-        """[L, cells] certified probabilities, correct to some units in the last place."""
+        """[L, cells] certified probabilities, correct to a few units in the last place."""
         result = np.zeros((len(self._rows), cells.count))
         if self._values is None:
             assert isinstance(cells, IntervalCells) and isinstance(self._r, AdditiveRandomizer)

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 FORMAT_VERSION = "1.0"
-ERROR = 1e-6  # chance that an audit of a faultless randomizer finds something
+ERROR = 1e-6  # probability that an audit of a correct randomizer finds something
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One test in words: its name, whether it holds (None: could not be tried), what was seen."""
+    """One test: its name, whether it holds (None: could not be tried), and the details in words."""
 
     name: str
     ok: bool | None
@@ -36,11 +36,11 @@ class AuditReport:
     Attributes:
         audited: the randomizer in words.
         samples: labels randomized.
-        labels: number of labels that were tried, and of all.
-        epsilon: that is certified or claimed.
-        epsilon_lower_bound: at least this is spent on a label, with an error within ``ERROR``.
-        findings: one a test.
-        counts: one a label, worst first; empty without certified probabilities.
+        labels: how many labels were tried, and how many there are.
+        epsilon: the certified or claimed ε.
+        epsilon_lower_bound: a label spends at least this, with an error of at most ``ERROR``.
+        findings: one per test.
+        counts: one per label, worst first; empty without certified probabilities.
     """
 
     audited: str
@@ -53,7 +53,7 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """True if nothing was found."""
+        """True if no test failed."""
         return all(finding.ok is not False for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Draw from a randomizer and count: calls with one label only, and calls with all of them."""
+"""Draw from a randomizer and count, in calls with one label only and in calls with all labels."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Tally:
         return Tally(self.counts + other.counts, self.samples + other.samples)
 
     def seen(self, label: int, cells: NDArray[np.bool_]) -> tuple[int, int]:
-        """How often a label gave some cells, and of how many samples."""
+        """How often a label gave one of the cells, and in how many samples."""
         return int(self.counts[label][cells].sum()), int(self.samples[label])
 
 
 class Sampler:
-    """Draws from one randomizer, counts outputs by label and cell, and tells an observer.
+    """Draws from one randomizer, counts outputs by label and cell, and informs an observer.
 
     Attributes:
         opened: the randomizer itself, which forked processes inherit.
-        labels: [L] what it takes; they are named by their indices here.
+        labels: [L] its labels; methods name them by their indices.
         drawn: how many labels it has randomized.
-        cells: of the outputs; they are chosen when a pilot has been drawn.
+        cells: of the outputs; they are chosen after a pilot was drawn.
     """
 
     cells: OutputCells
@@ -56,7 +56,7 @@ class Sampler:
         return outputs
 
     def count(self, labels: int) -> None:
-        """So many more are randomized, here or elsewhere."""
+        """Add to the number of randomized labels; another process may have randomized them."""
         self.drawn += labels
         self._observer.rows(labels)
 
@@ -65,13 +65,13 @@ class Sampler:
         return np.repeat(self.labels[label : label + 1], size)
 
     def pilot(self, each: int) -> NDArray[Any]:
-        """Outputs of all labels, so many from calls with one label, and as many from one of all."""
+        """Outputs of all labels: ``each`` from calls with one label, as many from one with all."""
         parts = [self.draw(self.rows(y, each)) for y in range(len(self.labels))]
         every = np.random.default_rng().permutation(np.repeat(self.labels, each))
         return np.concatenate([*parts, self.draw(every)])
 
     def alone(self, chosen: Sequence[int], samples: int) -> Tally:
-        """So many samples of each chosen label, in calls with no other label."""
+        """Count ``samples`` samples of each chosen label, in calls with no other label."""
         tally = self._empty()
         for label in chosen:
             for size in _calls(samples):
@@ -81,7 +81,7 @@ class Sampler:
         return tally
 
     def mixed(self, samples: int) -> Tally:
-        """About so many samples of each label, in calls with all labels in random order."""
+        """Count about ``samples`` samples of each label, in calls with labels in random order."""
         tally, generator = self._empty(), np.random.default_rng()
         L, M = tally.counts.shape
         for size in _calls(samples * L):
@@ -97,6 +97,6 @@ class Sampler:
 
 
 def _calls(samples: int) -> list[int]:
-    """Sizes of calls that add up to so many samples."""
+    """Sizes of calls that add up to ``samples``."""
     whole, rest = divmod(samples, CALL)
     return [CALL] * whole + ([rest] if rest else [])

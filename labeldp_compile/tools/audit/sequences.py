@@ -1,10 +1,10 @@
-"""Do two rows share their words? Rows of one label must be independent.
+"""Do two rows share their random bits? Rows of one label must be independent.
 
-Inside calls, from call to call, and from process to process. Draws become bits (is the output in a
-set S?). One part of the bits finds the distance at which they agree most, by the fast Fourier
-transform over all distances; another part counts, at that distance, the pairs with both bits set.
-For independent rows their probability is Pr[S]², which Clopper–Pearson bounds of both sides can
-refute.
+This is tested inside calls, from call to call, and from process to process. A draw becomes a bit:
+is the output in a set S? One part of the bits finds the distance at which they agree most, by a
+fast Fourier transform over all distances. Another part counts the pairs with both bits set at that
+distance. For independent rows their probability is Pr[S]², which Clopper–Pearson bounds of both
+sides can refute.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from labeldp_compile.tools.audit.target import AuditTarget
 
 Bits = NDArray[np.bool_]
 _DISTANCES = 3  # that are tested
-_CALLS = 4  # one behind the other in a sequence
+_CALLS = 4  # one after the other in a sequence
 _PROCESS_ROWS = 1 << 15
 
 
@@ -36,7 +36,7 @@ class Shared:
     Attributes:
         distance: rows between them; of two sequences, the shift of the second.
         together: share of pairs with both bits set.
-        independent: what it would be without dependence.
+        independent: the same share if rows were independent.
     """
 
     distance: int
@@ -45,9 +45,9 @@ class Shared:
 
 
 def shared_inside(first: Bits, second: Bits, error: float) -> Shared | None:
-    """Dependence inside sequences of rows of one label; ``second`` tests what ``first`` shows.
+    """Dependence inside sequences of rows of one label; ``second`` tests what ``first`` suggests.
 
-    Both [n] hold the rows of several calls, one behind the other, so that distances reach from one
+    Both [n] hold the rows of several calls, one after the other, so that distances reach from one
     call into the next.
     """
     n, x = len(first), first - first.mean()
@@ -68,7 +68,7 @@ def shared_inside(first: Bits, second: Bits, error: float) -> Shared | None:
 
 
 def shared_between(one: Bits, two: Bits, error: float) -> Shared | None:
-    """Dependence of two sequences [n] that were drawn apart, at any shift."""
+    """Dependence of two sequences [n] that were drawn separately, at any shift."""
     n = len(one) // 2
     a, b = one[:n] - one.mean(), two[:n] - two.mean()
     size = next_fast_len(2 * n)
@@ -97,7 +97,7 @@ def _first_dependent(tests: Sequence[tuple[int, Bits, Bits]], error: float) -> S
 
 
 def even_set(screened: Tally) -> tuple[int, Bits]:
-    """The label, and the lower part [cells] of the outputs, for which chances are most even."""
+    """The label, and the lower part [cells] of the outputs, with a probability closest to ½."""
     shares = screened.counts.cumsum(axis=1) / np.maximum(screened.samples, 1)[:, None]
     label, cell = np.unravel_index(np.abs(shares - 0.5).argmin(), shares.shape)
     return int(label), np.arange(shares.shape[1]) <= cell
@@ -115,12 +115,13 @@ def independence(sampler: Sampler, label: int, chosen: Bits, rows: int, error: f
     )
     shared = shared_inside(first, second, error)
     if shared is None:
-        return Finding("independence", True, f"no dependence of rows up to {rows // 2:,} apart")
+        detail = f"no dependence between rows up to {rows // 2:,} apart"
+        return Finding("independence", True, detail)
     return Finding(
         "independence",
         False,
         f"rows of one label that are {shared.distance:,} apart are not independent: both "
-        f"outputs lie in one set with probability {shared.together:.4f}, not "
+        f"outputs are in one set with probability {shared.together:.4f} instead of "
         f"{shared.independent:.4f}",
     )
 
@@ -136,7 +137,7 @@ def processes(
     pairs = list(combinations(bits, 2))
     for a, b in pairs:
         if shared_between(bits[a], bits[b], error / len(pairs)):
-            return Finding("processes", False, f"{b} repeats the words of {a}")
+            return Finding("processes", False, f"{b} repeats the random bits of {a}")
     if failures:
         return Finding("processes", None, f"could not be tried: {failures[0]}")
     return Finding("processes", True, f"no dependence between {', '.join(bits)}")

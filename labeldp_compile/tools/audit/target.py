@@ -1,4 +1,4 @@
-"""What is audited: a function from labels to outputs, which other processes can open again."""
+"""What is audited: a function from labels to outputs that other processes can open, too."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parse_labels(text: str) -> NDArray[Any]:
     parts = list(dict.fromkeys(part.strip() for part in text.split(",")))
     labels = _as_numbers(parts)
     if len(labels) < 2:
-        raise InputError(f"--labels {text}: expected at least two labels, as 0..52 or as a,b,c")
+        raise InputError(f"--labels {text}: expected at least two labels, such as 0..52 or a,b,c")
     return labels
 
 
@@ -57,19 +57,19 @@ _REASON_COLUMNS = 200
 _PLAIN = {str, bytes, int, float, bool, type(None)}
 
 
-_NONE = -(2**40)  # what a label that is not listed makes of a number: none that exists
+_NONE = -(2**40)  # for a label that is not listed: no sum with it is a combination's number
 
 
 @dataclass(frozen=True)
 class LabelColumns:
-    """Several columns that are one label, whose combinations are audited by their numbers."""
+    """Several columns that form one label; their combinations are audited by their numbers."""
 
     domain: JointDomain
     names: tuple[str, ...]
 
     @classmethod
     def of(cls, artifact: Artifact) -> LabelColumns | None:
-        """Those of an artifact; None for a label of one column, which needs no numbers."""
+        """The columns of an artifact; None for a label of one column."""
         if not isinstance(artifact.label, JointDomain):
             return None
         return cls(artifact.label, tuple(artifact.certificate.label_columns))
@@ -83,7 +83,7 @@ class LabelColumns:
         }
 
     def numbers(self, private: Any) -> Any:
-        """The numbers [n] of private columns [n]; other outputs are numbers already."""
+        """The numbers [n] of private columns [n]; outputs that are no columns stay as they are."""
         if not isinstance(private, dict):
             return private
         found = np.zeros(len(private[self.names[0]]), np.int64)
@@ -98,10 +98,9 @@ class LabelColumns:
 
 @dataclass(frozen=True)
 class ArtifactTarget:
-    """An artifact as a service runs it: through labeldp-runtime, with fresh secure words.
+    """An artifact as a service runs it: through labeldp-runtime, with fresh random bits.
 
-    All labels are those of rows like ``row``: the public columns by name, which have one table.
-    ``group`` is its name.
+    All rows have the public columns of ``row``, so that they use one table; ``group`` is its name.
     """
 
     path: Path
@@ -111,7 +110,7 @@ class ArtifactTarget:
 
     @property
     def name(self) -> str:
-        """What it is, in words."""
+        """Its name in the report."""
         return "labeldp_runtime" + ("" if self.group is None else f", group {self.group}")
 
     def open(self) -> Draw:
@@ -133,15 +132,15 @@ class ArtifactTarget:
 
 @dataclass(frozen=True)
 class FunctionTarget:
-    """Anybody's randomizer, ``module:function``: an array of labels [n] to n outputs.
+    """Any randomizer ``module:function`` that maps an array of labels [n] to n outputs.
 
-    The module is imported as Python does, and from the folder of the call.
+    The module is imported from Python's path or from the working directory.
     """
 
     name: str
 
     def open(self) -> Draw:
-        """The imported function. Raises InputError if there is none."""
+        """The imported function. Raises InputError if it does not exist."""
         module, _, path = self.name.partition(":")
         if not module or not path:
             raise InputError(f"--callable {self.name}: expected MODULE:FUNCTION")
@@ -149,7 +148,7 @@ class FunctionTarget:
         if here not in sys.path:
             sys.path.insert(0, here)
         try:
-            # Standard output is the report's.
+            # Standard output is for the report.
             with contextlib.redirect_stdout(sys.stderr):
                 found: Any = importlib.import_module(module)
         except (Exception, SystemExit) as error:
@@ -162,18 +161,18 @@ class FunctionTarget:
         except AttributeError:
             raise InputError(f"--callable {self.name}: {module!r} has no {path!r}") from None
         if not callable(found):
-            raise InputError(f"--callable {self.name}: is no function")
+            raise InputError(f"--callable {self.name}: is not a function")
         return _checked(found, f"--callable {self.name}")
 
 
-# Both can be pickled, and opened in any process.
+# Both can be pickled and opened in any process.
 AuditTarget = ArtifactTarget | FunctionTarget
 
 
 def _checked(function: Callable[[Any], Any], source: str) -> Draw:
-    """The function, whose results are arrays [n] of numbers or of other values.
+    """The function with checks; it returns arrays [n] of numbers or of other values.
 
-    It may write into the labels that it is given, and give the same buffer twice.
+    The function may write into its argument, and may return the same buffer twice.
     """
 
     def draw(labels: NDArray[Any]) -> NDArray[Any]:
@@ -182,12 +181,12 @@ def _checked(function: Callable[[Any], Any], source: str) -> Draw:
                 outputs = np.array(function(labels.copy()))
         except (Exception, SystemExit) as error:
             require_uninterrupted(error)
-            # An exit code of 0 would read as "nothing found".
+            # An exit code of 0 would mean "nothing found".
             raise InputError(f"{source}: raised {_reason(error)}") from None
         if outputs.shape != labels.shape:
             raise InputError(
-                f"{source}: gave an array of shape {outputs.shape} for {len(labels):,} labels; "
-                "expected one output a label"
+                f"{source}: returned an array of shape {outputs.shape} for {len(labels):,} "
+                "labels; expected one output per label"
             )
         if outputs.dtype.kind == "b":
             return outputs.astype(np.int64)
@@ -196,7 +195,8 @@ def _checked(function: Callable[[Any], Any], source: str) -> Draw:
         outputs = outputs.astype(object)
         others = set(map(type, outputs.tolist())) - _PLAIN
         if others:
-            raise InputError(f"{source}: gave a {others.pop().__name__}, expected numbers or text")
+            kind = others.pop().__name__
+            raise InputError(f"{source}: returned a {kind}; expected numbers or text")
         return outputs
 
     return draw

@@ -1,1 +1,1 @@
-"""Which ε, and which mechanism: the least that reaches what private labels must be good for."""
+"""Which ε and which mechanism: the smallest ε that reaches the targets."""

@@ -1,4 +1,4 @@
-"""``labeldp choose``: from what is wanted to an ε, a mechanism, and the lines of a spec."""
+"""``labeldp choose``: from targets to an ε, a mechanism, and lines for the spec."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from labeldp_compile.tools.choose.targets import (
 from labeldp_compile.tools.sweep.candidates import find_candidates
 
 FORMAT_VERSION = "1.0"
-SHARES = (0.01, 0.1)  # of labels whose belief is spoken of
+SHARES = (0.01, 0.1)  # how sure an observer is before, in the printed beliefs
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Choice:
     """The answer.
 
     Attributes:
-        spec: as it was asked about; a private prior is taken as uniform.
-        assumed_uniform: whether it was private, so that no label was read.
+        spec: the spec; a private prior is replaced by a uniform one.
+        assumed_uniform: whether the prior was private, so that no label was read.
         wanted: what was asked.
-        epsilon: of a label; four significant digits.
-        missed_at: the next smaller ε, at which a target is missed; None at the end of the range,
-            and where only a belief was given.
+        epsilon: ε of a label, in four significant digits.
+        missed_at: the next smaller ε, which misses a target; None at the end of the range, and if
+            only a belief was given.
         standings: all mechanisms, the chosen one first.
-        left_out: (title, reason) of mechanisms that do not fit the labels or the loss.
+        left_out: (title, reason) of the mechanisms that do not fit the labels or the loss.
     """
 
     spec: Spec
@@ -57,23 +57,23 @@ class Choice:
 
     @property
     def chosen(self) -> Trial:
-        """The mechanism with the least ε, or the best one at the largest ε."""
+        """The mechanism with the smallest ε, or the best one at the largest ε."""
         return self.standings[0]
 
     def figures_of(self, trial: Trial) -> list[tuple[Demand, float | None]]:
-        """The figures of a mechanism, and what they are."""
+        """The figures of a mechanism, each with the target that it belongs to."""
         columns = self.wanted.columns
         figures = trial.figures or (None,) * len(columns)
         return list(zip(columns, figures, strict=True))
 
     @property
     def beliefs(self) -> list[tuple[float, float]]:
-        """(share of a label before, the most an observer can believe in it after)."""
+        """(how sure an observer was of a label, how sure the observer can become at most)."""
         odds = math.exp(self.epsilon)
         return [(share, most_belief(odds, share)) for share in SHARES]
 
     def spec_lines(self) -> list[str]:
-        """The keys of a spec that make it so, as YAML."""
+        """The keys of the spec with this ε and mechanism, as YAML."""
         lines = ["privacy:", f"  epsilon: {float(self.epsilon):g}"]
         if self.assumed_uniform:  # which has no part in a split
             lines += ["  split: auto", "prior: {kind: uniform}"]
@@ -125,10 +125,11 @@ class Choice:
 
 
 def choose_spec(path: Path, asked: Asked, observer: Observer = QUIET) -> Choice:
-    """The least ε and the mechanism that meet all targets, for the labels and loss of a spec.
+    """Find the smallest ε and the mechanism that meet all targets, for the labels of a spec.
 
-    No label is read: a private prior is taken as uniform (of a public one the data are read).
-    Raises InputError for what has no meaning, UnreachedError for what no ε ≤ 20 reaches.
+    No private label is read: a private prior is treated as uniform. The data of a public prior are
+    read. Raises InputError for targets that have no meaning for the spec, and UnreachedError if no
+    ε ≤ 20 reaches them.
     """
     loaded, _ = load_spec(path)
     wanted = read_wanted(loaded, asked)
@@ -158,7 +159,7 @@ def choose_spec(path: Path, asked: Asked, observer: Observer = QUIET) -> Choice:
 
 
 def _without_labels(spec: Spec) -> Spec:
-    """The same with a prior that costs nothing."""
+    """The same spec, with a uniform prior in place of a private one."""
     if not isinstance(spec.prior, PrivatePrior):
         return spec
     privacy = spec.privacy.model_copy(update={"split": "auto"})
@@ -178,25 +179,25 @@ def _reached(standings: Sequence[Trial], wanted: Wanted) -> Fraction:
     last = epsilon_at(wanted.belief.last_step())
     if first.epsilon > last:
         raise UnreachedError(
-            f"{asked} takes ε = {float(first.epsilon):g} at least ({first.mechanism.title}), but "
-            f"{wanted.belief.in_words()} allows ε = {float(last):g} at most"
+            f"{asked}: this needs ε ≥ {float(first.epsilon):g} ({first.mechanism.title}); "
+            f"{wanted.belief.in_words()}: this allows only ε ≤ {float(last):g}"
         )
     return first.epsilon
 
 
 def _nearest(first: Trial, wanted: Wanted) -> str:
-    """How near the best mechanism comes."""
+    """How close the best mechanism comes."""
     if first.problem is not None:
         return f"{first.mechanism.title}: {first.problem}"
     figures = [
         f"{target.name}: {'no estimate' if figure is None else f'{figure:.4g}'}"
         for target, figure in zip(wanted.targets, first.figures, strict=True)
     ]
-    return f"{first.mechanism.title} comes nearest ({', '.join(figures)})"
+    return f"{first.mechanism.title} comes closest ({', '.join(figures)})"
 
 
 def _confirmed(bench: Bench, standings: list[Trial]) -> list[Trial]:
-    """The same, with a first one that compiles and verifies."""
+    """The same trials, with one first that compiles and verifies."""
     behind: list[Trial] = []
     for index, trial in enumerate(standings):
         if not trial.will_do:
@@ -207,13 +208,13 @@ def _confirmed(bench: Bench, standings: list[Trial]) -> list[Trial]:
         behind.append(compiled)
     first = (behind or standings)[0]
     raise UnreachedError(
-        f"at ε = {float(first.tried):g} no mechanism is worth anything for the spec's goal "
+        f"at ε = {float(first.tried):g} no mechanism is useful for the spec's goal "
         f"({first.mechanism.title}: {first.problem or 'its figure is not known'})"
     )
 
 
 def _flow(value: Any) -> str:
-    """Options of a mechanism in YAML's flow style; decimals as they are."""
+    """Options of a mechanism in YAML's flow style, with decimals as the spec has them."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):

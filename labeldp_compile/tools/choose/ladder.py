@@ -1,4 +1,4 @@
-"""Every ε of four significant digits from 0.01 to 20: what is found there needs no rounding."""
+"""Every ε with four significant digits from 0.01 to 20, so that results need no rounding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def epsilon_at(step: int) -> Fraction:
 
 def step_near(epsilon: float) -> int:
     """The first step whose ε is at least this one, for any number; LAST where none is."""
-    # Less by what no step is wide: an ε of a step that became a float is still that step.
+    # Slightly less, by far less than a step: an ε that became a float must still find its step.
     least = Fraction(min(max(epsilon, 0.0), 100.0)) - Fraction(1, 10**12)
     return min(bisect_left(range(LAST + 1), least, key=epsilon_at), LAST)
 
@@ -33,9 +33,9 @@ def step_near(epsilon: float) -> int:
 def first_root(excess: Callable[[int], float], last: int, known: dict[int, float]) -> int | None:
     """A step in 0 … last at which ``excess`` is ≤ 0 and below which it is > 0.
 
-    It is the first if excess falls as ε grows. None if it is > 0 at ``last``. ``known`` are values
-    that need not be computed again; infinity may be among them. Brent's method on ln ε comes near,
-    and bisection between the nearest values that it found ends at neighbours.
+    It is the first such step if excess falls as ε grows. None if excess is > 0 at ``last``.
+    ``known`` are values that need not be computed again; infinity may be among them. Brent's method
+    on ln ε comes close, and bisection between the nearest values ends at neighbouring steps.
     """
     values = dict(known)
 

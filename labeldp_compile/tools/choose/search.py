@@ -1,6 +1,6 @@
 """The least ε of each mechanism at which all targets are met.
 
-A mechanism is built in integers at a few ε; a certificate is made only for one that wins. One that
+A mechanism is built in integers at a few ε; only the winner gets a certificate. A mechanism that
 misses the targets at the least ε found so far cannot win, and is not searched.
 """
 
@@ -28,7 +28,7 @@ from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, first_root, st
 from labeldp_compile.tools.choose.targets import Demand
 from labeldp_compile.tools.sweep.measure import are_degenerate, rounded
 
-_OPENING = step_near(1.0)  # mechanisms are tried in the order of their merit there
+_OPENING = step_near(1.0)  # mechanisms are tried in the order of their merit at this step
 _ALIKE = 6  # decimals of ln
 
 
@@ -39,11 +39,11 @@ class Trial:
     Attributes:
         mechanism: with its options.
         tried: the ε.
-        figures: of the targets, in their order; None where there is no estimate.
-        merit: the goal's figure, the less the better; None if it is not known.
+        figures: one for each target, in their order; None where there is no estimate.
+        merit: the goal's figure, smaller is better; None if it is not known.
         outputs: their number.
-        unbiased: whether private labels are right on average as they are; None for categories.
-        problem: why it will not do at all, or None.
+        unbiased: whether private labels are right on average; None for categories.
+        problem: why the mechanism cannot be used, or None.
         will_do: whether it may be chosen, with this as its least ε.
     """
 
@@ -58,11 +58,11 @@ class Trial:
 
     @property
     def epsilon(self) -> Fraction | None:
-        """The least at which it meets all targets; None if it cannot win."""
+        """The least ε at which it meets all targets; None if it cannot win."""
         return self.tried if self.will_do else None
 
     def excess(self, targets: Sequence[Demand]) -> float:
-        """ln of figure over target, the largest: ≤ 0 where all are met."""
+        """The largest ln(figure/target): ≤ 0 if all targets are met."""
         if self.problem is not None:
             return math.inf
         over = [
@@ -73,7 +73,7 @@ class Trial:
 
 
 class Bench:
-    """Builds mechanisms for the labels, the loss and a prior of a spec, and judges them."""
+    """Builds mechanisms for the labels, loss and prior of a spec, and computes their figures."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Bench:
         self.spec, self.prior, self.targets, self.observer = spec, prior, tuple(targets), observer
 
     def try_at(self, mechanism: Mechanism, epsilon: Fraction) -> Trial:
-        """Its figures there; nothing is certified."""
+        """The figures of a mechanism at an ε; nothing is certified."""
         spec = self.spec.with_mechanism(mechanism)
         needs_inverse = any(target.rows is not None for target in self.targets)
         if needs_inverse and spec.domain.size > MAX_LABELS and not mechanism.is_unbiased:
@@ -103,7 +103,7 @@ class Bench:
         return self._judge(mechanism, randomizer, epsilon)
 
     def compile_at(self, mechanism: Mechanism, epsilon: Fraction) -> Trial:
-        """The same of what ``compile`` would write, verified."""
+        """The figures of the file that ``compile`` would write, verified."""
         spec = self.spec.with_mechanism(mechanism)
         try:
             artifact = assemble(spec, Prior.of(self.prior.statement, epsilon), "0" * 64)
@@ -133,9 +133,9 @@ class Bench:
 
 
 def search(bench: Bench, mechanisms: Sequence[Mechanism]) -> list[Trial]:
-    """All mechanisms, those with the least ε first; the first has been compiled and verified.
+    """All mechanisms, the least ε first; the first one has been compiled and verified.
 
-    Those that cannot win stand behind, at the ε at which they were tried and failed.
+    Those that cannot win come last, with the ε at which they were tried and failed.
     """
     targets = bench.targets
     trials: dict[str, dict[int, Trial]] = {}
@@ -149,7 +149,7 @@ def search(bench: Bench, mechanisms: Sequence[Mechanism]) -> list[Trial]:
     def excess(mechanism: Mechanism, step: int) -> float:
         return trial(mechanism, step).excess(targets)
 
-    # Of mechanisms that differ by rounding alone the first in the list is tried first, and wins.
+    # If mechanisms differ by rounding alone, the first in the list is tried first, and wins.
     order = sorted(mechanisms, key=lambda m: round(excess(m, _OPENING), _ALIKE))
     best, found = LAST + 1, []
     for mechanism in order:
@@ -167,7 +167,7 @@ def search(bench: Bench, mechanisms: Sequence[Mechanism]) -> list[Trial]:
 
 
 def rank(bench: Bench, mechanisms: Sequence[Mechanism], epsilon: Fraction) -> list[Trial]:
-    """All mechanisms at one ε, the best for the goal first; those that will not do stand behind."""
+    """All mechanisms at one ε, the best for the goal first; those that cannot be used last."""
 
     def merit(trial: Trial) -> tuple[bool, float]:
         return not trial.will_do, math.inf if trial.merit is None else rounded(trial.merit)

@@ -1,4 +1,4 @@
-"""What is asked of private labels, and of privacy: the numbers, checked, and in words."""
+"""Targets for private labels and limits on ε: their numbers, checked, and in words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_ROWS = 10**15
 
 
 class UnreachedError(InputError):
-    """The input is right, but no ε reaches what is asked."""
+    """The input is right, but no ε reaches the targets."""
 
     exit_code = 1
 
@@ -33,8 +33,8 @@ class Demand:
     """A figure that must not be larger than asked.
 
     Attributes:
-        most: the largest that will do.
-        rows: whose mean or shares are estimated; None for single labels.
+        most: the largest figure that meets the demand.
+        rows: how many rows the mean or the shares are over; None for single labels.
         categories: whether labels are classes (``Spec.has_classes``).
     """
 
@@ -46,21 +46,21 @@ class Demand:
     def kind(self) -> Literal["mean_error", "share_error", "label_error"]:
         """What is measured.
 
-        ``mean_error`` (numbers) and ``share_error`` (categories, of the least certain one) are the
-        95% margin of error for all labels in the range; ``label_error`` is that of one private
-        label under the prior: the root mean square error (numbers), or Pr[it is not the true one].
+        ``mean_error`` (numbers) and ``share_error`` (the least certain category) are the 95% margin
+        of error for all labels in the range. ``label_error`` is the error of one private label
+        under the prior: root mean square (numbers), or Pr[private label ≠ true label].
         """
         if self.rows is None:
             return "label_error"
         return "share_error" if self.categories else "mean_error"
 
     def figure(self, found: Usefulness, label_error: float) -> float | None:
-        """Of a randomizer with these figures; None if there is no estimate."""
+        """The figure of a randomizer; None if there is no estimate."""
         return label_error if self.rows is None else found.margin(self.rows)
 
     @property
     def name(self) -> str:
-        """What is measured, for the head of a table."""
+        """What is measured, as the heading of a column."""
         if self.rows is not None:
             return f"± of a {'share' if self.categories else 'mean'} of {self.rows:,}"
         return "changed labels" if self.categories else "error of a label"
@@ -80,45 +80,45 @@ class Demand:
 
 @dataclass(frozen=True)
 class Belief:
-    """What an observer may believe at most of a label, after its private label.
+    """A limit on how sure an observer can become of a label.
 
     Attributes:
-        most: the belief afterwards.
-        share: the label's share before.
+        most: the largest belief after the private label was seen.
+        share: the belief before, for example the label's share.
     """
 
     most: Fraction
     share: Fraction
 
     def last_step(self) -> int:
-        """Of the ladder, the last that keeps to it, by a bound of e^ε.
+        """The last step of the ladder within the limit, by a bound of e^ε.
 
-        Odds grow by at most e^ε (Bayes). Raises UnreachedError if no step keeps to it.
+        Odds grow by at most e^ε (Bayes). Raises UnreachedError if no step is within the limit.
         """
         most = self.most * (1 - self.share) / (self.share * (1 - self.most))
         steps = range(LAST + 1)
         count = bisect_right(steps, most, key=lambda step: exp_upper(epsilon_at(step)))
         if not count:
             raise UnreachedError(
-                f"{self.in_words()} allows no ε of {float(epsilon_at(0)):g} or more, below which "
-                "nothing is tried"
+                f"{self.in_words()}: this needs ε below {float(epsilon_at(0)):g}, and smaller ones "
+                "are not tried"
             )
         return count - 1
 
     def in_words(self) -> str:
         """The whole demand."""
-        before, after = float(self.share), float(self.most)
-        return f"a belief of at most {after:g} in a label whose share is {before:g}"
+        before, after = (f"{100 * float(p):.6g}%" for p in (self.share, self.most))
+        return f"an observer who was {before} sure of a label becomes at most {after} sure"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """All that is asked at once.
+    """All targets and limits together.
 
     Attributes:
         targets: all must be met.
         belief: a limit on ε, or None.
-        columns: the figures to compute: those of the targets, or some to show if there are none.
+        columns: the figures to compute: those of the targets, or some to show without targets.
     """
 
     targets: tuple[Demand, ...]
@@ -128,12 +128,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked, as it was typed; None is not asked.
+    """What is asked, as it was typed; None for what is not asked.
 
     Attributes:
         mean_error, share_error: 95% margin of error of a mean (numbers), or of each share.
-        label_error: of one private label.
-        rows: of the mean or the shares; by default n of a private prior that states it.
+        label_error: error of one private label.
+        rows: of the mean or the shares; by default those that a private prior states.
         max_belief: ``B@S``, or the two numbers.
     """
 
@@ -145,34 +145,34 @@ class Asked:
 
 
 def read_wanted(spec: Spec, asked: Asked) -> Wanted:
-    """What is asked, as numbers; InputError where they have no meaning for the spec."""
+    """What is asked, as numbers. Raises InputError if it has no meaning for the spec."""
     label_error, rows, max_belief = asked.label_error, asked.rows, asked.max_belief
     categories = spec.has_classes
     wrong, right = ("mean_error", "share_error") if categories else ("share_error", "mean_error")
     if getattr(asked, wrong) is not None:
-        kind = "numbers, and with categories or loss: zero_one labels are classes"
+        kind = "numbers, but with categories or loss: zero_one labels are classes"
         if not categories:
             kind = "classes: categories, or labels with loss: zero_one"
         raise InputError(
-            f"{_option(wrong)} is for {kind}: for {spec.name} say {_option(right)}, or "
+            f"{_option(wrong)} is for {kind}; for {spec.name}, use {_option(right)} or "
             "--label-error"
         )
     estimated: Amount | None = getattr(asked, right)
     if estimated is None and label_error is None and max_belief is None:
         raise InputError(
-            f"say what is wanted: {_option(right)} E --rows N, --label-error E, "
-            "--max-belief BELIEF@SHARE, or several of them"
+            f"give at least one target: {_option(right)} E --rows N, --label-error E, or "
+            "--max-belief BELIEF@SHARE"
         )
     if rows is not None and not 1 <= rows <= MAX_ROWS:
         raise InputError(f"--rows: expected 1 … {MAX_ROWS:,}, got {rows:,}")
     if rows is not None and estimated is None and label_error is not None:
-        raise InputError(f"--rows goes with {_option(right)}: one label has no rows")
+        raise InputError(f"--rows needs {_option(right)}: a single label has no rows")
     if rows is None and isinstance(spec.prior, PrivatePrior):
         rows = spec.prior.rows
     targets = []
     if estimated is not None:
         if rows is None:
-            raise InputError(f"{_option(right)} needs --rows N: of how many rows?")
+            raise InputError(f"{_option(right)} needs --rows N, the number of rows")
         most = _amount(estimated, _option(right), below=1 if categories else None)
         targets.append(Demand(float(most), rows, categories))
     if label_error is not None:
@@ -190,8 +190,8 @@ def _read_belief(text: str | tuple[Amount, Amount]) -> Belief:
     most, share = (Fraction(_amount(part, "--max-belief", below=1)) for part in parts)
     if most <= share:
         raise InputError(
-            f"--max-belief: a label whose share is {float(share):g} is believed in so much before "
-            f"anything is published: give more than {float(share):g} before the @"
+            f"--max-belief: the belief before is {float(share):g} already; give more than "
+            f"{float(share):g} before the @"
         )
     return Belief(most, share)
 

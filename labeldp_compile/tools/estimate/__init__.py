@@ -1,1 +1,1 @@
-"""Aggregates of the true labels from private ones: histogram, mean, quantiles, with intervals."""
+"""Histogram, mean and quantiles of the true labels from private ones, with intervals."""

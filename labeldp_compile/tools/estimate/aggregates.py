@@ -1,4 +1,4 @@
-"""From an artifact and a table of private labels to the estimates of every group."""
+"""From an artifact and a table of private labels to the estimates of each group."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Aggregates:
     """Estimates from one column of private labels.
 
     Attributes:
-        columns: of the private labels, several if a label has several.
-        target: whom the intervals are about.
+        columns: the columns of the private labels; several if a label has several.
+        target: what the intervals are about.
         groups: all rows first, then each group by its name.
         estimation: the estimators of the artifact, and what it does not support.
-        warnings: why these may be no private labels of the artifact, in words.
+        warnings: why these may not be private labels of the artifact, in words.
     """
 
     columns: list[str]
@@ -73,14 +73,15 @@ def estimate_table(
     form: TextForm = PLAIN,
     progress: Progress = _silent,
 ) -> Aggregates:
-    """The estimates of a table's private column, all rows together and by the groups of ``by``.
+    """The estimates of a table's private column, for all rows and for the groups of ``by``.
 
-    ``column`` is the private one, or several in the label's order, where they have not the names
-    of the spec. ``group_columns`` has the names of the table's columns of groups by those of
-    the artifact (an only one by ""), where they differ. ``form`` is that of a table of text;
-    ``progress`` opens a display: a name, and a number of rows if it is known. Raises
-    VerificationError if the artifact does not verify, and InputError (DataError, TooLargeError)
-    where the input is wrong or supports no estimate, or where the table says that another
+    ``column`` is the private column, or several in the order of the label, if they do not have the
+    names of the spec. ``group_columns`` maps the artifact's names of group columns to those of the
+    table, if they differ (a single one has the name ""). ``form`` is the form of a text table.
+    ``progress`` opens a display with a name, and with the number of rows if it is known.
+
+    Raises VerificationError if the artifact does not verify. Raises InputError (DataError,
+    TooLargeError) if the input is wrong or supports no estimate, or if the table notes that another
     artifact made its labels.
     """
     decoded = open_artifact(artifact, budget)
@@ -92,8 +93,8 @@ def estimate_table(
         columns = list(Placement.of(labels, None, one_answer=decoded.answers_with_sets).names)
     if len(columns) != len(columns_of(domain)):
         raise InputError(
-            f"{artifact}: its private labels stand in {len(columns_of(domain))} columns, and "
-            f"{len(columns)} were named"
+            f"{artifact}: its private labels have {len(columns_of(domain))} columns, but --column "
+            f"names {len(columns)}"
         )
     labels = [name for name in labels if name not in columns]
     reader = open_table(
@@ -109,7 +110,8 @@ def estimate_table(
         reader.require_column(by)
         if by in labels and by not in reader.noted_columns():
             raise InputError(
-                f"{by!r} is the label of {artifact}: groups of rows by true labels would be counted"
+                f"{by!r} is the label of {artifact}: grouping by true labels would reveal their "
+                "counts; use a public column"
             )
     with progress("counting", reader.rows) as count:
         counts = count_outputs(reader, decoded, by, Observer(rows=count))
@@ -117,7 +119,7 @@ def estimate_table(
         estimation = Estimation.of(decoded, counts[0].by_table)
     except NotEstimableError as error:
         raise InputError(f"{artifact}: its private labels support no estimate: {error}") from None
-    # Exact intervals of thousands of small groups take minutes.
+    # Exact intervals for thousands of small groups take minutes.
     every = sum(group.rows for group in counts)
     with (_silent if len(counts) == 1 else progress)("estimating", every) as count:
         found = estimation(counts, target, Observer(rows=count))
@@ -126,16 +128,16 @@ def estimate_table(
 
 
 def _warnings(reader: TableReader, columns: list[str], hardly_private: bool) -> list[str]:
-    """What makes it unlikely that the columns hold private labels, in one line if anything does."""
+    """Why the columns are probably no private labels, in at most one line."""
     found, named = [], ", ".join(map(repr, columns))
     if hardly_private:
         found.append(
-            "these can hardly be private labels of this artifact, for what they say of the true "
-            f"ones is impossible, far beyond chance (is {named} the private column, with all rows?)"
+            "these can hardly be private labels of this artifact: their estimates are impossible, "
+            f"far beyond chance (is {named} the private column, with all rows?)"
         )
     noted = reader.noted_columns()
     if noted and not set(columns) <= set(noted):
         names = ", ".join(clipped(repr(name), _COLUMNS) for name in noted[:_NAMED])
         more = ", …" if len(noted) > _NAMED else ""
-        found.append(f"the file notes {names}{more} as private, and not {named}")
+        found.append(f"the file marks {names}{more} as private, but not {named}")
     return [f"{reader.path}: {'; '.join(found)}"] if found else []

@@ -1,11 +1,11 @@
-"""What private labels say in aggregate: post-processing, so free of further privacy cost.
+"""Estimates from private labels: post-processing, which spends nothing.
 
-Each table of an artifact has estimators of its own. What rows of several tables say together is the
-mean of what each says, weighted with its rows, which are public. An interval of it follows from
-those of the parts: either end lies as far from the estimate as the root of the sum of squares of
-the parts' distances (MOVER: Zou and Donner, *Construction of confidence limits about effect
-measures*, 2008). Of a population, the shares of the groups are not known, but estimated by those of
-the rows, whose variance is added.
+Each table of an artifact has its own estimators. The estimate for rows of several tables is the
+mean of the tables' estimates, weighted by their public numbers of rows. Its interval follows from
+the intervals of the parts: the distance of an end from the estimate is the root of the sum of the
+parts' squared distances (MOVER: Zou and Donner, *Construction of confidence limits about effect
+measures*, 2008). For a population, the shares of the groups are unknown; they are estimated from
+the rows, and their variance is added.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.forms import Category, JointDomain
+from labeldp_verify.forms import CategoricalDomain, Category, JointDomain
 from numpy.typing import NDArray
 
 from labeldp_compile.observer import QUIET, Observer
@@ -33,13 +33,14 @@ from labeldp_compile.tools.estimate.linear import project_to_simplex
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
 
 Floats = NDArray[np.float64]
-HARDLY = math.log(1e-9)  # what is less likely is not put down to chance
+HARDLY = math.log(1e-9)  # less likely events are not explained by chance
+_LISTED = 4  # labels of a class
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the quantiles
 
 
 @dataclass(frozen=True)
 class Quantile:
-    """Indices of classes, and None for the interval where there are too few rows."""
+    """Indices of classes; the interval is None if there are too few rows."""
 
     share: float
     estimate: int
@@ -48,14 +49,14 @@ class Quantile:
 
 @dataclass(frozen=True)
 class ColumnEstimates:
-    """The estimates of one column of a joint label.
+    """The estimates for one column of a label with several columns.
 
     Attributes:
         name: of the column.
-        labels: [k_j] of it.
+        labels: [k_j] of the column.
         histogram: [k_j] their shares, unprojected.
-        projected: [k_j] the shares that are a distribution.
-        mean: [1]; None of categories.
+        projected: [k_j] the nearest shares that are a distribution.
+        mean: [1]; None for categories.
     """
 
     name: str
@@ -67,15 +68,15 @@ class ColumnEstimates:
 
 @dataclass(frozen=True)
 class GroupEstimates:
-    """The estimates of one group; None is what the artifact does not support.
+    """The estimates for one group; None for what the artifact does not support.
 
     Attributes:
         name, rows: of the group.
         mean: [1].
         histogram: [c] shares of the classes, unprojected.
-        projected: [c] the shares that are a distribution.
-        quantiles: one a share.
-        columns: the same of each column of a joint label.
+        projected: [c] the nearest shares that are a distribution.
+        quantiles: one for each share.
+        columns: the estimates for each column of a label with several columns.
     """
 
     name: Any
@@ -89,7 +90,7 @@ class GroupEstimates:
 
 @dataclass
 class Estimation:
-    """The estimators of an artifact, for the tables that rows have.
+    """The estimators of an artifact, for the tables that the rows use.
 
     Attributes:
         artifact: verified.
@@ -103,7 +104,7 @@ class Estimation:
 
     @classmethod
     def of(cls, artifact: Artifact, tables: Iterable[int] = (0,)) -> Estimation:
-        """Raises NotEstimableError if neither means nor histograms can be had of all tables."""
+        """Raises NotEstimableError if neither means nor histograms can be estimated."""
         self = cls(artifact)
         for table in tables:
             of = f"group {artifact.groups.name(table)}: " if artifact.groups.columns else ""
@@ -116,7 +117,7 @@ class Estimation:
                 self.refused.setdefault(what, f"{of}{reason}")
         first = self.classes.of_label
         if any((found.classes.of_label != first).any() for found in self.estimators.values()):
-            reason = "its tables tell different classes of labels apart"
+            reason = "its groups distinguish different classes of labels"
             for what in ("histogram", "quantiles"):
                 self.refused.setdefault(what, reason)
         require_any(self.refused)
@@ -124,13 +125,30 @@ class Estimation:
 
     @property
     def table(self) -> Table:
-        """The table of all rows that no group lists: its domain is that of all."""
+        """The table of all rows that are in no listed group; its domain is that of all tables."""
         return self.artifact.table(self.artifact.groups.own_tables)
 
     @property
     def classes(self) -> LabelClasses:
-        """Of labels that every table tells apart, if there is a histogram."""
+        """The classes of labels that every table distinguishes, if there is a histogram."""
         return next(iter(self.estimators.values())).classes
+
+    def class_names(self) -> list[str]:
+        """Each class in words: its label, the ends of neighbours, or the labels themselves."""
+        return [self._class_name(number) for number in range(self.classes.count)]
+
+    def _class_name(self, number: int) -> str:
+        domain = self.table.domain
+        members = np.flatnonzero(self.classes.of_label == number).tolist()
+        if isinstance(domain, JointDomain):
+            names = [domain.name(y) for y in members[:_LISTED]]
+        else:
+            names = [str(domain.listed[y]) for y in members[:_LISTED]]
+        neighbours = len(members) == members[-1] - members[0] + 1 > 1
+        if neighbours and not isinstance(domain, CategoricalDomain):
+            return f"{names[0]} … {domain.listed[members[-1]]}"
+        more = len(members) - _LISTED
+        return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
 
     def __call__(
         self,
@@ -138,7 +156,7 @@ class Estimation:
         target: Target,
         observer: Observer = QUIET,
     ) -> list[GroupEstimates]:
-        """The estimates of each group; the observer is told its rows when it is done."""
+        """The estimates of each group; the observer gets the rows of each finished group."""
         found = []
         for group in groups:
             found.append(self._of(group, target))
@@ -146,7 +164,7 @@ class Estimation:
         return found
 
     def are_hardly_private(self, group: GroupCounts) -> bool:
-        """Whether some table's estimates are further outside of what is possible than by chance."""
+        """Whether the estimates of a table are impossible, by more than chance explains."""
         for table, counts in group.by_table.items():
             found = self.estimators[table].log_chances(counts)
             if min(found) + math.log(len(group.by_table) * len(found)) < HARDLY:
@@ -181,7 +199,7 @@ class Estimation:
         )
 
     def _columns(self) -> list[tuple[str, list[Category | float]]]:
-        """The columns of a joint label by name, with their labels."""
+        """The columns of a label with several columns, by name, with their labels."""
         domain = self.table.domain
         if not isinstance(domain, JointDomain):
             return []
@@ -192,10 +210,10 @@ class Estimation:
 def quantiles(cumulative: Estimates, projected: Floats) -> list[Quantile]:
     """From estimates [c − 1] of Pr[class ≤ j] and the projected histogram [c].
 
-    By inverting bounds of the distribution function F (Woodruff 1952), point by point. The quantile
-    of a share q is the least label y with F(y) ≥ q. Label y is excluded if F(y) < q, or if F just
-    below y is ≥ q, beyond the noise; each happens for the true quantile with probability 2.5 %. The
-    interval is the hull of the labels that are left.
+    This inverts bounds of the distribution function F (Woodruff 1952), point by point. The quantile
+    of a share q is the smallest label y with F(y) ≥ q. Label y is excluded if F(y) < q, or if F
+    just below y is ≥ q, beyond the noise. For the true quantile, each happens with a probability of
+    2.5%. The interval is the hull of the remaining labels.
     """
     at_most = projected.cumsum()
     found = []
@@ -205,7 +223,7 @@ def quantiles(cumulative: Estimates, projected: Floats) -> list[Quantile]:
         if not np.isnan(cumulative.low).any():
             reached = np.append(cumulative.high >= share, True)
             not_before = np.append(True, cumulative.low < share)
-            # Bounds that cross leave nothing: then the estimate stands for itself.
+            # If bounds cross, no label remains but the estimate.
             left = [*np.flatnonzero(reached & not_before).tolist(), estimate]
             interval = (min(left), max(left))
         found.append(Quantile(share, estimate, interval))
@@ -213,7 +231,7 @@ def quantiles(cumulative: Estimates, projected: Floats) -> list[Quantile]:
 
 
 def _together(parts: Sequence[Estimates], rows: NDArray[Any], target: Target) -> Estimates:
-    """Estimates [j] of the mean over all rows, from those of parts of so many ``rows``."""
+    """Estimates [j] of the mean over all rows, from estimates of parts with these ``rows``."""
     if len(parts) == 1:
         return parts[0]
     total = int(rows.sum())
@@ -226,7 +244,7 @@ def _together(parts: Sequence[Estimates], rows: NDArray[Any], target: Target) ->
     ends = []
     for name, side in (("low", -1), ("high", 1)):
         reach = np.abs(np.array([getattr(p, name) for p in parts]) - values)
-        # Parts of few rows have no interval of their own; of many such parts the sum has one.
+        # A part with few rows has no interval, but the sum of many such parts has one.
         reach = np.where(np.isnan(reach), Z * errors, reach)
         ends.append(value + side * np.sqrt(((weights * reach) ** 2).sum(axis=0) + Z**2 * between))
     error = np.sqrt(((weights * errors) ** 2).sum(axis=0) + between)

@@ -1,7 +1,7 @@
-"""What the outputs of one table estimate: the label's shares and mean, and those of its columns.
+"""What the outputs of one table estimate: shares and mean of the label and of its columns.
 
-A share of a column is the sum of the shares of all combinations with that label, and is estimated
-by the sum of their estimators: one linear functional, with an interval of its own.
+A share of a column is the sum of the shares of all combinations with that label. It is estimated by
+the sum of their estimators, which is one linear functional with its own interval.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TableEstimators:
     """The estimators of one table.
 
     Attributes:
-        classes: of labels that it tells apart.
+        classes: of labels that it distinguishes.
         found: the estimators of the label, and of each column if there are several.
         refused: what it does not support: mean, histogram, quantiles → the reason.
     """
@@ -51,7 +51,7 @@ class TableEstimators:
 
     @classmethod
     def of(cls, table: Table) -> TableEstimators:
-        """Those that the table supports. Raises NotEstimableError if there are none."""
+        """The estimators that the table supports. Raises NotEstimableError if there are none."""
         self, inverse = cls(label_classes(table)), None
         try:
             inverse = invert(table, self.classes)
@@ -69,14 +69,14 @@ class TableEstimators:
 
     def __call__(self, counts: OutputCounts, target: Target) -> dict[Key, Estimates]:
         """The estimates of some rows."""
-        shares = np.empty(0)  # of no table that cannot be inverted
+        shares = np.empty(0)  # a table that cannot be inverted has none
         histogram = self.found.get(HISTOGRAM)
         if isinstance(histogram, LinearEstimators):
             shares = project_to_simplex(histogram.estimate(counts))
         return {key: each(counts, target, shares) for key, each in self.found.items()}
 
     def log_chances(self, counts: OutputCounts) -> list[float]:
-        """Logs of bounds on the chance of estimates so far outside of what is possible."""
+        """Logs of bounds on the probability of estimates this far outside the possible range."""
         return [each.log_chance(counts) for key, each in self.found.items() if key != QUANTILES]
 
     def _try(self, what: str, make: Callable[[], Estimator]) -> None:
@@ -86,7 +86,7 @@ class TableEstimators:
             self.refused[what] = str(error)
 
     def _add_columns(self, table: Table, inverse: Inverse) -> None:
-        """Of each column of a joint label, unless combinations that differ have equal outputs."""
+        """Add the estimators of each column, unless different combinations have equal outputs."""
         domain = table.domain
         if not isinstance(domain, JointDomain) or not self.classes.are_single:
             return
@@ -104,13 +104,13 @@ class TableEstimators:
 
 
 def require_any(refused: dict[str, str]) -> None:
-    """Raise NotEstimableError if neither means nor histograms can be had."""
+    """Raise NotEstimableError if neither means nor histograms can be estimated."""
     if {"mean", "histogram"} <= set(refused):
         raise NotEstimableError(f"no histogram: {refused['histogram']}; no mean: {refused['mean']}")
 
 
 def mean_estimator(table: Table, classes: LabelClasses, inverse: Inverse | None) -> Estimator:
-    """Of the mean of the labels. Raises NotEstimableError."""
+    """The estimator of the mean of the labels. Raises NotEstimableError."""
     domain = table.domain
     if isinstance(domain, CategoricalDomain):
         raise NotEstimableError(f"{_in_words(domain)} have none")
@@ -120,9 +120,9 @@ def mean_estimator(table: Table, classes: LabelClasses, inverse: Inverse | None)
         return UnbiasedMean.of(table, classes)
     if not classes.are_single:
         raise NotEstimableError(
-            f"the artifact is biased and tells only {classes.count:,} classes of its "
-            f"{len(classes.of_label):,} labels apart: labels of one class have different values "
-            "and the same outputs"
+            f"the artifact is biased and distinguishes only {classes.count:,} classes of its "
+            f"{len(classes.of_label):,} labels: labels of one class have different values but the "
+            "same outputs"
         )
     if inverse is None:
         raise NotEstimableError("the artifact is biased, and its table cannot be inverted")
@@ -132,11 +132,11 @@ def mean_estimator(table: Table, classes: LabelClasses, inverse: Inverse | None)
 
 
 def _cumulative(table: Table, classes: LabelClasses, inverse: Inverse) -> LinearEstimators:
-    """Of Pr[class ≤ j], j = 0 … c − 2, for quantiles. Raises NotEstimableError."""
+    """The estimators of Pr[class ≤ j], j = 0 … c − 2, for quantiles. Raises NotEstimableError."""
     if isinstance(table.domain, CategoricalDomain):
         raise NotEstimableError(f"{_in_words(table.domain)} have none")
     if not classes.are_intervals:
-        raise NotEstimableError("labels that are not told apart do not lie side by side")
+        raise NotEstimableError("labels that no output distinguishes are not neighbours")
     up_to = np.triu(np.ones((classes.count,) * 2))[:, :-1]
     return LinearEstimators.shares(inverse, up_to, each_tail=True)
 
@@ -144,5 +144,5 @@ def _cumulative(table: Table, classes: LabelClasses, inverse: Inverse) -> Linear
 def _in_words(domain: CategoricalDomain) -> str:
     """What labels without an order are called."""
     if isinstance(domain, JointDomain):
-        return "combinations of columns, unlike a column of numbers,"
+        return "combinations of several columns"
     return "categories"

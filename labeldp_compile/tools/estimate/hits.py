@@ -1,13 +1,14 @@
-"""Shares that one count says, with intervals from its exact distribution where it is small.
+"""Shares that are estimated from one count, with intervals from its exact distribution if small.
 
-An estimator of two values counts an event, a *hit*: of probability a under the label, b under any
-other (randomized response: the label itself comes out). With N of n labels, the number of hits is
-Bin(N, a) + Bin(n − N, b); of a population of which a share θ has the label, Bin(n, b + θ·(a − b)).
+An estimator with two values counts an event, a *hit*. Its probability is a under the label and b
+under any other label (in randomized response, the output is the label). If N of n rows have the
+label, the number of hits is Bin(N, a) + Bin(n − N, b). For a population in which a share θ has the
+label, it is Bin(n, b + θ·(a − b)).
 
-Few hits have no normal distribution. So for each N, or θ, those numbers of hits are accepted whose
-probability together is nearest to 95 %, though never below 92.5 %: the least likely ends are taken
-away, in the order of their tails (Blaker 2000), the half of a number's own probability included (as
-in mid-P: Lancaster 1961). The interval is the hull of all N, or θ, that accept what was seen.
+Few hits are not normally distributed. So for each N, or θ, this accepts the numbers of hits whose
+total probability is closest to 95% and not below 92.5%. The least likely ends are removed in the
+order of their tails (Blaker 2000), which include half of a number's own probability (as in mid-P:
+Lancaster 1961). The interval is the hull of all N, or θ, that accept the observed count.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, MIN_ROWS, Estimates, Target
 
-_BELOW, _WINDOW = 36, 80  # of a standard deviation of six or less: six below, seven above
+_BELOW, _WINDOW = 36, 80  # the standard deviation is at most six: six of them below, seven above
 SPAN = 2 * _WINDOW
 
 
 Floats = NDArray[np.float64]
-_TWO_VALUES = 1e-9  # of their difference, by which equal ones may differ
+_TWO_VALUES = 1e-9  # equal values may differ by this share of the difference
 _RARE = 16.0  # the variance of the hits up to which the distribution is computed
 _MISSED, _LARGEST_MISS = 1 - CONFIDENCE, 0.075
 _COARSE, _FINE = 49, 17
@@ -38,7 +39,7 @@ _COARSE, _FINE = 49, 17
 class Hits:
     """Probabilities [f] of a hit under the labels of a share, and under any other.
 
-    With ``each_tail``, either end of an interval misses with at most 2.5 %, for one-sided use.
+    With ``each_tail``, each end of an interval misses with at most 2.5%, for one-sided use.
     """
 
     of_label: Floats
@@ -55,7 +56,7 @@ class Hits:
         return cls((1 - low) / (high - low), -low / (high - low), each_tail)
 
     def where_rare(self, found: Estimates, n: int, target: Target) -> Estimates:
-        """The same estimates; with the intervals of this module where hits vary little."""
+        """The same estimates, with the intervals of this module if the hits vary little."""
         if n < MIN_ROWS:
             return found
         a, b = self.of_label, self.of_others
@@ -81,12 +82,12 @@ class _Law:
     def accepts(self, hits: int, expected: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Whether expectations [h], increasing, accept the hits.
 
-        Those that whole numbers of labels cannot have are moved to the nearest that they can.
+        Expectations that no whole number of labels has are moved to the nearest possible one.
         """
         n, a, b = self.n, self.a, self.b
         labels, inside = np.zeros(len(expected)), np.zeros(len(expected), bool)
         if self.target == "rows":
-            # Beyond no label and all of them, where no truth lies, all rows are alike.
+            # Outside 0 … n labels, which is impossible, all rows have the same probability.
             inside = (expected >= n * b) & (expected <= n * a)
             labels = np.clip(np.rint((expected - n * b) / (a - b)), 0, n)
             moved = np.where(inside, labels * a + (n - labels) * b, expected)
@@ -102,13 +103,13 @@ class _Law:
         return expected, accepted & (place >= 0) & (place < SPAN)
 
     def end(self, accepted: float, refused: float) -> float:
-        """Of the interval: the last whole label that accepts, else nearly where refusal begins."""
+        """An end of the interval: the last whole label that accepts, or close to the boundary."""
         next_label = self.target == "rows" and abs(refused - accepted) < 1.5 * (self.a - self.b)
         return accepted + (1e-6 if next_label else 0.9) * (refused - accepted)
 
 
 def _variance(hits: Any, n: int, a: Any, b: Any, target: Target) -> Any:
-    """Of the hits, numbers or vectors, if as many are expected."""
+    """The variance of the hits (numbers or vectors), if this many are expected."""
     if target == "population":
         return hits * (n - hits) / n
     return hits * (1 - a - b) + n * a * b
@@ -116,12 +117,12 @@ def _variance(hits: Any, n: int, a: Any, b: Any, target: Target) -> Any:
 
 @lru_cache(maxsize=65_536)
 def _interval(hits: int, law: _Law) -> tuple[float, float]:
-    """The ends of the interval of the share; equal counts have equal ones."""
+    """The ends of the interval of the share; equal counts have equal intervals."""
     n, a, b = law.n, law.a, law.b
     reach = 4 * math.sqrt(_variance(hits, n, a, b, law.target) + 1) + 4
     grid = np.linspace(max(hits - reach, 0.0), min(hits + reach, float(n)), _COARSE)
     grid, accepted = law.accepts(hits, grid)
-    # Of a coarse grid the nearest may just not do.
+    # On a coarse grid, even the nearest point may not accept.
     accepted[np.argmin(np.abs(grid - hits))] = True
     inside = np.flatnonzero(accepted)
     ends = []
@@ -138,7 +139,7 @@ def _interval(hits: int, law: _Law) -> tuple[float, float]:
 
 
 def _window(trials: Floats, probability: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Of h binomial laws: where a window begins [h], and the probabilities in it [h, w]."""
+    """For h binomial laws: the start of a window [h], and the probabilities in it [h, w]."""
     n, p = trials[:, None], probability[:, None]
     starts = np.maximum(np.floor(n * p) - _BELOW, 0.0)
     k = starts + np.arange(_WINDOW)
@@ -149,7 +150,7 @@ def _window(trials: Floats, probability: Floats) -> tuple[NDArray[np.int64], Flo
 
 
 def _tails(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """[h] whether distributions [h, s] accept what is seen [h, 1]: 2.5 % are not, either side."""
+    """[h] whether distributions [h, s] accept what is seen [h, 1]: 2.5% on each side are not."""
     up_to = probabilities.cumsum(axis=1)
     from_it = up_to[:, -1:] - up_to + probabilities
     tail = np.take_along_axis(np.minimum(up_to, from_it), seen, axis=1)[:, 0]
@@ -158,14 +159,14 @@ def _tails(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _nearest(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """[h] whether distributions [h, s] accept what is seen [h, 1]: about 5 % are not."""
+    """[h] whether distributions [h, s] accept what is seen [h, 1]: about 5% are not."""
     up_to = probabilities.cumsum(axis=1) - probabilities / 2
     tail = np.minimum(up_to, up_to[:, -1:] + probabilities[:, -1:] / 2 - up_to)
     mine = np.take_along_axis(tail, seen, axis=1)
     before = (tail < mine) | ((tail == mine) & (np.arange(SPAN) < seen))
     without = np.where(before, probabilities, 0.0).sum(axis=1)
     with_it = without + np.take_along_axis(probabilities, seen, axis=1)[:, 0]
-    # What is seen stays if 5 % are away already, or will be nearer so than with it away as well.
+    # The count is accepted if 5% are removed already, or if keeping it is closer to 5%.
     nearer = (with_it > _LARGEST_MISS) | (without + with_it > 2 * _MISSED)
     result: NDArray[np.bool_] = (without >= _MISSED) | ((with_it > _MISSED) & nearer)
     return result

@@ -1,6 +1,6 @@
-"""Which labels a randomizer can tell apart, and the weights that undo it on average.
+"""Which labels a randomizer distinguishes, and the weights that undo it on average.
 
-Labels with the same row of the table are one class; the weights are those of
+Labels with the same row of the table form a class. The weights are those of
 ``labeldp_verify.analysis.inversion``, for classes.
 """
 
@@ -42,7 +42,7 @@ class LabelClasses:
 
     @property
     def are_single(self) -> bool:
-        """Whether every label is told apart."""
+        """Whether every label is distinguished from all others."""
         return self.count == len(self.of_label)
 
     @property
@@ -60,7 +60,7 @@ def label_classes(decoded: Table) -> LabelClasses:
     elif isinstance(r, TableRandomizer):
         keys = r.counts
     else:
-        # With one window a label, equal offsets are equal rows; different ones hardly ever.
+        # With one window per label, equal offsets are equal rows; different offsets hardly ever.
         keys = r.offsets if r.window else [0] * len(r.offsets)
     seen: dict[Hashable, int] = {}
     of_label = [seen.setdefault(key, len(seen)) for key in keys]
@@ -94,25 +94,25 @@ def invert(decoded: Table, classes: LabelClasses) -> Inverse:
     """Raises NotEstimableError if no useful weights exist, or the table is too large."""
     c, m = classes.count, decoded.randomizer.outputs
     if c == 1:
-        raise NotEstimableError("every label has the same outputs: they say nothing")
+        raise NotEstimableError("all labels have the same output probabilities")
     if c > MAX_CLASSES or c * m > MAX_ENTRIES:
         raise NotEstimableError(
-            f"its table of {c:,} × {m:,} probabilities is too large to invert (at most "
-            f"{MAX_CLASSES:,} labels that are told apart, and {MAX_ENTRIES:,} probabilities)"
+            f"its table of {c:,} × {m:,} probabilities is too large to invert; the limits are "
+            f"{MAX_CLASSES:,} distinguished labels and {MAX_ENTRIES:,} probabilities"
         )
     if m < c:
         raise NotEstimableError(
-            f"it has {m:,} outputs for {c:,} labels that it tells apart: different histograms "
-            "of labels give the same outputs"
+            f"it has {m:,} outputs for {c:,} labels that it distinguishes: different histograms of "
+            "labels give the same outputs"
         )
     table = class_matrix(decoded, classes)
     if sets_of(decoded.randomizer) is not None:
-        # Two values a class, a hit or none, whose distribution is known for few rows, too.
+        # Two values per class, hit or no hit; their distribution is known even for few rows.
         return Inverse(table, set_weights(decoded.randomizer))
     weights = least_variance_inverse(table)
     if weights is None:
         raise NotEstimableError(
-            "several labels have nearly the same outputs: no number of rows would bring the noise "
-            "of a histogram down; compile with a larger ε"
+            "several labels have nearly the same outputs, so no number of rows makes the noise of "
+            "a histogram small; compile with a larger ε"
         )
     return Inverse(table, weights)

@@ -1,4 +1,4 @@
-"""Functionals of a label that outputs estimate linearly: shares, and means of invertible tables.
+"""Functionals that are linear in the outputs: shares, and means if the table is invertible.
 
 A functional f [c, j] of the class y of a label has an estimator g [m, j] of the output o, with
 E[g(o) | y] = f(y).
@@ -27,13 +27,13 @@ from labeldp_compile.tools.estimate.private_counts import OutputCounts
 
 Floats = NDArray[np.float64]
 _TINY = float(np.finfo(float).tiny)
-_FURTHEST = 4  # of many estimates: those that lie furthest outside
+_FURTHEST = 4  # estimates, of those that lie furthest outside
 _LAMBDAS = 2.0 ** np.arange(-12, 8)  # for |g − v| ≤ 1
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment of g as a functional of the label, which the outputs estimate too.
+    """A moment of g as a functional of the label, which the outputs also estimate.
 
     Attributes:
         of_label: [c, j] the moment under each label: central if labels are fixed, else raw.
@@ -54,8 +54,8 @@ class LinearEstimators:
         inverse: of the table.
         functionals: [c, j] of the classes.
         of_output: [m, j] their estimators.
-        is_mean: whether they are means of numbers, with Student's intervals, and not shares.
-        hits: where each estimator counts one event, else None.
+        is_mean: whether they are means of numbers, with Student's intervals, or shares.
+        hits: if each estimator counts one event, else None.
     """
 
     inverse: Inverse
@@ -68,7 +68,7 @@ class LinearEstimators:
     def shares(
         cls, inverse: Inverse, indicators: Floats | None = None, *, each_tail: bool = False
     ) -> LinearEstimators:
-        """Of each class, or of each of some unions of classes, by their ``indicators`` [c, j]."""
+        """The share of each class, or of unions of classes given by ``indicators`` [c, j]."""
         each = np.eye(len(inverse.table)) if indicators is None else indicators
         g = inverse.weights @ each
         return cls(inverse, each, g, hits=Hits.of(g, each_tail=each_tail))
@@ -77,12 +77,12 @@ class LinearEstimators:
     def mean(
         cls, inverse: Inverse, numbers: Floats, of_output: Floats | None = None
     ) -> LinearEstimators:
-        """Of ``numbers`` [c]; ``of_output`` [m] where an unbiased estimator is known."""
+        """The mean of ``numbers`` [c]; ``of_output`` [m] if an unbiased estimator is known."""
         g = inverse.weights @ numbers if of_output is None else of_output
         return cls(inverse, numbers[:, None], g[:, None], is_mean=True)
 
     def __call__(self, counts: OutputCounts, target: Target, projected: Floats) -> Estimates:
-        """The estimates [j] of some rows, near whose labels [c] the noise is taken."""
+        """The estimates [j] of some rows; ``projected`` [c] is a distribution near their labels."""
         value, n = self.estimate(counts), counts.rows
         variance = self.variance(counts, target, projected)
         if self.hits is not None:
@@ -98,13 +98,13 @@ class LinearEstimators:
     def variance(self, counts: OutputCounts, target: Target, shares: Floats) -> Variance:
         """The variance of g(o), of one row, for each value of the functional.
 
-        It is estimated without bias. That estimate is off where the functional's is, and by how
-        much for each unit is the regression of the one on the other, by which it is corrected for
-        every value of the functional. In randomized response that gives the variance exactly.
+        Its estimate is unbiased, but its error depends on the error of the functional's estimate.
+        The regression of one on the other corrects it for each value of the functional. In
+        randomized response this gives the variance exactly.
 
         Args:
             counts: the outputs.
-            target: what is random, the noise alone or the labels too.
+            target: what is random: only the noise, or also the labels.
             shares: [c] of the classes, a distribution near theirs, for the regression.
         """
         value = self.estimate(counts)
@@ -114,7 +114,7 @@ class LinearEstimators:
             mean = shares @ f
             common, random = common - random * mean, random - mean**2
         slope = common / np.maximum(random, _TINY)
-        # At the nearest value of the functional that is possible, it is one that labels can have.
+        # At the nearest possible value of the functional, the variance is one that labels can have.
         beyond = np.clip(value, f.min(axis=0), f.max(axis=0)) - value
         found = counts.mean(moment.of_output[counts.outputs]) + slope * beyond
         found = np.clip(found, moment.of_label.min(axis=0), moment.of_label.max(axis=0))
@@ -124,16 +124,16 @@ class LinearEstimators:
         return Variance(found - value**2, slope - 2 * value, 1.0)
 
     def jump(self, shares: Floats) -> Floats:
-        """[j] the size of the noise that decides where it is rare: √(fourth moment/variance)."""
+        """[j] the size of the noise that matters if it is rare: √(fourth moment/variance)."""
         spread = np.maximum(shares @ self._variance.of_label, _TINY)
         result: Floats = np.sqrt(shares @ self._fourth / spread)
         return result
 
     def log_chance(self, counts: OutputCounts) -> float:
-        """log of a bound on the probability that an estimate is as far outside as these are.
+        """log of a bound on the probability that estimates are this far outside the possible range.
 
-        Outside of what labels can have, that is; 0 if none is. For n independent rows, whatever
-        their labels are, and any λ > 0 (Chernoff 1952)
+        It is 0 if no estimate is outside. For n independent rows with any labels and any λ > 0
+        (Chernoff 1952)
 
             Pr[mean of g(o) ≥ v]  ≤  (max over labels y of E[exp(λ·(g(o) − v)) | y])^n
 
@@ -177,7 +177,7 @@ class LinearEstimators:
 
     @cached_property
     def _scale(self) -> Floats:
-        """[j] the largest |g|, by which it is divided before powers are taken."""
+        """[j] the largest |g|; g is divided by it before powers are computed."""
         result: Floats = np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
         return result
 

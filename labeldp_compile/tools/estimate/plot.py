@@ -9,7 +9,6 @@ import numpy as np
 from labeldp_verify.printable import clipped, printable
 from matplotlib.figure import Figure
 
-from labeldp_compile.tools.estimate.document import class_name
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import Estimates
 from labeldp_compile.tools.page.palette import LIGHT
@@ -44,9 +43,10 @@ def _histogram(axes: Any, estimation: Estimation, shares: Estimates, projected: 
     count = estimation.classes.count
     places = np.arange(count)
     axes.bar(places, projected, color=LIGHT["accent"], alpha=0.35, label="projected")
-    _draw(axes, places, shares, "unprojected, 95 % interval")
+    _draw(axes, places, shares, "unprojected, 95% interval")
     shown = np.unique(np.linspace(0, count - 1, min(count, _MOST_TICKS)).round().astype(int))
-    names = [class_name(estimation.table, estimation.classes, int(i)) for i in shown]
+    every = estimation.class_names()
+    names = [every[i] for i in shown]
     _name(axes, shown.tolist(), names)
     axes.set(xlabel="label", ylabel="share of rows")
     axes.legend(frameon=False)
@@ -58,11 +58,11 @@ def _means(axes: Any, groups: list[GroupEstimates]) -> None:
         _draw(axes, np.array([place]), group.mean, None)
     names = ["null" if group.name is None else str(group.name) for group in groups]
     _name(axes, range(len(groups)), names)
-    axes.set(xlabel="group", ylabel="mean label, 95 % interval")
+    axes.set(xlabel="group", ylabel="mean label, 95% interval")
 
 
 def _name(axes: Any, places: Sequence[int], names: list[str]) -> None:
-    """The ticks of the horizontal axis; names that need much room are turned."""
+    """The ticks of the horizontal axis; long names are rotated."""
     shown = [clipped(name, _NAME_COLUMNS) for name in names]
     axes.set_xticks(places, shown)
     if max(map(len, shown)) * len(shown) > 80:

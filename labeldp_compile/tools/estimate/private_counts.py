@@ -1,4 +1,4 @@
-"""How often each output stands in a private column, for each group of rows."""
+"""How often each output occurs in a private column, for each group of rows."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class OutputCounts:
         return int(self.counts.sum())
 
     def mean(self, of_outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The mean over all rows of what each output [u] stands for, [u] or [u, j]."""
+        """The mean over all rows of a value per output, [u] or [u, j]."""
         result: NDArray[np.float64] = self.counts @ of_outputs / self.rows
         return result
 
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """Rows that are estimated together: their name, None for nulls, and their outputs by table."""
+    """Rows that are estimated together: their name (None for nulls) and their outputs by table."""
 
     name: Any
     by_table: Mapping[int, OutputCounts]
@@ -66,11 +66,11 @@ def count_outputs(
     by: str | None,
     observer: Observer = QUIET,
 ) -> list[GroupCounts]:
-    """All rows together first, then each group by its name.
+    """The counts of all rows, then those of each group by its name.
 
-    The groups are those of the column ``by``, or else those that the artifact has tables for.
-    Raises DataError for an empty table, nulls, values that are no outputs of the row's table, and
-    more groups than ``MAX_GROUPS``.
+    The groups are those of the column ``by``, or else those of the artifact's tables. Raises
+    DataError for an empty table, for nulls, for values that are not outputs of the row's table, and
+    for more than ``MAX_GROUPS`` groups.
     """
     names: dict[Any, int] = {}
     index = _OutputsOfTables(reader, artifact)
@@ -100,8 +100,8 @@ def count_outputs(
 
 
 class _OutputsOfTables:
-    """From a batch to the index [n] of each row's output among those of all tables, one behind the
-    other; a private label must be an output of its own table."""
+    """From a batch to the index [n] of each row's output among the outputs of all tables, one table
+    after the other. A private label must be an output of its own table."""
 
     def __init__(self, reader: TableReader, artifact: Artifact) -> None:
         self._reader, self._randomizer = reader, artifact.tables[0]
@@ -110,7 +110,7 @@ class _OutputsOfTables:
         self._tables = table_indexes(reader, artifact.groups)
         listed = [() if isinstance(r, AdditiveRandomizer) else r.values for r in artifact.tables]
         distinct = sorted({value for values in listed for value in values})
-        # Of each column its values, and by how much they move the place of a private label.
+        # Each column's values, and how much a step in them moves the index of a private label.
         self._columns: list[tuple[str, tuple[Output, ...], int]]
         if isinstance(reader.domain, JointDomain):
             values = map(tuple, reader.domain.column_values)
@@ -139,9 +139,10 @@ class _OutputsOfTables:
             names = " and ".join(repr(name) for name, _, _ in self._columns)
             where, what = "", "are they private labels of this artifact"
             if self._reader.group_names:
-                where, what = " in their groups", f"{what}, and are the columns of groups unchanged"
+                where = " in their groups"
+                what = f"{what}, and are the columns of the groups unchanged"
             raise refused(
-                path, f"{names}: there are values that this artifact does not give{where}: {what}?"
+                path, f"{names}: some values are not outputs of this artifact{where}: {what}?"
             )
         return found
 
@@ -170,33 +171,33 @@ def _summed(
 def output_indices(
     path: Path, column: str, outputs: AdditiveRandomizer | Sequence[Output], values: pa.Array
 ) -> NDArray[np.int64]:
-    """[n] the index of the output in each row, exactly. Raises DataError if a value is none."""
+    """[n] the exact index of the output in each row. Raises DataError if a value is no output."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if values.null_count:
         raise refused(
-            path, f"{column!r} has nulls, which no randomizer gives: is it the private column?"
+            path, f"{column!r} has nulls, which no randomizer returns: is it the private column?"
         )
     indices = _indices(outputs, values)
     if (indices < 0).any():
-        # Which ones is not said: this may be the column of the true labels.
+        # The message names no value, because this may be the column of the true labels.
         raise refused(
             path,
-            f"{column!r} holds values that this artifact does not give: is it the private column "
-            "of this artifact?",
+            f"{column!r} has values that are not outputs of this artifact: is it its private "
+            "column?",
         )
     return indices
 
 
 def _indices(outputs: AdditiveRandomizer | Sequence[Output], values: pa.Array) -> NDArray[np.int64]:
-    """Indices, −1 where a value is no output."""
+    """Indices; −1 if a value is no output."""
     text = is_text(values.type)
     known = pa.array([0.0] if isinstance(outputs, AdditiveRandomizer) else outputs)
     try:
         if not is_text(known.type):
             given = pc.cast(pc.utf8_trim_whitespace(values) if text else values, known.type)
         elif text:
-            # As bytes: this may be the column of the true labels, where text need be no UTF-8.
+            # As bytes: this may be the column of the true labels, whose text may not be UTF-8.
             known, given = known.cast(pa.large_binary()), values.cast(pa.large_binary())
         else:
             return np.full(len(values), -1)
@@ -208,8 +209,8 @@ def _indices(outputs: AdditiveRandomizer | Sequence[Output], values: pa.Array) -
 
 
 def _places(given: pa.Array, known: pa.Array) -> NDArray[np.int64]:
-    """[n] the place of each value among those that are known, −1 where it is none of them."""
-    if pa.types.is_floating(known.type):  # −0 and 0 are one number
+    """[n] the index of each value among the known ones; −1 if it is none of them."""
+    if pa.types.is_floating(known.type):  # −0 and 0 are the same number
         given, known = pc.add(given, 0.0), pc.add(known, 0.0)
     places = pc.fill_null(pc.index_in(given, value_set=known), -1)
     result: NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -223,8 +224,10 @@ def _groups(path: Path, column: str, values: pa.Array, names: dict[Any, int]) ->
     try:
         encoded = pc.dictionary_encode(values, null_encoding="encode")
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        raise refused(path, f"cannot group by {column!r}, a {values.type}") from None
-    # One name for all NaN.
+        raise refused(
+            path, f"cannot group by {column!r}, which has the type {values.type}"
+        ) from None
+    # All NaN have the same name.
     here = ["NaN" if name != name else name for name in encoded.dictionary.to_pylist()]  # noqa: PLR0124
     numbers = np.array([names.setdefault(name, len(names)) for name in here], np.int64)
     if len(names) > MAX_GROUPS:

@@ -1,4 +1,4 @@
-"""The mean of the labels by the mean of the outputs, where a table cannot be inverted."""
+"""The mean of the labels from the mean of the outputs, if a table cannot be inverted."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from labeldp_compile.tools.estimate.inversion import LabelClasses, class_matrix
 from labeldp_compile.tools.estimate.private_counts import OutputCounts
 
 Floats = NDArray[np.float64]
-_SMALL_TABLE = 1_000_000  # probabilities, that are worth a least-squares problem
+_SMALL_TABLE = 1_000_000  # probabilities; up to here a least-squares problem is solved
 _SMALLEST_SINGULAR = 1e-6
-_ROUNDED = 1e-6  # of the labels' range: far more than sums of float64 are off
+_ROUNDED = 1e-6  # of the labels' range: far above the rounding of float64 sums
 
 
 @dataclass(frozen=True)
 class UnbiasedMean:
-    """The mean of the labels by the mean of the outputs, where only E[output | y] = y is known.
+    """The mean of the labels from the mean of the outputs, if only E[output | y] = y is known.
 
     Attributes:
-        values: gives the outputs [u] of indices [u].
-        weights: [m] estimates Var[output | y], or slightly more, from an output; or None: then the
-            largest is taken.
-        least, most: [1] of Var[output | y] over all y.
-        labels, outputs: the least and the largest of them.
+        values: maps indices [u] to outputs [u].
+        weights: [m] estimates Var[output | y], or slightly more, from an output; None to use the
+            largest variance.
+        least, most: [1] the smallest and the largest Var[output | y] over all y.
+        labels, outputs: the smallest and the largest of each.
     """
 
     values: Callable[[NDArray[np.int64]], Floats]
@@ -48,19 +48,19 @@ class UnbiasedMean:
 
     @classmethod
     def of(cls, decoded: Table, classes: LabelClasses) -> UnbiasedMean:
-        """The estimator; its noise is bounded by that of the worst label in too large a table."""
+        """The estimator. If the table is too large, the worst label's noise bounds the noise."""
         r = decoded.randomizer
         variance = np.array([float(v) for v in analyse(r).variances()])
         weights = None
         if len(variance) * r.outputs <= _SMALL_TABLE:
             table = class_matrix(decoded, classes)
-            # What no weights reach is added as its largest value.
+            # Add the largest variance that the weights miss.
             weights = np.linalg.lstsq(table, variance, rcond=_SMALLEST_SINGULAR)[0]
             weights = weights + max(float((variance - table @ weights).max()), 0.0)
         ends = decoded.domain.labels()
         labels = sorted([float(ends[0]), float(ends[-1])])
         values = values_of(r)
-        # Additive noise may have too many outputs to list; they increase.
+        # Additive noise may have too many outputs to list; they are increasing.
         additive = isinstance(r, AdditiveRandomizer)
         listed = values(np.array([0, r.outputs - 1]) if additive else np.arange(r.outputs))
         return cls(
@@ -73,7 +73,7 @@ class UnbiasedMean:
         )
 
     def __call__(self, counts: OutputCounts, target: Target, projected: Floats | None) -> Estimates:
-        """The estimate [1] of some rows; what their labels are near is of no use."""
+        """The estimate [1] of some rows; ``projected`` is not used."""
         g, n = self.values(counts.outputs)[:, None], counts.rows
         value = counts.mean(g)
         if target == "rows":
@@ -91,10 +91,10 @@ class UnbiasedMean:
         return score_estimates(value, variance, n, student(n))
 
     def log_chance(self, counts: OutputCounts) -> float:
-        """log of a bound on the chance of an estimate so far outside of the labels' range.
+        """log of a bound on the probability of an estimate this far outside the labels' range.
 
-        Bernstein's inequality, with the largest variance of a label and the largest distance of an
-        output from a label.
+        It is Bernstein's inequality, with the largest variance of a label and the largest distance
+        of an output from a label.
         """
         value = float(counts.mean(self.values(counts.outputs)))
         (first, last), (low, high) = self.labels, self.outputs

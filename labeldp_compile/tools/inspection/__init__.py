@@ -1,1 +1,1 @@
-"""What a table of an artifact does: the matrix Pr[output | label], and what follows from it."""
+"""What a table of an artifact does: the matrix Pr[output | label], and facts derived from it."""

@@ -21,16 +21,15 @@ from labeldp_compile.tools.inspection.overview import overview
 
 FORMAT_VERSION = "1.0"
 MAX_EXACT = 20_000  # probabilities as "p/q"
-MAX_NUMBERS = 200_000  # probabilities at all: some 10 MB
-MAX_LISTED = 1_000  # labels or outputs with facts of their own
+MAX_NUMBERS = 200_000  # probabilities of any kind: about 10 MB
+MAX_LISTED = 1_000  # labels or outputs that are listed
 
 
 def inspection_json(decoded: Table, asked: Sequence[int] = ()) -> dict[str, Any]:
     """``{format_version, ok, name, …, matrix, outputs, labels, noise}``, keys in this order.
 
-    ``asked`` are the indices of the labels to show; by default all, or a sample with both ends
-    where there are too many. Probabilities are "p/q" in up to ``MAX_EXACT`` entries, float64
-    beyond.
+    ``asked`` are the indices of the labels to show; by default all, or a sample with both ends if
+    there are too many. Probabilities are "p/q" for up to ``MAX_EXACT`` entries, and float64 beyond.
     """
     r, domain, certificate = decoded.randomizer, decoded.domain, decoded.certificate
     rows = list(asked) or sample(domain.size, max(MAX_NUMBERS // r.outputs, 2))
@@ -60,7 +59,7 @@ def inspection_json(decoded: Table, asked: Sequence[int] = ()) -> dict[str, Any]
 
 
 def groups_json(decoded: Artifact) -> dict[str, Any]:
-    """``{format_version, ok, name, mechanism, form, …, groups}``: every table in a few figures."""
+    """``{format_version, ok, name, mechanism, …, groups}``: the main figures of each table."""
     certificate = decoded.certificate
     return {
         "format_version": FORMAT_VERSION,

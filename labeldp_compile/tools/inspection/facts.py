@@ -1,4 +1,4 @@
-"""What the matrix says of one label, of one output, and of the noise that all labels share."""
+"""Facts from the matrix about one label, about one output, and about additive noise."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, takewhile
+from typing import Any
 
 from labeldp_verify.analysis import analyse, columns, equally_likely, noise_quantiles, value
 from labeldp_verify.forms import (
@@ -30,9 +31,9 @@ from labeldp_compile.errors import InputError
 
 
 def find_labels(domain: Domain, asked: Sequence[str]) -> list[int]:
-    """The indices of labels as they were typed; InputError if one is no label of the domain.
+    """The indices of labels as they were typed. Raises InputError if one is not in the domain.
 
-    A real number stands for the grid point that is nearest to it.
+    A real number means the nearest point of the grid.
     """
     return [_find(domain, text) for text in asked]
 
@@ -43,44 +44,24 @@ def _find(domain: Domain, text: str) -> int:
         if text not in names:
             close = difflib.get_close_matches(text, names, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"--label {text}: is not one of the {len(names):,} categories{hint}")
+            raise InputError(f"--label {text}: not one of the {len(names):,} categories{hint}")
         return names.index(text)
     try:
         number = float(read_decimal(text))
     except ValueError:
         raise InputError(f"--label {text}: expected a number") from None
     if not domain.min <= number <= domain.max:
-        raise InputError(f"--label {text}: the labels lie in {domain.min} … {domain.max}")
+        raise InputError(
+            f"--label {text}: outside the range of the labels, {domain.min} … {domain.max}"
+        )
     if isinstance(domain, RealDomain):
         return math.floor(domain.position(number) + 0.5)
     if number != int(number):
-        raise InputError(f"--label {text}: the labels are integers")
+        raise InputError(f"--label {text}: expected an integer, like all labels of this file")
     return int(number) - domain.min
 
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """The part of a window that belongs to one output: its index, and how many integers."""
-
-    output: int
-    words: int
-
-
-@dataclass(frozen=True)
-class LabelWindow:
-    """A label's window on the extra line.
-
-    Attributes:
-        start, end: its first integer, and the one behind its last.
-        outputs: the stretches of outputs in it, in the order of the line.
-    """
-
-    start: int
-    end: int
-    outputs: list[Stretch]
 
 
 @dataclass(frozen=True)
@@ -90,8 +71,9 @@ class LabelFacts:
     Attributes:
         label: as the spec writes it.
         mean, bias, deviation: E[output], E[output] − label, and the standard deviation.
-        unchanged: Pr[output = label], or that the output is a set with the label.
-        window: of a window randomizer, else None.
+        unchanged: Pr[output = label], or Pr[the output is a set with the label].
+        window: for a window randomizer, its place on the extra line from ``start`` to ``end``, and
+            how many ``words`` of it belong to each of the ``outputs``; else None.
     """
 
     label: Category | float
@@ -99,7 +81,7 @@ class LabelFacts:
     bias: float | None
     deviation: float | None
     unchanged: float
-    window: LabelWindow | None
+    window: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -107,10 +89,10 @@ class OutputFacts:
     """One column of the matrix.
 
     Attributes:
-        value: of the output; of a set its number.
+        value: of the output; for a set, its number.
         members: the labels of the set, or None.
-        base: Pr[output] that every label has alike (window randomizers), else None.
-        least, most: of Pr[output | label] over all labels.
+        base: the part of Pr[output] that all labels share (window randomizers), else None.
+        least, most: the smallest and largest Pr[output | label] over all labels.
     """
 
     value: Output
@@ -127,10 +109,10 @@ class NoiseFacts:
     Attributes:
         step: of the lattice.
         period: range of the labels; one block of the noise.
-        blocks: number of blocks on each side of zero, the folded tail included.
+        blocks: number of blocks on each side of zero, including the folded tail.
         mean_distance: E|noise|, the scale of Laplace noise.
         deviation: √E noise².
-        quantiles: (share, the least distance within which that share of the noise lies).
+        quantiles: (share, the smallest distance that contains this share of the noise).
         folded: Pr[noise in a tail that was folded into the last blocks].
     """
 
@@ -144,7 +126,7 @@ class NoiseFacts:
 
 
 def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -> list[LabelFacts]:
-    """The facts of the labels of these indices, from exact sums."""
+    """The facts about the labels with these indices, from exact sums."""
     exact = domain.labels()
     moments = analyse(randomizer).moments if are_numbers(domain, randomizer) else None
     ends: list[int] = []
@@ -168,7 +150,7 @@ def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -
 def output_facts(
     domain: Domain, randomizer: Randomizer, outputs: Sequence[int]
 ) -> list[OutputFacts]:
-    """The facts of the outputs of these indices; the range is over all labels."""
+    """The facts about the outputs with these indices; ranges are over all labels."""
     facts, sets = [], sets_of(randomizer)
     for i, over_labels in zip(outputs, columns(randomizer, outputs), strict=True):
         base = None
@@ -181,7 +163,7 @@ def output_facts(
 
 
 def noise_facts(randomizer: AdditiveRandomizer) -> NoiseFacts:
-    """The facts of the noise; the moments are exact until the last step."""
+    """The facts about the noise; moments are exact until the last step."""
     r, first, second = randomizer, 0, 0
     sums = [
         [sum(weight * i**power for i, weight in enumerate(shape)) for power in (0, 1, 2)]
@@ -207,12 +189,11 @@ def noise_facts(randomizer: AdditiveRandomizer) -> NoiseFacts:
     )
 
 
-def _window(r: WindowRandomizer, ends: Sequence[int], label: int) -> LabelWindow:
+def _window(r: WindowRandomizer, ends: Sequence[int], label: int) -> dict[str, Any]:
     """A label's window; ``ends`` are those of the segments on the extra line, 0 first."""
     start, end = r.offsets[label], r.offsets[label] + r.window
     first = bisect_right(ends, start) - 1
     segments = zip(r.extra[first:], ends[first:], ends[first + 1 :], strict=False)
     inside = takewhile(lambda segment: segment[1] < end, segments)
-    return LabelWindow(
-        start, end, [Stretch(s.output, min(b, end) - max(a, start)) for s, a, b in inside]
-    )
+    parts = [{"output": s.output, "words": min(b, end) - max(a, start)} for s, a, b in inside]
+    return {"start": start, "end": end, "outputs": parts}

@@ -1,6 +1,6 @@
 """Pr[output | label] on a real axis of outputs, as Figure 3 of the unbiased paper shows it.
 
-Terminals and pages draw the same cells; how many there are depends on the room that they have.
+Terminals and pages draw the same cells. How many there are depends on the room.
 """
 
 from __future__ import annotations
@@ -16,72 +16,38 @@ from labeldp_verify.forms import AdditiveRandomizer, Output, are_numbers
 from numpy.typing import NDArray
 
 COLUMNS = 160
+CELLS = 80
 SHOWN_NOISE = 0.999
-_EVEN = 1e-6  # outputs are on a lattice if their distances agree so far, relatively
-
-
-@dataclass(frozen=True)
-class Room:
-    """How many cells can be told from each other.
-
-    Attributes:
-        lattice: cells of outputs that lie on a lattice, and of categories.
-        equal: equally high cells of other outputs.
-        own: cells that each hold one output.
-        thinnest: the least distance of two outputs with cells of their own, as a share of the axis.
-    """
-
-    lattice: int = 120
-    equal: int = 64
-    own: int = 160
-    thinnest: float = 1 / 400
-
-
-PAGE = Room()
+_EVEN = 1e-6  # outputs are on a lattice if their distances differ by less than this, relatively
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Shares of each label that fall into each cell of outputs.
+    """Shares of each label that fall into each of the equally high cells of outputs.
 
     Attributes:
-        shares: [cells, labels]; a column is a label, and sums to 1 where no tail is left out.
+        shares: [cells, labels]; a column is a label, and sums to 1 if no tail is left out.
         labels: [labels] their indices.
-        edges: [cells + 1] on the axis of outputs; of categories, places in their order.
-        outputs: the first and the last that is shown.
-        cell_height: in units of the label, of categories in places; None where every output has a
-            cell of its own.
+        output_axis: the ends of the axis of outputs; of categories, places in their order.
+        outputs: the first and the last output that is shown.
+        cell_height: in units of the label (categories: in places); None if no cell holds two
+            outputs.
         tails: whether the far tails of additive noise are left out.
     """
 
     shares: Floats
     labels: Sequence[int]
-    edges: Floats
+    output_axis: tuple[float, float]
     outputs: tuple[Output, Output]
     cell_height: float | None
     tails: bool
 
-    @property
-    def output_axis(self) -> tuple[float, float]:
-        """The ends of the axis of outputs."""
-        return float(self.edges[0]), float(self.edges[-1])
 
-    def rows(self, most: int) -> Floats:
-        """[rows, labels] the shares in rows of equal height; a cell may have several, or none.
+def heat_map(decoded: Table, labels: Sequence[int] | None = None, most: int = CELLS) -> HeatMap:
+    """At most ``most`` cells, of these labels or of at most ``COLUMNS`` evenly spaced ones.
 
-        As many rows as cells where these are equally high, else ``most``.
-        """
-        heights = np.diff(self.edges)
-        if np.allclose(heights, heights[0]):
-            return self.shares
-        low, high = self.output_axis
-        places = low + (high - low) * (np.arange(most) + 0.5) / most
-        result: Floats = self.shares[np.searchsorted(self.edges, places) - 1]
-        return result
-
-
-def heat_map(decoded: Table, labels: Sequence[int] | None = None, room: Room = PAGE) -> HeatMap:
-    """The cells of the labels of these indices, or of at most ``COLUMNS`` evenly spaced ones."""
+    Outputs on a lattice may have one cell more.
+    """
     domain, r = decoded.domain, decoded.randomizer
     if labels is None:
         columns = min(domain.size, COLUMNS)
@@ -89,72 +55,58 @@ def heat_map(decoded: Table, labels: Sequence[int] | None = None, room: Room = P
     first, last = likely_outputs(r, SHOWN_NOISE)
     if isinstance(r, AdditiveRandomizer):
         low = float(value(r, first)) - r.unit / 2
-        starts, edges, own = _neighbours(first, last + 1, low, r.unit, room)
+        starts, edges = _neighbours(first, last + 1, low, r.unit, most)
     elif not are_numbers(domain, r):
-        starts, edges, own = _neighbours(0, r.outputs, -0.5, 1.0, room)
+        starts, edges = _neighbours(0, r.outputs, -0.5, 1.0, most)
     else:
         values = np.array(r.values, dtype=np.float64)
         step = (domain.max - domain.min) / (domain.size - 1)
-        edges, own = cell_edges(values, (domain.min, domain.max), step, room)
+        edges = cell_edges(values, (domain.min, domain.max), step, most)
         starts = np.searchsorted(values, edges)
     return HeatMap(
         shares=range_sums(r, labels, starts).T,
         labels=labels,
-        edges=edges.astype(np.float64),
+        output_axis=(float(edges[0]), float(edges[-1])),
         outputs=(value(r, first), value(r, last)),
-        cell_height=None if own else float(edges[1] - edges[0]),
+        cell_height=float(edges[1] - edges[0]) if int(np.diff(starts).max()) > 1 else None,
         tails=(first, last) != (0, r.outputs - 1),
     )
 
 
 def _neighbours(
-    first: int, end: int, low: float, unit: float, room: Room
-) -> tuple[NDArray[np.int64], Floats, bool]:
-    """Runs of neighbours: their boundaries, their edges, whether each holds one output alone.
+    first: int, end: int, low: float, unit: float, most: int
+) -> tuple[NDArray[np.int64], Floats]:
+    """Boundaries and edges of runs of neighbouring outputs.
 
-    The last of them may be fewer; their cell is as high as the others.
+    The last run may have fewer outputs; its cell is as high as the others.
     """
-    together = -(-(end - first) // room.lattice)
+    together = -(-(end - first) // most)
     boundaries = first + together * np.arange(-(-(end - first) // together) + 1)
     edges: Floats = low + together * unit * np.arange(len(boundaries), dtype=np.float64)
-    return np.minimum(boundaries, end), edges, together == 1
+    return np.minimum(boundaries, end), edges
 
 
 def cell_edges(
-    values: Floats, labels: tuple[float, float], step: float, room: Room = PAGE
-) -> tuple[Floats, bool]:
-    """Edges [cells + 1] of cells that hold all outputs and span all labels.
+    values: Floats, labels: tuple[float, float], step: float, most: int = CELLS
+) -> Floats:
+    """Edges [cells + 1] of equally high cells that hold all outputs and span all labels.
 
-    Evenly spaced outputs are in the middle of their cells, whatever their number. Other outputs
-    have cells of their own that end half-way to the next, or leave a gap, if there are few
-    enough and none are too near to each other; else all cells are equally high.
+    Evenly spaced outputs are in the middle of their cells.
 
     Args:
         values: [m] outputs, increasing.
-        labels: the least and the greatest label.
+        labels: the smallest and the largest label.
         step: between neighbouring labels.
-        room: how many cells there may be.
-
-    Returns:
-        The edges, and whether no cell holds two outputs.
+        most: cells at most; outputs on a lattice may have one more.
     """
     low, high = min(values[0], labels[0]), max(values[-1], labels[1])
     gaps = np.diff(values)
     spacing = float(gaps.mean()) if len(gaps) else math.inf
     even = len(gaps) > 0 and float(np.ptp(gaps)) <= _EVEN * spacing
-    if even and spacing <= max(step * (1 + _EVEN), (high - low) / room.equal):
-        inside = round((high - low) / spacing) + 1
-        together = -(-inside // room.lattice)
+    if even and spacing <= max(step * (1 + _EVEN), (high - low) / most):
+        together = -(-(round((high - low) / spacing) + 1) // most)
         width = spacing * together
         low = values[0] - spacing * math.ceil((values[0] - low) / spacing - _EVEN) - spacing / 2
-        return low + width * np.arange(math.ceil((high - low) / width - _EVEN) + 1), together == 1
-    width = (high - low) / (room.equal - 1)
-    apart = not len(gaps) or float(gaps.min()) >= (high - low) * room.thinnest
-    if len(values) <= room.own and apart:
-        reach = np.minimum(np.concatenate([[math.inf], gaps, [math.inf]]), width) / 2
-        below, above = values - reach[:-1], values + reach[1:]
-        touching = gaps <= width
-        below[1:][touching] = above[:-1][touching]
-        ends = (min(low - width / 2, below[0]), max(high + width / 2, above[-1]))
-        return np.unique(np.concatenate([ends, below, above])), True
-    return low - width / 2 + width * np.arange(room.equal + 1), False
+        return np.asarray(low + width * np.arange(math.ceil((high - low) / width - _EVEN) + 1))
+    width = (high - low) / (most - 1)
+    return np.asarray(low - width / 2 + width * np.arange(most + 1))

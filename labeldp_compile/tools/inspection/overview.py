@@ -1,4 +1,4 @@
-"""What the tables of an artifact come to, each in a line, and which of them is looked at."""
+"""The main figures of each table of an artifact, and the choice of the table to show."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class TableFacts:
         name: of its group.
         rows: public number of rows that the prior counted.
         outputs: how many.
-        epsilon_bound: upper bound on its ε, proved.
+        epsilon_bound: proved upper bound on its ε.
         loss: noisy label loss under its own prior.
-        largest_bias: of the means of its outputs, of real labels at the points of the grid; None
-            for categories.
-        bias_in_range: the largest for all labels in the range.
+        largest_bias: of the mean output, for real labels at the points of the grid; None for
+            categories.
+        bias_in_range: the largest bias for all labels in the range.
     """
 
     table: int
@@ -36,7 +36,7 @@ class TableFacts:
 
 
 def overview(decoded: Artifact) -> list[TableFacts]:
-    """All tables; the last is that of all other rows."""
+    """All tables; the last one is for all other rows."""
     return [
         TableFacts(
             table=i,
@@ -53,9 +53,9 @@ def overview(decoded: Artifact) -> list[TableFacts]:
 
 
 def shown_table(artifact: Artifact, path: Path, group: str | None) -> int:
-    """The number of the table to look at: that of a group as it was typed, else that of most rows.
+    """The number of the table to show: that of a group as it was typed, or the one with most rows.
 
-    Raises InputError for a group that is not listed, or where all rows have one table.
+    Raises InputError for a group that is not listed, or if the artifact has no groups.
     """
     if group is None:
         sizes = [table.size for table in artifact.certificate.tables]

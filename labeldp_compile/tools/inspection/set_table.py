@@ -1,4 +1,4 @@
-"""Which labels are in which set, as a table to join private labels with."""
+"""Which labels are in which set, as a table that can be joined with private labels."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ ENDINGS = (".parquet", ".csv", ".tsv")
 
 
 def require_sets(artifact: Artifact, path: Path) -> None:
-    """Raise InputError unless the private labels are sets, if only of one label each."""
+    """Raise InputError unless the private labels are sets, possibly of one label each."""
     if artifact.certificate.sets is None:
-        raise InputError(f"{path}: its private labels are no sets of labels")
+        raise InputError(f"{path}: its private labels are not sets of labels")
 
 
 def write_sets(decoded: Table, path: Path, file: BinaryIO) -> int:
-    """Write a row for each label in each set; returns their number.
+    """Write a row for each label in each set, in the format of ``path``; returns their number.
 
-    The columns are ``set`` and ``label``; of a joint label ``set`` and those of the label. ``path``
-    says in which format.
+    The columns are ``set`` and ``label``, or ``set`` and the columns of a label with several.
     """
     sets, named = sets_of(decoded.randomizer), format_of(path)
     assert named is not None
     domain, names = decoded.domain, [COLUMNS[1]]
     pairs: list[tuple[Any, int]] = [(domain.listed[y], y) for y in range(domain.size)]
-    if sets is not None:  # otherwise each label is a set of its own
+    if sets is not None:  # otherwise each set is one label
         pairs = [(o, y) for o in range(len(sets.blocks)) for y in sets.members(o)]
     places = [np.array([y for _, y in pairs], dtype=np.int64)]
     if isinstance(domain, JointDomain):

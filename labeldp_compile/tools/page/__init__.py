@@ -1,6 +1,6 @@
-"""What every page and picture that labeldp writes shares: templates, colours, axes, numbers.
+"""What all pages and pictures of labeldp share: templates, colours, axes, numbers.
 
-A page is one file. It needs nothing else: no request leaves it, and its content security policy
-forbids any. Strings of others reach it through the templates of ``document``, which escape whatever
-is not ``Markup``; ``Markup`` is made of numbers and of escaped text alone.
+A page is one file that needs nothing else. It makes no request, and its content security policy
+forbids requests. Text from files gets into it only through the templates of ``document``, which
+escape everything but ``Markup``. ``Markup`` is built from numbers and escaped text only.
 """

@@ -1,9 +1,7 @@
-"""Pages from templates: all text is escaped, no request is allowed, no script runs but our own."""
+"""Pages from templates: all text is escaped, no request is allowed, and no script runs."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -26,46 +24,26 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def page(
-    template: str,
-    title: str,
-    script: Path | None = None,
-    folder: Path = _PACKAGE,
-    **facts: object,
-) -> str:
-    """The whole page that a template makes of the facts: of this package, or of ``folder``.
+def page(template: str, title: str, folder: Path = _PACKAGE, **facts: object) -> str:
+    """A whole page, from a template of this package or of ``folder`` and its facts.
 
-    ``title`` is plain text, ``script`` a file of JavaScript of our own. The policy names the digest
-    of that script and lets no other run, so that text from an artifact stays text even if it were
-    not escaped. What a browser would obey in plain text (controls, marks of direction) is shown as
-    U+FFFD.
+    ``title`` is plain text. No script runs on a page, so text from an artifact would stay text even
+    without escaping. Characters that a browser obeys in plain text (controls, marks of direction)
+    are shown as U+FFFD.
     """
-    code = digest = None
-    if script is not None:
-        code = script.read_text(encoding="utf-8")
-        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    return (
-        _environment(folder)
-        .get_template(template)
-        .render(
-            title=title,
-            style=Markup(css_variables() + _STYLE.read_text(encoding="utf-8")),  # noqa: S704  # ours
-            script=None if code is None else Markup(code),  # noqa: S704  # ours
-            digest=digest,
-            **facts,
-        )
-    )
+    style = Markup(css_variables() + _STYLE.read_text(encoding="utf-8"))  # noqa: S704  # ours
+    return _environment(folder).get_template(template).render(title=title, style=style, **facts)
 
 
 def _shown(value: Any) -> Any:
-    """What an expression of a template becomes before it is escaped."""
+    """The value of a template's expression before it is escaped."""
     return value if isinstance(value, Markup) else printable(str(value))
 
 
 def text_of(
     template: Path, filters: Mapping[str, Callable[[str], str]] | None = None, **facts: object
 ) -> str:
-    """What a template of text that is no HTML makes of the facts."""
+    """The text of a template that is not HTML, with its facts."""
     environment = Environment(  # noqa: S701  # not for a browser
         loader=FileSystemLoader(template.parent), **_OPTIONS
     )
@@ -84,5 +62,4 @@ def _environment(folder: Path) -> Environment:
         "plain": plain,
         "share": share_data,
     }
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment

@@ -1,4 +1,4 @@
-"""Numbers as people read them, in pages always beside the number as it is."""
+"""Numbers for people; pages also hold the exact number."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from labeldp_verify.rounded import at_most
 from markupsafe import Markup
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_LEAST, _MOST = 1e-4, 1e9  # beyond, a power of ten is easier to read
+_LEAST, _MOST = 1e-4, 1e9  # outside this range, a power of ten is easier to read
 _NAME_COLUMNS = 40
 
 
 def plain(number: float | Fraction, digits: int = 5) -> str:
-    """``1,234.5``, ``0.00123`` or ``3.1 × 10⁻¹⁵``: at most so many significant digits."""
+    """``1,234.5``, ``0.00123`` or ``3.1 × 10⁻¹⁵``, with at most ``digits`` significant digits."""
     value = float(number)
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
@@ -30,30 +30,30 @@ def plain(number: float | Fraction, digits: int = 5) -> str:
 
 
 def rounded_up(bound: Fraction, digits: int) -> str:
-    """An upper bound ≥ 0 with at most so many significant digits, still an upper bound."""
+    """An upper bound ≥ 0 with at most ``digits`` significant digits, rounded up."""
     return plain(float(at_most(bound, digits)), digits)
 
 
 def data(number: float | Fraction, digits: int = 5, field: str | None = None) -> Markup:
-    """HTML: the number for people, and the whole of it for machines.
+    """HTML: the number for people, and all its digits for machines.
 
-    ``field`` is the path of the certificate's field that it is.
+    ``field`` is the path of the certificate's field with this number.
     """
     return _data(number, plain(number, digits), field)
 
 
 def share_data(share: float, digits: int = 3) -> Markup:
-    """HTML: a probability as a percentage, and the whole of it for machines."""
-    return _data(share, f"{plain(100 * share, digits)} %", None)
+    """HTML: a probability as a percentage, and all its digits for machines."""
+    return _data(share, f"{plain(100 * share, digits)}%", None)
 
 
 def data_above(bound: Fraction, digits: int = 5, field: str | None = None) -> Markup:
-    """HTML: an upper bound ≥ 0, rounded up, so that what people read is a bound, too."""
+    """HTML: an upper bound ≥ 0, rounded up so that the shown number is also a bound."""
     return _data(bound, rounded_up(bound, digits), field)
 
 
 def name(item: Output | float, columns: int = _NAME_COLUMNS) -> str | Markup:
-    """A label or an output: a number for people and machines, or a clipped category, plain text."""
+    """A label or an output: a number for people and machines, or a category as clipped text."""
     return clipped(item, columns) if isinstance(item, str) else data(item, 6)
 
 

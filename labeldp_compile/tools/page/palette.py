@@ -1,8 +1,8 @@
-"""Colours by their part in a page, in the light and in the dark scheme.
+"""Colours by their role in a page, in the light and in the dark scheme.
 
-Text (ink, soft, accent, mark, good, mind, bad) stands out from what is behind it (page, panel,
-alarm, amber, best) by 4.5 to 1, and lines and marks from the page by 3 to 1, as WCAG 2.2 AA asks
-(success criteria 1.4.3 and 1.4.11). Grid lines are decoration.
+Text (ink, soft, accent, mark, good, mind, bad) has a contrast of at least 4.5 to 1 with its
+background (page, panel, alarm, amber, best). Lines and marks have at least 3 to 1 with the page.
+WCAG 2.2 AA requires this (success criteria 1.4.3 and 1.4.11). Grid lines are decoration.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DARK = {name: dark for name, (_, dark) in _COLOURS.items()}
 
 
 def css_variables() -> str:
-    """The rules that define one variable a colour; paper is light, whatever the screen is."""
+    """CSS rules with one variable per colour; printed pages use the light scheme."""
     light, dark = (
         " ".join(f"--{name}: {colour};" for name, colour in scheme.items())
         for scheme in (LIGHT, DARK)

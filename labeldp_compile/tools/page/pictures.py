@@ -1,7 +1,7 @@
-"""Matplotlib figures as SVG: in a page it follows the colour scheme, as a file it is on white.
+"""Matplotlib figures as SVG: in a page they follow the colour scheme, in a file they are on white.
 
-Figures are drawn in the colours of ``palette.LIGHT``; in a page each becomes the CSS variable of
-its name.
+Figures are drawn in the colours of ``palette.LIGHT``. In a page, each colour becomes the CSS
+variable with its name.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ LOSSES = {
     "zero_one": "noisy label loss: share of changed labels",
     "sum": "noisy label loss: weighted sum of the columns' losses",
 }
-_FAR_APART = 4  # the largest over the least number
+_FAR_APART = 4  # the largest number over the smallest
 _MOST_TICKS = 5  # of the powers of ten: 100,000,000 needs room
 _STYLE = re.compile(r'style="[^"]*"')
 _COLOUR = re.compile("|".join(LIGHT.values()))
 _VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
-# Matplotlib numbers its elements alike in every figure, but an id may stand in a page only once.
+# Matplotlib uses the same numbered ids in every figure, but an id may occur in a page only once.
 _NUMBERED_ID = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
 
 
 @contextmanager
 def picture_settings() -> Iterator[None]:
-    """Draw inside: the same picture whatever the user's settings, and text as it stands.
+    """Settings for drawing: user settings have no effect, and text is shown unchanged.
 
-    A dollar sign is no formula here, and a character that the font lacks is no warning.
+    A dollar sign starts no formula, and a character that the font lacks causes no warning.
     """
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
@@ -62,9 +62,9 @@ def picture_settings() -> Iterator[None]:
 
 
 def inline_svg(figure: Figure, name: str, label: str) -> Markup:
-    """An SVG element, the same for the same figure; ``name`` keeps its ids apart from others'.
+    """An SVG element, the same for the same figure; ``name`` makes its ids unique in a page.
 
-    ``label`` says in words what is to be seen. Call it inside ``picture_settings``.
+    ``label`` describes the picture in words. Call this inside ``picture_settings``.
     """
     text = _svg(figure, name, transparent=True)
     text = _NUMBERED_ID.sub("", text[text.index("<svg") :])
@@ -76,7 +76,7 @@ def inline_svg(figure: Figure, name: str, label: str) -> Markup:
 def svg_text(figure: Figure) -> str:
     """The text of an SVG file, on white, the same for the same figure.
 
-    Call it inside ``picture_settings``.
+    Call this inside ``picture_settings``.
     """
     return _svg(figure, "labeldp", facecolor="white")
 
@@ -91,9 +91,9 @@ def _svg(figure: Figure, name: str, **options: Any) -> str:
 
 
 def tidy(axes: Any, *, grid: str | None = "both", **line: Any) -> None:
-    """Ink for what is read, a light grid (``both``, ``x``, ``y`` or None), two spines.
+    """Ink for text, a light grid (``both``, ``x``, ``y`` or None), and two spines.
 
-    ``line`` are further properties of the grid's lines.
+    ``line`` are further properties of the grid lines.
     """
     if grid is not None:
         axes.grid(visible=True, which="major", axis=grid, color=GRID, linewidth=0.7, **line)
@@ -107,13 +107,9 @@ def tidy(axes: Any, *, grid: str | None = "both", **line: Any) -> None:
 
 
 def scale(axes: Any, which: str, numbers: Sequence[float]) -> None:
-    """The axis ``which`` (x or y): logarithmic where the numbers are > 0 and far apart."""
-    if numbers and 0 < _FAR_APART * min(numbers) < max(numbers):
-        scale_logarithmically(axes, which, numbers)
-
-
-def scale_logarithmically(axes: Any, which: str, numbers: Sequence[float]) -> None:
-    """A logarithmic axis for numbers > 0; its ticks are written as everywhere on a page."""
+    """The axis ``which`` (x or y): logarithmic if the numbers are > 0 and far apart."""
+    if not (numbers and 0 < _FAR_APART * min(numbers) < max(numbers)):
+        return
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
     subs = (1, 2, 5) if max(numbers) < 100 * min(numbers) else (1,)

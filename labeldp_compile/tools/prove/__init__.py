@@ -1,5 +1,5 @@
 """A verified artifact as a Coq file: its integers, and the theorem that they are private.
 
-``theory`` finds the general proofs (``proofs/``), ``script`` writes what is about one file, into
-the template ``artifact.v.jinja``, and ``coq`` has both checked.
+``theory`` finds the general proofs (``proofs/``), ``script`` writes the part about one file with
+the template ``artifact.v.jinja``, and ``coq`` runs Coq on both.
 """

@@ -1,4 +1,4 @@
-"""Coq's answer to a file. It is asked in a folder of its own, which is removed."""
+"""Run Coq on a file, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _WAITING = 5
 
 @dataclass(frozen=True)
 class CoqAnswer:
-    """What Coq says of a proof: ``accepted``, or else ``why`` not, in one printable line."""
+    """Whether Coq accepted a proof, or else ``why`` not, in one printable line."""
 
     accepted: bool
     why: str = ""
 
 
 def coq_version() -> str | None:
-    """The version of Coq on the path, or None where there is none that answers."""
+    """The version of Coq on the path, or None if there is none that runs."""
     program = shutil.which(PROGRAM)
     if program is None:
         return None
@@ -53,14 +53,14 @@ def coq_version() -> str | None:
 def run_coq(
     text: str, theorems: int, *, options: Sequence[str] = (), budget: Budget = OWN_FILES
 ) -> CoqAnswer:
-    """Have Coq check a file whose ``theorems`` must all rest on nothing.
+    """Let Coq check a file with ``theorems`` theorems, none of which may rest on an assumption.
 
-    Raises InputError where there is no Coq, and TooLargeError at the end of the budget (processor
-    time and memory), which says nothing of the proof.
+    Raises InputError if there is no Coq, and TooLargeError at the end of the budget (processor time
+    and memory); the proof may still be right then.
     """
     program = shutil.which(PROGRAM)
     if program is None:
-        raise InputError(f"there is no {PROGRAM} on the path: install Coq")
+        raise InputError(f"{PROGRAM} is not on the path: install Coq 8.16 or newer")
     with tempfile.TemporaryDirectory(prefix="labeldp.") as folder:
         Path(folder, _NAME).write_text(text, encoding="utf-8")
         code, stdout, stderr = _within(budget, [program, "-q", *options, _NAME], folder)
@@ -68,14 +68,14 @@ def run_coq(
         return CoqAnswer(False, one_line(_error(stderr))[:_SHOWN])
     rests_on = stdout.strip().splitlines()
     if rests_on != [_CLOSED] * theorems:
-        return CoqAnswer(False, "the proof rests on something that is not proved")
+        return CoqAnswer(False, "the proof rests on an assumption")
     return CoqAnswer(True)
 
 
 def _within(budget: Budget, command: Sequence[str], folder: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command, which is killed with its children at the end.
 
-    A process that only waits uses no processor time: it has five times the seconds by the clock.
+    A process that only waits uses no processor time, so it has five times the seconds by the clock.
     """
     process = subprocess.Popen(  # noqa: S603  # found on the path, our own arguments
         command,
@@ -104,7 +104,7 @@ def _within(budget: Budget, command: Sequence[str], folder: str) -> tuple[int, s
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """With what it started, before it is waited for: until then its number is its own."""
+    """Kill a process and its children, before waiting for it: until then its id is not reused."""
     if sys.platform == "win32":
         process.kill()
     else:
@@ -114,7 +114,7 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 
 def _limit(process: int, budget: Budget) -> None:
-    """The kernel's limits on a process and what it will start; there are none but on Linux."""
+    """The kernel's limits on a process and its future children; only on Linux."""
     if sys.platform == "linux":
         import resource  # noqa: PLC0415
 
@@ -127,11 +127,11 @@ def _limit(process: int, budget: Budget) -> None:
 def _too_late(budget: Budget) -> TooLargeError:
     return TooLargeError(
         f"not checked: Coq takes longer than the {budget.seconds:,.0f} s of processor time that "
-        "verifying the file left: give more: --budget SECONDS,BYTES"
+        "were left after verifying the file; give more with --budget SECONDS,BYTES"
     )
 
 
 def _error(stderr: str) -> str:
-    """From the first error on, without what it points at."""
+    """The message from the first error on, without its location."""
     _, found, rest = stderr.partition("Error:")
     return " ".join(rest.split()) if found else "coqc did not finish"

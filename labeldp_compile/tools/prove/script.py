@@ -1,6 +1,6 @@
-"""What Coq is told of one artifact: its integers, and what they prove.
+"""The Coq text about one artifact: its integers, and what they prove.
 
-Nothing but numbers and digests of the artifact reaches the text: a name could end a comment.
+Only numbers and digests of the artifact get into the text, because a name could end a comment.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Proof:
 
     Attributes:
         text: the file.
-        epsilon: what it proves of every label.
-        theorems: the names of what it proves; Coq prints for each what it rests on.
+        epsilon: the ε that it proves for every label.
+        theorems: the names of its theorems; Coq prints the assumptions of each.
     """
 
     text: str
@@ -52,10 +52,11 @@ def proof_of(
     Args:
         decoded: the verified file.
         read: its integers, as the kernel reads them.
-        most_entries: up to so many entries of its lookup, the draw of a window is that of the
-            graph's gather from them; otherwise that of the segments.
-        ratio: what is stated of them; by default what the certificate proves.
-        self_contained: with the theory in it; otherwise it needs ``-Q proofs LabelDP``.
+        most_entries: if the lookup has at most this many entries, the draw of a window is the
+            graph's gather from them; otherwise it goes through the segments.
+        ratio: the ratio to prove; by default that of the certificate.
+        self_contained: whether the theory is in the file; otherwise it needs
+            ``-Q proofs LabelDP``.
     """
     certificate = decoded.certificate
     ratio = rational(certificate.exact.realised_ratio) if ratio is None else ratio
@@ -92,16 +93,16 @@ def proof_of(
 
 
 def terms(ratio: Fraction, epsilon: Fraction) -> int:
-    """The least n for which the ratio is at most Σ εʲ/j! over j ≤ n; ValueError if there is none.
+    """The smallest n for which the ratio is at most Σ εʲ/j! over j ≤ n. Raises ValueError if none.
 
-    The proved ε is at least ln of the ratio, and above it unless the ratio is 1.
+    The proved ε is at least ln of the ratio, and larger unless the ratio is 1.
     """
     total = term = Fraction(1)
     for n in range(_MOST_TERMS):
         if ratio <= total:
             return n
         term = term * epsilon / (n + 1)
-        # Sums are cut to 4,096 bits: Coq takes the whole ones, which are larger.
+        # Sums are cut to 4,096 bits. Coq uses the exact sums, which are larger.
         total += _cut(term)
         term = _cut(term)
     raise ValueError("the ratio is no lower bound of e to the epsilon")

@@ -1,6 +1,6 @@
-"""The integers of a file as Coq's lists, and what the template asks of each form.
+"""The integers of a file as Coq lists, and the facts that the template needs for each form.
 
-They are those that the verifier's kernel reads from the file.
+The integers are those that the verifier's kernel reads from the file.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _A_LIST = 500
 
 
 def form_of(read: Integers, *, grouped: bool) -> tuple[str, dict[str, Any]]:
-    """The file of the theory that a form needs, and the facts of its integers for the template.
+    """The theory file that a form needs, and the facts of its integers for the template.
 
-    A file may have groups; of a window its lookup is proved, too, if it is among the integers.
+    The lookup of a window is proved, too, if it is among the integers.
     """
     first = read.tables[0]
     if isinstance(first, Noise):
@@ -43,7 +43,7 @@ def _window(window: Window) -> dict[str, Any]:
 
 
 def _grids(read: Lookup) -> list[dict[str, Any]]:
-    """The lookup of the graph: stretches of entries, as ``graph/bucket_grid.py`` lays them out."""
+    """The lookup of the graph: stretches of entries, in the layout of ``graph/bucket_grid.py``."""
     table, found = list(read.entries), []
     for first, stop, shift, _ in read.stretches:
         size = ((stop - 1) >> shift) + 1 - (first >> shift)
@@ -53,7 +53,7 @@ def _grids(read: Lookup) -> list[dict[str, Any]]:
 
 
 def _drawn(r: Noise) -> dict[str, Any]:
-    """The lists of weights, and of entries of alias tables; and c of 2^c entries of these."""
+    """The lists of weights and of alias-table entries, and c for tables of 2^c entries."""
     below, above = r.shape_entries
     entries = {"blocks_": r.block_entries, "below_": below, "above_": above}
     items = {"blocks_": 2 * r.half, "below_": r.period, "above_": r.period}
@@ -63,12 +63,12 @@ def _drawn(r: Noise) -> dict[str, Any]:
 
 
 def _columns(entries: Sequence[int]) -> int:
-    """c of 2^c entries."""
+    """c for a list of 2^c entries."""
     return len(entries).bit_length() - 1
 
 
 def listed(name: str, items: Sequence[int] | Sequence[str], kind: str = "list Z") -> str:
-    """The definition of a list; a long one in pieces, for Coq reads a list recursively."""
+    """The definition of a list; a long list comes in pieces, because Coq reads it recursively."""
     texts = [item if isinstance(item, str) else number(item) for item in items]
     pieces = [texts[i : i + _A_LIST] for i in range(0, len(texts), _A_LIST)] or [texts]
     names = [name] if len(pieces) == 1 else [f"{name}_{i}" for i in range(len(pieces))]
@@ -87,7 +87,7 @@ def _lines(items: Sequence[str]) -> str:
 
 
 def number(number: int) -> str:
-    """Hexadecimal, which Coq reads faster, where it is long."""
+    """A number for Coq; long numbers in hexadecimal, which Coq reads faster."""
     text = hex(number) if abs(number) >= 1 << 20 else str(number)
     return f"({text})" if number < 0 else text
 

@@ -1,6 +1,6 @@
-"""The general theory, ``proofs/*.v``, as files and as text that needs nothing but Coq.
+"""The general theory, ``proofs/*.v``, as files and as text that needs only Coq.
 
-In a checkout it lies in ``proofs``; a wheel brings it as package data.
+In a checkout it is the folder ``proofs``; in a wheel it is package data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _COQS = re.compile(r"^From Coq Require Import ([\w ]+)\.\n", re.M)
 
 
 def folder() -> Path:
-    """Where the files lie."""
+    """The folder with the files."""
     shipped = Path(__file__).parent / "theory"
     return shipped if shipped.is_dir() else Path(__file__).parents[3] / "proofs"
 
@@ -28,7 +28,7 @@ def source(name: str) -> str:
 
 
 def needed(names: Iterable[str]) -> list[str]:
-    """These files and all that they need, each behind what it needs."""
+    """These files and all that they need, each after what it needs."""
     found: dict[str, None] = {}
     for name in names:
         before = needed(_imports(_OURS, source(name)))
@@ -37,7 +37,7 @@ def needed(names: Iterable[str]) -> list[str]:
 
 
 def modules(names: Iterable[str]) -> str:
-    """The files as modules of one text, with what they need of Coq's standard library above."""
+    """The files as modules of one text, after the imports of Coq's standard library."""
     parts, libraries, files = [], {"ZArith": None, "List": None}, needed(names)
     for name in files:
         text = source(name)
@@ -49,7 +49,7 @@ def modules(names: Iterable[str]) -> str:
 
 
 def required(names: Iterable[str]) -> str:
-    """The same files where Coq finds them itself, by ``-Q proofs LabelDP``."""
+    """Imports of the same files, which Coq finds by ``-Q proofs LabelDP``."""
     return (
         "From Coq Require Import ZArith List QArith.\n"
         f"From {PREFIX} Require Import {' '.join(needed(names))}.\n"

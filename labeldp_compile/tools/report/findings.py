@@ -1,4 +1,4 @@
-"""What a report rests on: the verification of one file, and what was decoded from it."""
+"""The basis of a report: the verification of one file, and what was decoded from it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Findings:
     Attributes:
         file: its name, without folders.
         report: every check that was performed.
-        decoded: domain, integers and certificate; None unless all checks hold. With tables by
-            group, those of the one that is drawn.
+        decoded: domain, integers and certificate, for groups those of the group that is shown; None
+            unless all checks hold.
         spec: the text of the spec that the file was checked against, or None.
         signer: SHA-256 (hex) of the public key that the signature was checked with, or None.
-        table: the number of the table that is drawn.
+        table: the number of the table that is shown.
     """
 
     file: str
@@ -49,9 +49,9 @@ def examine(
 ) -> Findings:
     """Verify a file, against a spec and a signature if they are given, and decode it.
 
-    ``group`` is the one to draw, as ``find_table`` reads it, by default that with most rows. Raises
-    InputError if the file or the spec cannot be read, if there is no such group, or if verifying
-    the file would exceed the budget; a failed check is a finding.
+    ``group`` is the group to show, as ``find_table`` reads it; by default the one with most rows.
+    A failed check is a finding. Raises InputError if the file or the spec cannot be read, if there
+    is no such group, or if verifying the file would exceed the budget.
     """
     data = read_artifact(path)
     source = None if spec is None else read_artifact(spec)

@@ -25,13 +25,12 @@ from labeldp_compile.tools.report.plots import (
     name_numbers,
 )
 
-# From rare to common. In a page the one that does not suit the colour scheme is hidden.
+# From rare to common. A page hides the one that does not belong to the colour scheme.
 SCHEMES = {
     "light": ("#dce8f5", "#6da3dc", "#1f5fa8", "#0a1f45"),
     "dark": ("#21374f", "#2f6fb0", "#6fb3f7", "#f2f8ff"),
 }
-_POWER = 0.5  # colours follow the square root: small probabilities can be told from none
-_FINE_ROWS = 640  # of a picture whose cells are not equally high
+_POWER = 0.5  # colours follow the square root, so that small probabilities differ from zero
 _APART = 0.11  # of the scale, between two ticks
 
 
@@ -40,8 +39,8 @@ def matrix_figure(decoded: Table, heat: HeatMap) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.7), layout="constrained")
     axes, scale = figure.subplots(1, 2, width_ratios=[32, 1])
     most = float(heat.shares.max())
-    # Where no output lies the page shows through.
-    shares = np.ma.masked_less_equal(heat.rows(_FINE_ROWS), 0.0)
+    # Cells without outputs are transparent.
+    shares = np.ma.masked_less_equal(heat.shares, 0.0)
     label_axis = bin_edges(decoded, [0, decoded.domain.size])
     extent = (*label_axis, *heat.output_axis)
     ramp = np.linspace(0, 1, 128)[:, None]
@@ -73,7 +72,7 @@ def matrix_figure(decoded: Table, heat: HeatMap) -> Figure:
 
 
 def _round_numbers(most: float) -> list[float]:
-    """0 and a few of 1, 2 and 5 times powers of ten, not too near to each other on the scale."""
+    """0 and a few of 1, 2 and 5 times powers of ten, not too close to each other on the scale."""
     highest, chosen = math.floor(math.log10(most)), [0.0]
     for power in range(highest - 3, highest + 1):
         for number in (digit * 10.0**power for digit in (1, 2, 5)):
@@ -90,5 +89,5 @@ def _name_outputs(axes: Any, decoded: Table) -> None:
         axes.set_ylabel("output" if sets is None else "output: the number of a set of labels")
         name_categories(axes.yaxis, [clipped(str(value), 40) for value in values])
         return
-    axes.set_ylabel("output (what leaves in the label's place)")
+    axes.set_ylabel("output (replaces the label)")
     name_numbers(axes.yaxis, 10)

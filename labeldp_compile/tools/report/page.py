@@ -1,11 +1,10 @@
-"""The report as one HTML page that needs nothing else: the facts for its template."""
+"""The report as one self-contained HTML page: the facts for its template."""
 
 from __future__ import annotations
 
 import json
 import math
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from labeldp_verify.analysis import rounds_to_nearest
@@ -26,23 +25,17 @@ from labeldp_compile.tools.page.numbers import data, name, share_data
 from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
 from labeldp_compile.tools.report.findings import Findings
 from labeldp_compile.tools.report.matrix import matrix_figure
-from labeldp_compile.tools.report.plots import (
-    BELIEF,
-    moments_figure,
-    posterior_figure,
-    prior_figure,
-)
+from labeldp_compile.tools.report.plots import moments_figure, posterior_figure, prior_figure
 from labeldp_compile.tools.report.posterior import Seen, most_telling, posteriors
 
 _TABLE_LABELS, _TABLE_OUTPUTS = 101, 9
 _TABLE_GROUPS = 200
 _TABLE_SETS, _SET_LABELS = 12, 6
 _MOST_TEXT, _COLUMNS = 200_000, 400
-_SCRIPT = Path(__file__).with_name("posterior.js")
 
 
 def report_page(findings: Findings) -> str:
-    """The page; of a file that does not verify it holds the checks and nothing else."""
+    """The page; for a file that does not verify, it has the checks and nothing else."""
     decoded = findings.decoded
     facts: dict[str, Any] = {"findings": findings, "decoded": decoded}
     if decoded is None:
@@ -52,11 +45,11 @@ def report_page(findings: Findings) -> str:
         facts |= _about(decoded) | _matrix(decoded) | _moments(decoded) | _beliefs(decoded)
         facts |= _groups(findings)
         facts |= _composition(decoded.certificate) | _spec(findings, decoded.certificate)
-    return page("report/report.html", title, _SCRIPT, **facts)
+    return page("report/report.html", title, **facts)
 
 
 def _groups(findings: Findings) -> dict[str, Any]:
-    """All tables by group, and the name of the one that is drawn."""
+    """The tables of all groups, and the group that is shown."""
     grouped = findings.report.artifact
     if grouped is None or not grouped.groups.columns:
         return {"grouped": None}
@@ -73,7 +66,7 @@ def _groups(findings: Findings) -> dict[str, Any]:
 
 
 def _about(decoded: Table) -> dict[str, Any]:
-    """What all sections share, and the figures of the summary."""
+    """Facts that all sections share, and the figures of the summary."""
     certificate, domain = decoded.certificate, decoded.domain
     loss, apart = certificate.utility.noisy_label_loss, decoded.usefulness.distance
     return {
@@ -85,11 +78,11 @@ def _about(decoded: Table) -> dict[str, Any]:
         "rounded": rounds_to_nearest(domain),
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),
         "ratio": Fraction(certificate.exact.realised_ratio),
-        # Of the squared loss, which halves it, where labels are no numbers.
+        # If labels are not numbers, from the squared loss, which is half the square.
         "typical_error": math.sqrt(2 * max(loss, 0)) if apart is None else apart.mean,
         "assumed": PRIORS[certificate.prior.kind],
         "proved": field_lists(certificate).proved,
-        # Of how many labels the mechanism has a lower bound on the loss.
+        # The mechanism has a lower bound on the loss up to this number of labels.
         "bounded_labels": mechanism_class(certificate.mechanism).certified_labels
         if certificate.mechanism in KINDS
         else 0,
@@ -108,7 +101,7 @@ def _matrix(decoded: Table) -> dict[str, Any]:
 
 
 def _moments(decoded: Table) -> dict[str, Any]:
-    """Of all labels or of a sample; categories have none, and no picture."""
+    """The moments of all labels, or of a sample; categories have none, and no picture."""
     domain, biased = decoded.domain, not _unbiased(decoded)
     facts = label_facts(domain, decoded.randomizer, sample(domain.size, _TABLE_LABELS))
     if facts[0].mean is None:
@@ -119,45 +112,30 @@ def _moments(decoded: Table) -> dict[str, Any]:
 
 
 def _beliefs(decoded: Table) -> dict[str, Any]:
-    """The prior, and what each output tells; for the script what it shows, computed already."""
+    """The prior, and what an observer learns from an output: the most revealing one, and some."""
     found, weights = posteriors(decoded), decoded.certificate.prior.weights
     shown = most_telling(found)
-    drawn, geometry = posterior_figure(decoded, found, shown)
+    drawn = posterior_figure(decoded, found, shown)
     label = "Probabilities of the labels before and after an output"
     svg = inline_svg(drawn, "posterior", label)
     drawn = prior_figure(decoded, found.starts, found.prior)
     label = "The share of each label under the prior of the certificate"
-    told = [_told(decoded, seen) for seen in found.seen]
     return {
         "prior": inline_svg(drawn, "prior", label),
         "bin_size": found.starts[1] if len(found.prior) < len(weights) else 1,
         "never": sum(1 for weight in weights if not weight),
         "posterior": svg,
-        "shown": shown,
-        "listed": [told[i][0] for i in sample(len(told), _TABLE_OUTPUTS)],
-        "script_data": {
-            "curve": BELIEF,
-            **geometry,
-            # HTML that is escaped already: the script puts it in its place.
-            "sentences": [sentence for _, sentence in told],
-            "beliefs": [[float(f"{p:.4g}") for p in seen.belief.tolist()] for seen in found.seen],
-        },
+        "most_telling": _told(decoded, found.seen[shown]),
+        "listed": [_told(decoded, found.seen[i]) for i in sample(len(found.seen), _TABLE_OUTPUTS)],
     }
 
 
-_SENTENCE = Markup(
-    "Output <b>{}</b>: the likeliest label is then {} ({} before, {} after). "
-    "Likelier than before: {}."
-)
-
-
-def _told(decoded: Table, seen: Seen) -> tuple[list[str | Markup], Markup]:
-    """What follows from one output: a row of the table, and a sentence."""
+def _told(decoded: Table, seen: Seen) -> list[str | Markup]:
+    """What an observer learns from one output: a row of the table."""
     output, likeliest = name(seen.value), name(decoded.domain.listed[seen.likeliest])
     probability, before, after = map(share_data, (seen.probability, seen.before, seen.after))
-    risen = _risen(decoded, seen)
-    row = [output, probability, risen, likeliest, before, after, data(seen.ratio)]
-    return row, _SENTENCE.format(output, likeliest, before, after, risen)
+    ratio = data(seen.ratio)
+    return [output, probability, _risen(decoded, seen), likeliest, before, after, ratio]
 
 
 def _risen(decoded: Table, seen: Seen) -> str:
@@ -177,14 +155,14 @@ def _risen(decoded: Table, seen: Seen) -> str:
 
 
 def _listed(domain: Domain, members: list[int]) -> Markup:
-    """The labels of a set, as far as there is room."""
+    """The labels of a set, up to a maximum."""
     shown = Markup(", ").join(name(domain.listed[y]) for y in members[:_SET_LABELS])
     more = len(members) - _SET_LABELS
     return shown + (f" and {more:,} more" if more > 0 else "")
 
 
 def _sets(decoded: Table) -> list[tuple[int, Markup]]:
-    """Some of the outputs that are sets of labels, with their labels."""
+    """Some outputs that are sets of labels, with their labels."""
     sets = sets_of(decoded.randomizer)
     if sets is None:
         return []
@@ -193,7 +171,7 @@ def _sets(decoded: Table) -> list[tuple[int, Markup]]:
 
 
 def _composition(certificate: Certificate) -> dict[str, Any]:
-    """What a label costs, which adds up for one person; and ε at δ where it is stated."""
+    """The ε that a label spends, which adds up for one person, and ε at δ if it is stated."""
     exact, stated = certificate.exact, certificate.composition
     paid = {"label": Fraction(exact.epsilon_label), "total": Fraction(exact.epsilon_total)}
     facts = {"paid": paid, "stated": stated}
@@ -204,7 +182,7 @@ def _composition(certificate: Certificate) -> dict[str, Any]:
 
 
 def _spec(findings: Findings, certificate: Certificate) -> dict[str, Any]:
-    """The spec's text if it was given, and the domain as the certificate states it."""
+    """The text of the spec, if it was given, and the domain as the certificate states it."""
     text, domain = findings.spec, certificate.label.domain
     return {
         "spec_lines": None if text is None else text[:_MOST_TEXT].split("\n"),

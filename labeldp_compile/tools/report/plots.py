@@ -1,4 +1,4 @@
-"""The pictures of a report: the prior, moments, one posterior; the axes that they share."""
+"""The pictures of a report: the prior, the moments, a posterior, and the axes that they share."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from labeldp_compile.tools.page.palette import LIGHT
 from labeldp_compile.tools.page.pictures import INK, tidy
 from labeldp_compile.tools.report.posterior import Posteriors
 
-BELIEF = "belief-after"
-WIDTH = 5.2  # inches of a figure in a page: its text is 9 px high on a telephone,
-SMALL = 8.7  # or 8 px: points, of legends
+WIDTH = 5.2  # inches, of a figure in a page: its text is 9 px high on a phone
+SMALL = 8.7  # points, of legends: 8 px high on a phone
 _MAX_NAMES = 24
 _NAME_COLUMNS = 16
-_LEVEL_COLUMNS = 72  # beyond, names are turned
-_MARKED = 60  # labels that are shown as points, too
+_LEVEL_COLUMNS = 72  # longer rows of names are rotated
+_MARKED = 60  # up to this many labels are also drawn as points
 
 
 def prior_figure(decoded: Table, starts: list[int], prior: Floats) -> Figure:
-    """The mean share of a label in bins of neighbours."""
+    """The mean share of a label in bins of neighbouring labels."""
     figure = Figure(figsize=(WIDTH, 2.3), layout="constrained")
     axes: Any = figure.subplots()
     edges = bin_edges(decoded, starts)
@@ -39,7 +38,7 @@ def prior_figure(decoded: Table, starts: list[int], prior: Floats) -> Figure:
 
 
 def moments_figure(decoded: Table, facts: Sequence[LabelFacts], *, with_bias: bool) -> Figure:
-    """The mean of the output ± sd, and below it the bias if there is one to see."""
+    """The mean of the output ± sd, and below it the bias, if there is any."""
     figure = Figure(figsize=(WIDTH, 4.4 if with_bias else 2.9), layout="constrained")
     ratios = [5, 3] if with_bias else [1]
     axes = figure.subplots(len(ratios), 1, squeeze=False, height_ratios=ratios)[:, 0]
@@ -67,49 +66,27 @@ def _marks(facts: Sequence[LabelFacts]) -> dict[str, Any]:
     return {"marker": "o", "markersize": 3.2} if len(facts) <= _MARKED else {}
 
 
-def posterior_figure(
-    decoded: Table, posteriors: Posteriors, shown: int
-) -> tuple[Figure, dict[str, Any]]:
-    """The prior, and the posterior of the output ``shown``, on the scale that all outputs need.
-
-    Also where the bins and the scale lie in the SVG, so that a script can redraw one curve:
-    ``edges`` [bins + 1] are horizontal places, ``zero`` and ``one`` the vertical places of the
-    probabilities 0 and 1.
-    """
-    figure = Figure(figsize=(WIDTH, 2.7), layout="constrained", dpi=72)
+def posterior_figure(decoded: Table, posteriors: Posteriors, shown: int) -> Figure:
+    """The prior, and the posterior of the output ``shown``."""
+    figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
     axes: Any = figure.subplots()
-    most = max(float(seen.belief.max()) for seen in posteriors.seen)
-    edges = bin_edges(decoded, posteriors.starts)
-    axes.stairs(
-        posteriors.seen[shown].belief,
-        edges,
-        fill=True,
-        facecolor=LIGHT["accent"],
-        alpha=0.55,
-        linewidth=0,
-        gid=BELIEF,
-        label="after the output was seen",
-    )
+    belief, edges = posteriors.seen[shown].belief, bin_edges(decoded, posteriors.starts)
+    after = {"color": LIGHT["accent"], "alpha": 0.55, "linewidth": 0}
+    axes.stairs(belief, edges, fill=True, label="after the output was seen", **after)
     axes.stairs(posteriors.prior, edges, color=INK, linewidth=1.4, label="before: the prior")
-    axes.set_ylim(0, 1.22 * max(most, float(posteriors.prior.max())))
+    axes.set_ylim(0, 1.22 * max(float(belief.max()), float(posteriors.prior.max())))
     _name_share_axes(axes, decoded, posteriors.starts, "probability")
     axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=2)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    height = figure.bbox.height
-    across = axes.transData.transform(np.column_stack([edges, np.zeros(len(edges))]))[:, 0]
-    zero, one = (height - axes.transData.transform((0, share))[1] for share in (0, 1))
-    edges = [round(x, 2) for x in across.tolist()]
-    return figure, {"edges": edges, "zero": float(zero), "one": float(one)}
+    return figure
 
 
 def _round_steps(most: int, *, integer: bool = False) -> MaxNLocator:
-    """At most so many ticks, at steps that people count in."""
+    """At most ``most`` ticks, at round steps."""
     return MaxNLocator(most, integer=integer, steps=[1, 2, 2.5, 5, 10])
 
 
 def name_numbers(axis: Any, most: int, *, integer: bool = False) -> None:
-    """Ticks at round numbers, written as everywhere on the page."""
+    """Ticks at round numbers, written as in the rest of the page."""
     axis.set_major_locator(_round_steps(most, integer=integer))
     axis.set_major_formatter(lambda number, _: plain(number, 7))
 
@@ -117,7 +94,7 @@ def name_numbers(axis: Any, most: int, *, integer: bool = False) -> None:
 def bin_edges(decoded: Table, starts: list[int]) -> list[float]:
     """The edges of bins that begin at these label indices, half a step to the left of them.
 
-    Labels stand at their values, categories at their places.
+    Labels are placed at their values, categories at their indices.
     """
     domain, first, step = decoded.domain, 0.0, 1.0
     if not isinstance(domain, CategoricalDomain):
@@ -140,16 +117,16 @@ def name_label_axis(axes: Any, decoded: Table) -> None:
 
 
 def _name_share_axes(axes: Any, decoded: Table, starts: list[int], what: str) -> None:
-    """Labels across, and up the mean of a probability in bins of them."""
+    """Labels on the horizontal axis, the mean probability of a label on the vertical one."""
     name_label_axis(axes, decoded)
     axes.set_ylabel(what if starts[1] - starts[0] == 1 else f"mean {what} of a label")
-    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g} %")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     axes.margins(x=0.01)
     tidy(axes, grid="y")
 
 
 def _name_number_axes(axes: Any, decoded: Table, what: str, most: int) -> None:
-    """Labels across, and up a number with at most so many ticks."""
+    """Labels on the horizontal axis, a number with at most ``most`` ticks on the vertical one."""
     name_label_axis(axes, decoded)
     axes.set_ylabel(what)
     name_numbers(axes.yaxis, most)
@@ -158,7 +135,7 @@ def _name_number_axes(axes: Any, decoded: Table, what: str, most: int) -> None:
 
 
 def name_categories(axis: Any, names: list[str]) -> None:
-    """Each category by its name, or places in their order where there are too many."""
+    """Each category by its name, or by its index if there are too many."""
     if len(names) > _MAX_NAMES:
         axis.set_major_locator(_round_steps(8, integer=True))
         return

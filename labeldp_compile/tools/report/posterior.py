@@ -1,4 +1,4 @@
-"""What one observed output can tell about the label: Bayes' rule, and the certificate's prior."""
+"""What an observer learns from one output: Bayes' rule with the certificate's prior."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SHOWN_NOISE = 0.99
 
 @dataclass(frozen=True)
 class Seen:
-    """What follows from one output.
+    """What an observer learns from one output.
 
     Attributes:
         value: the output.
         probability: of the output, under the prior.
-        ratio: the largest Pr[output | label] over the least: the factor by which the odds between
-            two labels can move.
+        ratio: the largest Pr[output | label] over the smallest: the factor by which the odds
+            between two labels can change.
         belief: [bins] the mean posterior probability of the labels in each.
         likeliest: index of the label with the largest posterior; ``before`` and ``after`` are its
             probabilities.
@@ -45,7 +45,7 @@ class Posteriors:
 
     Attributes:
         starts: [bins + 1] first label index of each bin, and k.
-        prior: [bins] the mean prior probability of the labels in each.
+        prior: [bins] the mean prior probability of the labels in each bin.
         seen: the outputs.
     """
 
@@ -67,15 +67,15 @@ def prior_shares(decoded: Table, starts: list[int]) -> Floats:
 
 
 def bin_starts(labels: int, most: int = MAX_BINS) -> list[int]:
-    """First index of each of at most so many bins of equally many labels, and k.
+    """First index of each of at most ``most`` bins with equally many labels, and k.
 
-    The last may be smaller, which is why bins are shown by the mean of their labels.
+    The last bin may be smaller, so bins are shown by the mean of their labels.
     """
     return [*range(0, labels, -(-labels // most)), labels]
 
 
 def posteriors(decoded: Table, most: int = MAX_OUTPUTS) -> Posteriors:
-    """Posteriors of at most so many outputs, evenly spaced among those worth showing."""
+    """Posteriors of at most ``most`` outputs, evenly spaced among the likely ones."""
     r, prior = decoded.randomizer, prior_of(decoded)
     starts = bin_starts(decoded.domain.size)
     first, last = likely_outputs(r, _SHOWN_NOISE)
@@ -104,7 +104,7 @@ def posteriors(decoded: Table, most: int = MAX_OUTPUTS) -> Posteriors:
 
 
 def most_telling(found: Posteriors) -> int:
-    """The place of the output after which one label's probability has risen most."""
+    """The index of the output that raises the probability of a label most."""
     return max(range(len(found.seen)), key=lambda i: found.seen[i].after - found.seen[i].before)
 
 

@@ -1,12 +1,11 @@
 """An entry for the public registry of deployments of differential privacy, as YAML.
 
-Its schema is that of opendp/deployments-registry-data (a copy is in tests/published). Filled in is
-what a verified certificate knows, and of each number whether the file proves it or only declares
-it. Whatever a person must say is a text that begins with TODO where the schema demands one, and a
-comment where it does not.
+Its schema is that of opendp/deployments-registry-data (a copy is in tests/published). The entry has
+what a verified certificate states, and says of each number whether it is proved or declared. What a
+person must add is a text that begins with TODO if the schema demands it, and a comment otherwise.
 
-The registry shows texts as Markdown with formulas, and names come from files: of them stay letters,
-digits, spaces, ``_`` and ``-``.
+The registry shows texts as Markdown with formulas, and names come from files. So names keep only
+letters, digits, spaces, ``_`` and ``-``.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ _MOST_NAME = 100
 
 
 def read_date(text: str) -> date:
-    """A day as ``2026-01-31``; InputError for anything else."""
+    """A day such as ``2026-01-31``. Raises InputError for anything else."""
     try:
         if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise InputError("--published: expected a day, as in 2026-01-31")
+    raise InputError(f"--published: expected a day such as 2026-01-31, got {text!r}")
 
 
 def registry_entry(report: Report, published: date) -> str:
-    """The entry on a file that verified, as YAML; raises VerificationError unless it did.
+    """The entry for a verified file, as YAML. Raises VerificationError if it did not verify.
 
-    ``published`` is when the private labels, or what was made of them, first went out.
+    ``published`` is the day when the private labels, or results from them, were first published.
     """
     certificate = report.require().certificate
     assert certificate is not None
@@ -73,7 +72,7 @@ def registry_entry(report: Report, published: date) -> str:
 
 
 def _plain(text: str) -> str:
-    """What of a name of somebody else's is neither Markdown nor a formula."""
+    """The part of a name from a file that is neither Markdown nor a formula."""
     kept = re.sub(r"[^\w -]", "\N{REPLACEMENT CHARACTER}", clipped(text, _MOST_NAME))
     return kept.strip() or "\N{REPLACEMENT CHARACTER}"
 
@@ -84,11 +83,11 @@ def _slug(text: str) -> str:
 
 
 def _yaml(text: str) -> str:
-    """A text in one line of YAML: JSON, which is YAML if nothing in it is a control character."""
+    """A text in one line of YAML: JSON without control characters is valid YAML."""
     return json.dumps(" ".join(text.split()), ensure_ascii=False)
 
 
 def _at_least(value: Fraction) -> float:
-    """The least float that is no smaller."""
+    """The smallest float that is at least the value."""
     near = float(value)
     return near if near >= value else math.nextafter(near, math.inf)

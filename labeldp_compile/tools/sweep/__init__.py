@@ -1,1 +1,1 @@
-"""Mechanisms side by side over a range of ε, each number from a verified artifact."""
+"""Compare mechanisms at several ε; each number comes from a verified artifact."""

@@ -1,4 +1,4 @@
-"""Which mechanisms to compare for a spec, and with which options."""
+"""The mechanisms to compare for a spec, and their options."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from labeldp_compile.spec.validity import check_validity
 
 @dataclass(frozen=True)
 class Candidates:
-    """The mechanisms to measure, and those that cannot be: (title, reason)."""
+    """The mechanisms to measure, and those that do not fit: (title, reason)."""
 
     chosen: list[Mechanism]
     left_out: list[tuple[str, str]]
 
 
 def find_candidates(spec: Spec, asked: Sequence[str] | None) -> Candidates:
-    """The mechanisms that apply to the spec's domain and loss; the spec's own is among them.
+    """The mechanisms that fit the spec's domain and loss, including the spec's own.
 
-    ``asked`` are kinds (``rr_top_k:K`` with its k), or None for all. Options are the spec's own
-    where it names the kind. Raises InputError for an unknown kind.
+    ``asked`` are kinds (``rr_top_k:K`` with its k), or None for all. If the spec names a kind, its
+    options are used. Raises InputError for an unknown kind.
     """
     kinds = [_kind(text) for text in asked] if asked is not None else _all_kinds(spec)
     options = {m.title: m for asked_for in kinds for m in _variants(spec, *asked_for)}
@@ -43,9 +43,12 @@ def find_candidates(spec: Spec, asked: Sequence[str] | None) -> Candidates:
 
 
 def frontier_candidates(spec: Spec) -> list[Mechanism]:
-    """From unbiased to RR-on-Bins by falling penalties on bias; InputError if it has no meaning."""
+    """From unbiased to RR-on-Bins by falling penalties on bias.
+
+    Raises InputError if the spec has no such frontier.
+    """
     if spec.loss != "squared" or isinstance(spec.domain, CategoricalDomain):
-        raise InputError("--bias-frontier is for numbers with loss: squared")
+        raise InputError("--bias-frontier needs labels that are numbers, and loss: squared")
     return [point for mechanism in all_mechanisms() for point in mechanism.frontier()]
 
 
@@ -60,15 +63,17 @@ def _all_kinds(spec: Spec) -> list[tuple[str, str]]:
 
 
 def _kind(text: str) -> tuple[str, str]:
-    """The kind, and what stands behind a colon."""
+    """The kind, and the text after a colon."""
     kind, _, number = text.strip().partition(":")
     if kind not in KINDS:
         close = difflib.get_close_matches(kind, KINDS, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"expected {', '.join(KINDS)}"
-        raise InputError(f"--mechanisms: {kind!r} is no mechanism; {hint}")
+        raise InputError(f"--mechanisms: {kind!r} is not a mechanism; {hint}")
     is_number = number.isascii() and number.isdigit() and int(number) > 0
     if number and not (is_number and "k" in mechanism_class(kind).model_fields):
-        raise InputError(f"--mechanisms: {text!r}: only rr_top_k takes a number, as in rr_top_k:5")
+        raise InputError(
+            f"--mechanisms: {text!r}: only rr_top_k takes a number, such as rr_top_k:5"
+        )
     return kind, number
 
 

@@ -1,4 +1,4 @@
-"""One point of a sweep: a mechanism at an ε, compiled for real."""
+"""One point of a sweep: a mechanism at an ε, compiled and verified."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from labeldp_compile.spec.model import Goal
 
 _UNRANKED = float("inf")
 _DIGITS = 7  # of figures that are compared
-_PAYS = 0.99  # of the loss without groups: what is below was worth a table
+_GAINS = 0.99  # a group gains if its loss is below this share of the loss without groups
 
 
 @dataclass(frozen=True)
 class GroupPoint:
-    """What a table for each group comes to, at the same ε of a label.
+    """The figures with a table for each group, at the same ε of a label.
 
     Attributes:
-        tables: how many there are, that of all other rows included.
-        pay: of how many the loss is less, by a hundredth, than that of the one table for all.
-        loss: the noisy label loss, weighted with the groups' rows.
-        pooled_loss: that of the one table, under the same priors.
+        tables: how many there are, including the one for all other rows.
+        pay: how many have a loss at least 1% below that of one table for all.
+        loss: the noisy label loss, weighted by the groups' rows.
+        pooled_loss: the loss of one table for all, under the same priors.
         bytes: of the artifact.
         seconds: solving, certifying and verifying.
         reason: why there is no such file; then the others are None.
@@ -48,30 +48,30 @@ class GroupPoint:
 
 @dataclass(frozen=True)
 class Point:
-    """What the certificate of one artifact states, with its size and the time it took.
+    """The figures from the certificate of one artifact, with its size and the time it took.
 
     Attributes:
         mechanism: title.
-        epsilon: in total, for a label in both parts.
+        epsilon: the total, for a label that is counted for the prior and randomized.
         epsilon_label: ε₂ of the label.
-        epsilon_label_bound: what the integers realise at most.
+        epsilon_label_bound: the largest ε that the integers realize.
         loss: the noisy label loss.
-        largest_bias, rms_bias: of E[output | label] − label, of real labels at the points of the
+        largest_bias, rms_bias: of E[output | label] − label, for real labels at the points of the
             grid; None for categories.
-        bias_in_range: the largest for all labels in the range.
+        bias_in_range: the largest bias for all labels in the range.
         variance: the mean of Var[output | label] under the prior; None for categories.
-        noise_variance: of a row, in a mean (numbers) or a share (categories, the mean over them)
-            that is estimated from private labels, under the prior; None if none can be, or that
+        noise_variance: per row, of a mean (numbers) or a share (categories, their mean) that is
+            estimated from private labels, under the prior; None if there is no estimate, or if it
             was too much work.
-        margin_all_labels, margin_under_prior: 95% margin of error of a mean, or of the least
-            certain share, over 1,000 rows, at most: for all labels in the range, and for labels
-            that are distributed as the prior says.
-        unbiased: whether the largest bias is nothing but rounding.
-        shortcomings: what keeps private labels from being useful, the worst first.
+        margin_all_labels, margin_under_prior: the largest 95% margin of error of a mean, or of the
+            least certain share, over 1,000 rows: for all labels in the range, and for labels that
+            are distributed like the prior.
+        unbiased: whether the largest bias is only rounding.
+        shortcomings: why private labels are not useful, the worst first.
         outputs: number of outputs.
         bytes: of the artifact.
         seconds: solving, certifying and verifying.
-        groups: the same with a table for each group, if the spec has groups.
+        groups: the figures with a table for each group, if the spec has groups.
     """
 
     mechanism: str
@@ -94,17 +94,17 @@ class Point:
     groups: GroupPoint | None = None
 
     def figure(self, goal: Goal) -> float | None:
-        """The figure of merit, the less the better; None if it is not known."""
+        """The goal's figure, smaller is better; None if it is not known."""
         return self.loss if goal == "labels" else self.noise_variance
 
     def is_degenerate(self, goal: Goal) -> bool:
-        """Whether private labels are worth nothing for the goal."""
+        """Whether private labels are useless for the goal."""
         return are_degenerate(self.shortcomings, goal)
 
     def rank(self, goal: Goal) -> tuple[bool, float, float]:
-        """Sorts points of one ε from the best to the degenerate ones.
+        """Sort key for the points of one ε, from the best to the degenerate ones.
 
-        Mechanisms that differ by the rounding of their integers alone are equal.
+        Mechanisms that differ only by the rounding of their integers are equal.
         """
         figure = self.figure(goal)
         known = _UNRANKED if figure is None else rounded(figure)
@@ -112,7 +112,7 @@ class Point:
 
 
 def are_degenerate(shortcomings: Iterable[Shortcoming], goal: Goal) -> bool:
-    """Whether private labels with these shortcomings are worth nothing for the goal."""
+    """Whether private labels with these shortcomings are useless for the goal."""
     return any(
         s.kind == ONE_OUTPUT or (goal == "training" and s.for_training_only) for s in shortcomings
     )
@@ -134,9 +134,9 @@ def measure(
     spec_digest: str,
     insecure: str | None = None,
 ) -> Point | Missing:
-    """Compile the spec with another mechanism and the prior's ε₂; spends nothing.
+    """Compile the spec with another mechanism and the prior's ε₂; this spends nothing.
 
-    With priors of several tables there is another file, with all of them.
+    If the prior has groups, a second file with a table for each group is compiled.
     """
     named = spec.with_mechanism(mechanism)
     title, epsilon = mechanism.title, float(prior.epsilon_prior + prior.epsilon_label)
@@ -200,7 +200,7 @@ def _measure_groups(
     pairs = zip(own, alone, strict=True)
     return GroupPoint(
         tables=len(own),
-        pay=sum(loss < _PAYS * other for loss, other in pairs),
+        pay=sum(loss < _GAINS * other for loss, other in pairs),
         loss=artifact.certificate.utility.noisy_label_loss,
         pooled_loss=sum(n * x for n, x in zip(sizes, alone, strict=True)) / sum(sizes),
         bytes=len(artifact.model),
@@ -209,5 +209,5 @@ def _measure_groups(
 
 
 def rounded(number: float) -> float:
-    """For comparisons in which the rounding of integers must not decide."""
+    """A number for comparisons that the rounding of integers must not decide."""
     return float(f"{number:.{_DIGITS}g}")

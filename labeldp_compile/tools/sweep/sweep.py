@@ -1,4 +1,4 @@
-"""All points of a sweep, and the document that they make."""
+"""A sweep: all its points, and its JSON document."""
 
 from __future__ import annotations
 
@@ -18,16 +18,11 @@ from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.pipeline import INSECURE
-from labeldp_compile.planning.budget import RowsUnknownError, find_budget
-from labeldp_compile.prior import Prior, estimate_prior
+from labeldp_compile.prior import estimate_prior
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
-from labeldp_compile.spec.model import MIN_EPSILON, PrivatePrior
-from labeldp_compile.tools.sweep.candidates import (
-    Candidates,
-    find_candidates,
-    frontier_candidates,
-)
+from labeldp_compile.spec.model import MIN_EPSILON
+from labeldp_compile.tools.sweep.candidates import find_candidates, frontier_candidates
 from labeldp_compile.tools.sweep.measure import Missing, Point, measure
 
 FORMAT_VERSION = "1.0"
@@ -35,40 +30,19 @@ DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")
 MAX_EPSILON = 60
 
 
-def _cost(spec: Spec, directory: Path) -> str | None:
-    """What the prior costs, as far as that can be told without the data; None for nothing."""
-    if not isinstance(spec.prior, PrivatePrior):
-        return None
-    try:
-        prior = find_budget(spec, directory).prior
-    except RowsUnknownError:
-        return "a part of ε"
-    return f"ε₁ = {float(prior):g}" if prior else None
-
-
-def _refusal(spec: Spec, cost: str) -> str:
-    kept = "once: compile reuses it" if spec.privacy.ledger else "on top of what compile will spend"
-    return (
-        f"{spec.name}: the prior is private, and estimating it for a sweep costs {cost} {kept}. "
-        "Two ways out: sweep with a prior that costs nothing "
-        "(prior: {kind: uniform} or {kind: public}), or say --spend-prior to estimate it once "
-        "for all points"
-    )
-
-
 @dataclass(frozen=True)
 class Sweep:
-    """What was measured.
+    """The results of a sweep.
 
     Attributes:
-        spec: whose domain, loss and prior all points share.
+        spec: all points share its domain, loss and prior.
         spent: ε₁ of the prior, which all points share.
-        taken: the kind of that prior: uniform where a private one is not worth its ε.
+        taken: the kind of that prior: uniform if a private one is not worth its ε.
         points: in the order of ε, then of mechanisms.
         missing: points that cannot be compiled.
-        frontier: from unbiased to RR-on-Bins, in this order, one list an ε; empty if not asked for.
+        frontier: a list for each ε, from unbiased to RR-on-Bins; empty if not asked for.
         left_out: (title, reason) of mechanisms that do not fit the domain or the loss.
-        insecure: why the numbers rest on a test seed, or None.
+        insecure: a note if the numbers come from a test seed, or None.
     """
 
     spec: Spec
@@ -81,9 +55,9 @@ class Sweep:
     insecure: str | None = None
 
     def best(self, epsilon: float) -> Point | None:
-        """The point that serves the spec's goal best at this ε; of equal ones the first.
+        """The best point for the spec's goal at this ε; the first if several are equal.
 
-        None where there is none, or all are degenerate.
+        None if there is no point, or if all are degenerate.
         """
         goal = self.spec.goal
         here = [p for p in self.points if p.epsilon == epsilon and p.figure(goal) is not None]
@@ -92,9 +66,9 @@ class Sweep:
 
     @property
     def prior_in_words(self) -> str:
-        """The kind of the spec's prior, and what was taken for it where that is another."""
+        """The kind of the spec's prior, and the kind that was used if that is another."""
         kind = self.spec.prior.kind
-        return kind if self.taken == kind else f"{kind}, taken as {self.taken}: nothing is spent"
+        return kind if self.taken == kind else f"{kind}, treated as {self.taken}: nothing is spent"
 
     def epsilons(self) -> list[float]:
         """Every ε of the sweep, increasing."""
@@ -132,49 +106,6 @@ class Sweep:
         }
 
 
-def run_sweep(
-    spec: Spec,
-    spec_digest: str,
-    candidates: Candidates,
-    epsilons: Sequence[Fraction],
-    prior: Prior,
-    *,
-    frontier: Sequence[tuple[Fraction, Mechanism]] = (),
-    insecure: str | None = None,
-    observer: Observer = QUIET,
-) -> Sweep:
-    """Measure every mechanism at every ε, and those of the frontier at theirs, in their order.
-
-    ``observer`` is told a step before each point.
-    """
-    line = [(epsilon, mechanism) for epsilon in epsilons for mechanism in candidates.chosen]
-    asked = [*line, *frontier]
-
-    def at(number: int, epsilon: Fraction, mechanism: Mechanism) -> Point | Missing:
-        title = mechanism.title
-        observer.step(f"{number} of {len(asked)}: ε = {float(epsilon):g}, {title}")
-        left = epsilon - prior.epsilon_prior
-        if left <= 0:
-            spent = float(prior.epsilon_prior)
-            reason = f"ε₁ = {spent:g} of the prior leaves nothing for a label"
-            return Missing(title, float(epsilon), reason)
-        here = replace(prior, epsilon_label=left)
-        return measure(spec, mechanism, here, spec_digest, insecure)
-
-    found = [at(number, *pair) for number, pair in enumerate(asked, 1)]
-    biased = [point for point in found[len(line) :] if isinstance(point, Point)]
-    return Sweep(
-        spec=spec,
-        spent=prior.epsilon_prior,
-        taken=prior.statement["kind"],
-        points=[point for point in found[: len(line)] if isinstance(point, Point)],
-        missing=[point for point in found if isinstance(point, Missing)],
-        frontier=[list(points) for _, points in groupby(biased, key=lambda point: point.epsilon)],
-        left_out=candidates.left_out,
-        insecure=insecure,
-    )
-
-
 def exact_epsilons(numbers: Iterable[float | str | Decimal | Fraction]) -> list[Fraction]:
     """Exact values of ε, read as decimals, increasing and distinct. Raises InputError."""
     totals = set()
@@ -184,10 +115,10 @@ def exact_epsilons(numbers: Iterable[float | str | Decimal | Fraction]) -> list[
         except ValueError:
             raise InputError(f"expected numbers, got {number!r}") from None
         if not MIN_EPSILON <= exact <= MAX_EPSILON:
-            raise InputError(f"ε = {number} does not lie in {MIN_EPSILON} … {MAX_EPSILON}")
+            raise InputError(f"ε = {number} is outside {MIN_EPSILON} … {MAX_EPSILON}")
         totals.add(Fraction(exact))
     if not totals:
-        raise InputError("expected a value of ε, got none")
+        raise InputError("expected at least one ε, got none")
     return sorted(totals)
 
 
@@ -201,56 +132,75 @@ def sweep_spec(
     test_seed: int | None = None,
     observer: Observer = QUIET,
 ) -> Sweep:
-    """The sweep of a spec file over increasing ε, by default from 0.1 to 8 and that of the spec.
+    """Measure every mechanism at every ε, by default from 0.1 to 8 and at the spec's own.
 
-    The bias frontier is that of the ε of the spec unless others are given. All points share the
-    prior at the ε₁ that the spec declares. A private one is estimated, and paid for, once, if
-    ``spend_prior`` says so; one that the ledger recalls costs nothing, and one that it does not is
-    left there for ``compile``. Raises InputError for what the user can fix.
+    ``bias_frontier`` adds the frontier at the spec's ε, or at the ``epsilons`` if there are any.
+    All points share the prior, at the ε₁ that the spec declares. A private prior is estimated once,
+    and only with ``spend_prior``. One that the ledger recalls spends nothing; a new one is left in
+    the ledger for ``compile``. The observer gets a step before each point. Raises InputError for
+    what the user can fix.
     """
     spec, source = load_spec(path)
     totals = epsilons
     if totals is None:
         totals = exact_epsilons([*DEFAULT_EPSILONS, spec.privacy.epsilon])
     candidates = find_candidates(spec, mechanisms)
-    along = totals if epsilons else [Fraction(spec.privacy.epsilon)]
-    frontier = [(e, m) for e in along for m in frontier_candidates(spec)] if bias_frontier else []
     if not candidates.chosen:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in candidates.left_out)
         raise InputError(f"there is nothing to compare: {reasons}")
-
+    line = [(epsilon, mechanism) for epsilon in totals for mechanism in candidates.chosen]
+    asked = list(line)
+    if bias_frontier:
+        along = totals if epsilons else [Fraction(spec.privacy.epsilon)]
+        asked += [(epsilon, point) for epsilon in along for point in frontier_candidates(spec)]
     digest = hashlib.sha256(source).hexdigest()
-    account = account_of(spec, path.parent, digest, "sweep", observer)
-    cost = None if spend_prior or account is not None else _cost(spec, path.parent)
-    if cost:  # before the data are read
-        raise InputError(_refusal(spec, cost))
+    insecure = None if test_seed is None else INSECURE
 
     def spending(plan: PriorPlan, _: int | None) -> None:
         if not plan.epsilon_prior:
             return
         cost = f"ε₁ = {float(plan.epsilon_prior):g}"
         if not spend_prior:
-            raise InputError(_refusal(spec, cost))
+            once = "once: compile reuses it" if spec.privacy.ledger else "in addition to compile"
+            raise InputError(
+                f"{spec.name}: the prior is private, and estimating it spends {cost} {once}. Say "
+                "--spend-prior to estimate it once for all points, or use a prior that spends "
+                "nothing: prior: {kind: uniform} or {kind: public}"
+            )
         if totals[-1] <= plan.epsilon_prior:
             raise InputError(
-                f"the prior alone costs {cost}, which leaves nothing "
-                "for a label at any point: give a larger ε"
+                f"the prior alone spends {cost}, which leaves nothing for a label at any point: "
+                "give a larger --epsilon"
             )
-        observer.say(f"spending {cost} on the prior, once")
+        observer.say(f"spending {cost} on the prior, once for all points")
 
-    return run_sweep(
+    prior = estimate_prior(
         spec,
-        digest,
-        candidates,
-        totals,
-        estimate_prior(
-            spec,
-            path.parent,
-            test_seed=test_seed,
-            observer=Observer(rows=observer.rows, spending=spending),
-            account=account,
-        ),
-        frontier=frontier,
-        insecure=None if test_seed is None else INSECURE,
-        observer=observer,
+        path.parent,
+        test_seed=test_seed,
+        observer=Observer(rows=observer.rows, spending=spending),
+        account=account_of(spec, path.parent, digest, "sweep", observer),
+    )
+
+    def at(number: int, epsilon: Fraction, mechanism: Mechanism) -> Point | Missing:
+        title = mechanism.title
+        observer.step(f"{number} of {len(asked)}: ε = {float(epsilon):g}, {title}")
+        left = epsilon - prior.epsilon_prior
+        if left <= 0:
+            spent = float(prior.epsilon_prior)
+            reason = f"ε₁ = {spent:g} of the prior leaves nothing for a label"
+            return Missing(title, float(epsilon), reason)
+        return measure(spec, mechanism, replace(prior, epsilon_label=left), digest, insecure)
+
+    found = [at(number, *pair) for number, pair in enumerate(asked, 1)]
+    biased = [point for point in found[len(line) :] if isinstance(point, Point)]
+    return Sweep(
+        spec=spec,
+        spent=prior.epsilon_prior,
+        taken=prior.statement["kind"],
+        points=[point for point in found[: len(line)] if isinstance(point, Point)],
+        missing=[point for point in found if isinstance(point, Missing)],
+        frontier=[list(points) for _, points in groupby(biased, key=lambda point: point.epsilon)],
+        left_out=candidates.left_out,
+        insecure=insecure,
     )

@@ -1,4 +1,4 @@
-"""The table of a sweep: which columns, and how a number is written."""
+"""The tables of a sweep: their columns, and how a number is written."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from labeldp_compile.tools.sweep.measure import Point
 from labeldp_compile.tools.sweep.sweep import Sweep
 
 BEST, UNBIASED = "◄", "0"
-# Of the shortcomings, by their kind: at the end of a row there is no room for a sentence.
+# Shortcomings by their kind: the end of a row has no room for a sentence.
 _IN_SHORT = {
-    "one_output": "says nothing of the label",
-    "never_an_output": "some labels never come out",
+    "one_output": "the same output for every label",
+    "never_an_output": "some labels are never an output",
     "unused_epsilon": "uses less than half of ε",
     "like_a_constant": "hardly better than a constant",
     "told_apart_from_none": "cannot tell some labels apart",
-    "not_estimable": "off on average, beyond repair",
+    "not_estimable": "biased, and no estimate can undo it",
 }
-FRONTIER_HEADER = ["budget of bias", "noisy label loss", "rms bias", "largest bias"]
+FRONTIER_HEADER = ["bias budget", "noisy label loss", "rms bias", "largest bias"]
 
 
 def columns(sweep: Sweep) -> list[tuple[str, Callable[[Point], str]]]:
-    """The columns of the table and what stands in them, the goal's figure first.
+    """The columns of the table and how to write a cell; the goal's figure comes first.
 
-    Categories have no bias; that of an unbiased mechanism is 0.
+    Categories have no bias. The bias of an unbiased mechanism is shown as 0.
     """
     figures: list[tuple[str, Callable[[Point], str]]] = [
         (error_column(sweep), lambda p: _at_most(p.margin_under_prior)),
@@ -35,7 +35,7 @@ def columns(sweep: Sweep) -> list[tuple[str, Callable[[Point], str]]]:
     ]
     if sweep.spec.goal == "labels":
         figures.reverse()
-    if sweep.spec.groups:  # what a table for each group comes to, and how many are worth it
+    if sweep.spec.groups:  # the loss with a table for each group, and how many groups gain
         figures += [("by group", _loss_by_table), ("groups that gain", _tables_that_gain)]
     if _numeric(sweep):
         figures += [
@@ -63,12 +63,12 @@ def cells(sweep: Sweep, point: Point) -> list[str]:
 
 
 def error_column(sweep: Sweep) -> str:
-    """What ``Point.margin_under_prior`` is, in a few words."""
+    """The heading of ``Point.margin_under_prior``."""
     return f"± of a {what_is_estimated(sweep)} of {ROWS:,}"
 
 
 def what_is_estimated(sweep: Sweep) -> str:
-    """A share of classes, or a mean of numbers."""
+    """What the margin of error is about: a share (classes) or a mean (numbers)."""
     return "share" if sweep.spec.has_classes else "mean"
 
 
@@ -77,7 +77,7 @@ def _at_most(number: float | None) -> str:
 
 
 def _bias(point: Point, bias: float | None) -> str:
-    """None where outputs are no numbers."""
+    """A bias of None means that outputs are not numbers."""
     return UNBIASED if point.unbiased and bias is not None else _at_most(bias)
 
 
@@ -92,46 +92,44 @@ def _tables_that_gain(point: Point) -> str:
 
 
 def remark(sweep: Sweep, point: Point) -> str:
-    """In a few words what keeps a point from being useful for the goal, or nothing."""
+    """Why a point is not useful for the goal, in a few words; empty if it is useful."""
     kinds = [found.kind for found in relevant(point.shortcomings, sweep.spec.goal)]
-    if "not_estimable" in kinds:  # because some labels are alike, as the document says
+    if "not_estimable" in kinds:  # that some labels look alike is the reason
         kinds = [kind for kind in kinds if kind != "told_apart_from_none"]
     return "; ".join(_IN_SHORT[kind] for kind in kinds)
 
 
 def notes(sweep: Sweep) -> list[str]:
     """What the table's columns and marks mean."""
-    what = what_is_estimated(sweep)
-    error = {
-        "mean": "where outputs have a bias, labeldp estimate undoes it",
-        "share": "of the least certain category, as labeldp estimate has them",
-    }[what]
-    assumed = PRIORS[sweep.taken]
+    what, assumed = what_is_estimated(sweep), PRIORS[sweep.taken]
+    of_which = "the least certain category" if what == "share" else "the mean"
     best = "least noisy label loss"
     if sweep.spec.goal == "training":
         best = f"least noise in an estimated {what}"
-    bias = "; bias 0: nothing but rounding to whole counts" if _numeric(sweep) else ""
-    groups = [
-        "by group: the noisy label loss with a table for each group, at the same ε of a label; a "
-        "group gains if its own table loses at least 1 % less than the one table for all"
-    ]
-    return [
-        f"{BEST} {best} (goal: {sweep.spec.goal}){bias}",
-        f"±: 95% margin of error, at most, assuming {assumed} (--json also has that for all "
-        f"labels); {error}",
+    lines = [
+        f"{BEST} marks the {best} (goal: {sweep.spec.goal})",
+        f"±: 95% margin of error of {of_which} as labeldp estimate computes it, at most, assuming "
+        f"{assumed}; --json also has it for all labels",
         f"noisy label loss, rms bias and {BEST}: assuming {assumed}",
-        *(groups if sweep.spec.groups else []),
     ]
+    if _numeric(sweep):
+        lines.append("a bias of 0: only the rounding of probabilities to whole counts is left")
+    if sweep.spec.groups:
+        lines.append(
+            "by group: the noisy label loss with a table for each group, at the same ε of a label; "
+            "a group gains if its own table loses at least 1% less than one table for all"
+        )
+    return lines
 
 
 def by_epsilon(sweep: Sweep) -> list[tuple[float, list[Point]]]:
-    """The points of each ε, the best for the goal first, degenerate ones last."""
+    """The points of each ε: the best for the goal first, degenerate ones last."""
     ordered = sorted(sweep.points, key=lambda point: point.rank(sweep.spec.goal))
     return [(epsilon, [p for p in ordered if p.epsilon == epsilon]) for epsilon in sweep.epsilons()]
 
 
 def missing_by_reason(sweep: Sweep) -> list[tuple[float, str, list[str]]]:
-    """(ε, reason, mechanisms) of the points that cannot be compiled."""
+    """(ε, reason, mechanisms) for the points that cannot be compiled."""
     together: dict[tuple[float, str], list[str]] = {}
     for point in sweep.missing:
         together.setdefault((point.epsilon, point.reason), []).append(point.mechanism)
@@ -149,7 +147,7 @@ def frontier_cells(point: Point) -> list[str]:
 
 
 def frontier_title(line: list[Point]) -> str:
-    """What the rows of one frontier are."""
+    """The heading of one frontier."""
     return f"From unbiased to RR-on-Bins at ε = {line[0].epsilon:g}"
 
 

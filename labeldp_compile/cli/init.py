@@ -19,8 +19,8 @@ from labeldp_compile import mechanisms
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
 from labeldp_compile.cli.output import say, tell
+from labeldp_compile.cli.starter_spec import starter_spec
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.starter_spec import starter_spec
 from labeldp_compile.text_form import TextForm
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from labeldp_runtime.columns.arrow import is_text
 
+from labeldp_compile.cli.starter_spec import scalar
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
 from labeldp_compile.prior.asked_cells import of_one_kind
-from labeldp_compile.starter_spec import scalar
 from labeldp_compile.tabular.reader import TableReader
 
 MOST_VALUES = 1_000

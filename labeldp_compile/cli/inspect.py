@@ -26,7 +26,7 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.group_table import group_table
-from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
+from labeldp_compile.cli.heat_map import ASCII_SHADES, COLOURED, SHADES, terminal_heat_map
 from labeldp_compile.cli.options import (
     PATH,
     budget_option,
@@ -188,15 +188,12 @@ def _matrix(decoded: Table, asked: list[int], whole: bool) -> list[str]:
         return [f"Pr[output | label]: {r.outputs:,} outputs are too many to draw"]
     hidden = (first, last) != (0, r.outputs - 1)
     share = f"; the outputs hold {SHOWN_NOISE:.1%} of the noise" if hidden else ""
-    shades = terminal_heat_map(
-        decoded,
-        rows,
-        _names(decoded, rows),
-        columns=width,
-        colour=shows_colour(sys.stdout),
-        shades=SHADES if can_show(SHADES, sys.stdout) else ASCII_SHADES,
-    )
-    return [f"Pr[output | label], one row per label{which}{share}", *shades]
+    shades: Sequence[str] = SHADES if can_show(SHADES, sys.stdout) else ASCII_SHADES
+    if shows_colour(sys.stdout):
+        shades = COLOURED
+    names = _names(decoded, rows)
+    drawn = terminal_heat_map(decoded, rows, names, columns=width, shades=shades)
+    return [f"Pr[output | label], one row per label{which}{share}", *drawn]
 
 
 def _outputs(decoded: Table) -> list[str]:

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import click
 from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.claims import DECLARED_BY, OVER, Certificate, CompositionClaims
+from labeldp_verify.console.colour import Marked
 from labeldp_verify.opening import readable
-from labeldp_verify.reading.shortcomings import ODD_GROUPS, relevant
+from labeldp_verify.reading.shortcomings import ODD_GROUPS, Shortcoming, relevant
 from labeldp_verify.reading.usefulness import is_unbiased
 from labeldp_verify.rounded import at_least, at_most
 
 from labeldp_compile.assembly import Compiled
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.group_table import group_table
-from labeldp_compile.cli.options import PATH, overwrite_option, quiet_option, test_seed_option
+from labeldp_compile.cli.options import (
+    PATH,
+    overwrite_option,
+    quiet_option,
+    test_seed_option,
+    verbose_option,
+)
 from labeldp_compile.cli.output import clipped, complain, observing, printable, say, tell
 from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
@@ -29,6 +37,11 @@ from labeldp_compile.spec.model import Goal
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
 _SHARED_COLUMNS = 120
+_SPENT = {
+    "private": "spent by each compile that reads the labels",
+    "public": "nothing: the prior is public",
+    "uniform": "nothing: the prior is uniform",
+}
 
 
 @command("compile", "labeldp compile specs/doctor-visits.yaml -o build/")
@@ -46,9 +59,10 @@ _SHARED_COLUMNS = 120
     "--sign",
     "key",
     type=PATH,
-    help="Key (PEM): also write a signature over the whole file, NAME.onnx.sig of an Ed25519 key, "
-    "NAME.onnx.sigstore.json (OpenSSF model signing) of one on P-256.",
+    help="Also sign the whole file with this key (PEM). An Ed25519 key writes NAME.onnx.sig, a "
+    "P-256 key NAME.onnx.sigstore.json (OpenSSF model signing).",
 )
+@verbose_option
 @quiet_option
 @test_seed_option
 def compile_command(
@@ -56,14 +70,15 @@ def compile_command(
     directory: Path,
     overwrite: bool,
     key: Path | None,
+    verbose: bool,
     quiet: bool,
     test_seed: int | None,
 ) -> None:
     """Compile SPEC into a randomizer with a certificate.
 
-    A private prior spends its part of ε on the data each time this runs, unless the spec names a
-    budget ledger that recalls it; over the ledger's budget the exit code is 1. Prints the path of
-    the artifact on stdout.
+    Each run spends the ε of a private prior on the data, unless the spec names a ledger that
+    recalls the prior. If the ledger's budget is exceeded, the exit code is 1. Prints the path of
+    the artifact on stdout, and a summary on stderr.
     """
     private_key = None
     if key is not None:
@@ -81,23 +96,80 @@ def compile_command(
             observer=observer,
         )
     if not quiet:
-        tell(*_summary(artifact))
+        tell(*(_details(artifact) if verbose else _summary(artifact)))
+        tell(Marked(f"compiled: check it with labeldp verify {path}", "ok"))
     say(str(path))
+
+
+def _summary(compiled: Compiled) -> list[str]:
+    """At most 14 lines, not counting warnings: what is private, and what labels are good for."""
+    artifact, certificate = compiled.artifact, compiled.certificate
+    privacy, utility = certificate.privacy, certificate.utility
+    names = ", ".join(printable(column.name) for column in artifact.groups.columns)
+    own = artifact.groups.own_tables
+    parts = (
+        f"{artifact.groups.tables:,} tables by {names}"
+        if own
+        else f"{certificate.outputs:,} outputs"
+    )
+    label = at_most(privacy.epsilon_label_bound, 12)
+    loss = f"{utility.noisy_label_loss:.6g} ({utility.loss})"
+    if utility.certified_gap is not None:
+        gap = at_most(utility.certified_gap, 2)
+        loss += f", within {gap} of the least possible, relatively (proved)"
+    lines = [
+        f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, {parts}, "
+        f"for goal: {compiled.goal}",
+        _line("ε per label", f"{label} (proved by the integers)"),
+        _line(
+            "ε of the prior",
+            f"{at_most(privacy.epsilon_prior)} (declared), {_SPENT[certificate.prior.kind]}",
+        ),
+        _line(
+            "total ε", f"{at_most(privacy.epsilon_total)} (declared), at least, for a label in both"
+        ),
+        *([] if certificate.composition is None else [_composed(certificate.composition)]),
+    ]
+    if own:
+        lines.append(_line("groups", f"declared by {DECLARED_BY} to be public, not proved"))
+        found = [one for one in artifact.shortcomings if one.kind != ODD_GROUPS]
+    else:
+        table = readable(artifact.table(0))
+        lines += [_line(what, text) for what, text in table.figures() if what != "more labels"]
+        found = table.shortcomings
+    lines.append(_line("noisy label loss", loss))
+    lines += _marked(relevant(found, compiled.goal))
+    if artifact.groups.columns and not own:
+        lines.append(_one_table(readable(artifact.table(0)), artifact))
+    if certificate.insecure:
+        lines.append(Marked(_line("warning", certificate.insecure), "warning"))
+    return [
+        *lines,
+        "more: --verbose shows the prior and the proofs, labeldp inspect the probabilities",
+    ]
+
+
+def _marked(found: Sequence[Shortcoming]) -> list[str]:
+    return [Marked(f"warning: {one.text}", "warning") for one in found]
+
+
+def _line(what: str, text: str) -> str:
+    return f"  {what:<17} {text}"
 
 
 def _composed(stated: CompositionClaims) -> str:
     pure, first = at_most(Fraction(stated.epsilon_pure)), stated.epsilon_at_delta[0]
-    return (
-        f"  ε of a user      {pure:<12} for {stated.labels_per_user:,} labels; "
-        f"{at_most(Fraction(first.epsilon))} at δ = {first.delta}"
+    text = f"{pure} for {stated.labels_per_user:,} labels (proved), or "
+    return _line(
+        "ε of a user", f"{text}{at_most(Fraction(first.epsilon))} at δ = {first.delta} (proved)"
     )
 
 
-def _summary(compiled: Compiled) -> list[str]:
+def _details(compiled: Compiled) -> list[str]:
     """What the labels are good for first, then what is proved of them."""
     artifact, certificate = compiled.artifact, compiled.certificate
     if artifact.groups.own_tables:
-        return _summary_of_groups(artifact, compiled.goal)
+        return _details_of_groups(artifact, compiled.goal)
     decoded = readable(artifact.table(0))
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
@@ -106,7 +178,7 @@ def _summary(compiled: Compiled) -> list[str]:
         "use of the private labels:",
         *decoded.use_in_words(),
         *prior_hints(decoded),
-        *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, compiled.goal)),
+        *_marked(relevant(decoded.shortcomings, compiled.goal)),
         *([_one_table(decoded, artifact)] if artifact.groups.columns else []),
         "privacy, and how near to the best possible:",
         *_proved(certificate, decoded.bias_in_range),
@@ -118,29 +190,30 @@ def _one_table(decoded: Table, artifact: Artifact) -> str:
     shared = printable(clipped(artifact.groups.name(0), _SHARED_COLUMNS))
     if is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias):
         return (
-            f"note: all groups ({shared}) have one table, since unbiased labels gain little from a "
-            "prior: groups pay with goal: labels, a bias budget (mechanism: "
-            "{kind: optimal_unbiased, bias: {sample_size: N}}) or a larger ε"
+            f"note: all groups ({shared}) share one table, because unbiased labels gain little "
+            "from a prior. Tables by group help with goal: labels, with a bias budget (mechanism: "
+            "{kind: optimal_unbiased, bias: {sample_size: N}}), or with a larger ε"
         )
     return (
-        f"note: all groups ({shared}) have one table: too little stood out from the noise of "
-        "their histograms for tables of their own; more rows, a larger ε or a larger "
-        "part of it for the prior (privacy.split) would tell more"
+        f"note: all groups ({shared}) share one table: their histograms differ too little from "
+        "noise. More rows, a larger ε, or a larger part of it for the prior (privacy.split) help"
     )
 
 
-def _summary_of_groups(artifact: Artifact, goal: Goal) -> list[str]:
+def _details_of_groups(artifact: Artifact, goal: Goal) -> list[str]:
     certificate, groups = artifact.certificate, artifact.groups
     columns = ", ".join(printable(column.name) for column in groups.columns)
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
         f"{groups.tables:,} tables by {columns}, for goal: {goal}",
         *group_table(artifact, _SHOWN_GROUPS),
-        f"that the groups are public is declared by {DECLARED_BY}, and not proved",
-        *(
-            f"warning: {found.text}"
-            for found in relevant(artifact.shortcomings, goal)
-            if found.kind != ODD_GROUPS  # said before anything was spent
+        f"groups: declared by {DECLARED_BY} to be public, not proved",
+        *_marked(
+            [
+                found
+                for found in relevant(artifact.shortcomings, goal)
+                if found.kind != ODD_GROUPS  # said before anything was spent
+            ]
         ),
         "privacy, and how near to the best possible, of all groups together:",
         *_proved(certificate, artifact.bias_in_range),
@@ -150,15 +223,10 @@ def _summary_of_groups(artifact: Artifact, goal: Goal) -> list[str]:
 def _proved(certificate: Certificate, bias: float | None) -> list[str]:
     """What the certificate states, and the largest ``bias`` of all labels in the range."""
     privacy, utility = certificate.privacy, certificate.utility
-    spent = {
-        "private": "spent by each compile that reads the labels",
-        "public": "nothing: the prior is public",
-        "uniform": "nothing: the prior is uniform",
-    }[certificate.prior.kind]
     bound = at_most(privacy.epsilon_label_bound, 12)
     label = at_most(privacy.epsilon_label)
     lines = [
-        f"  ε of the prior   {at_most(privacy.epsilon_prior):<12} {spent}",
+        f"  ε of the prior   {at_most(privacy.epsilon_prior):<12} {_SPENT[certificate.prior.kind]}",
         f"  ε of a label     {label:<12} the integers give at most {bound}",
         f"  ε in total       {at_most(privacy.epsilon_total):<12} for a label in both, at least",
         f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
@@ -180,7 +248,7 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
         lines.append(f"  least possible   {at_least(noise.least_noise):<12} {OVER['any']}")
         lines.append(f"  certified gap    {at_most(noise.gap, 2):<12} for uniform classes")
     if (utility.certified_gap or 0) > WIDE_GAP:
-        lines.append("  note: at this ε and prior the solver proved no closer bound; privacy holds")
+        lines.append("  note: the solver proved no closer bound at this ε and prior; privacy holds")
     if (
         mechanism_class(certificate.mechanism).certified_labels == math.inf
         and utility.loss != "poisson"

@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET
 from labeldp_verify.claims import DECLARED_BY
+from labeldp_verify.console.colour import Marked
 from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain, columns_of
 from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.reading.usefulness import PRIORS
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.command import command
-from labeldp_compile.cli.options import PATH, json_option
+from labeldp_compile.cli.options import PATH, json_option, verbose_option
 from labeldp_compile.cli.output import printable, show
 from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.planning import Plan, plan_spec
@@ -31,18 +32,58 @@ _WIDE = 4  # an estimate is shown as a range if its ends are further apart than 
 @command("plan", "labeldp plan specs/doctor-visits.yaml")
 @click.argument("spec", type=PATH)
 @json_option
-def plan_command(spec: Path, as_json: bool) -> None:
-    """Say what compile would do with SPEC: what it spends, solves and writes.
+@verbose_option
+def plan_command(spec: Path, as_json: bool, verbose: bool) -> None:
+    """Show what compile would do with SPEC: what it spends, solves and writes.
 
-    Reads no label: of a Parquet file the footer, of a CSV file nothing, and where there are groups
-    the columns that they come from. What compile would refuse
-    before spending is refused here, with exit code 2 (1 if its ledger is over budget).
+    Reads no label. It reads the footer of a Parquet file, nothing of a CSV file, and the columns of
+    groups. Everything that compile refuses before it spends is refused here, with exit code 2 (1 if
+    its ledger is over budget).
     """
     plan = plan_spec(spec)
-    show(as_json, plan.to_json, lambda: _in_words(plan))
+    show(as_json, plan.to_json, lambda: _details(plan) if verbose else _summary(plan, spec))
 
 
-def _in_words(plan: Plan) -> list[str]:
+def _summary(plan: Plan, path: Path) -> list[str]:
+    """At most 14 lines, not counting warnings and further columns; the verdict is the last."""
+    spec, budget, forecast = plan.spec, plan.budget, plan.forecast
+    seconds, size = _about(forecast.seconds, _time), _about(forecast.size, _size)
+    auto = "" if spec.auto_reason is None else " (chosen by auto)"
+    lines = [
+        f"{spec.name}: what compile would do; no label was read, and nothing is spent",
+        *_labels(spec),
+        _line(
+            "mechanism",
+            f"{spec.named_mechanism.title}{auto}, for goal: {spec.goal}, loss: {spec.loss}",
+        ),
+        _prior(plan)[0],
+        *_groups(plan)[:2],
+        *([] if plan.ledger is None else [_line("ledger", plan.ledger)]),
+        _line("ε per label", _spent(float(budget.label), "each time a label is randomized")),
+        _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
+        _line("total ε", _spent(float(budget.total), "for a label in both, once each")),
+    ]
+    if plan.use is not None:
+        use = plan.use.figures.figures(budget.rows, plan.use.prior)
+        lines += [_line(what, text) for what, text in use if what != "more labels"]
+    lines += [
+        _line("time", f"{seconds} (estimated, usually within a factor of 3)"),
+        _line("size", f"{size} (estimated, usually within a factor of 2)"),
+    ]
+    lines += [*_odd(plan), *_warnings(plan)]
+    spends = (
+        f"spends ε = {at_most(float(budget.prior))} on {budget.data}"
+        if budget.prior
+        else "spends nothing"
+    )
+    return [
+        *lines,
+        "more: --verbose shows the noise of the prior, the solver and the limits of the file",
+        Marked(f"labeldp compile {path} {spends} and writes {spec.name}.onnx", "ok"),
+    ]
+
+
+def _details(plan: Plan) -> list[str]:
     spec, budget, forecast = plan.spec, plan.budget, plan.forecast
     most_bytes = _size(plan.most_bytes, at_most)
     lines = [
@@ -59,8 +100,8 @@ def _in_words(plan: Plan) -> list[str]:
         *_groups(plan),
         *([] if plan.ledger is None else [_line("ledger", plan.ledger)]),
         _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
-        _line("ε of a label", _spent(float(budget.label), "each time a label is randomized")),
-        _line("ε in total", _spent(float(budget.total), "for a label in both, once each")),
+        _line("ε per label", _spent(float(budget.label), "each time a label is randomized")),
+        _line("total ε", _spent(float(budget.total), "for a label in both, once each")),
         *_use(plan),
         _line("solver", forecast.solver),
         _line("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
@@ -90,12 +131,24 @@ def _use(plan: Plan) -> list[str]:
     return [
         _line("use", f"for goal: {plan.spec.goal}, {whose}:"),
         *(f"  {line}" for line in use.figures.in_words(plan.budget.rows, use.prior)),
-        *(_line("warning", found.text) for found in relevant(use.shortcomings, plan.spec.goal)),
+        *_warnings(plan),
     ]
 
 
+def _warnings(plan: Plan) -> list[str]:
+    if plan.use is None:
+        return []
+    found = relevant(plan.use.shortcomings, plan.spec.goal)
+    return [Marked(_line("warning", one.text), "warning") for one in found]
+
+
+def _odd(plan: Plan) -> list[str]:
+    odd = [] if plan.budget.groups is None else plan.budget.groups.odd
+    return [Marked(_line("warning", text), "warning") for text in odd]
+
+
 def _line(name: str, text: str) -> str:
-    return f"  {name:<16} {text}"
+    return f"  {name:<17} {text}"
 
 
 def _prior(plan: Plan) -> list[str]:
@@ -133,8 +186,8 @@ def _groups(plan: Plan) -> list[str]:
         tables = f"{groups.tables:,} tables, the last one for all other rows"
     lines = [
         _line("groups", f"{groups.listed:,} groups by {names}: {tables}"),
-        _line("", f"that they are public is declared by {DECLARED_BY}, and not proved"),
-        *(_line("warning", text) for text in groups.odd),
+        _line("", f"declared by {DECLARED_BY} to be public, not proved"),
+        *_odd(plan),
     ]
     if groups.noise is not None:
         counted = "label" if groups.cells is None else f"cell of {groups.cells:,}"
@@ -152,7 +205,7 @@ def _verify(plan: Plan) -> list[str]:
     text = f"about {_time(seconds)} for anyone who verifies the file, {_SECONDS_OF}"
     if seconds > DEFAULT_BUDGET.seconds / 2:
         ample = math.ceil(4 * seconds)
-        text += f": more than is allowed without labeldp verify --budget {ample},8GB"
+        text += f"; this needs labeldp verify --budget {ample},8GB"
     return [_line("verify", text)]
 
 
@@ -195,13 +248,13 @@ def _others(domain: Domain) -> str:
 def _count(outputs: Estimate) -> str:
     if outputs.least == outputs.most:
         return f"{outputs.most:,.0f}"
-    return f"at most about {outputs.most:,.0f}, as the prior decides"
+    return f"at most about {outputs.most:,.0f}, depending on the prior"
 
 
 def _about(estimate: Estimate, show: Callable[[float], str]) -> str:
     if estimate.most <= _WIDE * estimate.least:
         return f"about {show(estimate.most)}"
-    return f"about {show(estimate.least)} to {show(estimate.most)}, as the prior decides"
+    return f"about {show(estimate.least)} to {show(estimate.most)}, depending on the prior"
 
 
 def _time(seconds: float) -> str:

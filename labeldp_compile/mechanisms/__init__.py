@@ -1,7 +1,7 @@
-"""The mechanisms, a file each, and the one list of them: a name, and the class in its file.
+"""The mechanisms, one per file, and the list of them: a name, and the class in its file.
 
-It holds texts only, so that a command can list names without importing a solver. Whoever adds a
-mechanism adds a file here, and a line below.
+The list holds text only, so that a command can list names without importing a solver. To add a
+mechanism, add a file here and a line below.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CLASSES = {
 KINDS = tuple(_CLASSES)
 """The names of the mechanisms, in the order in which they are listed."""
 BY_DEFAULT = tuple(kind for kind in KINDS if kind != "rr_top_k")
-"""Those that can be offered: nobody can choose a k before a first sweep."""
+"""The names that are offered by default: a k cannot be chosen before a first sweep."""
 
 
 def mechanism_class(kind: str) -> type[Mechanism]:

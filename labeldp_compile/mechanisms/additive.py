@@ -25,7 +25,7 @@ from labeldp_compile.rounding.additive_noise import (
 )
 from labeldp_compile.yaml_model import Number
 
-_REACH_BITS = 60  # unclipped noise ends where so many bits of the word are used up
+_REACH_BITS = 60  # unclipped noise ends when this many bits of the word are used up
 
 
 class AdditiveNoise(Mechanism):
@@ -36,7 +36,7 @@ class AdditiveNoise(Mechanism):
     )
     lattice: Annotated[Number, Field(gt=0)] | None = Field(
         None,
-        description="realise the noise on a lattice at least this fine (default: one step a label)",
+        description="use a lattice at least this fine for the noise (default: one step per label)",
     )
     form: ClassVar[Literal["window", "additive", "table"]] = "additive"
     seconds_a_label = 5e-5
@@ -46,7 +46,7 @@ class AdditiveNoise(Mechanism):
 
     @abstractmethod
     def magnitudes(self, problem: Problem, lattice: LabelLattice) -> Magnitudes:
-        """The ideal distribution, for any ε."""
+        """The ideal distribution for any ε."""
 
     @property
     def is_unbiased(self) -> bool:
@@ -62,7 +62,7 @@ class AdditiveNoise(Mechanism):
         """The noise in whole counts, on the lattice that the spec asks for."""
         if problem.loss == "poisson":
             raise ValueError(
-                "the poisson loss needs positive outputs, to which noise does not keep"
+                "the poisson loss needs positive outputs, but added noise can make them negative"
             )
         self.require_feasible(problem.domain, problem.loss, problem.epsilon)
         lattice = label_lattice(problem.domain, self.lattice)
@@ -80,7 +80,7 @@ class AdditiveNoise(Mechanism):
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[TableLayout]:
-        """One: the noise does not depend on the prior."""
+        """One layout: the noise does not depend on the prior."""
         reach = self._reach(epsilon)
         period = label_lattice(domain, self.lattice).period
         entries = (1 << column_bits(2 * reach + 2)) + (2 << column_bits(period))
@@ -93,7 +93,7 @@ class AdditiveNoise(Mechanism):
         return min(max(math.ceil(_REACH_BITS * math.log(2) / float(epsilon)), 2), MAX_REACH)
 
     def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
-        """Clipped noise on a fine lattice takes its time: its weights are whole one by one."""
+        """Clipped noise on a fine lattice is slow: its weights are rounded one by one."""
         slow = 5e-4 * labels if self.clip and self.lattice is not None else 0.0
         return self.seconds_a_label * labels, self.seconds_a_label * labels + slow
 
@@ -105,9 +105,9 @@ class AdditiveNoise(Mechanism):
 
 
 def label_lattice(domain: Domain, finest: Decimal | None) -> LabelLattice:
-    """The lattice of a domain whose step is at most ``finest``; one step a label if None.
+    """The lattice of a domain whose step is at most ``finest``; one step per label if None.
 
-    A label is a power of two of steps, so that lattice points between integers are exact in
+    The steps per label are a power of two, so that lattice points between integers are exact in
     float64. Raises ValueError for categories.
     """
     if isinstance(domain, CategoricalDomain):
@@ -120,7 +120,7 @@ def label_lattice(domain: Domain, finest: Decimal | None) -> LabelLattice:
 
 
 def _too_large(lattice: LabelLattice, domain: Domain) -> str:
-    too_many = f"additive noise on {lattice.period:,} lattice steps would need too large tables"
+    too_many = f"the tables for additive noise on {lattice.period:,} lattice steps are too large"
     if domain.size - 1 > MAX_PERIOD:
         return f"{too_many}; use at most {MAX_PERIOD + 1:,} labels"
     spacing = 1 << ((MAX_PERIOD // (domain.size - 1)).bit_length() - 1)
@@ -129,5 +129,5 @@ def _too_large(lattice: LabelLattice, domain: Domain) -> str:
 
 
 def _rounded_up(number: float) -> str:
-    """A hair above ``number``, with three digits."""
+    """Slightly above ``number``, with three digits."""
     return str(float(f"{number * 1.01:.3g}"))

@@ -29,9 +29,9 @@ class DebiasedRR(RandomizedResponse):
         return True
 
     def build(self, problem: Problem) -> Solved:
-        """Randomized response whose outputs are moved apart so that the mean of a label is kept.
+        """Randomized response whose outputs are moved apart so that means are kept.
 
-        The outputs undo the probabilities of the integers (not e^ε): with base weight b and window
+        The outputs undo the probabilities of the integers (not e^ε). With base weight b and window
         X, v_y = (2^B·y − b·Σy′)/X has E[v | y] = (b·Σv + X·v_y)/2^B = y, because Σv = Σy.
         """
         domain = problem.domain
@@ -43,7 +43,7 @@ class DebiasedRR(RandomizedResponse):
         )
         base, window, total = plain.base[0], plain.window, sum(labels, Fraction(0))
         if window == 0:
-            raise ValueError("ε is too small for an unbiased randomizer in words of this size")
+            raise ValueError("ε is too small for an unbiased randomizer with words of this size")
         values = [float((plain.words * y - base * total) / window) + 0.0 for y in labels]
         rows = range(len(labels))
         return Solved(randomized_response(values, rows, problem.epsilon, plain.word_bits))

@@ -1,8 +1,8 @@
 """The exponential mechanism over the labels, with the scores −ℓ (McSherry and Talwar 2007).
 
-Pr[v | y] ∝ exp(−λ·ℓ(v, y)). The textbook λ = ε/(2Δ), Δ being the sensitivity of the scores, bounds
-the scores' and the normaliser's part in the worst case and mostly spends less than ε. Here λ is the
-largest for which the realised ratio of the integers is at most e^ε.
+Pr[v | y] ∝ exp(−λ·ℓ(v, y)). The textbook uses λ = ε/(2Δ) with the sensitivity Δ of the scores. This
+bounds the parts of the scores and of the normalization in the worst case, and mostly spends less
+than ε. Here λ is the largest rate for which the ratio of the integers is at most e^ε.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from labeldp_compile.rounding.whole_counts import whole_counts
 from labeldp_compile.solve.losses import Floats, loss_of, poisson_divergence
 
 _BISECTIONS = 60
-_BACK = (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-6, 1e-3, 0.5)  # steps back from the largest λ
+_BACK = (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-6, 1e-3, 0.5)  # steps down from the largest λ
 
 
 class Exponential(Mechanism):
@@ -41,11 +41,11 @@ class Exponential(Mechanism):
     method = "bisection for the largest rate"
 
     def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
-        """By the entries of the table."""
+        """In proportion to the entries of the table."""
         return 6e-6 * labels**2, 6e-6 * labels**2
 
     def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
-        """Raise ValueError if the table would be too large; touches no label."""
+        """Raise ValueError if the table would be too large; this reads no label."""
         require_small_table(domain.size, domain.size)
 
     def build(self, problem: Problem) -> Solved:
@@ -62,12 +62,14 @@ class Exponential(Mechanism):
             check_table(randomizer)
             if analyse(randomizer).worst_ratio() <= allowed:
                 return Solved(randomizer)
-        raise ValueError(f"no exponential mechanism fits words of {bits} bits at this ε")
+        raise ValueError(
+            f"words of {bits} bits are too short for an exponential mechanism at this ε"
+        )
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[TableLayout]:
-        """One: the table does not depend on the prior."""
+        """One layout: the table does not depend on the prior."""
         return [table_layout(domain.size, domain.size)]
 
 
@@ -77,7 +79,7 @@ def _losses(domain: Domain, loss: Loss) -> Floats:
         return 1.0 - np.eye(domain.size)
     labels = np.array([float(y) for y in domain.labels()])
     v, y = labels[None, :], labels[:, None]
-    # A constant a label changes no probability: without y − y·log y, near outputs stay apart.
+    # A constant per label changes no probability. Without y − y·log y, close outputs stay distinct.
     return poisson_divergence(y, v) if loss == "poisson" else loss_of(loss, v, y)
 
 
@@ -87,8 +89,8 @@ def _largest_rate(losses: Floats, epsilon: float) -> float:
     def spent(rate: float) -> float:
         exponents = -rate * losses
         peaks = exponents.max(axis=1, keepdims=True)
-        normalisers = np.log(np.exp(exponents - peaks).sum(axis=1, keepdims=True)) + peaks
-        logs = exponents - normalisers
+        normalizers = np.log(np.exp(exponents - peaks).sum(axis=1, keepdims=True)) + peaks
+        logs = exponents - normalizers
         return float((logs.max(axis=0) - logs.min(axis=0)).max())
 
     low = epsilon / (2 * np.ptp(losses, axis=0).max())  # the textbook rate
@@ -105,6 +107,6 @@ def _table(losses: Floats, rate: float, bits: int) -> tuple[tuple[int, ...], ...
     """[k][m] counts in proportion to exp(−λ·ℓ)."""
     exponents = -rate * losses
     shares = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    # A float64 times 2^200 is a whole number for every share that could matter.
+    # A float64 times 2^200 is a whole number for every share that matters.
     rows = ([int(share) for share in row] for row in (shares * 2.0**200).tolist())
     return tuple(tuple(whole_counts(row, 1 << bits)) for row in rows)

@@ -16,5 +16,5 @@ class Laplace(AdditiveNoise):
     kind: Literal["laplace"]
 
     def magnitudes(self, problem: Problem, lattice: LabelLattice) -> Magnitudes:
-        """Those of the definition."""
+        """The magnitudes of the definition."""
         return partial(laplace_magnitudes, period=lattice.period)

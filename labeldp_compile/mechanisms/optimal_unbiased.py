@@ -1,8 +1,8 @@
 """The optimal unbiased randomizer (NeurIPS 2023), and its relatives with a bias budget.
 
-For the squared loss over real outputs: the exact optimum with a proof (``outputs: exact``). On
-given outputs, for other losses too: Algorithm 1 through HiGHS. Either way the solver's floats only
-choose outputs and base weights; privacy and unbiasedness come from the integers
+For the squared loss over real outputs, it is the exact optimum with a proof (``outputs: exact``).
+On given outputs, also for other losses, it is Algorithm 1 through HiGHS. In both cases the solver's
+floats only choose outputs and base weights. Privacy and unbiasedness come from the integers
 (``rounding/placed_windows.py``).
 """
 
@@ -42,22 +42,23 @@ from labeldp_compile.yaml_model import Number, Strict
 T = TypeVar("T")
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
 _GAP = 1e-9
-# With many labels a coarse level soon comes so close, and needs fewer outputs than the optimum.
+# With many labels, a coarse level soon comes this close, and needs fewer outputs than the optimum.
 _GAP_OF_MANY = 1e-7
 _FEW_LABELS = 1000
-_SHARES = (10, 30, 100, 1000, 10_000)  # rarest output kept: one such part of an average one
-# If not even that fits: so many entries of the tables for the rarest output. A bucket is at least
-# half as wide as the narrowest segment of its line, or its number would not fit beside a point, and
-# then four buckets a segment are enough: ten an output in all, so that the last one always fits.
+_SHARES = (10, 30, 100, 1000, 10_000)  # the rarest kept output has this part of an average one
+# If even that does not fit, the rarest output gets this many entries of the tables. A bucket is at
+# least half as wide as the narrowest segment of its line, or its number would not fit beside a
+# point. Then four buckets per segment are enough: ten per output in all, so the last one always
+# fits.
 _ENTRIES_AN_OUTPUT = (4, 8, 16)
 _CARRIED = (Fraction(40), Fraction(36), Fraction(30), Fraction(24))
 _SOLVABLE = (Fraction(20), Fraction(18), Fraction(14))  # ε at which HiGHS mostly succeeds
-# Where the loss is not squared, unbiased outputs come from a grid, by a linear program whose time
-# grows with the squares of both numbers: these keep it to seconds.
+# If the loss is not squared, unbiased outputs come from a grid, by a linear program. Its time grows
+# with the squares of both numbers; these limits keep it to seconds.
 GRID_LABELS = 100
 GRID_OUTPUTS = 101
 _FRONTIER_EXPONENTS = range(8, -2, -1)  # of penalties 10^e; loss and squared bias share a unit
-_LEAST_COLUMN = 1e-9  # of an LP's solution: below lies HiGHS's own tolerance
+_LEAST_COLUMN = 1e-9  # of an LP's solution; smaller weights are within HiGHS's tolerance
 
 
 class GivenOutputs(Strict):
@@ -76,18 +77,18 @@ class GivenOutputs(Strict):
 
     @property
     def count(self) -> int:
-        """How many there are to choose from."""
+        """How many outputs there are to choose from."""
         return self.grid or len(self.values or [])
 
 
 class BiasSpec(Strict):
-    """How much bias is allowed, or what it costs; exactly one of the three."""
+    """How much bias is allowed, or how it is penalized; exactly one of the three."""
 
     max: Annotated[Number, Field(ge=0)] | None = Field(
         None, description="the largest |E[output | label] − label|"
     )
     penalty: Annotated[Number, Field(ge=0)] | None = Field(
-        None, description="λ: minimise the noisy label loss + λ·Σ prior·bias²"
+        None, description="λ: minimize the noisy label loss + λ·Σ prior·bias²"
     )
     sample_size: StrictInt | None = Field(
         None, ge=1, description="the penalty (n − 1)/2, for averages of n labels"
@@ -96,11 +97,11 @@ class BiasSpec(Strict):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if sum(part is not None for part in (self.max, self.penalty, self.sample_size)) != 1:
-            raise ValueError("a bias budget is one of max, penalty and sample_size")
+            raise ValueError("a bias budget has exactly one of max, penalty and sample_size")
         return self
 
     def in_words(self) -> str:
-        """For a title."""
+        """The budget as a part of a title."""
         if self.max is not None:
             return f"max bias {self.max}"
         if self.sample_size is not None:
@@ -137,7 +138,7 @@ class OptimalUnbiased(Mechanism):
 
     @property
     def prior_use(self) -> PriorUse:
-        """That of RR-on-Bins, as far as the budget lets it be biased where labels are rare."""
+        """That of RR-on-Bins, as far as the budget allows bias for rare labels."""
         if self.bias is None or self.bias.max is not None:
             return KEEPS_MEANS
         is_free = self.bias.penalty == 0 or self.bias.sample_size == 1
@@ -161,7 +162,7 @@ class OptimalUnbiased(Mechanism):
         """Exact outputs with another loss."""
         if self.outputs != "exact" or loss == "squared":
             return None
-        return (), f"outputs: exact is for the squared loss; with {loss} say outputs: {{grid: n}}"
+        return (), f"outputs: exact needs loss: squared; with {loss}, use outputs: {{grid: n}}"
 
     def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
         """Raise ValueError if no randomizer on the given outputs can be unbiased."""
@@ -171,35 +172,35 @@ class OptimalUnbiased(Mechanism):
         labels = domain.labels()
         values = _given_outputs(self.outputs, _floats(labels), float(epsilon))
         low, high = least_interval(labels, float(epsilon))
-        # A grid reaches so far but for rounding, which the placement of windows makes good.
+        # A grid reaches this far except for rounding, which the placement of windows corrects.
         if self.outputs.grid is None and (values[0] > low or values[-1] < high):
             raise ValueError(
-                f"no unbiased randomizer at ε = {float(epsilon):g} has all its outputs in "
-                f"[{values[0]:g}, {values[-1]:g}]: they must reach to {low:.10g} and {high:.10g}"
+                f"no unbiased randomizer at ε = {float(epsilon):g} has all outputs in "
+                f"[{values[0]:g}, {values[-1]:g}]; they must reach {low:.10g} and {high:.10g}"
             )
         if loss == "poisson" and values[0] <= 0:
             raise ValueError(
-                "the poisson loss needs positive outputs, and an unbiased randomizer of these "
-                f"labels needs one of {low:.6g} or less: if that is positive, list the outputs "
-                "with outputs: {values: [...]}"
+                "the poisson loss needs positive outputs, but an unbiased randomizer of these "
+                f"labels needs an output of at most {low:.6g}; if that is positive, list the "
+                "outputs with outputs: {values: [...]}"
             )
 
     def build(self, problem: Problem) -> Solved:
-        """Solve, round, place the windows, and hand on the duals.
+        """Solve, round, place the windows, and return the dual values, too.
 
-        At a very large ε the rarest outputs would need less than one word of 2^62; then a smaller ε
-        is used, which is private all the more, and costs no loss that float64 could show.
+        At a very large ε the rarest outputs would need less than one word of 2^62. Then a smaller ε
+        is used. It is more private, and the additional loss is below float64's precision.
         """
         return _at_smaller(problem, _CARRIED, ShortWordError, self._build)
 
     def rehearse(self, problem: Problem) -> Solved:
-        """Two outputs, at the ends: as unbiased as the best ones, and no solver is asked."""
+        """Two outputs at the ends: as unbiased as the optimum, and no solver is needed."""
         return _at_smaller(problem, _CARRIED, ShortWordError, self._rehearse)
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[TableLayout]:
-        """From even outputs to as rare ones as the compiler allows: the rarest decides the grid."""
+        """From equally likely outputs to the rarest that are allowed; these decide the grid."""
         k = domain.size
         most, fewest = 2 * k, max(k // 2, 1)
         if k > _FEW_LABELS:
@@ -217,7 +218,7 @@ class OptimalUnbiased(Mechanism):
         ]
 
     def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
-        """Of as many outputs as a comfortable grid has room for."""
+        """The bytes for as many outputs as a comfortable grid has room for."""
         k = domain.size
         outputs = 2 * k
         if self.outputs != "exact":
@@ -229,14 +230,14 @@ class OptimalUnbiased(Mechanism):
         return ENTRY_BYTES * (k + most + segments)
 
     def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
-        """At most the cone program, or the linear one."""
+        """At most the time of the cone program or the linear program."""
         seconds = self.seconds_a_label * labels
         if self.outputs != "exact":
             return seconds, seconds + 5e-8 * labels**2 * self.outputs.count**2
         return seconds, seconds + (5e-4 if self.bias is None else 1e-3) * labels
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
-        """Duals with slopes; with a budget, biases too."""
+        """Dual values with slopes; with a budget, also biases."""
         if self.outputs != "exact":
             return ()
         budgeted = self.bias is not None and self.bias.max != 0
@@ -244,7 +245,7 @@ class OptimalUnbiased(Mechanism):
 
     @classmethod
     def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
-        """Exact outputs, or a grid of them where the loss is not squared; and the spec's own."""
+        """Exact outputs, or a grid if the loss is not squared; and the spec's own."""
         mine = [] if own is None else [own]
         if loss == "squared":
             return [cls.named(), *mine]
@@ -274,7 +275,7 @@ class OptimalUnbiased(Mechanism):
             on_outputs = partial(_on_outputs, self.outputs, labels=labels, y=y, prior=prior)
             return Solved(_at_smaller(problem, _SOLVABLE, ValueError, on_outputs))
         budget, rule = bias_budget(self.bias)
-        if rule.kind == "any":  # bias for nothing: RR-on-Bins is the best of all
+        if rule.kind == "any":  # if bias costs nothing, RR-on-Bins is the optimum
             return RRonBins.named().build(problem)
         solution = solve_optimal_unbiased(
             y,
@@ -322,7 +323,7 @@ def _at_smaller(
     failure: type[ValueError],
     make: Callable[[Problem], T],
 ) -> T:
-    """What is made at the problem's ε, or where that fails at the first smaller one that works."""
+    """The result at the problem's ε, or if that fails, at the first smaller ε that works."""
     *attempts, last = [problem.epsilon, *(e for e in epsilons if e < problem.epsilon)]
     for epsilon in attempts:
         try:
@@ -350,7 +351,7 @@ def bias_budget(bias: BiasSpec | None) -> tuple[BiasBudget, BiasRule]:
 def _within(
     targets: Sequence[Fraction], labels: Sequence[Fraction], most: Fraction, reach: Fraction
 ) -> list[Fraction]:
-    """The targets, a hair inside the allowed bias, so that placement cannot step over it."""
+    """The targets, slightly inside the allowed bias, so that placement cannot exceed it."""
     hair = (abs(reach) + abs(labels[0]) + abs(labels[-1])) / 2**48
     room = max(most - hair, Fraction(0))
     return [min(max(t, y - room), y + room) for t, y in zip(targets, labels, strict=True)]
@@ -360,7 +361,7 @@ def least_interval(labels: Sequence[Fraction], epsilon: float) -> tuple[float, f
     """The smallest interval whose ends must be reached by the outputs of an unbiased randomizer.
 
     If every output is at least a, then E[ŷ − a | y_max] ≤ e^ε·E[ŷ − a | y_min] demands
-    a ≤ y_min − (y_max − y_min)/(e^ε − 1), and the same from above; two outputs there suffice.
+    a ≤ y_min − (y_max − y_min)/(e^ε − 1), and the same from above. Two outputs there are enough.
     """
     low, high = float(labels[0]), float(labels[-1])
     reach = (high - low) / math.expm1(epsilon)
@@ -376,7 +377,7 @@ def _small(
 ) -> WindowRandomizer:
     """The integers, with rare outputs merged as far as the loss budget allows.
 
-    Beyond the budget only where the tables would not fit otherwise; the certified gap tells.
+    The budget is exceeded only if the tables would not fit otherwise; the certified gap shows it.
     """
 
     # Outputs that float64 cannot tell apart are one.
@@ -396,7 +397,7 @@ def _small(
         return grid is not None and problem.fits(randomizer)
 
     def merged(least: float) -> WindowRandomizer | None:
-        """With no rarer outputs; None if that changes nothing, or does not fit."""
+        """The integers without rarer outputs; None if nothing changes, or if it does not fit."""
         v, c = merge_rare_outputs(values, weights, least)
         if len(v) == len(values):
             return None
@@ -406,7 +407,7 @@ def _small(
             return None
         return found if fits(found) else None
 
-    if len(values) == 1:  # all weight on one label, and bias elsewhere for nothing: a constant
+    if len(values) == 1:  # all weight on one label, and other bias costs nothing: a constant
         rows = [0] * len(labels)
         return randomized_response(values.tolist(), rows, problem.epsilon, problem.word_bits)
     whole = placed(values, weights)
@@ -430,9 +431,9 @@ def _on_outputs(
 ) -> WindowRandomizer:
     """Algorithms 1 and 2 of the paper, as windows.
 
-    A column's minimum over the labels is its low entry; by Claims 12 to 14 windows at the same
-    means lose no more than the LP's own rows. HiGHS calls problems infeasible, or no problems at
-    all, where e^ε goes beyond its tolerances (ValueError).
+    A column's minimum over the labels is its low entry. By Claims 12 to 14, windows with the same
+    means lose no more than the LP's own rows. HiGHS rejects problems in which e^ε is beyond its
+    tolerances (ValueError).
     """
     from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid  # noqa: PLC0415
 

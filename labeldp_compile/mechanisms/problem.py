@@ -1,4 +1,4 @@
-"""What a mechanism is asked, and what it answers."""
+"""The problem that a mechanism solves, and its solution."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from labeldp_compile.observer import QUIET, Observer
 
 @dataclass(frozen=True)
 class Problem:
-    """What a mechanism is to realise.
+    """What a mechanism must build.
 
     Attributes:
         domain: of the labels.
         weights: [k] integers in proportion to the prior.
         epsilon: ε₂, exact.
-        loss: to be small under the prior.
+        loss: to be minimized under the prior.
         word_bits: size of the random word; None for the largest that fits (tests enumerate small
             ones).
-        observer: is told the steps of a long solve.
-        fits: whether a file with this randomizer is small enough to ship.
-        entries: of the lookup grid, where a mechanism has a choice.
+        observer: gets the steps of a long solve.
+        fits: whether a file with this randomizer is small enough.
+        entries: of the lookup grid, if a mechanism has a choice.
     """
 
     domain: Domain
@@ -48,9 +48,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class DualBound:
-    """Dual values α, β [k] of the squared loss, and over which randomizers they bound it.
+    """Dual values α, β [k] of the squared loss, and the class of randomizers that they bound.
 
-    A solver hands them on so that its optimality can be proved without it.
+    With them, optimality can be proved without the solver.
     """
 
     alpha: Sequence[float]
@@ -60,9 +60,9 @@ class DualBound:
 
 @dataclass(frozen=True)
 class RadiusBound:
-    """Radii [n] of some labels, the knots [n]: a bound on the loss of every ε-DP randomizer.
+    """Radii [n] at some labels, the knots [n]: a bound on the loss of every ε-DP randomizer.
 
-    They stand for the dual values of very many labels (``analysis/radius_bound.py``).
+    They replace the dual values if there are very many labels (``analysis/radius_bound.py``).
     """
 
     knots: Sequence[int]
@@ -71,10 +71,10 @@ class RadiusBound:
 
 @dataclass(frozen=True)
 class Solved:
-    """A randomizer in exact integers, and what proves how much better one could be.
+    """A randomizer in exact integers, and a proof of how much better another one could be.
 
-    That are dual values of the loss, or that it treats all ``classes`` alike: then the certificate
-    states the noise of their shares.
+    The proof is a bound on the loss, or that the randomizer treats all ``classes`` alike. Then the
+    certificate states the noise of their shares.
     """
 
     randomizer: Randomizer

@@ -21,7 +21,7 @@ class RandomizedResponse(Mechanism):
     joins = True
 
     def build(self, problem: Problem) -> Solved:
-        """Every label is an output; the prior and the loss play no part."""
+        """Every label is an output; the prior and the loss are not used."""
         values = output_values(problem.domain)
         rows = range(problem.domain.size)
         return Solved(randomized_response(values, rows, problem.epsilon, problem.word_bits))
@@ -29,5 +29,5 @@ class RandomizedResponse(Mechanism):
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[TableLayout]:
-        """One: nothing depends on the prior."""
+        """One layout: nothing depends on the prior."""
         return [response_layout(domain.size, domain.size, epsilon)]

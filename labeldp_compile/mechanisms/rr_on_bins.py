@@ -27,7 +27,7 @@ from labeldp_compile.solve.rr_on_bins import BinsSolution, solve_rr_on_bins
 
 _SECONDS_LISTED = {"squared": 8e-5, "absolute": 2e-5}  # for the dual value of a label
 _SLOW_DUALS = 10.0  # seconds
-_WIDE_BINS_EPSILON = 4.0  # from here on the duals may take linear programs
+_WIDE_BINS_EPSILON = 4.0  # from here on the dual values may need linear programs
 
 
 class RRonBins(Mechanism):
@@ -42,15 +42,15 @@ class RRonBins(Mechanism):
 
     @property
     def prior_use(self) -> PriorUse:
-        """The bins lie where the labels are likely to be."""
+        """The bins are at the likely labels."""
         return ANSWERS_THE_LIKELY
 
     def least_entries(self, labels: int) -> int:
-        """It takes as few outputs as there is room for, and rarely wants more."""
+        """It adapts to the room for outputs, and rarely needs more."""
         return min(4 * labels, 64)
 
     def build(self, problem: Problem) -> Solved:
-        """Solve for the bins and their outputs, then realise the response in integers."""
+        """Solve for the bins and their outputs, then build the response in integers."""
         domain, loss = problem.domain, problem.loss
         if isinstance(domain, CategoricalDomain) or loss == "zero_one" or loss == "sum":  # noqa: PLR1714  # mypy narrows
             raise ValueError("rr_on_bins needs ordered labels and a loss that grows with distance")
@@ -64,15 +64,15 @@ class RRonBins(Mechanism):
             return Solved(randomizer)
         if domain.size > MAX_CERTIFIED_LABELS:
             return Solved(randomizer, _few_numbers(labels, prior, problem.epsilon, loss, solution))
-        # SciPy takes a third of a second to import: only those who want the proof wait for it.
+        # SciPy takes a third of a second to import, and only this proof needs it.
         from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins  # noqa: PLC0415
 
         alpha = dual_of_rr_on_bins(labels, prior, float(problem.epsilon), loss, solution)
-        # Without slopes the bound speaks of every ε-DP randomizer, biased or not.
+        # Without slopes, the bound holds for every ε-DP randomizer, biased or not.
         return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(labels), BiasRule("any")))
 
     def rehearse(self, problem: Problem) -> Solved:
-        """Two bins, whatever the prior: no solver is asked."""
+        """Two bins for any prior: no solver is needed."""
         labels = problem.domain.labels()
         low, high = Fraction(labels[0]), Fraction(labels[-1])
         values = [float((low + high) / 2), float(high)]
@@ -82,19 +82,19 @@ class RRonBins(Mechanism):
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[TableLayout]:
-        """About e^(ε/2) bins for the absolute loss, e^(ε/3) for the others, if at all."""
+        """From two bins to about e^(ε/2) for the absolute loss, or e^(ε/3) for the others."""
         k = domain.size
         many = math.exp(min(float(epsilon) / (2 if loss == "absolute" else 3), 30))
         bins = sorted({min(k, 2), min(k, math.ceil(1.3 * many) + 1)})
         return [response_layout(k, m, epsilon) for m in bins]
 
     def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
-        """Of as many bins as fit."""
+        """The bytes for as many bins as fit."""
         k = domain.size
         return adapted_bytes(k, GRID_OF_RESPONSE * k + 8, 2 * k, room)
 
     def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
-        """Most of it for the proof, where there is one, and for some priors at a large ε."""
+        """Mostly the time of the proof, if there is one; longer for some priors at a large ε."""
         if not self.proof(loss, labels):
             return 2e-5 * labels, 2e-5 * labels
         seconds = (2e-5 + _SECONDS_LISTED[loss]) * labels
@@ -102,7 +102,7 @@ class RRonBins(Mechanism):
         return seconds, seconds + (min(0.02 * labels, _SLOW_DUALS) if is_slow else 0.0)
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
-        """Duals, but of the Poisson loss."""
+        """Dual values, except for the Poisson loss."""
         certified = loss in ("squared", "absolute") and labels <= MAX_CERTIFIED_LABELS
         return ("dual", "no slope") if certified else ()
 
@@ -114,7 +114,7 @@ def _few_numbers(
     loss: Literal["squared", "absolute"],
     solution: BinsSolution,
 ) -> RadiusBound | None:
-    """A bound for more labels than a file could hold dual values of."""
+    """A bound for more labels than a file has room for dual values."""
     from labeldp_compile.solve.rr_on_bins_radii import radii_of_rr_on_bins  # noqa: PLC0415
 
     found = radii_of_rr_on_bins(labels, prior, float(epsilon), loss, solution)
@@ -122,7 +122,7 @@ def _few_numbers(
 
 
 def _small(problem: Problem, values: Sequence[float], bins: Sequence[int]) -> WindowRandomizer:
-    """Bins are joined in pairs until the file is small enough: only among very many labels."""
+    """Join bins in pairs until the file is small enough, which only very many labels need."""
     while True:
         randomizer = randomized_response(values, bins, problem.epsilon, problem.word_bits)
         if len(values) == 1 or problem.fits(randomizer):

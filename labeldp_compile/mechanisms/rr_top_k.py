@@ -40,7 +40,7 @@ class KeepsLikeliest(Mechanism):
         return KEEPS_THE_LIKELIEST
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
-        """Duals of the 0-1 loss."""
+        """Dual values of the 0-1 loss."""
         certified = loss == "zero_one" and labels <= MAX_CERTIFIED_LABELS
         return ("dual", "no slope") if certified else ()
 
@@ -50,7 +50,7 @@ class KeepsLikeliest(Mechanism):
         return rr_top_k(output_values(problem.domain), kept, problem.epsilon, problem.word_bits)
 
     def proved(self, problem: Problem, randomizer: WindowRandomizer) -> Solved:
-        """With the 0-1 loss, duals come along that bound every ε-DP randomizer (Theorem 3)."""
+        """With the 0-1 loss, add dual values that bound every ε-DP randomizer (Theorem 3)."""
         if problem.loss != "zero_one" or problem.domain.size > MAX_CERTIFIED_LABELS:
             return Solved(randomizer)
         alpha = dual_of_zero_one(problem.prior(), float(problem.epsilon))
@@ -68,7 +68,7 @@ class RRTopK(KeepsLikeliest):
         return [f"k {self.k}"]
 
     def misfit(self, labels: int, loss: str) -> tuple[tuple[str, ...], str] | None:
-        """A k above the number of labels."""
+        """A k above the number of labels does not fit."""
         return (("k",), f"there are only {labels:,} labels") if self.k > labels else None
 
     def build(self, problem: Problem) -> Solved:
@@ -76,35 +76,35 @@ class RRTopK(KeepsLikeliest):
         return self.proved(problem, self.keep(problem, self.k))
 
     def with_fewer_labels(self, labels: int) -> Self:
-        """At most so many are kept."""
+        """The same with a smaller k, if needed."""
         return self.model_copy(update={"k": min(self.k, labels)})
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[TableLayout]:
-        """One: which labels are kept makes no difference."""
+        """One layout: it does not depend on which labels are kept."""
         return [kept_layout(domain.size, self.k, epsilon)]
 
     @classmethod
     def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
-        """The spec's own: nobody can choose a k for it."""
+        """The spec's own; otherwise there is no k."""
         if own is None:
-            raise InputError("--mechanisms: rr_top_k needs a k, as in rr_top_k:5")
+            raise InputError("--mechanisms: rr_top_k needs a k, such as rr_top_k:5")
         return [own]
 
 
 def kept_layout(labels: int, kept: int, epsilon: Fraction) -> TableLayout:
-    """Of RRTop-k."""
+    """The layout of RRTop-k."""
     return window_layout(rr_top_k(range(labels), range(kept), epsilon))
 
 
 def by_weight(weights: Sequence[int]) -> list[int]:
-    """Label indices from the heaviest to the lightest; of equal ones, the first comes first."""
+    """Label indices from the heaviest to the lightest; equal weights keep their order."""
     return sorted(range(len(weights)), key=lambda y: -weights[y])
 
 
 def dual_of_zero_one(prior: Floats, epsilon: float) -> Floats:
-    """[k] α that prove how often any ε-DP randomizer must change a label; ``prior`` [k] sums to 1.
+    """[k] α that prove how often every ε-DP randomizer changes a label; ``prior`` [k] sums to 1.
 
     With h_y(v) = p_y·[v ≠ y] − α_y and F(v) = Σ h_y(v) + (e^ε − 1)·Σ min(h_y(v), 0), F ≥ 0 makes
     Σ α a lower bound on the loss (``docs/privacy.md``, Theorem 5). For 0 ≤ α ≤ p only h_v is

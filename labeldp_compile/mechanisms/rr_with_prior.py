@@ -23,14 +23,14 @@ class RRWithPrior(KeepsLikeliest):
     kind: Literal["rr_with_prior"]
 
     def least_entries(self, labels: int) -> int:
-        """It takes as few outputs as there is room for, and rarely wants more."""
+        """It adapts to the room for outputs, and rarely needs more."""
         return min(4 * labels, 64)
 
     def build(self, problem: Problem) -> Solved:
         """Keep the best number of likeliest labels."""
         k = best_k(problem.weights, problem.epsilon)
         randomizer = self.keep(problem, k)
-        # Only among very many labels would the file be too large; then fewer are kept.
+        # Only with very many labels is the file too large; then fewer labels are kept.
         while k > 1 and not problem.fits(randomizer):
             k = best_k(problem.weights, problem.epsilon, most=k // 2)
             randomizer = self.keep(problem, k)
@@ -39,7 +39,7 @@ class RRWithPrior(KeepsLikeliest):
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[TableLayout]:
-        """Of the best k, or where the prior is not known of powers of two."""
+        """The layout of the best k, or of powers of two if the prior is not known."""
         k = domain.size
         if weights is not None:
             return [kept_layout(k, best_k(weights, epsilon), epsilon)]
@@ -47,12 +47,12 @@ class RRWithPrior(KeepsLikeliest):
         return [kept_layout(k, kept, epsilon) for kept in sorted({*powers, k})]
 
     def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
-        """Of any k, as long as they fit."""
+        """The bytes for any k, as long as they fit."""
         return adapted_bytes(domain.size, _GRID * domain.size + 64, 3 * domain.size, room)
 
 
 def best_k(weights: Sequence[int], epsilon: Fraction, most: int | None = None) -> int:
-    """argmax over k of e^ε/(e^ε + k − 1)·Σ (the k largest weights); the least k if several.
+    """argmax over k of e^ε/(e^ε + k − 1)·Σ (the k largest weights); the smallest k if several.
 
     ``most`` is the largest k to try. Compared as integers, with e^ε replaced by a rational within
     2^-200 of it.

@@ -18,7 +18,7 @@ class Staircase(AdditiveNoise):
     method = "closed form, after a search for the best width"
 
     def magnitudes(self, problem: Problem, lattice: LabelLattice) -> Magnitudes:
-        """Those of the best width."""
+        """The magnitudes of the best width."""
         width = staircase_width(
             lattice.period,
             lattice.spacing,

@@ -1,9 +1,9 @@
 """Subset selection: a private label is a set of classes (Ye and Barg 2018; Wang et al. 2019).
 
-With all sets of the best size no ε-DP mechanism says more about the shares of the classes (Theorem
-15 of docs/privacy.md). Where these are too many, a block design takes their place (Park, Nam and
-Lee 2023). At a large ε the best sets are single classes: that is randomized response, and is
-compiled as such.
+With all sets of the best size, no ε-DP mechanism has less noise in the shares of the classes
+(Theorem 15 of docs/privacy.md). If there are too many such sets, a block design replaces them
+(Park, Nam and Lee 2023). At a large ε the best sets are single classes, which is randomized
+response and is compiled as such.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from labeldp_compile.rounding.subset_selection import subset_selection
 from labeldp_compile.solve.block_designs.choice import best_candidate
 from labeldp_compile.solve.block_designs.design import BlockDesign, Candidate
 
-MAX_CLASSES = 1024  # of which a table takes as many sets, and twice as many
+MAX_CLASSES = 1024  # a table has room for as many sets, and for twice as many
 
 
 class SubsetSelection(Mechanism):
-    """A set of classes for each label: the most that an ε-DP label can say of classes."""
+    """A set of classes for each label: the least noise in the shares that ε-DP allows."""
 
     kind: Literal["subset_selection"]
     form: ClassVar[Literal["window", "additive", "table"]] = "table"
@@ -40,16 +40,16 @@ class SubsetSelection(Mechanism):
     joins = True
 
     def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
-        """Raise ValueError if the table of sets would be too large; touches no label."""
+        """Raise ValueError if the table of sets would be too large; this reads no label."""
         if domain.size > MAX_CLASSES:
             raise ValueError(
-                f"subset_selection takes at most {MAX_CLASSES:,} classes, and these are "
-                f"{domain.size:,}: for so many take mechanism: {{kind: randomized_response}}, or "
-                "join rare classes"
+                f"subset_selection takes at most {MAX_CLASSES:,} classes, but there are "
+                f"{domain.size:,}; use mechanism: {{kind: randomized_response}}, or join rare "
+                "classes"
             )
 
     def build(self, problem: Problem) -> Solved:
-        """The sets of least noise under uniform classes; the prior plays no part."""
+        """The sets with the least noise for uniform classes; the prior is not used."""
         self.require_feasible(problem.domain, problem.loss, problem.epsilon)
         k, epsilon = problem.domain.size, problem.epsilon
         if _candidate(k, epsilon).is_response:
@@ -62,7 +62,7 @@ class SubsetSelection(Mechanism):
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[TableLayout]:
-        """One: nothing depends on the prior."""
+        """One layout: nothing depends on the prior."""
         k = domain.size
         if _candidate(k, epsilon).is_response:
             return [response_layout(k, k, epsilon)]
@@ -71,14 +71,14 @@ class SubsetSelection(Mechanism):
 
 
 def beats_randomized_response(classes: int, epsilon: Fraction) -> bool:
-    """Whether the sets that it would answer with are not single classes."""
+    """Whether the best sets have more than one class."""
     if classes > MAX_CLASSES:
         return False
     return not _candidate(classes, epsilon).is_response
 
 
 def most_blocks(classes: int) -> int:
-    """How many sets a table of so many labels can have."""
+    """The most sets that a table of ``classes`` labels can have."""
     return 1 << (MAX_ENTRIES // classes).bit_length() - 1
 
 

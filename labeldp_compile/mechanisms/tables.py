@@ -1,4 +1,4 @@
-"""How many bytes the lookup tables of a randomizer will take, before there is one."""
+"""The bytes of a randomizer's lookup tables, before the randomizer exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labeldp_compile.rounding.randomized_response import randomized_response
 ENTRY_BYTES = 8
 GRID_OF_RESPONSE = 10  # entries for each output of randomized response, at most
 TOO_LARGE = "the lookup tables would be too large; use fewer labels"
-MAX_CERTIFIED_LABELS = 20_000  # beyond, dual values would outweigh the tables
+MAX_CERTIFIED_LABELS = 20_000  # beyond, dual values would be larger than the tables
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ def table_layout(labels: int, outputs: int) -> TableLayout:
 
 
 def response_layout(labels: int, outputs: int, epsilon: Fraction) -> TableLayout:
-    """Randomized response over so many outputs, laid out as it will be."""
+    """The layout of randomized response over ``outputs`` outputs."""
     rows = [y * outputs // labels for y in range(labels)]
     return window_layout(randomized_response(range(outputs), rows, epsilon))
 
 
 def adapted_bytes(labels: int, grid: int, segments: int, room: int) -> int:
-    """One output less often is always possible, down to a single one and a row of offsets."""
+    """The bytes of a mechanism that drops outputs until it fits, down to a single output."""
     least = ENTRY_BYTES * (labels + 64)
     grid = min(max(grid, bucket_grid.SINGLE_GRID_ENTRIES), bucket_grid.MAX_ENTRIES)
     return max(min(ENTRY_BYTES * (labels + grid + segments), room), least)

@@ -1,12 +1,12 @@
 """From the ideal noise inside one period to an additive randomizer in whole counts.
 
-The ideal noise h(0) ≥ h(1) ≥ … ≥ h(D) comes as fixed-point numbers. Both noises are symmetric and
-fall by e^ε a period: Pr[n] ∝ e^(−ε·j)·h(m) for |n| = j·D + m, with h(0) = 1 and h(D) = e^−ε. The
-numbers are rounded so that h(0)/h(D) never exceeds e^ε.
+The ideal noise h(0) ≥ h(1) ≥ … ≥ h(D) is given as fixed-point numbers. Both noises are symmetric
+and fall by e^ε per period: Pr[n] ∝ e^(−ε·j)·h(m) for |n| = j·D + m, with h(0) = 1 and h(D) = e^−ε.
+The numbers are rounded so that h(0)/h(D) never exceeds e^ε.
 
-Inside a period the counts follow h, rounded so that no ratio grows, and from block to block they
-fall by at most r ≤ e^ε (``whole_counts.py``). Privacy follows (Theorem 6 in docs/privacy.md), and
-is computed once more from the integers.
+Inside a period, the counts follow h and are rounded so that no ratio grows. From block to block
+they fall by at most r ≤ e^ε (``whole_counts.py``). This implies privacy (Theorem 6 in
+docs/privacy.md), which is also computed again from the integers.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def ratio_below(epsilon: Fraction) -> Fraction:
 def laplace_magnitudes(epsilon: Fraction, period: int) -> list[int]:
     """[D + 1] 2^128·e^(−ε·m/D), to within D units.
 
-    Definition 17 of the optimal unbiased randomizers paper (2023) with Δ = D; on a fine lattice it
-    stands for the continuous Laplace distribution of Definition 18.
+    Definition 17 of the optimal unbiased randomizers paper (2023) with Δ = D. On a fine lattice it
+    approximates the continuous Laplace distribution of Definition 18.
     """
     least = _least(epsilon)
     factor = math.floor(_ONE / exp_upper(epsilon / period))
@@ -51,10 +51,10 @@ def laplace_magnitudes(epsilon: Fraction, period: int) -> list[int]:
 
 
 def staircase_magnitudes(epsilon: Fraction, period: int, width: int) -> list[int]:
-    """[D + 1] 2^128 on the first ``width`` points, and 2^128·e^−ε behind them; 1 ≤ width ≤ D.
+    """[D + 1] 2^128 on the first ``width`` points, and 2^128·e^−ε after them; 1 ≤ width ≤ D.
 
-    Definition 19 of the optimal unbiased randomizers paper (2023) with r = width and Δ = D; on a
-    fine lattice it stands for Definition 20 with γ = width/D.
+    Definition 19 of the optimal unbiased randomizers paper (2023) with r = width and Δ = D. On a
+    fine lattice it approximates Definition 20 with γ = width/D.
     """
     return [_ONE] * width + [_least(epsilon)] * (period + 1 - width)
 
@@ -65,7 +65,7 @@ def _least(epsilon: Fraction) -> int:
 
 @dataclass(frozen=True)
 class LabelLattice:
-    """Where the labels stand: label y at y·spacing, whose value is y·spacing·unit + origin."""
+    """The place of each label: label y is at y·spacing, with the value y·spacing·unit + origin."""
 
     labels: int
     spacing: int
@@ -85,12 +85,12 @@ def additive_noise(
     clip: bool,
     word_bits: int | None = None,
 ) -> AdditiveRandomizer:
-    """The ε-DP additive randomizer whose noise falls as h inside a period and by e^ε a period.
+    """The ε-DP additive randomizer whose noise falls like h inside a period and by e^ε per period.
 
-    ``magnitudes`` gives [D + 1] fixed-point numbers with h(0)/h(D) ≤ e^ε for any ε. With ``clip``
-    outputs are clamped to the range of the labels; without, they reach so far that clamping is as
-    rare as the words can tell. Raises ValueError if ε is too small for that, or if the words are
-    too short for the noise.
+    ``magnitudes`` gives [D + 1] fixed-point numbers with h(0)/h(D) ≤ e^ε for any ε. With ``clip``,
+    outputs are clamped to the range of the labels. Otherwise they reach so far that clamping is as
+    rare as the words allow. Raises ValueError if ε is too small for that, or if the words are too
+    short for the noise.
     """
     bits = WORD_BITS if word_bits is None else word_bits
     reach = 1 if clip else _reach(epsilon, bits)
@@ -113,13 +113,13 @@ def require_reachable(epsilon: Fraction) -> None:
     least = _FOLDED_BITS * math.log(2) / MAX_REACH
     if epsilon < Fraction(least):
         raise ValueError(
-            f"unclipped noise at ε = {float(epsilon):g} reaches too far: it needs ε ≥ {least:.2g}, "
-            "or clip: true"
+            f"unclipped noise at ε = {float(epsilon):g} reaches too far; use ε ≥ {least:.2g} or "
+            "clip: true"
         )
 
 
 def _reach(epsilon: Fraction, bits: int) -> int:
-    """J: so many periods that the noise beyond them is as rare as a few words; at least 2."""
+    """J: periods beyond which the noise is as rare as a few words; at least 2."""
     require_reachable(epsilon)
     wanted = math.ceil((bits - 4) * math.log(2) / float(epsilon))
     return min(max(wanted, 2), MAX_REACH)
@@ -128,8 +128,8 @@ def _reach(epsilon: Fraction, bits: int) -> int:
 def _slacks() -> Iterator[Fraction]:
     """Shares of ε to leave out inside a period, smallest first.
 
-    Around zero the staircase meets e^ε in both directions, and whole weights may just miss it; a
-    trifle of slack makes room. Only short words need more than a trifle.
+    Around zero, the staircase reaches e^ε in both directions, and whole weights may just exceed it.
+    A tiny slack makes room. Only short words need more.
     """
     yield Fraction(0)
     yield from (Fraction(1, 1 << e) for e in range(60, 0, -3))
@@ -142,7 +142,7 @@ def _rounded(
     from_zero = rounded_shape(h[:-1], 1 << bits)
     below = rounded_shape(h[1:], 1 << bits)[::-1]
     ratio = ratio_below(epsilon)
-    # Shapes fall away from zero, so these two ratios are the largest around zero (Theorem 6).
+    # Shapes fall with the distance from zero, so these two ratios are the largest (Theorem 6).
     below_zero = BelowZero(
         ideal=Fraction(sum(h[1:]), sum(h[:-1])),
         least=Fraction(from_zero[0], below[0]) / ratio,

@@ -1,9 +1,9 @@
-"""Merge outputs that are hardly ever drawn with a neighbour, so that lookup tables stay small.
+"""Merge rarely drawn outputs with a neighbour, so that lookup tables stay small.
 
-A lookup bucket may hold only one segment boundary, so the narrowest segment decides the size
-of the tables. Two neighbouring outputs become one at their weighted mean: every row keeps its
-mean up to the placement of its window, and by Jensen's inequality the spread only shrinks;
-what it costs is that windows can be placed less finely.
+A lookup bucket may hold only one segment boundary, so the narrowest segment decides the size of the
+tables. Two neighbouring outputs become one at their weighted mean. Every row keeps its mean up to
+the placement of its window, and by Jensen's inequality the spread shrinks. The cost is that windows
+can be placed less finely.
 """
 
 from __future__ import annotations

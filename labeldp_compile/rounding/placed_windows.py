@@ -1,14 +1,14 @@
 """From base weights and outputs to a window randomizer with prescribed means, in exact integers.
 
 By Claims 12 to 14 of the optimal unbiased randomizers paper (2023), an optimum has two-level
-columns whose high entries move forward with the label: a window on the extra line, whose segments
-have lengths eᵢ = ⌊(r − 1)·bᵢ⌋ with a rational r ≤ e^ε. That alone makes it ε-DP, since
+columns whose high entries move forward with the label. That is a window on the extra line, whose
+segments have lengths eᵢ = ⌊(r − 1)·bᵢ⌋ with a rational r ≤ e^ε. This alone makes it ε-DP, because
 bᵢ + min(eᵢ, X) ≤ r·bᵢ.
 
-Unbiasedness is a matter of placement. With the segments in the order of their outputs, the mean of
-a row is a non-decreasing, piecewise linear function of its offset, and one step of the offset moves
-it by at most (v_m − v_1)/2^B. So every target between the means of the first and the last offset is
-met within half of that, whatever tolerance the weights were solved to.
+Unbiasedness depends on the placement. With the segments in the order of their outputs, the mean of
+a row is a non-decreasing, piecewise linear function of its offset. One step of the offset moves it
+by at most (v_m − v_1)/2^B. So every target between the means of the first and the last offset is
+met within half of that, for any tolerance of the weights.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MAX_MOVES = 60
 
 
 class ShortWordError(ValueError):
-    """The rarest outputs would need less than one word."""
+    """The rarest outputs need less than one word."""
 
 
 def place_windows(
@@ -59,7 +59,7 @@ def place_windows(
     if len(values) == 1:
         raise ValueError("one output has only one mean")
     for bits in word_sizes(word_bits):
-        # Upwards: a hair more base weight than asked for keeps the extra line long enough.
+        # Rounded up: slightly more base weight keeps the extra line long enough.
         base = [max(1, math.ceil(weight * (1 << bits))) for weight in weights]
         growth = ratio - 1
         lengths = [b * growth.numerator // growth.denominator for b in base]
@@ -83,7 +83,7 @@ def place_windows(
 
 @dataclass(frozen=True)
 class _Line:
-    """Everything but the outputs: word size, base weights, extra lengths, window."""
+    """All parts except the outputs: word size, base weights, extra lengths, window."""
 
     bits: int
     base: list[int]
@@ -97,7 +97,7 @@ class _Line:
 
     @property
     def last_offset(self) -> int:
-        """The offset at which the window ends where the extra line does."""
+        """The offset at which the window ends at the end of the extra line."""
         return int(self.ends[-1]) - self.window
 
     def counts(self, offset: int) -> list[int]:
@@ -111,11 +111,11 @@ class _Line:
         return ExactNumbers.of(values).weighted(self.counts(offset)) / (1 << self.bits)
 
     def offsets(self, values: Sequence[float], targets: ExactNumbers) -> list[int]:
-        """For each target the offset whose mean is nearest (the lower one of two)."""
+        """For each target, the offset with the nearest mean (the lower one of two)."""
         exact = ExactNumbers.of(values)
         outputs = StepFunction(self.ends, exact.numerators.tolist())
 
-        # The mean can only bend where an end of the window meets an end of a segment.
+        # The mean is linear except where an end of the window meets an end of a segment.
         last = self.last_offset
         bends = np.concatenate([self.ends, self.ends - self.window, [0, last]])
         corners = np.unique(bends[(bends >= 0) & (bends <= last)])
@@ -154,7 +154,7 @@ def _reach(line: _Line, values: list[float], lowest: Fraction, highest: Fraction
             return moved
         if determinant <= 0:
             break
-        # Each end is rounded outwards, which moves the other end's mean a little the wrong way.
+        # Each end is rounded outwards, which moves the other mean in the wrong direction.
         rounding = Fraction(math.ulp(max(abs(moved[0]), abs(moved[-1])))) * max(b, c) * 2**attempt
         up = max(too_high, Fraction(0)) * (1 << line.bits) + rounding
         down = max(too_low, Fraction(0)) * (1 << line.bits) + rounding
@@ -166,7 +166,7 @@ def _reach(line: _Line, values: list[float], lowest: Fraction, highest: Fraction
 
 
 def _cut_at(segments: list[Segment], end: int) -> tuple[Segment, ...]:
-    """The segments up to ``end``: what lies behind the furthest window is never reached."""
+    """The segments up to ``end``; no window reaches what comes after it."""
     kept, start = [], 0
     for segment in segments:
         if start < end:

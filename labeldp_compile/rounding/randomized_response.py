@@ -1,16 +1,16 @@
 """Randomized response over m outputs, in exact integers.
 
-Proof of ε-DP. Every output has base weight b and one extra segment of length X = 2^B − m·b, and a
-window of length X meets a segment in at most X integers, so the largest ratio of two probabilities
-of one output is (b + X)/b whatever the offsets are. With a rational r ≤ e^ε and
-b = ⌈2^B/(r + m − 1)⌉,
+Proof of ε-DP. Every output has base weight b and one extra segment of length X = 2^B − m·b. A
+window of length X meets a segment in at most X integers. So for any offsets, the largest ratio of
+two probabilities of one output is (b + X)/b. With a rational r ≤ e^ε and b = ⌈2^B/(r + m − 1)⌉,
 
     b + X = 2^B − (m − 1)·b ≤ (r + m − 1)·b − (m − 1)·b = r·b ≤ e^ε·b.            ∎
 
-The same form serves RR-on-Bins: several labels may share an output. In RRTop-k (deep learning with
-label DP, NeurIPS 2021, Algorithm 1) only the m kept labels have an output of their own. Behind the
-segments of these lies a second block of length X, dealt evenly to all outputs: the window of every
-other label. No window covers more than X integers of one output, and the proof is the same.
+RR-on-Bins has the same form: several labels may share an output. In RRTop-k (deep learning with
+label DP, NeurIPS 2021, Algorithm 1) only the m kept labels have their own output. After their
+segments comes a second block of length X, which is divided evenly among all outputs. It is the
+window of every other label. No window covers more than X integers of one output, so the proof is
+the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def randomized_response(
     for bits in word_sizes(word_bits):
         words = 1 << bits
         base = math.ceil(words / (ratio + m - 1))
-        if m == 1:  # a constant says nothing: no window, and a ratio of exactly one
+        if m == 1:  # a constant: no window, and a ratio of exactly one
             base = words
         window = words - m * base
         if window < 0 or m * base + (m + has_even) * window >= 1 << 63:

@@ -1,13 +1,12 @@
-"""Subset selection in exact integers: two counts for every block, with the class inside or not.
+"""Subset selection in exact integers: two counts for each block, with the class inside or outside.
 
-Of the N = 2^B words of a label, each of its r blocks answers hi and each of the other b − r blocks
-lo. With a rational E ≤ e^ε, lo = ⌈N/(r·E + b − r)⌉ and hi = ⌊(N − (b − r)·lo)/r⌋,
+Of the N = 2^B words of a label, each of its r blocks gets hi, and each of the other b − r blocks
+gets lo. With a rational E ≤ e^ε, lo = ⌈N/(r·E + b − r)⌉ and hi = ⌊(N − (b − r)·lo)/r⌋,
 
     hi ≤ ((r·E + b − r)·lo − (b − r)·lo)/r = E·lo.                                    ∎
 
-The fewer than r words that are left over go to block 0, under every label alike: that lowers its
-ratio, and all blocks keep one difference hi − lo, so that the estimate of the shares stays unbiased
-to the last word.
+Fewer than r words are left over. They go to block 0 for every label, which lowers its ratio. All
+blocks keep the same difference hi − lo, so the estimate of the shares is exactly unbiased.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 def subset_selection(
     members: NDArray[np.bool_], epsilon: Fraction, word_bits: int | None = None
 ) -> TableRandomizer:
-    """The ε-DP table that answers with a block: e^ε times as often with one of the label's own.
+    """The ε-DP table that returns a block: e^ε times as often one that contains the label.
 
     ``members`` [b, k] says which class is in which block; every class is in equally many, and in
     fewer than all. Raises ValueError if the words are too few for b blocks or for this ε.

@@ -1,13 +1,13 @@
 """Proportions as whole counts with a given sum, and whole weights of the blocks of additive noise.
 
-A non-increasing sequence is rounded with the small counts up and the largest ones down. A ratio of
-a large count to a small one then never exceeds that of the ideal numbers, which is what privacy
-asks for, and no slack has to be bought with a smaller ε.
+A non-increasing sequence is rounded with the small counts up and the largest ones down. Then the
+ratio of a large count to a small one never exceeds that of the ideal numbers. Privacy needs exactly
+this, so no smaller ε is needed to make room for rounding.
 
-Weights of blocks are geometric, with folded tails. From zero outwards every block has at least 1/r
-of the weight of the one before it, and the folded tail at least 1/(r − 1) of the last block's; so
-shifting the noise by one period changes no probability, and no sum over a tail, by a factor of more
-than r (Theorem 6 in docs/privacy.md).
+Weights of blocks are geometric, with folded tails. From zero outwards, every block has at least 1/r
+of the weight of the one before it, and the folded tail has at least 1/(r − 1) of the last block's.
+So shifting the noise by one period changes no probability, and no sum over a tail, by a factor of
+more than r (Theorem 6 in docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def rounded_shape(magnitudes: Sequence[int], total: int) -> list[int]:
     if n > total:
         raise ValueError(f"{n:,} points do not fit {total:,} words")
     counts = [-(-total * magnitude // whole) for magnitude in magnitudes]
-    # Rounding up has given away fewer than n words too many: the largest counts pay, by coming
-    # down to one level.
+    # Rounding up has used fewer than n words too many. The largest counts give them back, by being
+    # lowered to one level.
     excess = sum(counts) - total
     lowered, their_sum = 1, counts[0]
     while lowered < n and their_sum - lowered * counts[lowered] < excess:
@@ -41,7 +41,7 @@ def rounded_shape(magnitudes: Sequence[int], total: int) -> list[int]:
         lowered += 1
     level, left = divmod(their_sum - excess, lowered)
     counts[:lowered] = [level] * lowered
-    # What the level could not take goes to the next counts, no higher than the level.
+    # The remainder goes to the next counts, up to the level.
     for j in range(lowered, n):
         if not left:
             break
@@ -56,8 +56,8 @@ def rounded_shape(magnitudes: Sequence[int], total: int) -> list[int]:
 def whole_counts(proportions: Sequence[int], total: int) -> list[int]:
     """[m] integers ≥ 1 that sum to ``total``, as near to the proportions as whole numbers can be.
 
-    Every item gets 1; the rest is dealt in proportion, and what rounding leaves goes to the largest
-    remainders, the first of equal ones first. ``proportions`` [m] are integers ≥ 0, not all 0.
+    Every item gets 1, and the rest is divided in proportion. What rounding leaves goes to the
+    largest remainders, in order if they are equal. ``proportions`` [m] are integers ≥ 0, not all 0.
     Raises ValueError if total < m.
     """
     m, whole = len(proportions), sum(proportions)
@@ -73,14 +73,14 @@ def whole_counts(proportions: Sequence[int], total: int) -> list[int]:
 
 @dataclass(frozen=True)
 class BelowZero:
-    """The weight of block −1 relative to block 0: what it should be, and what privacy allows."""
+    """The weight of block −1 relative to block 0: the ideal one, and the limits for privacy."""
 
     ideal: Fraction
     least: Fraction
     most: Fraction
 
     def weight(self, first: int) -> int:
-        """The allowed weight that is nearest to the ideal one if there is any; else too small."""
+        """The allowed weight nearest to the ideal one; if there is none, one that is too small."""
         nearest = max(round(first * self.ideal), math.ceil(first * self.least))
         return min(nearest, math.floor(first * self.most))
 
@@ -98,7 +98,7 @@ def block_weights(ratio: Fraction, reach: int, below_zero: BelowZero, total: int
     if about * (below_zero.most - below_zero.least) < Fraction(1, _TRIES):
         raise ValueError("no whole weights around zero are private")  # or hardly any
     first = _largest_first(ratio, reach, below_zero, total, math.floor(about))
-    # Whole numbers may leave no allowed weight for block −1; a little less in block 0 often does.
+    # Whole numbers may leave no allowed weight for block −1. Slightly less in block 0 often helps.
     for candidate in range(first, max(first - _TRIES, 0), -1):
         below = below_zero.weight(candidate)
         if below >= 1 and below_zero.allows(candidate, below):
@@ -119,7 +119,7 @@ def _largest_first(
         below = max(below_zero.weight(first), 1)
         return sum(_weights(ratio, reach, first, below)) - total
 
-    # Rounding up costs many blocks a part of a word each; one word of block 0 is worth total/about.
+    # Rounding up adds a part of a word to many blocks; one word of block 0 changes total/about.
     about = max(about, 1)
     guess = max(about - max(missing(about), 0) * about // total, 1)
     step, fitting = 1, guess

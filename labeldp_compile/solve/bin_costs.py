@@ -1,11 +1,11 @@
-"""What one bin of RR-on-Bins costs, by loss.
+"""The cost of one bin of RR-on-Bins, by loss.
 
 With b = e^−ε, s = 1 − b and L(v) = Σ p_y ℓ(v, y), a bin S costs
 min_v b·L(v) + s·Σ_{y∈S} p_y ℓ(v, y): the entry L[r][i] of Algorithm 2 in "Regression with Label
-Differential Privacy" (ICLR 2023), divided by e^ε. Two constants are split off before anything is
-added up, because at large ε they would drown the rest: ℓ(y, y), which every mechanism pays, and
-b·min L, which every bin pays. What remains, the *excess*, is non-negative and cannot fall when
-a bin grows.
+Differential Privacy" (ICLR 2023), divided by e^ε. Two constants are subtracted before anything is
+added up, because at large ε they would hide the rest: ℓ(y, y), which is part of every mechanism's
+loss, and b·min L, which is part of every bin's cost. The remainder, the *excess*, is non-negative
+and does not fall when a bin grows.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class BinCosts(ABC):
 class _MeanCosts(BinCosts):
     """Losses whose best output is a weighted mean: Bregman divergences, up to ℓ(y, y).
 
-    The outside of the bin acts as one point of weight b at the overall mean, so a bin costs the
-    spread inside its two halves plus the divergences of three means from their common mean.
+    The outside of the bin acts like one point of weight b at the overall mean. So the cost of a bin
+    is the spread inside its two halves plus the divergences of three means from their common mean.
     """
 
     def __init__(
@@ -117,13 +117,13 @@ class _AbsoluteCosts(BinCosts):
     def _distance(self, first: Ints, stop: Ints, at: Ints) -> Floats:
         """Σ p_y |v − y| over the labels first..stop−1, v being label number `at`."""
         value = self._scaled[at]
-        # The label itself is left out: with it, a mean would be too close to v when it is heavy.
+        # Without the label itself: with it, a mean would be too close to v if its weight is large.
         end, start = np.clip(at, first, stop), np.clip(at + 1, first, stop)
         a, b = self._moments.halves(first, end)
         below = a.mass * (value - a.mean) + b.mass * (value - b.mean)
         a, b = self._moments.halves(start, stop)
         above = a.mass * (a.mean - value) + b.mass * (b.mean - value)
-        # An empty run has no halves: what the table returned for it belongs to other labels.
+        # An empty run has no halves; the values from the table belong to other labels.
         return np.where(end > first, below, 0.0) + np.where(start < stop, above, 0.0)
 
     def _median(self, first: Ints, stop: Ints) -> Ints:

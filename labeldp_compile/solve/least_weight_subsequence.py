@@ -1,11 +1,12 @@
-"""Least-weight subsequence: the cheapest way to cut 0..n into runs, when longer runs cost more.
+"""Least-weight subsequence: the cheapest way to cut 0..n into runs, if longer runs cost more.
 
-The weight of a run may be any function that is non-negative and never falls when the run is
-extended. RR-on-Bins needs nothing else, and its costs are not Monge, so the usual shortcuts would
-be wrong. Cutting positions are put into blocks. A run from one block to another costs at least
-what its part between the blocks costs, so shortest paths over blocks bound every cut from below.
-Blocks and pairs of blocks that no good cut can use are dropped, some of the others are halved, and
-so on. Between blocks of one position the bound is the cost itself.
+The weight of a run may be any non-negative function that never falls when the run is extended. The
+costs of RR-on-Bins have this property. They are not Monge, so the usual shortcuts would be wrong.
+
+Cutting positions are put into blocks. A run from one block to another costs at least as much as its
+part between the blocks, so shortest paths over blocks bound every cut from below. Blocks and pairs
+of blocks that no good cut can use are dropped, some of the others are halved, and so on. Between
+blocks of one position, the bound is the cost itself.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from labeldp_compile.solve.losses import Floats, Ints
 
 Weight = Callable[[Ints, Ints], Floats]
 
-_CHUNK = 1 << 15  # runs weighed at a time: their temporaries stay in the cache
-_KEEP = 1 << 22  # weights kept for the next pass, if there are no more than this
+_CHUNK = 1 << 15  # runs whose weights are computed together, so that they stay in the cache
+_KEEP = 1 << 22  # weights that are kept for the next pass, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +134,10 @@ class WeightedRuns:
         return Paths(weight, previous)
 
     def narrow(self, penalty: float, budget: float) -> Cuts:
-        """Drop what no cuts of weight at most `budget` use; halve some of the remaining blocks."""
+        """Drop blocks that no cuts of weight at most `budget` use; halve some of the others."""
         paths = self.shortest(penalty)
         cuts = self._allowed(penalty, budget, paths)
-        # What the bounds may miss at a block: a run to its end, less one to its beginning.
+        # The error of the bounds at a block: a run to its end, minus a run to its beginning.
         before = self.cuts.last[paths.previous[1:]]
         slack = np.zeros(self._end.size)
         slack[1:] = self._weight(before, self.cuts.last[1:])
@@ -147,7 +148,7 @@ class WeightedRuns:
         wide = cuts.first < cuts.last
         if not wide.any():
             return cuts
-        # The bound is no better than its worst blocks: long tails of little mass can wait.
+        # The worst blocks decide the bound: long tails with little mass can wait.
         limit = min(slack[wide].max() / 4.0, np.quantile(slack[wide], 0.75))
         return cuts.halve(wide & (slack >= limit))
 
@@ -162,7 +163,7 @@ class WeightedRuns:
             good = np.flatnonzero(paths.weight[start:stop] + through <= budget)
             if good.size == 0:
                 continue
-            # All between the first and the last good one: the blocks before are kept as a range.
+            # Keep all from the first to the last good one: the blocks before are a range.
             low[block], high[block] = start + good[0], start + good[-1]
             kept = slice(low[block], high[block] + 1)
             np.minimum(remaining[kept], through[good[0] : good[-1] + 1], out=remaining[kept])

@@ -39,12 +39,12 @@ def squared_divergence(label: Floats, mean: Floats) -> Floats:
 def poisson_divergence(label: Floats, mean: Floats) -> Floats:
     """y·log(y/v) − y + v ≥ 0, accurate relative to itself also where y is close to v.
 
-    ``label`` y ≥ 0 and ``mean`` v ≥ 0 are broadcast; it is the Poisson loss above its least.
+    ``label`` y ≥ 0 and ``mean`` v ≥ 0 are broadcast. It is the Poisson loss above its minimum.
     """
     gap = label - mean
     total = label + mean
     z = gap / np.where(total > 0, total, 1.0)
-    # log(y/v) = 2·artanh(z): the first terms cancel on paper instead of in the computer.
+    # log(y/v) = 2·artanh(z): the first terms are cancelled by hand, not in floating point.
     square = z * z
     series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9))
     near = gap * z * (1.0 + (1.0 + z) * z * series)

@@ -1,8 +1,8 @@
 """Mass, mean and spread of any run of labels, in constant time and without cancellation.
 
-Differences of prefix sums would do if ε were small. An optimal bin at large ε costs about e^−ε of
-the terms that such differences subtract, so at ε = 30 thirteen digits would be lost. A disjoint
-sparse table only ever adds non-negative terms: its numbers have full relative accuracy.
+Differences of prefix sums are accurate enough only for small ε. At large ε, an optimal bin costs
+about e^−ε of the terms that such differences subtract, so at ε = 30 thirteen digits would be lost.
+A disjoint sparse table only adds non-negative terms, so its numbers have full relative accuracy.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """RR-on-Bins: the best of all ε-DP label randomizers, for a prior and a loss.
 
 "Regression with Label Differential Privacy" (Ghazi et al., ICLR 2023). Algorithm 1 randomizes the
-bin of a label; by Theorem 5 the best bins are as good as any ε-DP mechanism; Algorithm 2 finds them
-by dynamic programming over labels and number of bins. Here the number of bins is no dimension: its
-answer is a ratio, which Dinkelbach's iteration minimises over least-weight subsequences.
+bin of a label. By Theorem 5 the best bins are as good as any ε-DP mechanism. Algorithm 2 finds them
+by dynamic programming over labels and number of bins. Here the number of bins is not a dimension:
+the loss is a ratio, which Dinkelbach's iteration minimizes over least-weight subsequences.
 
 With b = e^−ε, d bins of cost c₁ … c_d (see `bin_costs`) lose Σ cⱼ / (1 + (d − 1)·b).
 """
@@ -18,7 +18,7 @@ from labeldp_compile.solve.bin_costs import BinCosts, bin_costs
 from labeldp_compile.solve.least_weight_subsequence import Cuts, WeightedRuns
 from labeldp_compile.solve.losses import BinLoss, Floats, Ints, loss_of
 
-_DIRECT = 512  # up to this many labels, all bins are weighed
+_DIRECT = 512  # up to this many labels, the costs of all bins are computed
 _BLOCKS = 32  # blocks that the search starts from otherwise
 _TIE = 1e-13  # losses that differ by less, relatively, are the same
 _LARGEST = 1e150  # of a label: squares stay finite
@@ -48,13 +48,13 @@ def solve_rr_on_bins(
 ) -> BinsSolution:
     """Find the bins and outputs of RR-on-Bins with the least noisy label loss.
 
-    Exact up to rounding, which is far below 1e-9 of the loss for ε <= 30; larger ε are safe too. Of
-    equally good bins it takes few. A label of prior 0 between two bins joins the one whose output
-    has the lower loss for it.
+    The result is exact up to rounding, which is far below 1e-9 of the loss for ε <= 30; larger ε
+    are also safe. Among equally good bins it uses few. A label of prior 0 between two bins joins
+    the one whose output has the lower loss for it.
 
     Args:
         labels: [k] strictly increasing, within ±1e150; not negative for the Poisson loss.
-        prior: [k] finite, not negative, not all 0; normalised here.
+        prior: [k] finite, not negative, not all 0; normalized here.
         epsilon: privacy parameter ε >= 0 of the randomizer.
         loss: "squared" ½(v − y)², "absolute" |v − y| or "poisson" v − y·log v: at most O(k²) steps
             and O(k log k) memory.
@@ -123,9 +123,10 @@ class _Search:
     def _one_bin_is_best(self) -> bool:
         """Whether some cheap argument says that no bins beat a constant.
 
-        First, any ε-DP mechanism loses at least e^−ε of what a constant loses. Second, a bin gains
-        by an output v below the constant v* only through labels that prefer v, and these are the
-        lowest ones: if v* is best for all bins of lowest labels, and of highest, it is for any bin.
+        First, the loss of any ε-DP mechanism is at least e^−ε of that of a constant. Second, an
+        output v below the constant v* helps a bin only through labels that prefer v, which are the
+        lowest ones. So if v* is best for all bins of lowest labels, and of highest labels, it is
+        best for every bin.
         """
         if self._costs.size == 1 or self._stay <= _TIE:
             return True
@@ -161,7 +162,7 @@ class _Search:
 def _increasing(costs: BinCosts, cuts: Ints) -> tuple[Ints, Floats]:
     """Outputs of the bins, after merging neighbours that do not rise.
 
-    In optimal bins such neighbours share a best output v, and then one bin is at least as good: it
+    In optimal bins such neighbours share a best output v. Then one bin is at least as good: it
     saves b·L(v) >= b·λ in the numerator and b in the denominator.
     """
     while True:
@@ -184,5 +185,5 @@ def _bins_of_all(labels: Floats, support: Ints, cuts: Ints, values: Floats, loss
     up = above_loss < below_loss
     bins = lower
     bins[at[up]] = upper[at[up]]
-    # Rounding aside they already rise: who prefers the upper output lies above who does not.
+    # Except for rounding they already rise: labels that prefer the upper output are above others.
     return np.maximum.accumulate(bins)

@@ -11,10 +11,10 @@ c_j = Σ_y p_y·(1 + E·1[y ∈ S_j])·g(v_j, y). Complementary slackness says o
 
     p_y·g(v_j, y) ≤ α_y ≤ min over i ≠ j of p_y·g(v_i, y)  and  Σ over S_j of α_y = (c_j − λ)/E.
 
-Two points inside this box come in closed form, and often one is optimal. If not, it is moved until
-the minima of F that are negative are zero, which mostly ends at an optimum within a few steps.
-Otherwise linear programs take over: F is concave in α, so that each of its minima that is negative
-gives a cut, a linear inequality that an optimum meets.
+Two points inside this box have a closed form, and often one is optimal. If not, it is moved until
+the negative minima of F are zero, which mostly reaches an optimum within a few steps. Otherwise
+linear programs continue: F is concave in α, so each negative minimum gives a cut, a linear
+inequality that an optimum satisfies.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def dual_of_rr_on_bins(
     beyond, some are loose. Losses below 1e-16 of the largest are lost in rounding.
 
     Args:
-        labels: [k] increasing. prior: [k] finite, not negative, not all 0; normalised here.
+        labels: [k] increasing. prior: [k] finite, not negative, not all 0; normalized here.
         epsilon: ε ≥ 0 of the randomizer. loss: "squared" ½(v − y)² or "absolute" |v − y|.
         solution: the answer of `solve_rr_on_bins` to the same problem.
 
@@ -60,7 +60,7 @@ def dual_of_rr_on_bins(
     held = prior > prior.max() * np.finfo(np.float64).tiny
     bin_of = np.searchsorted(solution.starts, np.arange(labels.size), side="right") - 1
     kept, bins = np.unique(bin_of[held], return_inverse=True)
-    # About a label, in units of a power of two near the spread: whole labels stay exact.
+    # Relative to a label, in units of a power of two near the spread, so that integers stay exact.
     p = prior[held] / prior[held].sum()
     middle = labels[held][p.argmax()]
     y = labels[held] - middle
@@ -91,8 +91,8 @@ def piece_minima(
         return found.minima, found.places
     radius = np.maximum(alpha, 0.0) / prior
     places = np.concatenate([labels, labels - radius, labels + radius])
-    # With b = e^-ε, F·b = Σ b·h + (1 − b)·Σ min(h, 0), where min(h, 0) leaves zero at the lower
-    # root, turns at the label and is zero again from the upper root on. No root: the bends cancel.
+    # With b = e^-ε, F·b = Σ b·h + (1 − b)·Σ min(h, 0). Here min(h, 0) is zero up to the lower root,
+    # turns at the label and is zero again from the upper root on. Without roots the bends cancel.
     p = prior.astype(np.longdouble)
     bends = np.concatenate([2.0 * p, -(1.0 - low) * p, -(1.0 - low) * p])
     order = np.argsort(places, kind="stable")
@@ -170,7 +170,7 @@ class _Search:
         return self._own, high, (self._costs - self._lambda) / self._e
 
     def _closed_forms(self) -> list[Floats]:
-        """Points of the box with the right sums, between its corners in loss or in radius."""
+        """Points of the box with the right sums, between its corners by loss or by radius."""
         d = self._values.size
         room = self._totals - np.bincount(self._bins, self._low, d)
         wide = np.bincount(self._bins, self._high - self._low, d)
@@ -178,7 +178,7 @@ class _Search:
         theta = np.clip(theta, 0.0, 1.0)[self._bins]
         points = [self._low + theta * (self._high - self._low)]
         if self._loss == "squared":
-            # Roots as far from the label as θ says: (r + θ·(R − r))² sums to what it has to.
+            # Roots at a distance that θ decides: (r + θ·(R − r))² has the right sum.
             r, far = np.sqrt(self._low), np.sqrt(self._high)
             a = np.bincount(self._bins, (far - r) ** 2, d)
             b = 2.0 * np.bincount(self._bins, r * (far - r), d)
@@ -191,9 +191,9 @@ class _Search:
     def _refine(self, alpha: Floats) -> None:
         """Cutting planes from ``alpha`` on: F where it was negative, for the labels negative there.
 
-        Of all multipliers in the box a linear program takes those that keep the largest share of
-        what F can be at most at the outputs of the cuts. An interior-point method finds one far
-        from the faces of the optimal set, which does well between the outputs, too.
+        Among all multipliers in the box, a linear program finds those with the largest share of the
+        possible F at the outputs of the cuts. An interior-point method finds a point far from the
+        faces of the optimal set, which is also good between the outputs.
         """
         y, p = self._y, self._p
         member = (np.arange(self._values.size)[:, None] == self._bins).astype(np.float64)
@@ -206,7 +206,7 @@ class _Search:
             free = cost.sum(axis=1)
             rows = np.concatenate([rows, negative])
             most = np.append(most, (free - self._lambda) / self._e + (negative * cost).sum(axis=1))
-            # Of the labels of bin j alone F cannot be more than what v costs bin j above v_j.
+            # From the labels of bin j alone, F is at most what v costs bin j above v_j.
             above = (free[:, None] - self._costs) / self._e + cost @ member.T
             scale = np.append(scale, np.maximum(above.min(axis=1), 0.0))
             alpha = self._largest_share(member, np.column_stack([rows, scale]), most)
@@ -218,7 +218,7 @@ class _Search:
 
     def _largest_share(self, member: Floats, rows: Floats, most: Floats) -> Floats:
         """[k] α in the box with rows·(α, t) ≤ most and the largest t ≤ 1."""
-        import clarabel  # noqa: PLC0415  # few need it
+        import clarabel  # noqa: PLC0415  # rarely needed
 
         d, k = member.shape
         unit = self._lambda / k
@@ -246,9 +246,9 @@ class _Search:
     def _project(self, alpha: Floats) -> bool:
         """Try nearby points where the minima of F are 0; whether the best is close to tight.
 
-        α moves until F = 0 where it has negative minima, given the labels with negative h there, as
-        little as it can, measured by how far a multiplier may go. That is the right move where no
-        optimal α leaves F positive, because equally good bins exist.
+        α moves until F = 0 at its negative minima, given the labels with negative h there. It moves
+        as little as possible, relative to how far each multiplier may go. This is the right move if
+        no optimal α leaves F positive, because equally good bins exist.
         """
         weight = np.maximum(np.minimum(alpha - self._low, self._high - alpha), 0.0)
         rows = (np.arange(self._values.size)[:, None] == self._bins).astype(np.float64)

@@ -1,16 +1,16 @@
-"""Radii that prove RR-on-Bins close to the best of all ε-DP randomizers, however many labels.
+"""Radii that prove RR-on-Bins close to the best ε-DP randomizer, for any number of labels.
 
-A label y has a radius r_y in the place of a multiplier: α_y = p_y·g(r_y), g(r) = ½r² or r, and
-F ≥ 0 (see `rr_on_bins_dual`) proves a loss of at least Σα. The radii lie on lines between few
-labels, so that they fit into a file (``labeldp_verify.analysis.radius_bound``).
+A label y has a radius r_y instead of a multiplier: α_y = p_y·g(r_y), g(r) = ½r² or r. F ≥ 0 (see
+`rr_on_bins_dual`) proves a loss of at least Σα. The radii lie on lines between few labels, so they
+fit into a file (``labeldp_verify.analysis.radius_bound``).
 
-By complementary slackness r_y lies between the distances to the nearest and to the second nearest
-output. One share of the way there per bin gives every bin its sum of α, and the radii are then
-lines between outputs, edges of bins and the middles between next but one outputs. Up to ε = 1 that
-is mostly optimal. If not, α/p is moved on a grid of nodes as little as possible (a least-distance
-program), so that Σα is just below the optimum and no minimum of F met so far is negative: a level
-method, whose optimum is known beforehand. All of that is done for merged labels; for the labels
-themselves the radii are then shrunk until F ≥ 0.
+By complementary slackness, r_y is between the distances to the nearest and to the second nearest
+output. One share of this way per bin gives every bin its sum of α. The radii are then lines between
+outputs, edges of bins and the middles between next but one outputs. Up to ε = 1 this is mostly
+optimal. If not, α/p is moved on a grid of nodes as little as possible (a least-distance program),
+so that Σα is just below the optimum and no minimum of F found so far is negative. This is a level
+method with a known optimum. It works on merged labels. Then the radii are shrunk until F ≥ 0 for
+the labels themselves.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from labeldp_compile.solve.rr_on_bins import BinsSolution
 _MERGED = 8192  # of labels, at most, while radii are looked for
 _MOST_BINS = 1024  # beyond, merged labels are too coarse
 _NODES = 800  # about, and 16 between neighbouring bends at most
-_FINER = 4  # knots for each node: the radius is a root of what is linear between nodes
-_TARGET = 2e-4  # of Σα below the optimum, which leaves F some room
+_FINER = 4  # knots for each node: the radius is a root of a function that is linear between nodes
+_TARGET = 2e-4  # how far Σα is below the optimum, relatively, which leaves F some room
 _ENOUGH = 5e-4  # gap at which the search ends
 _ROUNDS = 20
 _NEW_CUTS, _CUTS = 300, 600  # a round, and in all
@@ -60,7 +60,7 @@ def radii_of_rr_on_bins(
     """Find radii that prove a bound close to the loss of RR-on-Bins; None if there are none.
 
     Args:
-        labels: [k] increasing, k ≥ 2. prior: [k] finite, not negative, not all 0; normalised here.
+        labels: [k] increasing, k ≥ 2. prior: [k] finite, not negative, not all 0; normalized here.
         epsilon: ε ≥ 0 of the randomizer. loss: "squared" ½(v − y)² or "absolute" |v − y|.
         solution: the answer of `solve_rr_on_bins` to the same problem.
 
@@ -81,7 +81,7 @@ def radii_of_rr_on_bins(
     above = np.minimum(np.searchsorted(everywhere, found.places), labels.size - 1)
     knots = np.union1d(above, [0, *np.maximum(above - 1, 0).tolist(), labels.size - 1])
     radii = np.interp(everywhere[knots], found.places, found.radii)
-    # In a file the lines are lines in the number of the label.
+    # In a file, the lines are linear in the number of the label.
     radii, bound = _Problem(scaled, p, epsilon, loss).shrunk(held, knots, radii)
     size = unit**2 if loss == "squared" else unit
     return Radii(knots, radii * unit, bound * size) if bound > 0.0 else None
@@ -104,7 +104,7 @@ class _Line:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Labels y [k] with prior p [k], ε and the loss: where F is least, and by how much."""
+    """Labels y [k] with prior p [k], ε and the loss: the minima of F and their places."""
 
     y: Floats
     p: Floats
@@ -192,7 +192,7 @@ class _Search:
         if self._values.size == 1 or self._tight():
             return self._best
         low, high = problem.loss_at(own), problem.loss_at(far)
-        # A node may move as far as the range is wide.
+        # A node may move as far as its range.
         reach = (high - low + 1e-3 * high) / np.sqrt(np.maximum(self._mass, 1e-3 / low.size))
         height = problem.loss_at(radii)
         cuts, most = np.zeros((0, low.size)), np.zeros(0)
@@ -228,7 +228,7 @@ class _Search:
         return own, np.where(np.isfinite(far), np.maximum(far, own), own), bins
 
     def _shares(self) -> Floats:
-        """Per bin the share θ at which its α has the sum that complementary slackness says."""
+        """Per bin the share θ at which its α has the sum that complementary slackness demands."""
         problem, d = self._problem, self._values.size
         y, p, growth = problem.y, problem.p, problem.growth
         own, far, bins = self._distances(y)
@@ -309,13 +309,13 @@ class _Search:
 
 
 def _divided(bends: Floats, number: int) -> Floats:
-    """Each stretch between neighbouring bends in so many parts."""
+    """Each stretch between neighbouring bends, divided into ``number`` parts."""
     steps = np.arange(number) / number
     return np.append((bends[:-1, None] + np.diff(bends)[:, None] * steps).ravel(), bends[-1])
 
 
 def _hats(y: Floats, nodes: Floats) -> sparse.csr_matrix:
-    """[k, n] what the heights of the nodes have to do with those of the labels."""
+    """[k, n] the linear map from the heights of the nodes to those of the labels."""
     left = np.clip(np.searchsorted(nodes, y, side="right") - 1, 0, nodes.size - 2)
     share = (y - nodes[left]) / (nodes[left + 1] - nodes[left])
     rows = np.arange(y.size)

@@ -1,9 +1,9 @@
 """The best width of the staircase for a loss.
 
-With weights h(m) = 1 for m < ρ and b = e^−ε behind, the expected loss of the noise is a ratio of
-two sums that are known for all widths ρ at once from prefix sums. Widths only choose among private
-noises, so float64 is enough. That a staircase of some width is the best of all unclipped additive
-noises is due to Geng and Viswanath (2014).
+With weights h(m) = 1 for m < ρ and b = e^−ε after that, the expected loss of the noise is a ratio
+of two sums, which prefix sums give for all widths ρ at once. The width only chooses among private
+noises, so float64 is enough. Geng and Viswanath (2014) proved that a staircase of some width is the
+best of all unclipped additive noises.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from labeldp_compile.solve.losses import Floats, loss_of
 def staircase_width(
     period: int, spacing: int, prior: Floats, epsilon: float, loss: Loss, clip: bool
 ) -> int:
-    """The width ρ in 1 … D of least expected loss; O(D + k).
+    """The width ρ in 1 … D with the least expected loss; O(D + k).
 
-    ``period`` D and ``spacing`` in lattice steps, ``prior`` [k]. Without ``clip`` the loss is that
-    of the noise, whatever the prior; with it, that of the label plus noise, clamped to the range of
-    the labels. The loss depends on the
-    distance alone.
+    ``period`` D and ``spacing`` are in lattice steps, ``prior`` is [k]. Without ``clip``, the loss
+    is that of the noise, for any prior. With ``clip``, it is that of the label plus noise, clamped
+    to the range of the labels. The loss depends only on the distance.
     """
     if clip:
         above = _clipped(period, spacing, prior, epsilon, loss)
@@ -33,7 +32,7 @@ def staircase_width(
         above = below = _unclipped(period, epsilon, loss)
     b = math.exp(-epsilon)
     widths = np.arange(1, period + 1)
-    # Distances 0 … D − 1 from zero on, 1 … D below: the widths cover ρ and ρ − 1 of them.
+    # Distances 0 … D − 1 from zero upwards, and 1 … D below: a width covers ρ and ρ − 1 of them.
     covered = np.cumsum(above[:period]) + np.concatenate([[0.0], np.cumsum(below[1:period])])
     everything = above[:period].sum() + below[1:].sum()
     expected = b * everything + (1 - b) * covered

@@ -57,4 +57,4 @@ def test_estimate_refuses_combinations_that_a_table_never_gives(tmp_path):
     private.write_text("bought,code,region\n" + "no,0,a\n" * 20 + "yes,2,a\n")
     result = CliRunner().invoke(main, ["estimate", str(path), str(private)])
     assert result.exit_code == 2
-    assert "'bought' and 'code': there are values that this artifact does not give" in result.output
+    assert "'bought' and 'code': some values are not outputs of this artifact" in result.output

@@ -112,7 +112,7 @@ def test_poisson_needs_positive_outputs():
 @pytest.mark.parametrize(
     ("options", "loss", "message"),
     [
-        ("", "absolute", "outputs: exact is for the squared loss"),
+        ("", "absolute", "outputs: exact needs loss: squared"),
         ("bias: {max: 1}, outputs: {grid: 9}", "squared", "needs outputs: exact"),
         ("bias: {}", "squared", "one of max, penalty and sample_size"),
         ("bias: {max: 1, penalty: 2}", "squared", "one of max, penalty and sample_size"),

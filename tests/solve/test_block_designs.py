@@ -284,7 +284,7 @@ def test_a_false_promise_is_refused():
     bent[0] = np.roll(bent[0], 1)
     with pytest.raises(RuntimeError, match="not balanced"):
         dataclasses.replace(candidate, build=lambda _: bent).design(7)
-    with pytest.raises(RuntimeError, match="as many as promised"):
+    with pytest.raises(RuntimeError, match="number of blocks is wrong"):
         dataclasses.replace(candidate, blocks=8).design(7)
 
 

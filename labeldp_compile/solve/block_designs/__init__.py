@@ -1,1 +1,1 @@
-"""Block designs for private sets of classes: a generated catalogue, and the choice from it."""
+"""Block designs for private sets of classes: a generated catalogue, and a choice from it."""

@@ -1,6 +1,6 @@
 """The catalogue of designs, and the choice of one by exact noise.
 
-Of few classes it has all sets of d: every pair is in C(k − 2, d − 2) of them.
+For few classes it has all sets of d classes: every pair is in C(k − 2, d − 2) of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from labeldp_compile.solve.block_designs.design import (
 from labeldp_compile.solve.block_designs.residues import cyclotomic, quartic, twin_primes
 from labeldp_compile.solve.block_designs.spaces import affine_spaces, lines, projective_spaces
 
-_MORE = Fraction(1, 2000)  # noise that fewer blocks are worth
+_MORE = Fraction(1, 2000)  # relative noise that is accepted for fewer blocks
 _ROUNDING = 1e-9  # far above the rounding of `relative`
 
 
@@ -54,10 +54,10 @@ def _all(classes: int, size: int) -> Candidate:
 def best_candidate(classes: int, ratio: Fraction, max_blocks: int) -> Candidate:
     """The least noisy design on k classes at ``ratio`` E > 1 with at most ``max_blocks`` blocks.
 
-    Of those within 1/2000 of the least noise, the one with the fewest blocks. Blocks that
-    hold no class, or all, are left out when it is built. Raises ValueError for fewer than two
-    classes, a ratio of at most 1, and fewer blocks than classes: a design has at least as many
-    (Fisher 1940).
+    Among the designs within 1/2000 of the least noise, it is the one with the fewest blocks. Blocks
+    with no class or with all classes are removed when it is built. Raises ValueError for fewer than
+    two classes, for a ratio of at most 1, and for fewer blocks than classes: a design has at least
+    as many blocks as classes (Fisher 1940).
     """
     if classes < 2 or ratio <= 1:
         raise ValueError("a private set needs two or more classes, and a ratio above 1")
@@ -67,10 +67,10 @@ def best_candidate(classes: int, ratio: Fraction, max_blocks: int) -> Candidate:
 
 
 def catalogue(classes: int, max_blocks: int) -> Iterator[Candidate]:
-    """Every design known for k classes, of at most half density, shortened where it is larger.
+    """Every known design for k classes with at most half density, shortened if it is larger.
 
-    A design on v points shortened to k is worse than one on k points by about 1/k − 1/v, so points
-    beyond what is needed to meet a density are spared.
+    A design on v points that is shortened to k is worse than one on k points by about 1/k − 1/v. So
+    the catalogue has no more points than a density needs.
     """
     yield from subsets(classes, max_blocks)
     yield from projective_spaces(classes, max_blocks)
@@ -91,7 +91,7 @@ def _small(order: int, max_blocks: int) -> Iterator[Candidate]:
 
 
 def _best(classes: int, ratio: Fraction, candidates: list[Candidate]) -> Candidate:
-    """Floats only leave out what is clearly worse."""
+    """The choice by exact noise; floats only remove designs that are clearly worse."""
     b, r, pairs = (
         np.array([getattr(c, name) for c in candidates], dtype=np.float64)
         for name in ("blocks", "replication", "pairs")
@@ -101,5 +101,5 @@ def _best(classes: int, ratio: Fraction, candidates: list[Candidate]) -> Candida
     found = {i: candidates[i].noise(classes, ratio) for i in near.tolist()}
     most = min(found.values()) * (1 + _MORE)
     enough = [i for i, v in found.items() if v <= most]
-    # Of equals the first, which has the plainest name.
+    # Among equal designs, the first, which has the simplest name.
     return candidates[min(enough, key=lambda i: (candidates[i].blocks, found[i], i))]

@@ -1,11 +1,11 @@
-"""Designs: blocks of classes in which every class, and every pair of classes, is equally often.
+"""Designs: blocks in which every class, and every pair of classes, occurs equally often.
 
-The noise of a private set of classes is what the choice between designs goes by. A label draws
-block Z with probability proportional to E if its class c is in Z, and to 1 otherwise. If every
-class is in r of the b blocks and every pair of classes in λ, the weights of each label add up to
-D = r·E + b − r. Its own class is in the drawn block with probability p = r·E/D, any other class
-with q = (λ·E + r − λ)/D, so that (1[c ∈ Z] − q)/(p − q) is an unbiased one-hot label. The variances
-of its k parts add up to V = (p(1 − p) + (k − 1)·q(1 − q))/(p − q)², the noise.
+Designs are compared by the noise of a private set of classes. A label draws block Z with a
+probability proportional to E if its class c is in Z, and to 1 otherwise. If every class is in r of
+the b blocks and every pair of classes in λ, the weights of each label add up to D = r·E + b − r.
+Its own class is in the drawn block with probability p = r·E/D, and any other class with
+q = (λ·E + r − λ)/D. So (1[c ∈ Z] − q)/(p − q) is an unbiased one-hot label. The variances of its k
+parts add up to V = (p(1 − p) + (k − 1)·q(1 − q))/(p − q)², the noise.
 
 Ye and Barg (2018) have this with all blocks of one size.
 """
@@ -28,7 +28,8 @@ Ints = NDArray[np.int64]
 def noise(classes: int, blocks: int, replication: int, pairs: int, ratio: Fraction) -> Fraction:
     """The noise V of a design with b ``blocks``, exactly.
 
-    ``ratio`` is E > 1. Raises ValueError if there is no such design, or if its blocks tell nothing.
+    ``ratio`` is E > 1. Raises ValueError if there is no such design, or if its blocks hold no
+    information.
     """
     if not 0 <= pairs < replication <= blocks:
         raise ValueError("a design has b blocks, r of them with a class, λ < r ≤ b with a pair")
@@ -45,11 +46,11 @@ def relative(
 ) -> Floats:
     """[n] the noise of n designs times (1 − 1/E)², in floats, to 12 digits.
 
-    All terms but r − λ and b − r are sums of numbers that are not negative, and those are
-    differences of integers, so nothing cancels.
+    All terms except r − λ and b − r are sums of non-negative numbers, and those two are differences
+    of integers. So nothing cancels.
 
-    The product of the last two factors is what becomes larger by taking complements, by
-    (r − λ)(b − 2r)(E² − 1) in its numerator: a design with 2r ≤ b never gains by it.
+    Complements make the product of the last two factors larger, by (r − λ)(b − 2r)(E² − 1) in its
+    numerator. So complements never improve a design with 2r ≤ b.
     """
     w = float(1 / ratio)
     apart = replication - pairs  # blocks with the one of two classes and not with the other
@@ -61,7 +62,7 @@ def relative(
 
 @dataclass(frozen=True, eq=False)
 class BlockDesign:
-    """Blocks that are checked to be pair-balanced; none is empty and none holds every class.
+    """Blocks that were checked to be pair-balanced; none is empty and none has every class.
 
     Attributes:
         name: in plain words.
@@ -78,7 +79,7 @@ class BlockDesign:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A design that a theorem promises, by its parameters; nothing is built yet.
+    """The parameters of a design that exists by a theorem; nothing is built yet.
 
     Attributes:
         name: in plain words.
@@ -100,7 +101,7 @@ class Candidate:
 
     @property
     def is_response(self) -> bool:
-        """Whether each class is alone: randomized response."""
+        """Whether each block has one class: randomized response."""
         return self.replication == 1
 
     def noise(self, classes: int, ratio: Fraction) -> Fraction:
@@ -110,15 +111,15 @@ class Candidate:
     def design(self, classes: int) -> BlockDesign:
         """The design on the first k points, built and checked.
 
-        The classes take the points in no order: neighbours on a line or in a plane are none in the
-        labels, of which sums (a mean, the labels up to one) would be large in a few blocks else.
-        Fewer points leave r and λ as they are. Blocks that then hold no class, or all, tell nothing
-        about a label and are left out: the noise only falls. Raises RuntimeError if the blocks are
-        not what was promised.
+        Classes are assigned to points in scattered order, so that neighbours on a line or in a
+        plane are not neighbouring labels. Otherwise sums of labels (a mean, the labels up to one)
+        would be large in a few blocks. With fewer points, r and λ stay the same. Blocks that then
+        have no class, or all, say nothing about a label; removing them lowers the noise. Raises
+        RuntimeError if the blocks do not have the promised parameters.
         """
         blocks = self.build(classes)
         if blocks.shape != (self.blocks, classes):
-            raise RuntimeError(f"the blocks of {self.name} are not as many as promised")
+            raise RuntimeError(f"{self.name}: the number of blocks is wrong")
         if not self.symmetric:
             blocks = blocks[:, _scattered(classes)]
         _check(self.name, blocks, self.replication, self.pairs)
@@ -132,12 +133,12 @@ class Candidate:
 
 
 def _scattered(count: int) -> list[int]:
-    """The numbers 0 … count − 1, always in the same order that has nothing to do with theirs."""
+    """The numbers 0 … count − 1 in a fixed order that is unrelated to their size."""
     return sorted(range(count), key=lambda i: sha256(str(i).encode()).digest())
 
 
 def _check(name: str, blocks: Blocks, replication: int, pairs: int) -> None:
-    """Counts below 2^53 are exact in float64, and multiply fast."""
+    """Raise RuntimeError unless the blocks are balanced; float64 is exact below 2^53."""
     members = blocks.astype(np.float64)
     together = members.T @ members
     expected = np.full_like(together, pairs)

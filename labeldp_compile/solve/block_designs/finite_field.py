@@ -63,13 +63,12 @@ class Field:
 def field(order: int) -> Field:
     """GF(q). Raises ValueError if ``order`` is not a prime power.
 
-    x is a primitive element of GF(p)[x]/(x^n + f) if and only if its first q − 1 powers differ:
-    they are then all that is not zero, each with an inverse. The first f for which that is so is
-    taken.
+    x is a primitive element of GF(p)[x]/(x^n + f) if and only if its first q − 1 powers differ.
+    They are then all nonzero elements, and each has an inverse. The first such f is used.
     """
     found = _prime_powers(max(order, 1).bit_length()).get(order)
     if found is None:
-        raise ValueError("the order of a finite field is a power of a prime")
+        raise ValueError("the order of a finite field must be a power of a prime")
     prime, degree = found
     for low in count(1):
         powers = _powers(prime, degree, low)

@@ -6,9 +6,9 @@ T occurs N times, g-fold, in g·T, so the e sets g^i·T have every nonzero diffe
 e·K(K − 1)/(q − 1) times: their translates are a pair-balanced design with e·q blocks (Bose 1939;
 Wilson 1972).
 
-Where (q − 1)/e is odd, −1 is not an e-th power but in the class e/2. Differences come in pairs ±,
-so that half of the sets suffice. For e = 2 these are the squares for q = 3 mod 4 (Paley 1933).
-The fourth powers alone suffice for q = 4x² + 1, and with zero for q = 4x² + 9, x odd (Chowla 1944,
+If (q − 1)/e is odd, −1 is not an e-th power but in the class e/2. Differences come in pairs ±, so
+half of the sets are enough. For e = 2 these are the squares for q = 3 mod 4 (Paley 1933). The
+fourth powers alone are enough for q = 4x² + 1, and with zero for q = 4x² + 9, x odd (Chowla 1944,
 Lehmer 1953).
 
 *Twin prime powers* q, q + 2: one set in GF(q) × GF(q + 2). It holds (x, y) where both are squares
@@ -28,7 +28,7 @@ from labeldp_compile.solve.block_designs.finite_field import field, prime_powers
 
 
 def cyclotomic(classes: int, max_blocks: int, max_points: int) -> Iterator[Candidate]:
-    """Those of at most half density on k … ``max_points`` points."""
+    """Designs of at most half density on k … ``max_points`` points."""
     for order in prime_powers(max(classes, 3), max_points):
         for e in _divisors(order - 1):
             sets = e // 2 if e % 2 == 0 and (order - 1) // e % 2 else e
@@ -41,7 +41,7 @@ def cyclotomic(classes: int, max_blocks: int, max_points: int) -> Iterator[Candi
 
 
 def quartic(classes: int, max_points: int) -> Iterator[Candidate]:
-    """Fourth powers that suffice alone, modulo primes from k to ``max_points``."""
+    """Designs from one set of fourth powers, modulo primes from k to ``max_points``."""
     for x in range(1, isqrt(max_points // 4) + 1, 2):
         for zero in (False, True):
             prime = 4 * x * x + (9 if zero else 1)
@@ -81,7 +81,7 @@ def _name(order: int, e: int, j: int) -> str:
 
 
 def twin_primes(classes: int, max_points: int) -> Iterator[Candidate]:
-    """Those with k … ``max_points`` points."""
+    """Designs from twin prime powers with k … ``max_points`` points."""
     powers = prime_powers(3, isqrt(max_points) + 2)
     for q in powers:
         points = q * (q + 2)
@@ -104,5 +104,5 @@ def _twins(q: int) -> Candidate:
 
 
 def _quadratic(logs: Ints, x: Ints) -> Ints:
-    """1 for squares, −1 for what is none, 0 for zero."""
+    """1 for squares, −1 for non-squares, 0 for zero."""
     return np.where(x == 0, 0, 1 - 2 * (logs[x] % 2))

@@ -1,10 +1,9 @@
 """Designs from affine and projective spaces over GF(q).
 
-*Hyperplanes of PG(n, q)*: as many blocks as points, about one in q of them in each. Points and
-hyperplanes are vectors of GF(q)^(n+1) up to a factor, and a point is on a hyperplane where their
-product is zero. Two points span a line, which is in all but a factor of (q^(n−1) − 1)/(q − 1)
-hyperplanes. That they are the translates of one set is Singer's theorem (1938); nothing here needs
-it.
+*Hyperplanes of PG(n, q)*: there are as many blocks as points, and about one in q of the points is
+in each. Points and hyperplanes are vectors of GF(q)^(n+1) up to a factor, and a point is on a
+hyperplane if their product is zero. Two points span a line, which is in (q^(n−1) − 1)/(q − 1)
+hyperplanes. By Singer's theorem (1938) they are the translates of one set; this is not used here.
 
 *Values of linear functions*: for each of the m = (q^n − 1)/(q − 1) directions a of GF(q)^n, and
 each block Z of a design on the elements of GF(q), take {x : <a, x> in Z}. Two vectors x, y have the
@@ -13,8 +12,9 @@ values in the q^(n−1) others. So if the design has b blocks, r with a point an
 are m·b blocks, m·r with a point, and ((q^(n−1) − 1)/(q − 1))·r + q^(n−1)·λ with a pair. Singletons
 give the hyperplanes of AG(n, q).
 
-*Lines*: small blocks, any two points in just one. So it is with unitals, too: Hermitian curves of
-PG(2, q²), q³ + 1 points, and the lines that meet one in more than one, each in q + 1 (Bose 1958).
+*Lines*: small blocks, with any two points in exactly one. The same holds for unitals, the Hermitian
+curves of PG(2, q²) with q³ + 1 points: blocks are the lines that meet the curve in more than one
+point, each in q + 1 (Bose 1958).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from labeldp_compile.solve.block_designs.finite_field import Field, field, prime
 
 
 def projective_spaces(classes: int, max_blocks: int) -> Iterator[Candidate]:
-    """Those of dimension n ≥ 2 with at least ``classes`` and at most ``max_blocks`` points."""
+    """Hyperplanes of PG(n, q), n ≥ 2, with at least ``classes``, at most ``max_blocks`` points."""
     for order in prime_powers(2, isqrt(max_blocks)):
         dimension = 2
         while (points := directions(order, dimension + 1)) <= max_blocks:
@@ -45,7 +45,7 @@ def directions(order: int, length: int) -> int:
 
 def normalised(order: int, length: int) -> Ints:
     """[m, length] vectors, one for each direction: the first entry that is not zero is 1."""
-    # Behind a first 1 in the place of the unit q^i, the i lower digits are free.
+    # After a first 1 at the place of the unit q^i, the i lower digits are free.
     units = (order**i for i in range(length))
     return np.concatenate([_digits(unit + np.arange(unit), order, length) for unit in units])
 
@@ -83,7 +83,7 @@ def _projective_space(order: int, dimension: int) -> Candidate:
 def affine_spaces(
     classes: int, max_blocks: int, max_points: int, of: Callable[[int, int], Iterable[Candidate]]
 ) -> Iterator[Candidate]:
-    """Those with n ≥ 2 on k … ``max_points`` points; ``of`` gives the designs on q points."""
+    """Values of linear functions, n ≥ 2, on k … ``max_points`` points; ``of``: designs on q."""
     for order in prime_powers(2, isqrt(max_points)):
         dimension = 2
         while order**dimension <= max_points:
@@ -119,7 +119,7 @@ def _affine_space(order: int, dimension: int, values: Candidate) -> Candidate:
 
 
 def lines(classes: int, max_blocks: int, max_points: int) -> Iterator[Candidate]:
-    """Those on k … ``max_points`` points; the lines of a plane are its hyperplanes."""
+    """Designs of lines on k … ``max_points`` points; the lines of a plane are its hyperplanes."""
     for candidate in _all(max_points):
         if candidate.points >= classes and candidate.blocks <= max_blocks:
             yield candidate
@@ -153,7 +153,7 @@ def _one_line(
 
 
 def _affine(order: int, dimension: int) -> Blocks:
-    """By direction; points that are equal but for a multiple of it are on one line."""
+    """Lines by direction; points that differ by a multiple of it are on one line."""
     numbers, points = field(order), vectors(order, dimension, order**dimension)
     places = order ** np.arange(dimension)[::-1]
     found = []

@@ -1,11 +1,12 @@
-"""What the bias budget adds to the dual: a price of every β, as d_y = E[output | y] − y is free.
+"""The part of the bias budget in the dual: a price for every β, because d_y = E[output | y] − y is
+free.
 
-|d_y| <= τ         takes τ·Σ|β_y| from the dual objective;
-+ λ·Σ p_y·d_y²     takes Σ β_y²/(4λp_y), with β_y = 0 where p_y = 0, and β = 0 where λ = 0.
+|d_y| <= τ         subtracts τ·Σ|β_y| from the dual objective;
++ λ·Σ p_y·d_y²     subtracts Σ β_y²/(4λp_y), with β_y = 0 where p_y = 0, and β = 0 where λ = 0.
 
-To the cone program these are more unknowns and rows, to Newton's method forces, and to an interior
-point a barrier: with u_y >= |β_y| the first is −τ·Σu_y under u − β >= 0 and u + β >= 0, whose
-multipliers differ by the bias d; the second has no inequality.
+In the cone program these are more unknowns and rows, in Newton's method forces, and in the interior
+point method a barrier. With u_y >= |β_y| the first is −τ·Σu_y under u − β >= 0 and u + β >= 0,
+whose multipliers differ by the bias d. The second has no inequality.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from labeldp_compile.solve.optimal_unbiased.intervals import Floats
 from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.quadratics import per_label
 
-_LEAST_SHARE = 1e-12  # of the prior: rarer labels are taken for as rare as this
+_LEAST_SHARE = 1e-12  # of the prior; rarer labels are treated as if they had this share
 BACK = 0.99  # of the way to the boundary
 
 
 def bias_rows(problem: Program) -> tuple[Floats, Floats, sparse.csr_matrix, list[Any]]:
-    """Return what the budget adds to the cone program, after the 2k unknowns of its core.
+    """Return the budget's part of the cone program, after the 2k unknowns of its core.
 
-    These are [n] the linear cost of n more unknowns, [n] the diagonal of their quadratic cost,
-    [r, 2k + n] rows whose right sides are 0, and the cones of these.
+    It is [n] the linear cost of n more unknowns, [n] the diagonal of their quadratic cost,
+    [r, 2k + n] rows whose right sides are 0, and their cones.
     """
     k, bias = problem.k, problem.bias
     beta = sparse.hstack([sparse.csr_matrix((k, k)), per_label(k, problem.low)], "csr")
@@ -64,9 +65,9 @@ class BiasForce:
 
 
 def bias_force(problem: Program, means: Floats) -> BiasForce:
-    """Return the terms of Newton's method; ``means`` tell which limits are met.
+    """Return the terms of Newton's method; ``means`` show which limits are reached.
 
-    Where the bias is at its limit ±τ the sign of β is known; where it is not, β = 0.
+    If the bias is at its limit ±τ, the sign of β is known; otherwise β = 0.
     """
     k, bias = problem.k, problem.bias
     beta = per_label(k, problem.low)
@@ -93,7 +94,7 @@ def reach(values: Floats, moves: Floats) -> float:
 
 
 class Barrier:
-    """The budget's part of an interior point, here that of none; all arrays are [k], by label."""
+    """The budget's part of an interior point, here without a budget; arrays are [k], by label."""
 
     size = 0
     """Number of inequalities."""
@@ -111,18 +112,18 @@ class Barrier:
         return self._none
 
     def curvature(self) -> Floats:
-        """What Newton's matrix has for every β; empty where it has nothing."""
+        """The entries of Newton's matrix for every β; empty if there are none."""
         return self._none[:0]
 
     def aim(self, centre: float, trust: float) -> Floats:
-        """What the right side has for every β: slacks times multipliers are to become ``centre``.
+        """The right side for every β; slacks times multipliers should become ``centre``.
 
         ``trust`` weighs the second-order term of the last move.
         """
         return self._none
 
     def move(self, beta: Floats) -> tuple[float, float]:
-        """Follow a move of β; how far slacks and multipliers can go."""
+        """Follow a move of β; return how far slacks and multipliers can go."""
         return 1.0 / BACK, 1.0 / BACK
 
     def ahead(self, slacks: float, multipliers: float) -> float:
@@ -162,7 +163,7 @@ class _Most(Barrier):
         super().__init__(beta.size)
         self.size = 2 * beta.size
         self._most = most
-        # Slacks u − β, u + β and multipliers, whose sum is to be τ.
+        # Slacks u − β, u + β and multipliers, whose sum should be τ.
         room = np.maximum(centre / most, 1e-3 * np.abs(beta))
         u = np.abs(beta) + room
         self._slack = np.stack([u - beta, u + beta])
@@ -215,7 +216,7 @@ def bias_barrier(problem: Program, beta: Floats, centre: float) -> Barrier:
 
     Args:
         problem: its budget is none, a largest bias, or a penalty above zero.
-        beta: [k] the start. centre: slack times multiplier that it is taken to have.
+        beta: [k] the start. centre: the assumed product of slack and multiplier.
     """
     bias = problem.bias
     if bias.most:

@@ -1,9 +1,8 @@
 """What an approximate solution proves: an exact mechanism above, a dual bound below.
 
-With a bias budget neighbouring labels may end in the same row. The conditions on columns then fix
-the sum of their α, and any split of it is as good to them; but the bound needs every h_y negative
-on the outputs of the window and positive on all others. Each α_y is put at the same fraction of
-the range that this leaves it.
+With a bias budget, neighbouring labels may get the same row. The conditions on columns then fix the
+sum of their α, but not its split. The bound needs every h_y negative on the outputs of the window
+and positive on all others. So each α_y is put at the same fraction of its remaining range.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from labeldp_compile.solve.optimal_unbiased.windows import Columns
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A dual point with F >= 0 and what it proves.
+    """A dual point with F >= 0, and the bound that it proves.
 
     Attributes:
         value: no mechanism of the problem has a smaller objective.
@@ -35,9 +34,9 @@ class Bound:
 def prove(problem: Program, alpha: Floats, beta: Floats) -> Bound:
     """Repair a dual point and evaluate its bound.
 
-    Where F >= −η, taking t = η/(k − 1 + e^ε) from every α makes F >= 0: at a v where some
-    h_y + t is negative F grows by at least t·(k − 1 + e^ε), and elsewhere it is a sum of
-    nonnegative terms. That costs k·t, which at large ε is far less than η.
+    If F >= −η, subtracting t = η/(k − 1 + e^ε) from every α makes F >= 0. At a v where some h_y + t
+    is negative, F grows by at least t·(k − 1 + e^ε); elsewhere it is a sum of nonnegative terms.
+    This costs k·t, which at large ε is far less than η.
     """
     k, low = problem.k, problem.low
     beta = clip_beta(problem, beta)
@@ -47,7 +46,7 @@ def prove(problem: Program, alpha: Floats, beta: Floats) -> Bound:
 
 
 def clip_beta(problem: Program, beta: Floats) -> Floats:
-    """Zero the multipliers that a penalty forces to be zero."""
+    """Set the multipliers to zero that a penalty forces to be zero."""
     penalty = problem.bias.penalty
     if penalty is None:
         return beta
@@ -57,7 +56,7 @@ def clip_beta(problem: Program, beta: Floats) -> Floats:
 
 
 def dual_value(problem: Program, alpha: Floats, beta: Floats) -> float:
-    """Return Σα + Σβ·y less the term of the bias budget."""
+    """Return Σα + Σβ·y minus the term of the bias budget."""
     value = float(alpha.sum() + beta @ problem.labels)
     bias = problem.bias
     if bias.most:
@@ -69,7 +68,7 @@ def dual_value(problem: Program, alpha: Floats, beta: Floats) -> float:
 
 
 def complete(problem: Program, columns: Columns, alpha: Floats, beta: Floats) -> Floats:
-    """Return α split anew among labels with the same row.
+    """Return α with a new split among labels with the same row.
 
     Args:
         problem: the problem. columns: the mechanism. alpha, beta: [k] multipliers.
@@ -92,10 +91,10 @@ def complete(problem: Program, columns: Columns, alpha: Floats, beta: Floats) ->
 
 
 def _range(problem: Program, columns: Columns, beta: Floats) -> tuple[Floats, Floats]:
-    """[k] the least α_y for which h_y <= 0 on the outputs of the window, the most for >= 0 beyond.
+    """[k] the least α_y with h_y <= 0 on the outputs of the window, the largest with >= 0 outside.
 
-    h_y + α_y is convex: its greatest value in a window is at one of the window's ends, its least
-    beyond at the outputs next to the window or to its own minimum.
+    h_y + α_y is convex. Its largest value in a window is at an end of the window; its smallest
+    value outside is at the outputs next to the window or to its own minimum.
     """
     v, m, label = columns.values, len(columns), np.arange(problem.k)
     begin = np.searchsorted(columns.intervals.last, label)

@@ -5,9 +5,9 @@ W, W₁, W₂ = Σ p·S·(1, y, y²), A = Σ α·S, B = Σ β·S. The dual of th
 
     max Σα + Σβ·y   such that, for every interval,  ½W·v² − (W₁ + B)·v + ½W₂ − A >= 0 for all v,
 
-that is (W₁ + B)² <= W·(W₂ − 2A): one cone of three numbers an interval. This is the side handed
-to Clarabel: it has 2k unknowns however many intervals there are, and the multipliers of the cones
-are the mechanism (weights, and weights times values).
+that is (W₁ + B)² <= W·(W₂ − 2A): one cone of three numbers per interval. Clarabel solves this side:
+it has 2k unknowns for any number of intervals, and the multipliers of the cones are the mechanism
+(weights, and weights times values).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from labeldp_compile.solve.optimal_unbiased.windows import Columns, Iterate
 class Guards:
     """Extra inequalities h_y(v) >= 0 at outputs v outside the window of a label.
 
-    They hold at an optimum. Without them the multipliers of labels that hardly ever occur, or of
-    labels that share a window, are hardly determined: they meet the conditions on intervals but
-    not those on other columns. A wrong guard lowers the bound, it cannot make it false.
+    They hold at an optimum. Without them, the multipliers of very rare labels, and of labels that
+    share a window, are hardly determined: they meet the conditions on intervals, but not those on
+    other columns. A wrong guard lowers the bound, but cannot make it false.
 
     Attributes:
         labels: [n] label indices. values: [n] the outputs.
@@ -62,15 +62,15 @@ def solve_cones(
         guards: further inequalities.
 
     Returns:
-        The last iterate, whatever the status: what it is worth is decided by windows and pricing.
+        The last iterate, with any status; windows and pricing decide how good it is.
     """
     k, low = problem.k, problem.low
     quad = quadratics(problem, intervals, runs)
     m = quad.mass.size
-    # Rows x + W, x − W and 2z with x = W₂ − 2A and z = W₁ + B, taken about the middle of the
-    # interval (a change of basis that the cone does not see). They are not divided by W: as they
-    # are, multipliers are weights, and an interior point resolves weights and F evenly, also in
-    # columns that hardly cost anything.
+    # Rows x + W, x − W and 2z with x = W₂ − 2A and z = W₁ + B, relative to the middle of the
+    # interval (a change of basis that does not affect the cone). They are not divided by W, so that
+    # multipliers are weights and an interior point resolves weights and F evenly, also in columns
+    # with very small costs.
     pays = 2.0 * quad.operator
     shifted = sparse.diags(quad.middle) @ pays
     rows = sparse.bmat([[pays, shifted], [pays, shifted], [None, -pays]], format="coo")

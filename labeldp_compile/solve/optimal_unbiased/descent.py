@@ -1,8 +1,9 @@
 """Many labels: level by level from a coarse optimum, until the gap is certified.
 
 Each level starts an interior point from the level above it, close enough that it needs few steps
-(`interior_point`). As a coarse solution is one of all labels up to second order, each is tried as
-that, too: with many labels a certified gap small enough is reached long before the finest level.
+(`interior_point`). A coarse solution is a solution for all labels up to second order, so each is
+also tried for all labels. With many labels, the certified gap is small enough long before the
+finest level.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ from labeldp_compile.solve.optimal_unbiased.windows import (
 )
 
 _RADIUS = 1  # in labels, of the neighbourhood of a predicted path whose labels share windows
-_COLD_RADIUS = 2  # where a cone program starts from nothing
-_ACCURACY = 1e-3  # of a level, relative to the gap above it, or on the last to the one wanted
-_ROUGH = 1e-9  # of a level at the least: labels of little weight need it, and the next level them
+_COLD_RADIUS = 2  # if a cone program has no starting point
+_ACCURACY = 1e-3  # of a level, relative to the gap above it, or on the last level to the tolerance
+_ROUGH = 1e-9  # of a level at least: labels with little weight need it, and the next level them
 _PRICINGS = 12  # rounds of further intervals on the last level
 _TRIED = 500  # coarse labels from which a level may be the solution of all
 
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
-    """Of one level, in the problem's own units: outputs, means [k] and multipliers [k]."""
+    """A solution of one level, in the problem's units: outputs, means [k] and multipliers [k]."""
 
     line: ExtraLine
     means: Floats
@@ -60,7 +61,7 @@ class _Solution:
     beta: Floats
 
     def scaled(self, unit: float, low: float) -> tuple[ExtraLine, Floats, Floats, Floats]:
-        """The same in other units."""
+        """The same solution in other units."""
         line = extra_line(self.line.values / unit, self.line.weights, low)
         return line, self.means / unit, self.alpha / unit**2, self.beta / unit
 
@@ -76,12 +77,12 @@ def descend(
     tolerance: float,
     observer: Observer,
 ) -> Found:
-    """Solve to a certified relative gap of ``tolerance``, or as near as rounding lets.
+    """Solve to a certified relative gap of ``tolerance``, or as close as rounding allows.
 
     Args:
         problem: of more than `COARSEST` labels; a penalty of bias must not be 0.
-        solve: solves the coarsest level from nothing.
-        tolerance: relative gap. observer: told a line per step.
+        solve: solves the coarsest level without a starting point.
+        tolerance: relative gap. observer: gets a line per step.
     """
     levels = [Level(problem, np.arange(problem.k))]
     while levels[-1].problem.k > COARSEST:
@@ -95,7 +96,7 @@ def descend(
     for place in range(len(levels) - 2, -1, -1):
         fine = levels[place].problem
         tried = fine.k >= _TRIED or place == 0
-        # A level narrows the gap a few times over; only the last one closes it.
+        # A level reduces the gap by a small factor; only the last one closes it.
         ahead = tolerance if place == 0 else max(search.gap, tolerance)
         accuracy = min(_ROUGH, _ACCURACY * ahead)
         guess = _moved(levels[place + 1], fine, solution)
@@ -116,7 +117,7 @@ def descend(
 def _finish(
     problem: Program, search: Search, unit: float, solution: _Solution, accuracy: float
 ) -> None:
-    """On all labels: price and add, until the gap is certified or nothing more helps."""
+    """For all labels: price and add intervals, until the gap is certified or nothing helps."""
     further = no_intervals()
     for turn in range(_PRICINGS + 1):
         point, means = solution.point(unit, problem.low)
@@ -148,7 +149,7 @@ def _unit(problem: Program, line: ExtraLine, means: Floats) -> float:
 def _solved(
     fine: Program, guess: _Solution, further: Intervals, accuracy: float, observer: Observer
 ) -> _Solution:
-    """A level from a guess, over the intervals near its path and further ones."""
+    """Solve a level from a guess, over the intervals near its path and further ones."""
     k, low = fine.k, fine.low
     unit = _unit(fine, guess.line, guess.means)
     problem = fine.scaled(unit)

@@ -1,20 +1,20 @@
-"""The optimum over given intervals from a good guess of it: an interior point that knows the path.
+"""The optimum over given intervals from a good guess: an interior point that knows the path.
 
 The dual is max g·x such that, for every interval,
 
     t_I(x) = ½W₂ − A − (W₁ + B)²/(2W) >= 0,
 
-a concave function of the 2k prefix unknowns x, and the multipliers of these inequalities are the
-weights. Mehrotra's predictor and corrector on that form, with the prediction of a coarser level as
-its start, takes 5 to 15 steps, each linear in the number of labels: a cone solver knows neither.
+a concave function of the 2k prefix unknowns x. The multipliers of these inequalities are the
+weights. Mehrotra's predictor and corrector, started from the prediction of a coarser level, takes 5
+to 15 steps, each linear in the number of labels. A cone solver can use neither.
 
 A column touches the prefix unknowns at its two ends and the total, so the matrix of a Newton step,
 
     Σ_I (A_I, C_I; C_I, B_I) ⊗ r_I·r_Iᵀ,   r_I the row of the operator,
 
-has as many entries as there are columns. Intervals near the path of an optimum tie a label to those
-about one window away: the graph is a narrow strip rolled up, and its factor stays a few dozen
-entries a label at every ε (1.4 to 12 for the path itself, measured for 1,001 labels).
+has as many entries as there are columns. Intervals near the path of an optimum connect a label to
+labels about one window away. So the graph is a rolled-up narrow strip, and its factor has a few
+dozen entries per label at every ε (1.4 to 12 for the path itself, measured for 1,001 labels).
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from labeldp_compile.solve.optimal_unbiased.quadratics import (
 )
 from labeldp_compile.solve.optimal_unbiased.windows import Columns, Iterate
 
-# The matrix is positive definite, but for rounding: pivots are taken from the diagonal.
+# The matrix is positive definite except for rounding: pivots are taken from the diagonal.
 _STATIC = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
 _RIDGE = 1e-14  # of the diagonal
 _STEPS = 60
-_GAP = 1e-6  # of the start: what its slacks and weights are taken to be short of
-_LEAST_SLACK = 1e-9  # of the start, where the loss is about 1/2
+_GAP = 1e-6  # assumed gap of the start
+_LEAST_SLACK = 1e-9  # of the start, if the loss is about 1/2
 _STATIONARY = 1e-7  # residual of Σ g·S = 1 and Σ g·v·S = y that is always small enough
-_RESIDUAL = 100.0  # of the same: times the gap asked for, as windows make up for it
-_STUCK = 1e-3  # steps shorter than this lead nowhere
+_RESIDUAL = 100.0  # the same residual in multiples of the wanted gap; windows correct it
+_STUCK = 1e-3  # shorter steps make no progress
 _PATIENCE = 3
 
 
 class NewtonMatrix:
-    """Positive definite systems of one sparsity pattern; the order of elimination is kept."""
+    """Positive definite systems with one sparsity pattern; the order of elimination is reused."""
 
     def __init__(self, operator: sparse.csr_matrix) -> None:
         """``operator`` [m, k] maps prefix unknowns to columns or labels; at most 3 a row."""
@@ -68,7 +68,7 @@ class NewtonMatrix:
         self._sums = sparse.csr_matrix(
             (products[owner, left, right], (cell[k:], owner)), (cells.size, m)
         )
-        # The pattern alone decides the order; the two unknowns of a label stay together.
+        # Only the pattern decides the order; the two unknowns of a label stay together.
         i, j = cells // k, cells % k
         plain = sparse.csc_matrix((np.where(i == j, k, 1.0), (i, j)), (k, k))
         place = splu(plain, permc_spec="MMD_AT_PLUS_A", **_STATIC).perm_c.astype(np.int64)
@@ -123,11 +123,11 @@ def solve_near(problem: Program, start: Iterate, tolerance: float) -> Iterate | 
 
     Args:
         problem: in units in which the loss is about 1/2; a penalty of bias must not be 0.
-        start: a guess, whose columns hold a feasible mechanism; values play no part.
+        start: a guess whose columns contain a feasible mechanism; its values are not used.
         tolerance: gap at which to stop.
 
     Returns:
-        The last point, or None where rounding or a bad guess stopped the method.
+        The last point, or None if rounding or a bad guess stopped the method.
     """
     with np.errstate(all="ignore"):
         return _Method(problem, start).run(tolerance)

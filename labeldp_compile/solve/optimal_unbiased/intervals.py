@@ -1,8 +1,8 @@
 """Intervals of neighbouring labels, the columns of an optimal unbiased randomizer.
 
-By Claims 12-14 of the unbiased-randomizer paper every output of an optimum is seen with the high
-probability by a run of neighbouring labels and with the low one by all others, and the runs only
-move forward. A column is therefore a pair (first, last) of label indices, both inclusive.
+By Claims 12-14 of the unbiased-randomizer paper, every output of an optimum has the high
+probability for a run of neighbouring labels and the low one for all others, and the runs only move
+forward. So a column is a pair (first, last) of label indices, both inclusive.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Intervals:
         return int(self.first.size)
 
     def keys(self, k: int) -> Ints:
-        """Return a number for each, by which they are sorted among those of k labels."""
+        """Return a number for each interval of k labels, which sorts them."""
         return self.first * np.int64(k) + self.last
 
     def take(self, keep: NDArray[np.bool_] | Ints) -> Intervals:
@@ -42,7 +42,7 @@ class Intervals:
 
 
 def unique_intervals(first: Ints, last: Ints, k: int) -> Intervals:
-    """Drop what is no interval of ``k`` labels, and repetitions; sort by (first, last)."""
+    """Drop pairs that are no interval of ``k`` labels, and duplicates; sort by (first, last)."""
     valid = (first >= 0) & (last < k) & (first <= last)
     keys = np.unique(first[valid] * np.int64(k) + last[valid])
     return Intervals(keys // k, keys % k)
@@ -56,7 +56,7 @@ def join(k: int, *parts: Intervals) -> Intervals:
 
 
 def no_intervals() -> Intervals:
-    """Return none."""
+    """Return no intervals."""
     nothing = np.zeros(0, np.int64)
     return Intervals(nothing, nothing)
 
@@ -70,8 +70,8 @@ def all_intervals(k: int) -> Intervals:
 def prefixes_and_suffixes(k: int) -> Intervals:
     """Return every interval that touches an end.
 
-    These alone make the problem feasible at every ε: mixing the smallest with the largest value
-    reaches every mean between them (Proposition 7).
+    They alone make the problem feasible at every ε: mixtures of the smallest and the largest value
+    reach every mean between them (Proposition 7).
     """
     index = np.arange(k, dtype=np.int64)
     zero, end = np.zeros(k, np.int64), np.full(k, k - 1, np.int64)
@@ -103,8 +103,8 @@ def neighbourhood(intervals: Intervals, k: int, radius: int, ends: int = 2) -> I
 class Runs:
     """Columns that are not one interval, each as its runs of neighbouring labels.
 
-    No optimum uses them, but where the multipliers are not unique the conditions on them are
-    needed to find multipliers that satisfy all of them.
+    No optimum uses them. But if the multipliers are not unique, their conditions are needed to find
+    multipliers that satisfy all conditions.
 
     Attributes:
         owner: [r] which column a run belongs to, 0 to count − 1.

@@ -1,9 +1,9 @@
-"""Coarser problems of merged neighbours, and what their solutions say of finer ones.
+"""Coarser problems of merged neighbours, and how their solutions predict finer ones.
 
-A coarse label stands at the prior's mean of its labels. Then a coarse solution is one of the labels
-up to second order in its width, on both sides: windows on its line can be placed for
-every label, and its multipliers move along with the label. With h_g(v) >= 0 wherever it was, every
-label of it gets its share, shifted: h_y(v) = p_y/p_g·h_g(v − (y − y_g)), for which
+A coarse label is at the prior's mean of its labels. Then a coarse solution is a solution for the
+labels up to second order in its width, on both sides: windows on its line can be placed for every
+label, and its multipliers move along with the label. Every label gets its shifted share
+h_y(v) = p_y/p_g·h_g(v − (y − y_g)), which keeps the sign. So
 α_y = p_y/p_g·(α_g − (y − y_g)·β_g) and β_y = p_y/p_g·β_g.
 """
 
@@ -18,7 +18,7 @@ from labeldp_compile.solve.optimal_unbiased.problem import Program
 
 COARSEST = 250
 """Labels up to which cone programs alone are as fast as levels."""
-_COSTLY = 32.0  # times the mean spread of a pair, beyond which its two labels stay apart
+_COSTLY = 32.0  # times the mean spread of a pair; above that, its two labels stay separate
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +35,10 @@ class Level:
 
 
 def coarsen(problem: Program) -> Level:
-    """Merge the labels in pairs, but for the two ends and for pairs that matter too much.
+    """Merge the labels in pairs, except for the two ends and for pairs that matter too much.
 
-    The ends decide how far outputs must reach. A pair matters by what telling its labels apart is
-    worth: the part of the prior's variance that lies between them.
+    The ends decide how far outputs must reach. A pair matters if distinguishing its labels matters:
+    by the part of the prior's variance that lies between them.
     """
     y, p = problem.labels, problem.prior
     left = np.arange(1, problem.k - 2, 2)
@@ -46,14 +46,14 @@ def coarsen(problem: Program) -> Level:
     between = np.divide(p[left] * p[left + 1], mass, out=np.zeros_like(mass), where=mass > 0)
     spread = between * (y[left + 1] - y[left]) ** 2
     opens = np.ones(problem.k, np.bool_)
-    # Not all pairs can be that much above their mean: every level is coarser than the one before.
+    # Not all pairs can be this far above their mean, so every level is coarser than the last one.
     opens[left[~(spread > _COSTLY * spread.mean())] + 1] = False
     parent = np.cumsum(opens) - 1
     prior = np.bincount(parent, p).astype(np.float64)
     at = np.bincount(parent, p * y)
     plain = np.bincount(parent, y) / np.bincount(parent)
     labels = np.divide(at, prior, out=plain, where=prior > 0)
-    # One label is its own mean, also where rounding says otherwise.
+    # A single label is its own mean, without rounding.
     first = np.flatnonzero(opens)
     alone = np.diff(np.append(first, problem.k)) == 1
     labels[alone] = y[first[alone]]

@@ -1,21 +1,21 @@
 """Algorithm 1 of the unbiased-randomizer paper on a given output grid, through HiGHS.
 
-Every output has a minimum m_i and P[i | y] = m_i + x_yi with 0 <= x_yi <= (e^ε − 1)·m_i: kn rows
-instead of one for every pair of labels, and minima that are right in relation to themselves, for
-what HiGHS may err by, about 1e-7, it errs by in the x. It serves any loss and is the independent
-check of the continuous solver. Its answer is not ε-DP as it stands: only what is rounded to
-integers and verified is.
+Every output has a minimum m_i and P[i | y] = m_i + x_yi with 0 <= x_yi <= (e^ε − 1)·m_i. This needs
+kn rows instead of one for every pair of labels. The minima have a small relative error, because
+HiGHS's tolerance of about 1e-7 affects only the x. The program works for any loss and is the
+independent check of the continuous solver. Its answer is not ε-DP by itself: only the verified
+integers are.
 
-Its dual values are not handed on: they bound the loss of randomizers on this grid only, and what a
-certificate claims is a bound over all outputs. Nor does one ε of a sweep start from the basis of
-another (measured: 0.02 to 0.3 s instead of 0.1 to 0.5 s, 52 labels, 104 outputs): where the optimum
-is not unique, what a sweep says of an ε would depend on its neighbours, and not be what ``compile``
-makes.
+Its dual values are not used, because they bound the loss of randomizers on this grid only, and a
+certificate states a bound over all outputs. Also, one ε of a sweep does not start from the basis of
+another (measured: 0.02 to 0.3 s instead of 0.1 to 0.5 s, 52 labels, 104 outputs). If the optimum is
+not unique, the results of a sweep would then depend on the neighbouring ε, and differ from those of
+``compile``.
 
-HiGHS runs in a thread of its own and asks at every iteration whether to go on; the caller's thread
-waits, tells the progress, and is the one that a ^C reaches. Before it goes on its way it waits for
-HiGHS to stop: 0.03 s during the iterations of a program of 82,000 rows, 1.5 s during its presolve,
-which asks nobody. No thread outlives the call.
+HiGHS runs in its own thread and asks at every iteration whether to continue. The caller's thread
+waits, reports the progress, and receives a ^C. It waits for HiGHS to stop: 0.03 s during the
+iterations of a program of 82,000 rows, and 1.5 s during its presolve, which does not ask. No thread
+outlives the call.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TimeLimitError(InputError):
 
 
 class UnsolvedError(ValueError):
-    """HiGHS found no optimum: the program has none, or its numbers are too much for it."""
+    """HiGHS found no optimum: the program has none, or its numbers are out of range."""
 
 
 def solve_linear_program(
@@ -57,13 +57,13 @@ def solve_linear_program(
     *,
     observer: Observer = QUIET,
 ) -> tuple[Floats, float]:
-    """Minimise cost·x over x ≥ 0 with lower ≤ matrix·x ≤ upper.
+    """Minimize cost·x over x ≥ 0 with lower ≤ matrix·x ≤ upper.
 
-    HiGHS's defaults, so rows are met to 1e-7 only. The answer is the same on every run.
+    With HiGHS's defaults, rows are met to 1e-7 only. The answer is the same on every run.
 
     Args:
-        cost: [n]. matrix: [m, n]. lower, upper: [m], infinite where there is no such side.
-        observer: told a line at the start, every two seconds, and at the end.
+        cost: [n]. matrix: [m, n]. lower, upper: [m], infinite if there is no such side.
+        observer: gets a line at the start, every two seconds, and at the end.
 
     Returns:
         x [n] and its cost.
@@ -87,8 +87,8 @@ def solve_linear_program(
     status, info = solver.getModelStatus(), solver.getInfo()
     if status == HighsModelStatus.kTimeLimit:
         raise TimeLimitError(
-            f"a linear program of {rows:,} rows and {columns:,} columns was not solved in "
-            f"{TIME_LIMIT:,g} s: give fewer outputs"
+            f"a linear program of {rows:,} rows and {columns:,} columns was not solved within "
+            f"{TIME_LIMIT:,g} s; use fewer outputs"
         )
     if status != HighsModelStatus.kOptimal:
         raise UnsolvedError(f"HiGHS says: {solver.modelStatusToString(status)}")
@@ -107,7 +107,7 @@ def _run(solver: highspy.Highs, observer: Observer) -> None:
             event.interrupt()
 
     solver.cbSimplexInterrupt += watch
-    solver.cbIpmInterrupt += watch  # where the simplex method is in trouble
+    solver.cbIpmInterrupt += watch  # if the simplex method fails
     with ThreadPoolExecutor(max_workers=1) as pool:
         running = pool.submit(solver.run)
         try:
@@ -147,10 +147,10 @@ def solve_lp_grid(
     Args:
         labels: [k]. prior: [k], sums to 1. epsilon: privacy parameter.
         outputs: [n] allowed output values. loss_matrix: [k, n] loss of output i for label y.
-        observer: told a line every few seconds.
+        observer: gets a line every few seconds.
 
     Raises:
-        ValueError: if no mechanism on this grid meets the constraints, or HiGHS gives up.
+        ValueError: no mechanism on this grid meets the constraints, or HiGHS gives up.
         TimeLimitError: after an hour.
     """
     k, n = len(labels), len(outputs)

@@ -1,4 +1,4 @@
-"""The public solver: reduce, solve, and state the result for all labels in their own units."""
+"""The public solver: reduce, solve, and return the result for all labels in their units."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class UnbiasedSolution:
     Attributes:
         values: [m] outputs, strictly increasing, m <= 2k.
         weights: [m] c, the low entry Pr[v | y] of labels whose window does not cover the output.
-            Where it does the entry is e^ε·c; a label that never or hardly ever occurs may hold one
-            in between at the two ends of its window.
+            If it does, the entry is e^ε·c. A label that never or rarely occurs may have an entry in
+            between at the two ends of its window.
         means: [k] E[output | y]; the labels when unbiased.
         starts: [k] where the window of each label begins on the line of extra probability.
         loss: ½E(v̂ − y)² under the prior.
         objective: loss plus the penalty of the bias budget, if any.
-        lower_bound: no ε-DP randomizer within the bias budget has a smaller objective, whatever
-            its outputs (weak duality; evaluated in floating point).
+        lower_bound: no ε-DP randomizer within the bias budget has a smaller objective, with any
+            outputs (weak duality; evaluated in floating point).
         alpha, beta: [k] the multipliers that prove it; F >= 0 up to rounding.
-        gap: (objective − lower_bound) / objective, where the objective is not zero.
+        gap: (objective − lower_bound) / objective, if the objective is not zero.
     """
 
     values: Floats
@@ -71,15 +71,15 @@ def solve_optimal_unbiased(
 
     Args:
         labels: [k] finite, strictly increasing, k >= 2.
-        prior: [k] nonnegative, not all zero, normalised here.
-        epsilon: privacy parameter > 0, tried from 0.01 to 20.
-        bias: how far means may be from labels; not at all by default.
+        prior: [k] nonnegative, not all zero, normalized here.
+        epsilon: privacy parameter > 0, tested from 0.01 to 20.
+        bias: how far means may be from labels; by default, not at all.
         tolerance: relative gap at which to stop.
-        observer: told a line per step.
+        observer: gets a line per step.
 
     Returns:
-        The best mechanism found and the best bound found. ``gap`` says how far apart they are; it
-        is at most ``tolerance`` unless floating point stopped the search earlier.
+        The best mechanism and the best bound that were found. ``gap`` is the distance between them.
+        It is at most ``tolerance`` unless floating point stopped the search earlier.
     """
     y, p = np.asarray(labels, np.float64), np.asarray(prior, np.float64)
     p = p / p.sum()
@@ -91,7 +91,7 @@ def solve_optimal_unbiased(
     span = float(full.labels[-1] - full.labels[0])
     negligible = 0.01 * tolerance * min(reference_losses(full)) / (span**2 / 8.0)
     if not full.bias.unbiased:
-        # The optimum may be far below the unbiased one, and bias of rare labels is priced too.
+        # The optimum may be far below the unbiased one, and the bias of rare labels has a price.
         negligible *= 1e-3 / (1.0 + 2.0 * (full.bias.penalty or 0.0))
     kept = deciding_labels(full, min(negligible, tolerance))
     core = Program(full.labels[kept], p[kept], low, full.bias)

@@ -1,13 +1,13 @@
 """Newton's method on the columns in use: from interior-point accuracy to rounding accuracy.
 
-At an optimum the quadratic of every column in use touches zero. With x the dual unknowns,
+At an optimum, the quadratic of every column in use touches zero. With the dual unknowns x,
 
     t_I(x) = ½W₂ − A − (W₁ + B)²/(2W) = 0  for the columns in use,  Σ g·S = 1,  Σ g·v·S = y,
 
-and v = (W₁ + B)/W, are as many equations as unknowns (x, g). They are the stationarity
-conditions of maximising Σα + Σβ·y under t_I >= 0, a concave problem, so the step is that of
-sequential quadratic programming: a column whose weight would fall below zero stops the step and
-leaves, as in an active-set method.
+and v = (W₁ + B)/W, these are as many equations as unknowns (x, g). They are the stationarity
+conditions of maximizing Σα + Σβ·y under t_I >= 0, a concave problem. So the step is that of
+sequential quadratic programming. A column whose weight would fall below zero stops the step and is
+removed, as in an active-set method.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from labeldp_compile.solve.optimal_unbiased.quadratics import (
 )
 from labeldp_compile.solve.optimal_unbiased.windows import Columns, Iterate
 
-# Proximal term on the weights. It leaves solutions alone and, where the columns are redundant,
-# turns a singular system into a long step along the redundancy, which the ratio test cuts.
+# Proximal term on the weights. It does not change solutions. If the columns are redundant, it turns
+# a singular system into a long step along the redundancy, which the ratio test cuts.
 _PROXIMAL = 1e-11
-_FEW = 400  # unknowns that are solved in the time in which scipy.sparse.linalg would load
-_DIVERGED = 1e8  # a step that no problem with a loss of about 1/2 can ask for
+_FEW = 400  # unknowns that are solved faster than scipy.sparse.linalg is imported
+_DIVERGED = 1e8  # larger than any step of a problem with a loss of about 1/2
 
 
 def polish(problem: Program, start: Iterate, means: Floats, steps: int = 30) -> Iterate | None:
@@ -39,11 +39,11 @@ def polish(problem: Program, start: Iterate, means: Floats, steps: int = 30) -> 
 
     Args:
         problem: in units in which the loss is about 1/2. start: its columns are the active set.
-        means: [k] about the means of the optimum, to tell which limits of a bias are met.
-        steps: at most so many Newton steps.
+        means: [k] about the means of the optimum, to see which limits of a bias are reached.
+        steps: the most Newton steps.
 
     Returns:
-        The last point, its columns of positive weight; None where a system could not be solved.
+        The last point with its columns of positive weight; None if a system could not be solved.
     """
     k, low = problem.k, problem.low
     intervals, weights = start.columns.intervals, start.columns.weights
@@ -106,7 +106,7 @@ def _step(
 def solve_system(system: sparse.csc_matrix, right: Floats) -> Floats | None:
     """The solution [n] of system @ x = right, refined once; None if the system is singular.
 
-    Few unknowns are solved as LAPACK does it, many as SuperLU does.
+    Few unknowns are solved by LAPACK, many by SuperLU.
     """
     answer: Floats
     if right.size <= _FEW:

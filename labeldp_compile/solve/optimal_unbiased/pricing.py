@@ -1,4 +1,4 @@
-"""Exact pricing: the worst output a dual point leaves, over every subset of labels and real value.
+"""Exact pricing: the worst output for a dual point, over every subset of labels and real value.
 
 With h_y(v) = ½p_y(v − y)² − α_y − β_y·v, a column with high entries on the set N and value v has
 reduced cost proportional to Σ_y h_y(v) + (e^ε − 1)·Σ_{y ∈ N} h_y(v), which the set of negative
@@ -6,9 +6,9 @@ h_y minimises. So
 
     F(v) = Σ_y h_y(v) + (e^ε − 1)·Σ_y min(h_y(v), 0)
 
-prices every subset at once. Between neighbouring roots of the h_y (at most 2k of them) F is one
-quadratic, hence its global minimum over the reals costs O(k log k). F is kept here multiplied by
-e^-ε, in which the high entry is 1, so that it stays of the size of the loss at every ε.
+prices every subset at once. Between neighbouring roots of the h_y (at most 2k of them), F is one
+quadratic, so finding its global minimum over the reals takes O(k log k). F is multiplied by e^-ε
+here, so that the high entry is 1 and F has the size of the loss at every ε.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def price(labels: Floats, prior: Floats, low: float, alpha: Floats, beta: Floats
 
     Args:
         labels: [k] increasing. prior: [k], zeros allowed (their h_y is a line). low: e^-ε.
-        alpha: [k] multipliers of normalisation. beta: [k] multipliers of the means.
+        alpha: [k] multipliers of normalization. beta: [k] multipliers of the means.
 
     Returns:
         The minimum on every piece.
     """
     enter, leave, always = _negative_ranges(labels, prior, alpha, beta)
-    # Quadratic coefficients of the h_y about v = 0. At large ε they cancel in many digits, so the
-    # running sums are kept in the longest float there is (plain float64 only loosens the bound).
+    # Quadratic coefficients of the h_y about v = 0. At large ε many digits cancel, so the running
+    # sums use the longest float that exists (float64 only makes the bound looser).
     p, y = prior.astype(np.longdouble), labels.astype(np.longdouble)
     terms = np.stack([p / 2, -(p * y + beta), p * y**2 / 2 - alpha])
     places = np.concatenate([enter, leave])
@@ -87,10 +87,10 @@ def priced_out(
 ) -> tuple[Intervals, Runs]:
     """Return the columns at which F·e^-ε is below −``threshold``.
 
-    Taken are the local minima over the pieces, or with ``every`` false only the worst place of
-    each stretch of them, and the worst k of these. Where the negative h_y are not one run of
-    labels, the hull and every run are returned as intervals, and the subset itself beside them: at
-    an optimum they are one run.
+    They are the local minima over the pieces, or without ``every`` only the worst place of each
+    stretch of them; at most the worst k are returned. If the negative h_y are not one run of
+    labels, the hull and every run are returned as intervals, and also the subset itself. At an
+    optimum they are one run.
     """
     found = price(labels, prior, low, alpha, beta)
     below = np.concatenate([[False], found.minima < -threshold, [False]])
@@ -129,10 +129,10 @@ def _terms_at(v: float, labels: Floats, prior: Floats, alpha: Floats, beta: Floa
 def _negative_ranges(
     labels: Floats, prior: Floats, alpha: Floats, beta: Floats
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Return for each label the ends of {v : h_y(v) < 0} and whether it reaches −inf.
+    """Return for each label the ends of {v : h_y(v) < 0}, and whether it reaches −inf.
 
-    The set is an open interval, a half-line (p_y = 0), everything or nothing; ends that do not
-    exist are infinite.
+    The set is an open interval, a half-line (p_y = 0), everything or empty. Ends that do not exist
+    are infinite.
     """
     k = labels.size
     enter, leave = np.full(k, np.inf), np.full(k, np.inf)

@@ -1,4 +1,4 @@
-"""The problem in its own units, reduced to the labels that decide it."""
+"""The problem in solver units, reduced to the labels that matter."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class BiasBudget:
     """How far means may be from their labels; by default not at all.
 
     Attributes:
-        most: τ, the largest |E[output | y] − y|, in units of the labels; None when not limited.
-        penalty: λ of a penalty λ·Σ p_y·d_y² added to the loss; None for none. 0 leaves the bias
+        most: τ, the largest |E[output | y] − y|, in units of the labels; None for no limit.
+        penalty: λ of a penalty λ·Σ p_y·d_y² added to the loss; None for none. With 0 the bias is
             free, which is the RR-on-Bins problem.
 
-    At most one of the two is given; neither means unbiased.
+    At most one of the two is given. Without both, means must equal the labels.
     """
 
     most: float | None = None
@@ -77,10 +77,10 @@ def deciding_labels(problem: Program, negligible: float) -> Ints:
     """Return the indices of the labels that must be kept.
 
     A label that never occurs constrains nothing unless it is an end: windows reach every mean
-    between those of the two ends, and its own row costs nothing. So leaving it out changes neither
-    the optimum nor the bound (its multipliers are zero). Labels that hardly ever occur are treated
-    alike, at a loss that the certified gap then shows. Where bias is only penalised, ends that
-    never occur constrain nothing either.
+    between those of the two ends, and its own row has no cost. So removing it changes neither the
+    optimum nor the bound (its multipliers are zero). Very rare labels are treated in the same way;
+    the certified gap shows the loss. If bias is only penalized, ends that never occur constrain
+    nothing, too.
 
     Args:
         problem: the whole problem. negligible: prior mass that may be left out in total.
@@ -96,7 +96,8 @@ def deciding_labels(problem: Program, negligible: float) -> Ints:
 def merge_neighbours(problem: Program, n: int) -> Program:
     """Return the problem of ``n`` runs of neighbouring labels: mean label and total prior.
 
-    The two ends stay alone: they decide how far outputs must reach, and may lie far from the rest.
+    The two ends stay separate: they decide how far outputs must reach, and may be far from the
+    rest.
     """
     if n == problem.k:
         return problem
@@ -110,8 +111,8 @@ def merge_neighbours(problem: Program, n: int) -> Program:
 def reference_losses(problem: Program) -> tuple[float, float]:
     """Return the losses of two simple unbiased mechanisms, which bound the optimum from above.
 
-    The first mixes two outputs, beyond the two ends; it is good at small ε. The second is debiased
-    randomized response on all labels (Definition 23); it is what optima tend to at large ε.
+    The first mixes two outputs beyond the two ends; it is good at small ε. The second is debiased
+    randomized response on all labels (Definition 23), the limit of optima at large ε.
     """
     y, p, low = problem.labels, problem.prior, problem.low
     k = y.size

@@ -1,8 +1,8 @@
-"""What an interval costs and what the duals pay it: one quadratic in the output value a column.
+"""The cost of an interval and its dual terms: for each column, one quadratic in the output value.
 
-The unknowns of the dual are kept as scaled prefix sums of α and of β, x = (a, b) of length 2k:
-inside an interval α then sums to a difference of two of them, so that the operator from unknowns
-to columns has at most three entries a row (two ends and the total).
+The dual unknowns are scaled prefix sums of α and of β, x = (a, b) of length 2k. The sum of α in an
+interval is then a difference of two of them. So the operator from unknowns to columns has at most
+three entries per row (two ends and the total).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from labeldp_compile.solve.optimal_unbiased.problem import Program
 
 @dataclass(frozen=True, eq=False)
 class Quadratics:
-    """Data of the columns; S is 1 inside and e^-ε outside, values are about ``middle``.
+    """Data of the columns; S is 1 inside and e^-ε outside, values are relative to ``middle``.
 
     Attributes:
         operator: [m, k] sparse, from prefix unknowns to Σ_y S(y)·α_y.
-        middle: [m] centre of the interval: at large ε a value differs from it by very little.
+        middle: [m] centre of the interval; at large ε a value is very close to it.
         mass, moment, spread: [m] Σ p·S·(1, y − middle, (y − middle)²).
     """
 
@@ -55,8 +55,8 @@ def quadratics(problem: Program, intervals: Intervals, runs: Runs | None = None)
         first, last = np.concatenate([first, runs.first]), np.concatenate([last, runs.last])
         m += runs.count
     y, p = problem.labels.astype(np.longdouble), problem.prior.astype(np.longdouble)
-    # Prefix sums in the longest float there is: at large ε the moment of an interval about its
-    # middle is what is left of numbers ten digits larger.
+    # Prefix sums in the longest float that exists: at large ε the moment of an interval about its
+    # middle is a difference of numbers that are ten digits larger.
     sums = np.concatenate([np.zeros((3, 1)), np.cumsum([p, p * y, p * y**2], axis=1)], axis=1)
     inside = np.zeros((m, 3), np.longdouble)
     np.add.at(inside, owner, (sums[:, last + 1] - sums[:, first]).T)

@@ -1,8 +1,8 @@
-"""Coarse to fine: which intervals to hand to the cone program of the next finer level.
+"""Coarse to fine: the intervals for the cone program of the next finer level.
 
-The optimum of merged labels predicts the path of intervals of the next level: its windows are
+The optimum of merged labels predicts the path of intervals of the next level. Its windows are
 placed for the finer labels, and the order in which they begin and end is the path. Only the
-neighbourhood of the path is handed over; on the last level pricing adds whatever is missing.
+neighbourhood of the path is used; on the last level, pricing adds missing intervals.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _EXACT = 1e-9  # gap of the level from which finer ones start
 _COSTLY = 1e5  # loss of a column at weight one, relative to the loss of the optimum
 
 
-@np.errstate(over="ignore", invalid="ignore")  # steps that go astray are judged, not trusted
+@np.errstate(over="ignore", invalid="ignore")  # wrong steps are found by their results
 def refine(problem: Program, tolerance: float, observer: Observer) -> Found:
-    """Solve to a certified relative gap of ``tolerance``, or as near as rounding lets.
+    """Solve to a certified relative gap of ``tolerance``, or as close as rounding allows.
 
     Args:
-        problem: in any units. tolerance: relative gap. observer: told a line per step.
+        problem: in any units. tolerance: relative gap. observer: gets a line per step.
     """
     unit = float(np.sqrt(2.0 * min(reference_losses(problem))))
     search = Search(problem.scaled(unit), tolerance, observer)
@@ -75,7 +75,7 @@ def refine(problem: Program, tolerance: float, observer: Observer) -> Found:
         cones = solve_cones(level.scaled(unit), columns, _TOLERANCE)
         observer.step(f"level of {size} merged labels: {len(columns)} intervals, {cones.how}")
         if cones.how.endswith("solved"):
-            # The optimum relative to the simple mechanisms changes little from level to level.
+            # The optimum relative to the simple mechanisms changes little between levels.
             ratio = min(1.0, ratio * max(2.0 * cones.value, 1e-3))
         used = cones.columns.used()
         found = replace(used, values=used.values * unit)
@@ -92,10 +92,10 @@ def refine(problem: Program, tolerance: float, observer: Observer) -> Found:
 
 
 def _worth_trying(problem: Program, path: Intervals, scale: float) -> Intervals:
-    """Return the neighbourhood of a path with a family that is feasible on its own.
+    """Return the neighbourhood of a path, with a family that is feasible by itself.
 
-    Left out are intervals whose labels alone would cost far more than the whole optimum: at large
-    ε they ruin the scaling. Pricing would find them if they mattered.
+    Intervals whose labels alone cost far more than the whole optimum are left out: at large ε they
+    ruin the scaling. Pricing would find them if they mattered.
     """
     ends, response = reference_losses(problem)
     k = problem.k

@@ -36,22 +36,22 @@ from labeldp_compile.solve.optimal_unbiased.windows import (
 )
 
 _ROUNDS = 6  # cone programs at most
-_MORE_ROUNDS = 12  # where they are cheap: multipliers that are not unique need them
+_MORE_ROUNDS = 12  # if they are cheap: multipliers that are not unique need them
 _CHEAP = 500  # labels
-_PRICINGS = 15  # Newton rounds after each of them
-_IDLE = 3  # of these without any progress, after which to give up
-_TOLERANCE, _BEST_TOLERANCE = 1e-8, 1e-11  # asked of the cone program: first round, last round
+_PRICINGS = 15  # Newton rounds after each cone program
+_IDLE = 3  # Newton rounds without progress, after which to give up
+_TOLERANCE, _BEST_TOLERANCE = 1e-8, 1e-11  # of the cone program: first round, last round
 # Distance of guards from a window, in window lengths and in outputs, in turn.
 _MARGINS = (0.5, 2), (0.1, 1), (0.0, 2), (0.0, 1), (0.2, 2)
 _PROMISING = 0.1  # gap of randomized response from which Newton's method may well converge
 _GOOD = 1e-6  # gap that is not worth cone programs of many labels
 _WIDE = 2  # radius of their neighbourhood
-_SLIVER = 1e-3  # weight, relative to label spacing, below which a column is taken for rounding
+_SLIVER = 1e-3  # weight, relative to label spacing, below which a column is due to rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best mechanism and the best bound found, in the problem's own units.
+    """The best mechanism and the best bound found, in the problem's units.
 
     Attributes:
         line: the mechanism's outputs as an extra line. means: [k] its wanted means.
@@ -80,11 +80,11 @@ class Search:
     """
 
     def __init__(self, problem: Program, tolerance: float, observer: Observer) -> None:
-        """Start from nothing.
+        """Start without a mechanism.
 
         Args:
             problem: in units in which the loss is about 1/2. tolerance: relative gap to reach.
-            observer: told a line per step.
+            observer: gets a line per step.
         """
         self.problem, self.tolerance, self.observer = problem, tolerance, observer
         nothing = np.zeros(problem.k)
@@ -98,7 +98,7 @@ class Search:
         return (self.loss - self.bound.value) / self.loss if np.isfinite(self.loss) else np.inf
 
     def found(self, unit: float) -> Found:
-        """What was found; ``unit`` of the problem is one of the units here."""
+        """The results, in units of which the search's unit is ``unit``."""
         line, bound = self.line, self.bound
         return Found(
             extra_line(line.values * unit, line.weights, self.problem.low),
@@ -108,9 +108,9 @@ class Search:
         )
 
     def try_response(self) -> None:
-        """Try debiased randomized response and Newton's method from there.
+        """Try debiased randomized response, and Newton's method from there.
 
-        At large ε it is nearly the optimum, and an interior point has the most trouble.
+        At large ε it is almost optimal, and interior points have most difficulties.
         """
         problem = self.problem
         ends, response = reference_losses(problem)
@@ -126,7 +126,7 @@ class Search:
             self._newton_rounds(polished)
 
     def finish(self, point: Iterate) -> None:
-        """Go on from a point that is almost the optimum: Newton rounds, and cones if need be."""
+        """Continue from an almost optimal point: Newton rounds, and cone programs if needed."""
         found = self._newton_rounds(self._thick(point, _SLIVER))
         if self.gap > max(self.tolerance, _GOOD):
             near = join(self.problem.k, point.columns.intervals, found)
@@ -173,8 +173,8 @@ class Search:
     def _spacing(self, intervals: Intervals) -> Floats:
         """Return the smallest gap of labels, relative to their range, at the ends of intervals.
 
-        Windows of labels that are close to each other start close to each other, so this is the
-        size that a column between their ends has.
+        Windows of close labels start close to each other, so this is the size of a column between
+        their ends.
         """
         y = self.problem.labels
         gaps = np.concatenate([[np.inf], np.diff(y) / (y[-1] - y[0]), [np.inf]])
@@ -209,7 +209,7 @@ class Search:
     def missing(self, point: Iterate, every: bool) -> tuple[Intervals, Runs]:
         """Return the columns that violate the multipliers by more than the gap allows.
 
-        Only the worst of neighbouring ones unless ``every`` one is asked for.
+        Without ``every``, only the worst of neighbouring ones.
         """
         problem, k, low = self.problem, self.problem.k, self.problem.low
         threshold = 0.1 * self.tolerance * (1.0 + low * (k - 1)) / k
@@ -236,9 +236,9 @@ class Search:
         return missing
 
     def offer(self, point: Iterate, means: Floats) -> bool:
-        """Repair a mechanism and multipliers, keep each if it is the best; say whether one was.
+        """Repair a mechanism and multipliers, and keep each if it is the best; whether one was.
 
-        ``means`` [k] are what the mechanism is to have.
+        ``means`` [k] are the wanted means of the mechanism.
         """
         problem, columns = self.problem, point.columns
         before = self.bound.value, self.loss
@@ -274,7 +274,7 @@ class Search:
         if error <= 1e-12 * float(np.abs(line.values).max()) and loss < self.loss:
             self.line, self.means, self.loss = line, means, loss
         gap = (self.loss - self.bound.value) / self.loss if self.loss else 0.0
-        self.observer.step(f"bound at {1 - max(gap, 0):.10f} of the loss, gap {max(gap, 0):.1e}")
+        self.observer.step(f"bound: {1 - max(gap, 0):.10f} of the loss, gap {max(gap, 0):.1e}")
 
 
 def response_point(problem: Program) -> Iterate:

@@ -1,11 +1,11 @@
 """The window form: from outputs and weights alone to a mechanism with exact means.
 
-Lay the extra probability (e^ε − 1)·c_i of the outputs end to end in the order of their values. A
-label takes a window of length X = 1 − Σc of this line, on top of the base weights c. Its mean
-grows with the start of the window, piecewise linearly, so the start that gives the wanted mean is
-found exactly. Among all rows with entries between c_i and e^ε·c_i and this mean, the window has
-the least E(v − y)² (the set where a parabola is below a chord is an interval), so placing windows
-never loses anything to another assignment over the same outputs.
+The line is the extra probability (e^ε − 1)·c_i of the outputs, end to end in the order of their
+values. A label gets a window of length X = 1 − Σc of this line, in addition to the base weights c.
+Its mean grows with the start of the window, piecewise linearly, so the start with the wanted mean
+can be computed exactly. Among all rows with this mean and entries between c_i and e^ε·c_i, the
+window has the least E(v − y)², because the set where a parabola is below a chord is an interval. So
+no other assignment over the same outputs is better than windows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
 from labeldp_compile.solve.optimal_unbiased.problem import Program
 
 _FEW = 64  # segments
-_UNUSED = 1e-13  # weight below which not even a value is meant
+_UNUSED = 1e-13  # weight below which a value has no meaning
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def place_windows(line: ExtraLine, targets: Floats) -> Floats:
     room = line.ends[-1] - line.window
     knots = np.concatenate([line.ends, line.ends - line.window])
     knots = np.unique(np.clip(knots, 0.0, room))
-    # Rounding may let the means at knots fall by an ulp; they are nondecreasing in truth.
+    # The means at knots are nondecreasing, but rounding may lower them by an ulp.
     means = np.maximum.accumulate(line.means(knots))
     return np.asarray(np.interp(targets, means, knots), np.float64)
 
@@ -81,7 +81,7 @@ def place_windows(line: ExtraLine, targets: Floats) -> Floats:
 def widen(line: ExtraLine, lowest: float, highest: float, low: float) -> ExtraLine:
     """Move the outer values outward until windows reach the lowest and the highest wanted mean.
 
-    An optimum reaches both with nothing to spare, so rounding alone leaves it short by a hair.
+    An optimum just reaches both, so rounding alone leaves it slightly short.
     """
     room = line.ends[-1] - line.window
     short = np.maximum(
@@ -92,7 +92,7 @@ def widen(line: ExtraLine, lowest: float, highest: float, low: float) -> ExtraLi
     lengths = np.diff(line.ends)
     base = low * line.weights[[0, -1]]
     own = np.minimum(lengths[[0, -1]], line.window)
-    # What the window at the other end takes of an outer segment.
+    # The part of an outer segment that the window at the other end covers.
     other = np.maximum(lengths[[0, -1]] - room, 0.0)
     effect = np.array(
         [[base[0] + own[0], -base[1] - other[1]], [-base[0] - other[0], base[1] + own[1]]]
@@ -159,7 +159,7 @@ def _inside(line: ExtraLine, starts: Floats, labels: Floats, centre: float) -> F
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns of a mechanism: interval, high entry and value of each, in the order of values.
+    """Columns of a mechanism: the interval, high entry and value of each, in the order of values.
 
     Attributes:
         intervals: [m] labels with the high entry.
@@ -180,24 +180,24 @@ class Columns:
         return Columns(self.intervals.take(keep), self.weights[keep], self.values[keep])
 
     def among(self, intervals: Intervals, k: int) -> Columns:
-        """Return columns of all these intervals, which hold ours; the others have no weight."""
+        """Return columns for all these intervals, which include ours; the others have no weight."""
         at = np.searchsorted(intervals.keys(k), self.intervals.keys(k))
         weights, values = np.zeros(len(intervals)), np.zeros(len(intervals))
         weights[at], values[at] = self.weights, self.values
         return Columns(intervals, weights, values)
 
     def used(self) -> Columns:
-        """Return those with a weight that means something."""
+        """Return the columns whose weight is not due to rounding."""
         return self.take(self.weights > _UNUSED)
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A mechanism and multipliers, both about the best.
+    """A mechanism and multipliers, both close to the optimum.
 
     Attributes:
         columns: the mechanism. alpha, beta: [k] the multipliers.
-        how: how the solver that found them ended. value: its objective, if it has one.
+        how: how the solver ended. value: its objective, if it has one.
     """
 
     columns: Columns
@@ -217,9 +217,9 @@ def column_means(columns: Columns, k: int, low: float) -> Floats:
 
 
 def as_windows(problem: Program, columns: Columns) -> tuple[Columns, Floats]:
-    """Return windows in place of a mechanism, and their means [k].
+    """Return windows that replace a mechanism, and their exact means [k].
 
-    The means are as near to those of the mechanism as the budget allows, and exact.
+    The means are as close to those of the mechanism as the budget allows.
     """
     line = extra_line(columns.values, columns.weights, problem.low)
     means = problem.allowed(column_means(columns, problem.k, problem.low))
@@ -229,10 +229,10 @@ def as_windows(problem: Program, columns: Columns) -> tuple[Columns, Floats]:
 def window_columns(line: ExtraLine, starts: Floats, low: float) -> Columns:
     """Cut the line where windows begin and end, and average the values between cuts.
 
-    The result is the same mechanism with every column pure (two levels only), moved to the mean
-    value of each piece: means are untouched and, by Jensen, the loss can only fall (Claim 12).
-    There are at most 2k − 1 columns, so this replaces the crossover to a vertex. What no window
-    covers is left out.
+    The result is the same mechanism with pure columns (two levels only), moved to the mean value of
+    each piece. Means do not change, and by Jensen the loss can only fall (Claim 12). There are at
+    most 2k − 1 columns, so this replaces the crossover to a vertex. Parts that no window covers are
+    left out.
 
     Args:
         line: the extra line. starts: [k] nondecreasing. low: e^-ε.

@@ -29,7 +29,7 @@ class GroupPoint:
 
     Attributes:
         tables: how many there are, including the one for all other rows.
-        pay: how many have a loss at least 1% below that of one table for all.
+        ``pay``: how many have a loss at least 1% below that of one table for all.
         loss: the noisy label loss, weighted by the groups' rows.
         pooled_loss: the loss of one table for all, under the same priors.
         bytes: of the artifact.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "demo": "Take a guided tour on sample data, in about a minute.",
     "init": "Write a commented spec for a column of TABLE.",
-    "plan": "Say what compile would do with SPEC: what it spends, solves and writes.",
+    "plan": "Show what compile would do with SPEC: what it spends, solves and writes.",
     "sweep": "Compare all mechanisms for the label, loss and prior of SPEC.",
     "choose": "Find the smallest ε, and the mechanism, that make private labels good enough.",
     "compile": "Compile SPEC into a randomizer with a certificate.",

@@ -59,7 +59,7 @@ def test_compile_prints_the_path_on_stdout_and_words_on_stderr(place):
     result = labeldp("compile", place / "visits.yaml", "-o", place / "again")
     assert result.exit_code == 0
     assert result.stdout == f"{place / 'again' / 'visits.onnx'}\n"
-    assert "ε in total       2 " in result.stderr
+    assert "total ε           2 (declared)" in result.stderr
     quiet = labeldp("compile", place / "visits.yaml", "-o", place / "quiet", "--quiet")
     assert quiet.stderr == ""
 

@@ -36,7 +36,7 @@ def place(here):
 def test_names_are_kept(place):
     done = labeldp("compile", "g.yaml", "-o", ".")
     assert done.exit_code == 0, done.output
-    assert "all groups (other and 'north'; 'south') have one table" in done.stderr
+    assert "all groups (other and 'north'; 'south') share one table" in done.stderr
     assert "other and 'north'; 'south'" in labeldp("inspect", "grouped.onnx").stdout
     assert labeldp("inspect", "grouped.onnx", "--group", "north").exit_code == 0
     assert labeldp("randomize", "grouped.onnx", "t.parquet", "-o", "p.parquet").exit_code == 0

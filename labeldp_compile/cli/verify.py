@@ -6,13 +6,12 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 from labeldp_verify import Budget, Report, check_file, read_artifact
 from labeldp_verify.budget import enforced, naming
 from labeldp_verify.console.attestation import attestation
-from labeldp_verify.console.command import limits_of, verify_files
+from labeldp_verify.console.command import VERBOSE, limits_of, verify_files
 from labeldp_verify.printable import json_text
 from labeldp_verify.reading.numerals import read_whole
 
@@ -61,6 +60,7 @@ from labeldp_compile.whole_file import require_output, write_text
     help="Sign OUT with this key (PEM; Ed25519 or P-256): a DSSE envelope.",
 )
 @overwrite_option
+@click.option("--verbose", "-v", is_flag=True, help=f"{VERBOSE[0].upper()}{VERBOSE[1:]}.")
 @json_option
 @budget_option
 def verify_command(
@@ -75,6 +75,7 @@ def verify_command(
     attest: Path | None,
     attest_key: Path | None,
     overwrite: bool,
+    verbose: bool,
     as_json: bool,
     budget: Budget,
 ) -> None:
@@ -118,8 +119,16 @@ def verify_command(
             write_text(attest, json_text(document) + "\n")
         return report
 
-    ways: dict[str, Any] = {"say_json": say_json, "complain": complain}
-    sys.exit(verify_files(files, verify, as_json=as_json, say=lambda lines: say(*lines), **ways))
+    code = verify_files(
+        files,
+        verify,
+        as_json=as_json,
+        verbose=verbose,
+        say=lambda lines: say(*lines),
+        say_json=say_json,
+        complain=complain,
+    )
+    sys.exit(code)
 
 
 def _now() -> str:

@@ -80,7 +80,7 @@ def python(tmp_path_factory):
 
 def test_it_is_stated_checked_and_refused_where_it_is_altered(python):
     python("-m", "labeldp_compile.cli", "compile", "added.yaml", "-o", "build")
-    verified = python("-m", "labeldp_compile.cli", "verify", "build/added.onnx")
+    verified = python("-m", "labeldp_compile.cli", "verify", "-v", "build/added.onnx")
     assert "likeliest.tables agree with the integers" in verified
     assert "optimality" in verified and ", likeliest.tables" in verified
     stated, *refused = python("-c", ALTERED).splitlines()

@@ -80,7 +80,7 @@ def test_the_attestation_is_valid_and_says_what_was_verified(made, svr, tmp_path
     artifact, out = made / "example.onnx", tmp_path / "out.json"
     result = labeldp("verify", artifact, "--attest", out, SOURCE_DATE_EPOCH="86400")
     assert result.exit_code == 0, result.output
-    assert "verified. ε ≤ " in result.stdout
+    assert "verified. The file proves ε ≤ " in result.stdout
     document = json.loads(out.read_text())
     read = require_valid(document, svr)
     assert read.time_created.ToJsonString() == "1970-01-02T00:00:00Z"

@@ -47,9 +47,21 @@ def test_it_says_what_labeldp_verify_says(model, tmp_path):
     path = tmp_path / "x.onnx"
     path.write_bytes(model)
     code, said, _ = command(path)
-    assert code == 0 and "ok     privacy" in said and f"{path}: verified." in said
+    assert code == 0 and "12 checks passed" in said and f"{path}: verified." in said
+    assert len(said.splitlines()) <= 15 and "ok     privacy" not in said
     whole = [sys.executable, "-m", "labeldp_compile.cli", "verify", path]
     assert subprocess.run(whole, capture_output=True, text=True, check=True).stdout == said
+    code, verbose, _ = command(path, "-v")
+    whole.append("--verbose")
+    assert subprocess.run(whole, capture_output=True, text=True, check=True).stdout == verbose
+    assert code == 0 and set(said.splitlines()) < set(verbose.splitlines())
+    for part in (
+        "ok     privacy",
+        "proved by the file:",
+        "only declared in it:",
+        "belief in a label",
+    ):
+        assert part in verbose and part not in said
     code, said, _ = command(path, "--json")
     assert code == 0 and json.loads(said)["ok"]
 
@@ -76,7 +88,10 @@ def test_a_gate_for_several_files(model, tmp_path):
         code, said, _ = run("verify", good, other, "--max-epsilon", "1", "--min-outputs", "2")
         last = [line for line in said.splitlines() if ": verified." in line]
         assert code == 0 and len(last) == 2
-        assert all(line.endswith(f"sha256 {digest}") and "ε ≤ " in line for line in last)
+        assert all("proves ε ≤ 1 per label" in line for line in last)
+        lines = [line for line in said.splitlines() if not line.startswith("warning: ")]
+        assert len(lines) == 4
+        assert digest in run("verify", good)[1]
         for limit in (
             ("--max-epsilon", "0.9"),
             ("--min-outputs", "1000"),
@@ -85,7 +100,7 @@ def test_a_gate_for_several_files(model, tmp_path):
         ):
             code, said, _ = run("verify", good, *limit)
             assert code == 1 and "FAILED limits" in said, limit
-            assert said.splitlines()[-1].endswith("NOT WITHIN THE LIMITS that were asked for.")
+            assert said.splitlines()[-1].endswith("NOT WITHIN THE LIMITS that you set.")
         assert run("verify", good, "--max-epsilon", "much")[0] == 2
         assert run("verify", good, "--max-epsilon", "-1")[0] == 2
         code, said, why = run("verify", good, tmp_path / "none.onnx", "--json")
@@ -113,7 +128,7 @@ def paid(model, prior):
 
 
 @pytest.mark.parametrize("groups", [False, True])
-def test_the_verdict_says_what_the_prior_cost(model, groups):
+def test_it_says_what_the_prior_cost(model, groups):
     model, label = (None, 2) if groups else (model, 1)
     for prior, shown, together in (
         ("0.9", "0.9", f"{label}.9"),
@@ -121,11 +136,13 @@ def test_the_verdict_says_what_the_prior_cost(model, groups):
         ("1/1000000000", "0.000001", f"{label}.000001"),  # up, never down
         ("1/3", "0.333334", f"{label}.333334"),
     ):
-        words = check_bytes(paid(model, prior)).require().in_words("x.onnx")[-1]
-        said = f"; declared for a label in the prior's table, too: at least {shown}"
-        assert f"{said}, together {together};" in words, words
-    words = check_bytes(paid(model, 0)).require().in_words("x.onnx")[-1]
-    assert "prior" not in words and "together" not in words
+        report = check_bytes(paid(model, prior)).require()
+        for brief in (False, True):
+            words = " ".join(report.in_words("x.onnx", brief=brief))
+            assert f"at least {together} (declared)" in words, words
+            assert f", {shown} of it for the prior;" in words, words
+    words = " ".join(check_bytes(paid(model, 0)).require().in_words("x.onnx"))
+    assert "spends nothing" in words and "of it for the prior" not in words
 
 
 def test_a_gate_for_all_that_a_label_pays(model, tmp_path):

@@ -58,7 +58,7 @@ def test_outputs_of_thousands_of_segments_are_counted():
     domain = IntegerDomain(0, 1)
     honest = randomized_response([0.0, 1.0], [0, 1], Fraction(1))
     report = check_bytes(forge(domain, randomizer, honest))
-    assert not report.ok and report.checks[-1].detail.endswith("the file gives '256/131'")
+    assert not report.ok and report.checks[-1].detail.endswith("the integers give '256/131'")
 
 
 def test_the_printed_bound_is_not_rounded_down():

@@ -1,12 +1,12 @@
-"""What checking a file may cost, found out before it is paid.
+"""The budget of checking a file: time and memory, estimated before they are spent.
 
-A file is somebody's letter, and verifying it is work. Before each stage its cost is estimated from
-counts (labels, entries of tables, digits) that are known by then; a file that would exceed the
-budget is refused with a sentence, and not checked at all. Estimates are for a slow core and err
-on the high side. A deadline in the processor's time is the second line of defence.
+Files come from strangers, and verifying them takes work. Before each stage, its cost is estimated
+from counts that are known by then: labels, entries of tables, digits. A file that would exceed the
+budget is not checked; one sentence says so. Estimates are for a slow core and err on the high side.
+A deadline in processor time is the second line of defense.
 
-The budget travels in a context variable, so that whatever does the work can ask for it; without one
-(the analysis of the compiler's own integers) nothing is limited.
+The budget is in a context variable, so that the code that does the work can ask for it. Without a
+budget (when the compiler analyses its own integers) nothing is limited.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PROGRAM_BYTES = 150_000_000  # Python, numpy and onnxruntime
 
 
 class TooLargeError(InputError):
-    """Checking the file would exceed the budget: it was not checked, and nothing is said of it."""
+    """Checking the file would exceed the budget, so it was not checked."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Budget:
 
 DEFAULT_BUDGET = Budget()
 OWN_FILES = Budget(86_400.0, 64 * 10**9)
-"""For what this process has just made, or what its owner is about to run on true labels."""
+"""For a file that this process has just made, or that its owner is about to run on true labels."""
 
 
 @dataclass
@@ -96,21 +96,21 @@ def naming(path: Path) -> Iterator[None]:
 def no_memory(budget: Budget) -> TooLargeError:
     """What to raise where memory ran out."""
     return TooLargeError(
-        f"not checked: it takes more memory than {_size(budget.bytes)}: if you expect that, give "
-        "more: --budget SECONDS,BYTES"
+        f"not checked: it takes more memory than {_size(budget.bytes)}. To allow more, use "
+        "--budget SECONDS,BYTES"
     )
 
 
 def too_late(budget: Budget) -> TooLargeError:
     """What to raise where time ran out."""
     return TooLargeError(
-        f"not checked: it takes longer than {budget.seconds:,.0f} s of processor time: if you "
-        "expect that, give more: --budget SECONDS,BYTES"
+        f"not checked: it takes longer than {budget.seconds:,.0f} s of processor time. To allow "
+        "more, use --budget SECONDS,BYTES"
     )
 
 
 def charge(what: str, *, seconds: float = 0.0, bytes: float = 0.0) -> None:  # noqa: A002
-    """Ask for the cost of the next piece of work; raises TooLargeError if it is too much.
+    """Charge the cost of the next piece of work; raises TooLargeError if it is too much.
 
     ``what`` says what is large, as in "100,000 labels". The seconds are those of the whole piece,
     the bytes what it keeps.
@@ -125,22 +125,22 @@ def charge(what: str, *, seconds: float = 0.0, bytes: float = 0.0) -> None:  # n
     account.largest = max(account.largest, (share, what))
     if account.seconds > budget.seconds or account.bytes > budget.bytes:
         raise TooLargeError(
-            f"not checked: to verify {account.largest[1]} would take {account.seconds:,.0f} s and "
-            f"{_size(account.bytes)} or more, and the budget is {budget}: if you expect a file of "
-            "this size, give more: --budget SECONDS,BYTES"
+            f"not checked: verifying {account.largest[1]} would take at least "
+            f"{account.seconds:,.0f} s and {_size(account.bytes)}; the budget is {budget}. "
+            "To allow more, use --budget SECONDS,BYTES"
         )
     check_deadline()
 
 
 def check_deadline() -> None:
-    """Raise TooLargeError if the budget's seconds have passed, whatever was estimated."""
+    """Raise TooLargeError if the budget's seconds have passed, even if the estimates were lower."""
     account = _account.get()
     if account is not None and time.process_time() - account.began > account.budget.seconds:
         raise too_late(account.budget)
 
 
 def affordable(seconds_each: float, bytes_each: float) -> int:
-    """How many items of this cost the rest of the budget pays for."""
+    """How many items of this cost fit in the rest of the budget."""
     account = _account.get()
     if account is None:
         return 2**62
@@ -152,11 +152,11 @@ def _size(count: float) -> str:
     return f"{count / 1e9:,.2g} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
 
 
-# The second line of defence of the commands that verify: the kernel's own limits on this
+# The second line of defense of the commands that verify: the operating system's limits on this
 # process.
 #
-# The estimates of ``budget.py`` come first. Should one be wrong, an alarm in processor time ends
-# the work wherever it is, and the kernel gives no memory beyond the budget.
+# The estimates above come first. If one is too low, an alarm in processor time ends the work, and
+# the system gives no memory beyond the budget.
 
 
 try:

@@ -1,4 +1,4 @@
-"""A check of a file: what it demands, and what it found."""
+"""A check of a file: what it requires, and what it found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labeldp_verify.printable import one_line
 class Check:
     """One check: its short name, whether it holds, and in plain words what was found.
 
-    What was found may quote the file: whatever it says is one printable line from here on.
+    The detail may quote the file, so it is made one printable line.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Check:
 
 
 class CheckFailedError(Exception):
-    """A step's statement does not hold; the message is its detail."""
+    """A check does not hold; the message says why."""
 
 
 def demand(condition: bool, message: str) -> None:
@@ -46,7 +46,7 @@ def agree(certificate: Any, field: str, derived: Any) -> None:
 def require_same(field: str, stated: Any, derived: Any) -> None:
     """Demand that what a field states, as JSON, is what was derived."""
     same = canonical_json(stated) == canonical_json(derived)  # so that 1, 1.0 and true differ
-    demand(same, f"{field} is stated as {short(stated)}, the file gives {short(derived)}")
+    demand(same, f"{field} is stated as {short(stated)}, but the integers give {short(derived)}")
 
 
 def short(value: Any, length: int = 60) -> str:

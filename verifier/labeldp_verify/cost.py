@@ -1,4 +1,4 @@
-"""What the stages of a verification cost, from counts that are known before them.
+"""The cost of each stage of a verification, from counts that are known before it.
 
 Measured on one core of a busy server, where honest files take a half to the whole of it; the
 figures for numbers of many digits come from hostile ones (``benchmarks/hostile.py``).
@@ -41,7 +41,7 @@ _ENTRY = {"window": 2.5e-6, "grouped_window": 2.5e-6, "table": 3e-6, "additive":
 _SEGMENT = 20e-6
 _ENTRY_BYTES, _TEXT_BYTES = 220.0, 300.0
 _BYTE = 1.2e-7, 16.0  # of the file, in the kernel
-_PLAIN_BITS = 256  # numbers up to so many bits cost what is stated above
+_PLAIN_BITS = 256  # numbers of at most this many bits cost what is stated above
 _EXECUTION = 2.0  # seconds: onnxruntime, and a quarter of a million words
 _COMPOSITION = 4.0
 
@@ -89,7 +89,7 @@ def charge_labels(certificate: Certificate) -> None:
     seconds = k * each * _longer(bits) + tables * _TABLE
     charge(what, seconds=seconds, bytes=k * (held + 2 * bits))
     if certificate.composition is not None:
-        charge("what a user pays for several labels", seconds=_COMPOSITION)
+        charge("what a user spends for several labels", seconds=_COMPOSITION)
     charge("the running graph", seconds=_EXECUTION)
 
 
@@ -199,5 +199,5 @@ def _bits(number: Any) -> int:
 
 
 def _longer(bits: int) -> float:
-    """How much longer arithmetic on numbers of so many bits takes."""
+    """How much longer arithmetic takes on numbers of this many bits."""
     return 1.0 + max(0, bits - _PLAIN_BITS) / 1000

@@ -13,9 +13,8 @@ from labeldp_verify.printable import one_line
 class InputError(Exception):
     """The user's input or usage is wrong; the message says what was expected.
 
-    A message quotes files, which are somebody else's words: it is printable, and one line, from
-    the beginning. ``exit_code`` is that of the command: 1 where the input is right, but what was
-    checked is not.
+    A message can quote files, so it is made one printable line. ``exit_code`` is that of the
+    command: 1 where the input is right, but a check fails.
     """
 
     exit_code = 2

@@ -7,7 +7,7 @@ one sentence: *for any two labels of a row, no answer of the graph in FILE is mo
 probable under one as under the other*. It assumes that the random words that the graph is given are
 uniform, secret and used once, and that the graph is run as ONNX defines its operators. Groups are
 public: the sentence holds within each of them. How useful the answers are is not its subject, and
-it reads no certificate. It refuses whatever it does not know (``Refused``).
+it reads no certificate. It refuses everything that it does not know (``Refused``).
 
 Read it from top to bottom: 1 the protobuf, 2 the graph as terms, 3 what an index can be, 4 the
 integers of each form and their ratio, 5 what a graph must compute, 6 from the ratio to ε.
@@ -43,7 +43,7 @@ def need(condition: bool, doubt: str) -> None:
 #
 # A message is a sequence of fields: a tag (number and wire type), then a number, or a length and as
 # many bytes. A field that is not named here is refused. One whose name ends in "s" may repeat; any
-# other stands there exactly once. So all readers agree on what a message says.
+# other occurs exactly once. So all readers agree on what a message says.
 
 MODEL = "1 ir_version 2 producer 3 release 5 model_version 7 graph 8 operator_sets 14 notes"
 GRAPH = "1 nodes 2 name 5 constants 11 inputs 12 outputs"
@@ -232,7 +232,7 @@ def _attribute(attribute: dict[str, Any]) -> tuple[str, Any]:
     kind = attribute["kind"]
     held = {number: attribute[name] for number, name in HELD_IN.items() if attribute[name]}
     one = [*held] == [kind] and (kind > 3 or len(held[kind]) == 1)
-    need(one, f"the attribute {attribute['name']}")  # its numbers below 0 stand there as 2^64 more
+    need(one, f"the attribute {attribute['name']}")  # its numbers below 0 are stored as 2^64 more
     return attribute["name"], held[kind][0] if kind <= 3 else tuple(held[kind])
 
 
@@ -240,7 +240,7 @@ def _attribute(attribute: dict[str, Any]) -> tuple[str, Any]:
 #
 # The row of a label is one of a few patterns: LabelEncoder, or a number that is brought into
 # min … max, counted from min, and rounded if it is real; for several columns a sum of those. Each
-# lies in 0 … most whatever the label is: NaN, an infinity, a text that nobody listed. It depends on
+# lies in 0 … most for any label: NaN, an infinity, a text that is not listed. It depends on
 # the label of its own row, and on a word of that row that nothing else uses. So no row moves
 # another one, no index wraps around, and nothing fails for some labels.
 
@@ -491,7 +491,7 @@ class Noise(NamedTuple):
 # ---- 5. What a graph must compute
 #
 # For each form, its answer as a pattern around the index that it was given. The names of constants
-# say where to look, and the whole pattern is compared: whatever else it might be, it is this.
+# say where to look, and the whole pattern is compared, so it can be nothing else.
 
 
 class Lookup(NamedTuple):
@@ -684,7 +684,7 @@ AFTERWARDS = {"constant", "GatherElements", "Cast", "Add", "Mul", "Div", "Mod"}
 
 
 def integers_of(data: bytes) -> Integers:
-    """The integers of a file; raises Refused for whatever is not proved.
+    """The integers of a file; raises Refused for everything that is not proved.
 
     All that the graph gives is computed from the answer and from constants, and discloses no more.
     """

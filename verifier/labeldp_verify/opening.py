@@ -1,4 +1,4 @@
-"""From a file to what it holds, for whoever asks about it; every file is verified first."""
+"""From a file to what it holds, for commands that ask about it; every file is verified first."""
 
 from __future__ import annotations
 

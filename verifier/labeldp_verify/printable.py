@@ -1,8 +1,8 @@
-"""Text of others, made fit to be shown: nothing in it is obeyed, it is one line, it has an end.
+"""Text from files, made safe to show: no control characters, one line, a limited length.
 
-Labels, names, columns, paths and messages of libraries come from files, and a file is somebody's
-letter. Whatever of it reaches a terminal, a log or a page goes through here. ``labeldp_runtime``
-has a door of its own, by the same rules, for it stands alone: a test compares them.
+Labels, names, columns, paths and messages of libraries come from files that strangers can write.
+Any of it that reaches a terminal, a log or a page goes through here. ``labeldp_runtime`` imports
+nothing from here and has the same rules; a test compares both.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def width(text: str) -> int:
 
 
 def clipped(text: str, most: int) -> str:
-    """The printable text, cut to at most so many columns."""
+    """The printable text, cut to at most ``most`` columns."""
     # No more than MAX_MARKS characters without a width stand on one column.
     beginning = text[: (most + 1) * (MAX_MARKS + 2)]
     text, is_whole = printable(beginning), len(beginning) == len(text)

@@ -10,7 +10,7 @@
     7  optimality   the dual values in the certificate prove its lower bound on the loss
     8  sets         outputs are the sets of classes that are stated, and so is their noise
                     (only if it is stated)
-    9  composition  several labels of one user pay what is stated (only if it is stated)
+    9  composition  several labels of one user spend what is stated (only if it is stated)
     10 claims       counts, digests, sums of ε and exact fractions agree with the integers
     11 whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
     12 kernel       its ratio is that of step 5, which shares no code with it
@@ -62,7 +62,7 @@ KERNEL_LINES = 499  # without blank lines, comments and docstrings
 MAX_FILE_BYTES = 64 * 1024 * 1024
 LIMITS = "limits"  # the name of the only check that is not about the file itself
 SpecCheck = Callable[[Certificate], Sequence[str]]
-"""From a certificate to what in it does not fit a spec, in plain words."""
+"""From a certificate to its differences from a spec, in words."""
 
 
 class Verification:
@@ -167,7 +167,7 @@ class Verification:
             rebuilt = self.form.rebuild(self.domain, self.certificate.to_json())
         except (ValueError, IndexError):  # no file has these integers
             rebuilt = b""
-        demand(rebuilt == self.data, "the file is not the one that its integers define")
+        demand(rebuilt == self.data, "the file differs from the one that its integers define")
         return (
             "the file equals, byte for byte, the one rebuilt from the decoded integers "
             f"(sha256 {self.digest[:16]}…)"
@@ -177,8 +177,8 @@ class Verification:
         ratio, proved = self.form.proved, max(self.tables.ratios)
         demand(ratio == proved, f"the kernel's ratio is {short(ratio)}, not {short(proved)}")
         return (
-            f"ε ≤ {decimals(kernel.epsilon_of(ratio))}, proved from the bytes once more by "
-            f"{KERNEL_LINES} lines of code that import nothing of labeldp"
+            f"ε ≤ {decimals(kernel.epsilon_of(ratio))}, proved from the bytes by "
+            f"{KERNEL_LINES} lines of code that import nothing else of labeldp"
         )
 
     def _check_execution(self) -> str:  # 13
@@ -194,7 +194,7 @@ class Verification:
     def _check_secure(self) -> str:  # 14
         reason = self.certificate.insecure
         demand(reason is None, f"the certificate says: {short(reason, 120)}")
-        return "declared to be made with secure randomness (a declaration: no file can prove it)"
+        return "declared to be made with secure randomness; no file can prove it"
 
     def _check_spec(self) -> str:  # 15
         assert self.spec is not None
@@ -215,4 +215,4 @@ class Verification:
         assert self.limits is not None
         exceeded = self.limits.exceeded(self.certificate, self.domain)
         demand(not exceeded, "; ".join(exceeded))
-        return "everything that was asked of it holds"
+        return "all limits hold"

@@ -9,7 +9,7 @@ Pr[n ≥ high − y·S], which increases in y. The extreme labels give the ratio
 *Interior outputs* t, low < t < high, have the weights w(t − y·S): noise values inside the D + 1
 consecutive ones from t − D to t, which end at the weights of the two extreme labels. As
 D − J·D ≤ low and high ≤ J·D, they all lie in the blocks −J … J − 1, where nothing is folded. So the
-largest w(n)/w(n′) over n, n′ in some D + 1 consecutive values of those blocks is a bound, whatever
+largest w(n)/w(n′) over n, n′ in some D + 1 consecutive values of those blocks is a bound for any
 the weights are; where the labels fill the lattice (S = 1), or the extremes are at the ends of the
 stretch, it is attained.
 

@@ -21,8 +21,8 @@ Words = NDArray[np.uint64]
 def share_noise(randomizer: Randomizer) -> Fraction:
     """The noise of the estimate ê_c = (1[c ∈ Z] − a_c)/s of a private label Z.
 
-    Pr[c ∈ Z | y] is a_c, and a_c + s if y = c, whatever else y is: that is demanded, exactly, and
-    makes the estimate unbiased. Raises ValueError for integers of which it is not true.
+    Pr[c ∈ Z | y] is a_c for every y ≠ c, and a_c + s for y = c. This makes the estimate unbiased.
+    Raises ValueError unless it holds exactly.
     """
     lows, rise = _levels(randomizer)
     k, words = len(lows), randomizer.words
@@ -61,8 +61,8 @@ def share_variances(randomizer: Randomizer, prior: NDArray[np.float64]) -> NDArr
 def least_share_noise(classes: int, ratio: Fraction) -> Fraction:
     """No label of k ≥ 2 classes has less noise if no output is more than ``ratio`` > 1 as likely.
 
-    That is so whatever the outputs are: subset selection with the best block size d reaches it (Ye
-    and Barg 2018). Theorem 15 of docs/privacy.md.
+    This holds for any outputs. Subset selection with the best block size d reaches it (Ye and Barg
+    2018). Theorem 15 of docs/privacy.md.
     """
     if classes < 2 or ratio <= 1:
         raise ValueError("shares are of two or more classes, and need a ratio above 1")

@@ -40,7 +40,7 @@ class LabelClaims:
 
 @dataclass(frozen=True)
 class PrivacyClaims:
-    """ε of one randomized label, declared and as the integers bound it, and what the prior cost."""
+    """ε of one randomized label, declared and proved, and the ε that the prior spent."""
 
     epsilon_label: float
     epsilon_label_bound: float
@@ -210,7 +210,7 @@ class Certificate(WholeFile):
 
     @property
     def composition(self) -> CompositionClaims | None:
-        """What one user with several labels pays, if the spec asked for it."""
+        """What one user with several labels spends, if the spec asked for it."""
         return self.parts.get("composition")
 
     @property

@@ -1,4 +1,4 @@
-"""What a file of this folder says of one claim: its fields, how they are stated, and checked."""
+"""What a module of this folder defines for one claim: its fields, how to state and check them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Claim(Generic[R]):
 
     Attributes:
         part: its name in the certificate's JSON.
-        record: the class of what stands there; its annotations are the JSON types.
+        record: the class of its value; the annotations are the JSON types.
         proved, declared: names of its fields, as the certificate lists them.
         formats: of files that make it: the oldest, and the one that is written.
         has_step: whether the report names its check; otherwise it is part of the step utility.
@@ -60,10 +60,10 @@ class Claim(Generic[R]):
         return self.derive(found)
 
     def require(self, certificate: Certificate, domain: Domain) -> None:
-        """Demand what can be said before the integers are read, of every certificate."""
+        """Check what can be checked before the integers are read, in every certificate."""
 
     def check(self, found: Evidence) -> str:
-        """Demand what is claimed, and say in words what was found. Raises CheckFailedError."""
+        """Check the claim, and say in words what was found. Raises CheckFailedError."""
         derived = self.derive(found)
         for field in self.proved:
             stated, given = found.certificate.parts[self.part], derived

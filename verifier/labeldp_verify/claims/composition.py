@@ -26,7 +26,7 @@ class EpsilonAtDelta:
 
 @dataclass(frozen=True)
 class CompositionClaims:
-    """What one user with so many labels pays; ``pair`` names the dominating pair."""
+    """What one user with ``labels_per_user`` labels spends; ``pair`` names the dominating pair."""
 
     labels_per_user: int
     epsilon_pure: str
@@ -36,7 +36,7 @@ class CompositionClaims:
 
 
 class CompositionClaim(Claim[CompositionClaims]):
-    """That several labels of one user pay no more than this."""
+    """That several labels of one user spend no more than this."""
 
     part = "composition"
     record = CompositionClaims
@@ -75,7 +75,7 @@ class CompositionClaim(Claim[CompositionClaims]):
             demand(holds, f"{labels} labels of one user are not shown to be {bound}-DP")
         last = at[0]
         return (
-            f"{labels} labels of one user pay {at_most(pure)} without δ, and the integers prove "
+            f"{labels} labels of one user spend {at_most(pure)} without δ, and the integers prove "
             f"ε ≤ {last.epsilon} at δ = {last.delta} (and {len(at) - 1} more)"
         )
 

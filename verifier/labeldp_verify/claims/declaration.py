@@ -32,7 +32,7 @@ class Declaration:
         columns: of the label, where it has several.
         losses: what is summed up, of each of them, where the loss is that sum.
         sets: whether the certificate is to speak of what private labels say of classes.
-        composition: what ``labels_per_user`` pay, found by an accountant.
+        composition: what ``labels_per_user`` labels spend, found by an accountant.
     """
 
     name: str

@@ -87,13 +87,19 @@ class GroupsClaim(Claim[GroupsClaims]):
         names = {column.name for column in stated.columns}
         demand(
             not names & set(certificate.label_columns),
-            "the group is the label itself: its table would tell the label",
+            "a group is the label itself, so its table would reveal the label",
         )
-        demand(certificate.composition is None, "groups do not state what several labels pay")
-        demand(certificate.sets is None, "tables by group state no sets")
+        demand(
+            certificate.composition is None,
+            "a file with groups cannot state what several labels spend",
+        )
+        demand(certificate.sets is None, "a file with groups cannot state sets")
         sizes = [table.size for table in certificate.tables]
-        demand(all(0 <= size < MAX_SIZE for size in sizes), "a group's size is no count of rows")
-        demand(sum(sizes) > 0, "no group has rows: there is nothing to weight losses with")
+        demand(
+            all(0 <= size < MAX_SIZE for size in sizes),
+            "a group's size is not a count of rows",
+        )
+        demand(sum(sizes) > 0, "no group has rows, so losses cannot be weighted")
 
 
 CLAIM = GroupsClaim()

@@ -70,9 +70,9 @@ class JointClaim(Claim[JointClaims]):
             demand(not sums, "a label of one column has no sum of losses")
             return
         demand(sums or certificate.utility.loss == "zero_one", "a joint label has no such loss")
-        demand(len(claims.columns) == len(domain.parts), "the label's columns are not as many")
+        demand(len(claims.columns) == len(domain.parts), "the number of label columns is wrong")
         names = [column.name for column in claims.columns]
-        demand(len(set(names)) == len(names), "a column of the label stands there twice")
+        demand(len(set(names)) == len(names), "a column of the label occurs twice")
         for column in claims.columns:
             stated = (column.loss, column.weight, column.noisy_label_loss)
             demand(

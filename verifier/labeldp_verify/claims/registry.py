@@ -1,7 +1,7 @@
 """The claims that a certificate can make besides those of every file: a file each.
 
-A module of this folder whose ``CLAIM`` is a ``Claim`` is one of them, so that whoever adds a claim
-adds a file. They stand in the order of the formats that began to state them.
+A module of this folder whose ``CLAIM`` is a ``Claim`` is one of them, so that a new claim is
+a new file. They are in the order of the formats that began to state them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What people and gates are told of a verification, and the command that tells them."""
+"""The report of a verification for people and gates, and the command that prints it."""

@@ -1,4 +1,4 @@
-"""``labeldp-verify FILE``: the verifier as a command, for whoever installs nothing else."""
+"""``labeldp-verify FILE``: the verifier as a command, for anyone who installs nothing else."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
+from labeldp_verify.console.colour import rendered
 from labeldp_verify.console.interrupts import EXIT_CODE
 from labeldp_verify.console.limits import Limits, number
 from labeldp_verify.console.report import REPORT_FORMAT_VERSION, Report
 from labeldp_verify.console.verification import check_file
 from labeldp_verify.errors import InputError
-from labeldp_verify.printable import json_text, one_line, printable
+from labeldp_verify.printable import json_text, one_line
 from labeldp_verify.reading.numerals import read_whole
 
 
@@ -42,7 +43,7 @@ class _Once(argparse.Action):
     ) -> None:
         """Called by argparse for each occurrence."""
         if option_string and getattr(namespace, self.dest) is not None:
-            parser.error(f"{option_string} is given more than once, and takes one")
+            parser.error(f"{option_string} is given more than once")
         setattr(namespace, self.dest, values)
 
 
@@ -53,6 +54,7 @@ def _whole(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{error}, got {text!r}") from None
 
 
+VERBOSE = "also print every check, and all proved and declared fields"
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--public-key": {
         "metavar": "PATH",
@@ -68,15 +70,15 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--json": {"action": "store_true", "help": "print the report as JSON"},
     "--budget": {
         "metavar": "SECONDS,BYTES",
-        "help": f"what verifying FILE may take, as in 60,8GB (default: {DEFAULT_BUDGET})",
+        "help": f"time and memory for verifying FILE, as in 60,8GB (default: {DEFAULT_BUDGET})",
     },
     "--max-epsilon": {"metavar": "E", "help": "fail if a label may spend more (proved)"},
     "--max-total-epsilon": {
         "metavar": "E",
-        "help": "fail if a label that the prior was counted from, too, may spend more in total "
+        "help": "fail if a label that the prior was also counted from may spend more in total "
         "(declared)",
     },
-    "--name": {"help": "fail if the file is of another name (declared)"},
+    "--name": {"help": "fail if the file has another name (declared)"},
     "--min-outputs": {
         "metavar": "M",
         "type": _whole,
@@ -90,17 +92,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Verify files, and exit: 0 all checks hold, 1 one fails, 2 one could not be checked."""
     parser = _Parser(
         "labeldp-verify",
-        description="Re-derive every provable claim of an artifact from FILE alone.",
+        description="Check every provable claim of an artifact from FILE alone.",
     )
     parser.register("action", None, _Once)
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+")
+    parser.add_argument("-v", "--verbose", action="store_true", help=VERBOSE)
     for option, how in _OPTIONS.items():
         parser.add_argument(option, **how)
     options = parser.parse_args(arguments)
     if options.signature and not options.public_key:
         parser.error("--signature needs --public-key")
     if options.signature and len(options.files) > 1:
-        parser.error("--signature is for one FILE; of several each has its own")
+        parser.error("--signature is for one FILE; with several, each has its own")
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without ε
     try:
@@ -108,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except InputError as error:
         print(f"labeldp-verify: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    except KeyboardInterrupt:  # in a process of somebody else's
+    except KeyboardInterrupt:  # run by another program
         sys.exit(EXIT_CODE)
 
 
@@ -135,7 +138,8 @@ def _verify_all(options: argparse.Namespace) -> int:
         options.files,
         verify,
         as_json=options.json,
-        say=lambda lines: print("\n".join(map(printable, lines))),  # noqa: T201
+        verbose=options.verbose,
+        say=lambda lines: print("\n".join(rendered(line, sys.stdout) for line in lines)),  # noqa: T201
         say_json=lambda document: print(json_text(document)),  # noqa: T201
         complain=lambda error: print(f"labeldp-verify: {error}", file=sys.stderr),  # noqa: T201
     )
@@ -164,11 +168,12 @@ def verify_files(
     verify: Callable[[Path], Report],
     *,
     as_json: bool,
+    verbose: bool,
     say: Callable[[Sequence[str]], None],
     say_json: Callable[[Any], None],
     complain: Callable[[str], None],
 ) -> int:
-    """Verify one file after the other, say what was found, and return the exit code.
+    """Verify each file, print what was found, and return the exit code.
 
     It is 2 if a file could not be checked, else 1 if a check fails, else 0. ``say`` takes lines;
     ``say_json`` a document, of several files ``{format_version, ok, files: [{file, …}]}``.
@@ -186,7 +191,7 @@ def verify_files(
         if as_json:
             documents.append({"file": str(file), **report.to_json()})
         else:
-            say(report.in_words(one_line(str(file))))
+            say(report.in_words(one_line(str(file)), verbose=verbose, brief=len(files) > 1))
     if as_json and len(files) > 1:
         ok = all(document["ok"] for document in documents)
         say_json({"format_version": REPORT_FORMAT_VERSION, "ok": ok, "files": documents})

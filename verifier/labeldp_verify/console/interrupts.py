@@ -1,4 +1,4 @@
-"""^C ends a command with exit code 130 and one line, whatever it is doing.
+"""^C ends a command with exit code 130 and one line, at any time.
 
 Python's own way is an exception wherever the signal falls: in the middle of an import, in click,
 in the clean-up after another ^C, or at the interpreter's end. Each prints another traceback.
@@ -27,7 +27,7 @@ class Interrupted(SystemExit):
 def interruption(error: BaseException | None) -> Interrupted | None:
     """The one that an error was made of, or came in the way of; None if there was none.
 
-    Libraries that load, and functions of others, turn whatever is raised into errors of their own.
+    Libraries turn exceptions of any kind into their own errors, for example while they load.
     """
     waiting, seen = [error], set[int]()
     while waiting:
@@ -70,7 +70,7 @@ class _Handler:
 
     @property
     def interrupted(self) -> bool:
-        """Whether ^C came, be it that nobody heard of the exception."""
+        """Whether ^C came, even if the exception was lost."""
         return self._times > 0
 
     def end(self) -> None:

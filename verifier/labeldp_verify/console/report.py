@@ -7,15 +7,14 @@ from typing import Any
 
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.checks import Check
-from labeldp_verify.claims import DECLARED_BY, Certificate, rational
+from labeldp_verify.claims import Certificate, rational
 from labeldp_verify.claims.certificate import FieldLists
 from labeldp_verify.claims.whole_file import field_lists
-from labeldp_verify.printable import clipped, one_line
-from labeldp_verify.rounded import up_to
+from labeldp_verify.console.colour import Marked
+from labeldp_verify.console.summary import epsilon_in_words, passed, short_summary, summary
 from labeldp_verify.steps import LIMITS
 
 REPORT_FORMAT_VERSION = "1.0"
-_NAME_COLUMNS = 40
 
 
 class VerificationError(Exception):
@@ -59,43 +58,52 @@ class Report:
         assert artifact is not None
         return artifact
 
-    def in_words(self, name: str) -> list[str]:
-        """Lines for people; ``name`` of the file is printable."""
-        lines = [
-            f"{'ok    ' if check.ok else 'FAILED'} {check.name:<12} {check.detail}"
-            for check in self.checks
-        ]
-        if not self.ok:
-            return [*lines, self.verdict(name)]
-        lists = self.fields
-        return [
-            *lines,
-            f"proved by the file:  {', '.join(lists.proved)}",
-            f"only declared in it: {', '.join(lists.declared)}",
-            *self.use_in_words(),
-            self.verdict(name),
-        ]
+    def in_words(self, name: str, *, verbose: bool = False, brief: bool = False) -> list[str]:
+        """Lines for people; the verdict is the last.
+
+        Args:
+            name: of the file, printable.
+            verbose: also every check, the lists of fields, and all figures on use.
+            brief: one line and the verdict, for a file among several; failures and warnings are
+                shown all the same.
+        """
+        lines: list[str] = []
+        checks = [check for check in self.checks if verbose or not check.ok]
+        if self.artifact is not None:
+            if brief and not verbose:
+                facts = short_summary(self.artifact, self.checks)
+            else:
+                facts = summary(self.artifact, self.checks, self.sha256)
+                facts.append(("checks", passed(self.checks)))
+            lines += [f"  {what:<13} {text}" for what, text in facts]
+        else:
+            lines.append(f"  {'checks':<13} {passed(self.checks)}, 1 failed")
+        lines += [_line(check) for check in checks]
+        if self.artifact is not None:
+            if verbose:
+                lines += self._details()
+            for found in self.artifact.shortcomings:
+                lines.append(Marked(f"warning: {found.text}", "warning"))
+        return [*lines, self.verdict(name)]
 
     def verdict(self, name: str) -> str:
-        """The last line, on which everything stands that a gate or a log needs."""
-        if not self.ok or self.certificate is None:
-            if self.checks and self.checks[-1].name == LIMITS:
-                return f"{name}: verifies, but NOT WITHIN THE LIMITS that were asked for."
-            return f"{name}: DOES NOT VERIFY. Do not use this file."
-        privacy = self.certificate.privacy
-        return (
-            f"{name}: verified. ε ≤ {up_to(privacy.epsilon_label_bound)} a label, declared "
-            f"{privacy.epsilon_label:.9g}{_of_the_prior(self.certificate)}"
-            f"{_of_groups(self.certificate)}; sha256 {self.sha256}"
-        )
+        """The last line."""
+        if self.ok and self.certificate is not None:
+            bound = epsilon_in_words(rational(self.certificate.exact.epsilon_label_bound))
+            return Marked(f"{name}: verified. The file proves ε ≤ {bound} per label.", "ok")
+        if self.checks and self.checks[-1].name == LIMITS:
+            return Marked(f"{name}: verified, but NOT WITHIN THE LIMITS that you set.", "failed")
+        return Marked(f"{name}: DOES NOT VERIFY. Do not use this file.", "failed")
 
-    def use_in_words(self) -> list[str]:
-        """What the labels are good for, and warnings; nothing unless all checks hold."""
-        if self.artifact is None:
-            return []
-        only = self.artifact.only
+    def _details(self) -> list[str]:
+        """What is proved, what is declared, and all figures on use."""
+        lists, only = self.fields, None if self.artifact is None else self.artifact.only
         use = [] if only is None else ["use of the private labels:", *only.use_in_words()]
-        return [*(f"warning: {found.text}" for found in self.artifact.shortcomings), *use]
+        return [
+            f"proved by the file:  {', '.join(lists.proved)}",
+            f"only declared in it: {', '.join(lists.declared)}",
+            *use,
+        ]
 
     def _epsilon(self) -> dict[str, float] | None:
         if not self.ok or self.certificate is None:
@@ -137,23 +145,6 @@ class Report:
         }
 
 
-def _of_the_prior(certificate: Certificate) -> str:
-    """What a label pays besides, if it was in the table that the prior was counted from."""
-    exact = certificate.exact
-    prior, total = rational(exact.epsilon_prior), rational(exact.epsilon_total)
-    if not prior:
-        return ""
-    shown, together = (up_to(part).rstrip("0").rstrip(".") for part in (prior, total))
-    return (
-        f"; declared for a label in the prior's table, too: at least {shown}, together {together}"
-    )
-
-
-def _of_groups(certificate: Certificate) -> str:
-    """Who says that groups are public: if they are not, ε says nothing about labels."""
-    if certificate.groups is None:
-        return ""
-    names = ", ".join(
-        clipped(one_line(column.name), _NAME_COLUMNS) for column in certificate.groups.columns
-    )
-    return f"; groups by {names}: declared public by {DECLARED_BY}, not proved"
+def _line(check: Check) -> str:
+    line = f"{'ok    ' if check.ok else 'FAILED'} {check.name:<12} {check.detail}"
+    return line if check.ok else Marked(line, "failed")

@@ -60,7 +60,7 @@ def check_file(
     budget: Budget = DEFAULT_BUDGET,
     limits: Limits | None = None,
 ) -> Report:
-    """The report on an artifact, whatever the file contains; for arguments see ``verify_file``.
+    """The report on an artifact, for any contents of the file; for arguments see ``verify_file``.
 
     Raises InputError if the file is missing or cannot be read, and TooLargeError, one of them, if
     checking it would exceed the budget.
@@ -111,7 +111,7 @@ def _report(verification: Verification) -> Report:
             raise
         except (CheckFailedError, DecodeError, TooMuchWorkError) as error:
             checks.append(Check(name, False, str(error)))
-        except Exception as error:  # whatever a hostile file provokes is a failed check
+        except Exception as error:  # any error that a hostile file causes is a failed check
             checks.append(Check(name, False, f"cannot be checked ({type(error).__name__})"))
         if not checks[-1].ok:
             break

@@ -56,9 +56,9 @@ def read_form(
     Raises DecodeError if the kernel refuses the file, or it is not one of the form that is named.
     """
     if (name == GroupedWindows.form) != bool(groups.columns):
-        raise DecodeError("the certificate's form and its groups do not fit together")
+        raise DecodeError("the certificate's form does not fit its groups")
     if sets is not None and name != TableRandomizer.form:
-        raise DecodeError("the certificate's form and its sets do not fit together")
+        raise DecodeError("the certificate's form does not fit its sets")
     refuse_vanishing_nodes(model)
     require_output_type(model, domain, sets)
     try:
@@ -87,8 +87,8 @@ def read_sets(claims: SetsClaims | None, classes: int) -> ClassSets | None:
     if claims is None or claims.blocks is None:
         return None
     texts = claims.blocks
-    # A design has no fewer sets than labels (Fisher 1940), and a table so many entries: whatever is
-    # larger is not looked at.
+    # A design has no fewer sets than labels (Fisher 1940), and a table at most MAX_ENTRIES entries.
+    # Anything larger is refused first.
     few = classes <= len(texts) and classes * len(texts) <= MAX_ENTRIES
     digits = -(-classes // 4)
     if not few or not all(type(text) is str and len(text) == digits for text in texts):

@@ -54,8 +54,8 @@ class AdditiveFile(FileForm):
 
     @classmethod
     def read(cls, read: kernel.Integers, model: ModelProto, domain: Domain) -> AdditiveFile:
-        """The weights of the file's alias tables, and the numbers of its lattice, which stand in
-        the graph behind what the kernel looks at; DecodeError if there are none."""
+        """The weights of the file's alias tables, and the numbers of its lattice, which the graph
+        uses after the part that the kernel reads; DecodeError if there are none."""
         (noise,) = read.tables
         if not isinstance(noise, kernel.Noise):
             raise DecodeError("not a valid artifact: the form of the graph")
@@ -63,7 +63,7 @@ class AdditiveFile(FileForm):
             raise DecodeError("not a valid artifact: noise is added to numbers, not categories")
         period = (domain.size - 1) * noise.spacing
         demand(noise.period == period <= MAX_PERIOD, "the period of the noise")
-        # A step that onnxruntime would take for 1 stands there twice as large, and is halved.
+        # A step that onnxruntime would take for 1 is stored doubled, and halved here.
         doubled, origin = read_number(model, "unit_doubled"), read_number(model, "origin")
         unit = read_number(model, "unit") if doubled is None else doubled / 2
         demand(unit is not None and unit > 0, "the value of a lattice step")
@@ -147,7 +147,8 @@ def _around_the_ends(r: AdditiveRandomizer) -> tuple[Rows, Entries, Entries]:
     """Words that lead some labels to the points around both clamps, and around zero noise.
 
     An item keeps the lowest word of its own column, so that the index of a block (or of a place
-    inside it) is itself a word for it. Were it not, other outputs would be tried: no harm.
+    inside it) is itself a word for it. If it was not, other outputs would be
+    tried, which does no harm.
     """
     some = sorted({0, 1, r.labels // 3, r.labels // 2, r.labels - 2, r.labels - 1})
     pairs = []

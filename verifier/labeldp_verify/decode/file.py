@@ -1,8 +1,8 @@
 """What the forms of files share: the certificate, the domain, and outputs.
 
 The kernel reads the integers from the constants that the graph gathers from, and proves what the
-graph does with them; ``forms`` are made of these. Nothing is trusted: whatever does not have the
-expected form raises DecodeError, and the verifier later demands that the whole file equals the one
+graph does with them; ``forms`` are made of these. Nothing is trusted: anything without the
+expected form raises DecodeError, and the verifier later checks that the whole file equals the one
 rebuilt from what was decoded here.
 """
 
@@ -86,8 +86,8 @@ def read_certificate(model: ModelProto) -> Certificate:
     version = metadata["labeldp.format_version"]
     if version not in all_formats():
         raise DecodeError(
-            f"the file has format {short(version)}, this labeldp verifies "
-            f"{', '.join(map(repr, all_formats()))}: use the labeldp release that wrote it"
+            f"the file has format {short(version)}, but this labeldp verifies "
+            f"{', '.join(map(repr, all_formats()))}: use the labeldp release that wrote the file"
         )
     text = metadata["labeldp.certificate"]
     charge_json(text)
@@ -170,8 +170,8 @@ def refuse_vanishing_nodes(model: ModelProto) -> None:
             not any(
                 name in doubles and vanishes(node.op_type, doubles[name]) for name in node.input
             ),
-            "a constant that onnxruntime takes for 0 or 1, though it is neither: it would leave "
-            "the node out and compute something else than the file says; compile the spec again",
+            "a constant that onnxruntime takes for 0 or 1, although it is neither. onnxruntime "
+            "would leave the node out and compute a different function; compile the spec again",
         )
 
 
@@ -221,7 +221,7 @@ def check_outputs(values: list[Any], domain: Domain, sets: ClassSets | None = No
         demand(values == list(range(len(sets.blocks))), "the outputs: numbers of the sets")
         demand(all(type(v) is int for v in values), "the outputs: whole numbers")
         return
-    demand(len(set(values)) == len(values), "an output that stands there twice")
+    demand(len(set(values)) == len(values), "an output occurs twice")
     if isinstance(domain, CategoricalDomain):
         kinds = {type(v) for v in values}
         demand(kinds == {type(domain.default)}, "the outputs: categories, like the labels")

@@ -1,11 +1,11 @@
 """Window randomizers by public group: a table for each, and one for all other rows.
 
 A label's group is a public value that was fixed before any label was seen, so that its own table
-decides what it pays (privacy.md, Theorem 14). All tables speak of the same labels. Each may have a
-word size of its own: one whose segments are all wide needs fewer bits, and fewer buckets then.
+decides what it spends (privacy.md, Theorem 14). All tables are for the same labels. Word sizes may
+differ: a table whose segments are all wide needs fewer bits, and then fewer buckets.
 
-For the lookup, the base lines of all tables lie one behind the other, and behind them all extra
-lines. Row y of table g moves a word u, of B_g bits, to the point
+For the lookup, the base lines of all tables lie one after the other, followed by all extra lines.
+Row y of table g moves a word u, of B_g bits, to the point
 
     t = u + base_start[g]                                     if u < T_g
     t = u + extra_start[g] − T_g + offsets_g[y]               otherwise

@@ -4,9 +4,9 @@ Each column has listed values, or bands of a number. A row's *cell* is its combi
 numbered with the last column fastest; several cells may share a table. A row of which any column is
 not listed (or no number, or missing) has the last table, that of all other groups.
 
-Two texts are the same value if they are the same characters; nothing is normalised. A band holds
+Two texts are the same value if they are the same characters; nothing is normalized. A band holds
 its lower edge and not its upper one; the first begins at −∞, the last ends at +∞, and only NaN is
-in none. So every value has exactly one place, whatever it is.
+in none. So every value has exactly one place.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class GroupColumn:
         return {value: i for i, value in enumerate(self.values or ())}
 
     def place(self, value: Any) -> int | None:
-        """The number of a value or band; None for whatever is not listed."""
+        """The number of a value or band; None if it is not listed."""
         if self.values is not None:
             return self._places.get(value)
         return None if math.isnan(value) else bisect_right(self.edges, value)
@@ -232,14 +232,18 @@ def check_groups(groups: Groups) -> None:
     if len(groups.columns) > MAX_COLUMNS:
         raise ValueError(f"groups come from one to {MAX_COLUMNS} columns")
     if len({column.name for column in groups.columns}) != len(groups.columns):
-        raise ValueError("a column of the groups stands there twice")
+        raise ValueError("a column of the groups occurs twice")
     for column in groups.columns:
         _check_column(column)
     if groups.own_tables >= MAX_TABLES:
-        raise ValueError(f"there are {groups.own_tables:,} groups; at most {MAX_TABLES - 1:,} fit")
+        raise ValueError(
+            f"there are {groups.own_tables:,} groups; at most {MAX_TABLES - 1:,} are allowed"
+        )
     cells = math.prod(column.size for column in groups.columns)
     if cells > MAX_CELLS:
-        raise ValueError(f"the columns combine to {cells:,} groups; at most {MAX_CELLS:,} fit")
+        raise ValueError(
+            f"the columns combine to {cells:,} groups; at most {MAX_CELLS:,} are allowed"
+        )
     if len(groups.table_of_cell) != cells:
         raise ValueError("every group must have a table")
     following = 0  # the tables are numbered as they come, so that there is one way to write a map
@@ -273,9 +277,9 @@ def _check_values(values: tuple[Any, ...]) -> None:
     if kinds not in ({str}, {int}):
         raise ValueError("the groups must be all text or all integers, at least one")
     if len(values) > MAX_CELLS:
-        raise ValueError(f"there are {len(values):,} groups; at most {MAX_CELLS:,} fit")
+        raise ValueError(f"there are {len(values):,} groups; at most {MAX_CELLS:,} are allowed")
     if len(set(values)) != len(values):
-        raise ValueError("a group stands there twice")
+        raise ValueError("a group occurs twice")
     if kinds == {int} and not all(-(2**63) <= value < 2**63 for value in values):
         raise ValueError("a group does not fit int64")
     if kinds == {str} and any("\0" in value for value in values):

@@ -2,7 +2,7 @@
 
 Combinations are numbered 0 … K − 1, the last column fastest. They have no order, so that to all of
 the analysis a joint label is a category, the number of its combination; only the graph, which takes
-and gives the columns, and whoever speaks to people know of the columns.
+and gives the columns, and messages for people know the columns.
 """
 
 from __future__ import annotations

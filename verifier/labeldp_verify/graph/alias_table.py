@@ -111,7 +111,7 @@ def require_small_table(labels: int, outputs: int) -> None:
 
 
 def table_entries(randomizer: TableRandomizer) -> list[int]:
-    """The alias tables of all rows, one behind the other; ValueError if they are too large."""
+    """The alias tables of all rows, one after the other; ValueError if they are too large."""
     require_small_table(len(randomizer.counts), randomizer.outputs)
     rows = (alias_entries(row, randomizer.word_bits) for row in randomizer.counts)
     return [entry for row in rows for entry in row]

@@ -1,6 +1,6 @@
 """The part of a graph from the columns of a row's group to the index of its table.
 
-Whatever is not listed goes to the last table, and nothing ever fails. Each column is given the
+Values that are not listed go to the last table, and nothing ever fails. Each column is given the
 labels' own shape before columns meet, so that one group is never shared by several labels.
 """
 
@@ -42,7 +42,7 @@ def add_group_index(graph: Graph, groups: Groups, shape: str) -> str:
             (groups.table_of_cell, groups.own_tables),
             shape,
         )
-    # A column that is not listed moves the cell beyond the last one, whatever the others are.
+    # A column that is not listed moves the cell beyond the last one, for any values of the others.
     beyond = groups.cells
     cell = ""
     for name, column, stride in zip(names, groups.columns, groups.strides, strict=True):

@@ -62,7 +62,7 @@ def add_row(
 def _confine(
     graph: Graph, domain: IntegerDomain | RealDomain, label: str, element: int
 ) -> tuple[str, str]:
-    """Replace whatever lies outside [min, max], NaN included; returns it and the lowest label."""
+    """Replace values outside [min, max], NaN included; returns the result and the lowest label."""
     low = graph.scalar("label_min", element, domain.min)
     high = graph.scalar("label_max", element, domain.max)
     above = graph.node("GreaterOrEqual", [label, low], "not_below")

@@ -79,7 +79,7 @@ class Noise:
         return min([bernstein, *((rows * psi + budget) / rate for rate, psi in self.tail)])
 
     def _is_rare(self, t: float, least: float, most: float, rows: int) -> bool:
-        """Whether Pr[|S| ≥ t] ≤ 5 %, whatever the variance is between the two."""
+        """Whether Pr[|S| ≥ t] ≤ 5% for every variance between the two."""
         above = most
         while True:
             if self._chernoff(above, rows) <= t:  # and so for every smaller variance

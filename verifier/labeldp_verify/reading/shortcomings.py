@@ -1,7 +1,7 @@
-"""Private labels that are worth little, or nothing, although their ε is proved: said in words.
+"""Warnings about private labels that say little or nothing, although their ε is proved.
 
-A proof of privacy says nothing of use: a constant is private. Whoever shows a verdict shows these,
-and calls no such file the best.
+A proof of privacy says nothing about usefulness: a constant is private, too. Every page that shows
+a verdict shows these, and never calls such a file the best.
 """
 
 from __future__ import annotations

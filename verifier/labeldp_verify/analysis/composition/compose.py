@@ -21,7 +21,7 @@ _UNIT = 1 << 160
 
 @dataclass(frozen=True)
 class Part:
-    """So many labels of one user, all through one randomizer; ``ratio`` bounds e^ε of it."""
+    """``labels`` labels of one user, all through one randomizer; ``ratio`` bounds its e^ε."""
 
     randomizer: Randomizer
     ratio: Fraction

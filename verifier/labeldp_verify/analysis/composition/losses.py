@@ -40,7 +40,7 @@ class Losses:
         return _cut(Losses(self.first + other.first, [_up(p) for p in products], infinite))
 
     def times(self, count: int) -> Losses:
-        """The sum of so many independent copies; count ≥ 1."""
+        """The sum of ``count`` ≥ 1 independent copies."""
         result, power = None, self
         while True:
             if count & 1:

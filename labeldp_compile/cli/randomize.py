@@ -37,7 +37,7 @@ from labeldp_compile.tabular.background import use_small_pool
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.tabular.writer import require_rewritten, rewrite_table
+from labeldp_compile.tabular.writer import Rewriting, require_rewritten
 from labeldp_compile.text_form import TextForm
 
 
@@ -153,7 +153,7 @@ def randomize_command(
     spent = at_most(epsilon)
     with row_progress("randomizing", reader.rows, quiet=quiet) as progress:
         try:
-            rows = rewrite_table(
+            rows = Rewriting(
                 reader,
                 output,
                 randomize,
@@ -164,7 +164,7 @@ def randomize_command(
                 delimiter=form.delimiter,
                 progress=progress,
                 found=partial(_say_left, keyed=key is not None),
-            )
+            ).run()
         except InputError as error:
             if not is_stream(output):
                 raise

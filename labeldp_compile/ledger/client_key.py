@@ -37,23 +37,6 @@ _ADOPTS = b"labeldp ledger: adopted after entry "
 _DIGESTS = b"labeldp ledger: digests of data, with "
 
 
-@dataclass(frozen=True)
-class Binding:
-    """Which client key a ledger takes.
-
-    Attributes:
-        number: of the entry that says so; digests in entries before it have the ledger's own key.
-        key_sha256: hash of the client's key.
-        mac: that of an adoption; None where the ledger began with this key.
-        previous: hash of the entry before.
-    """
-
-    number: int
-    key_sha256: str
-    mac: str | None
-    previous: str
-
-
 @dataclass(frozen=True, repr=False)
 class ClientKey:
     """32 random bytes, from a file that only its user can read."""
@@ -75,12 +58,15 @@ class ClientKey:
         return hmac.new(self.secret, _DIGESTS + salt, hashlib.sha256).digest()
 
 
-def binding_of(entries: Sequence[Entry]) -> Binding | None:
-    """The client key that a ledger takes; None for one that an earlier labeldp began."""
+def binding_of(entries: Sequence[Entry]) -> Entry | None:
+    """The entry that says which client key a ledger takes: the first, or its adoption.
+
+    None for a ledger that an earlier labeldp began. Digests in entries before it have the ledger's
+    own key.
+    """
     for entry in entries:
-        found = entry.facts.get("client_key_sha256") if entry.kind in ("ledger", "key") else None
-        if found is not None:
-            return Binding(entry.number, found, entry.facts.get("mac"), entry.previous)
+        if entry.kind in ("ledger", "key") and entry.facts.get("client_key_sha256") is not None:
+            return entry
     return None
 
 
@@ -106,8 +92,8 @@ def find_client_key() -> ClientKey | None:
     return ClientKey(path, bytes.fromhex(text.strip()))
 
 
-def require_bound(client: ClientKey | None, entries: Sequence[Entry], ledger: str) -> Binding:
-    """How the ledger was begun, or adopted, with the user's key; InputError if it was not."""
+def require_bound(client: ClientKey | None, entries: Sequence[Entry], ledger: str) -> Entry:
+    """``binding_of`` a ledger with the user's key. Raises InputError for any other ledger."""
     binding = binding_of(entries)
     if binding is None:
         raise InputError(
@@ -120,15 +106,14 @@ def require_bound(client: ClientKey | None, entries: Sequence[Entry], ledger: st
             f"{ledger}: digests its data with a client key, and {user_config().ledger_key} does "
             "not exist: copy the key file of the other compilers there; nothing was spent"
         )
-    if binding.key_sha256 != client.sha256:
+    bound, mac = binding.facts["client_key_sha256"], binding.facts.get("mac")
+    if bound != client.sha256:
         raise InputError(
             f"{ledger}: digests its data with another client key (SHA-256 "
-            f"{binding.key_sha256[:16]}…) than {client.path} ({client.sha256[:16]}…): all "
+            f"{bound[:16]}…) than {client.path} ({client.sha256[:16]}…): all "
             "compilers of a ledger share one key file; nothing was spent"
         )
-    if binding.mac is not None and not hmac.compare_digest(
-        binding.mac, client.adoption(binding.previous)
-    ):
+    if mac is not None and not hmac.compare_digest(mac, client.adoption(binding.previous)):
         raise InputError(
             f"{ledger}: entry {binding.number} adopts the ledger, but not with the key in "
             f"{client.path}: somebody without the key wrote it; nothing was spent"

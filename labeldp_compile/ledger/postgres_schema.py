@@ -7,12 +7,16 @@ needs the right to UPDATE it, which nobody needs of the others.
 
 from __future__ import annotations
 
+import secrets
+from typing import Any
+
 from labeldp_verify.printable import one_line
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.entries import FIELDS, BrokenChainError
+from labeldp_compile.ledger.entries import FIELDS, BrokenChainError, Entry
 from labeldp_compile.ledger.postgres_functions import FOLLOW, REFUSE
 from labeldp_compile.ledger.postgres_session import Session
+from labeldp_compile.ledger.store import LedgerRows
 
 _TABLES = (
     """CREATE TABLE {schema}.entries (
@@ -130,97 +134,117 @@ WHERE n.nspname = %s AND i.indisunique AND i.indisvalid AND i.indimmediate
 _KEYS = {("entries", "number"), ("entries", "hash"), ("secret", "one")}
 
 
-def create_tables(session: Session) -> None:
-    """Make them, and the schema if it is not there."""
-    found = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s"
-    if not session.execute(found, session.schema):
-        session.execute("CREATE SCHEMA {schema}")
-    for text in _TABLES:
-        session.execute(text)
+class PostgresRows(LedgerRows):
+    """The rows of a ledger inside one transaction of a session."""
 
+    schema, only, mark, more_columns = "{schema}.", "ONLY ", "%s", ", token"
 
-def require_tables(session: Session, name: str) -> None:
-    """Raise unless the tables are a ledger's, survive a crash, and are not for everybody.
+    def __init__(self, session: Session, name: str) -> None:
+        """``name`` is the ledger's, for messages."""
+        self._session, self._name = session, name
+        self.more = (secrets.token_hex(16),)
+        self.last: int | None = None
 
-    BrokenChainError for other tables; InputError for what its owner can mend.
-    """
-    found = {row[0]: row[1:] for row in session.execute(_FIND_TABLES, session.schema)}
-    whole = all(plain for plain, _ in found.values())
-    if not whole or {table: columns for table, (_, columns) in found.items()} != _COLUMNS:
-        # Unlogged, with row security, rules or children: not all that was written is there.
-        raise BrokenChainError(f"{name}: its tables are not those of a ledger")
-    for table, role, right, is_public in session.execute(_FIND_RIGHTS, session.schema):
-        if is_public:
+    def execute(self, text: str, *values: object) -> list[tuple[Any, ...]]:
+        """See ``Session.execute``."""
+        return self._session.execute(text, *values)
+
+    def add(self, entry: Entry) -> None:
+        """See ``LedgerRows.add``; ``last`` is then the entry's number."""
+        super().add(entry)
+        self.last = entry.number
+
+    def create_tables(self) -> None:
+        """Make the tables, and the schema if it is not there.
+
+        Raises InputError if the schema is somebody else's.
+        """
+        for (role,) in self._about(_FOREIGN_SCHEMA):
             raise InputError(
-                f"{name}: others may use it; it holds a secret key: REVOKE ALL ON ALL TABLES IN "
-                f"SCHEMA {session.schema} FROM PUBLIC"
+                f"{self._name}: the schema belongs to the role {one_line(role)!a}, who could "
+                f"replace the ledger: take another one, or ALTER SCHEMA {self._session.schema} "
+                "OWNER TO its owner"
             )
-        if (table, right) not in _RIGHTS:
+        if not self._about("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s"):
+            self.execute("CREATE SCHEMA {schema}")
+        for text in _TABLES:
+            self.execute(text)
+
+    def require_tables(self) -> None:
+        """Raise unless the tables are a ledger's, survive a crash, and are not for everybody.
+
+        BrokenChainError for other tables; InputError for what its owner can fix.
+        """
+        name, schema = self._name, self._session.schema
+        found = {row[0]: row[1:] for row in self._about(_FIND_TABLES)}
+        whole = all(plain for plain, _ in found.values())
+        if not whole or {table: columns for table, (_, columns) in found.items()} != _COLUMNS:
+            # Unlogged, with row security, rules or children: not all that was written is there.
+            raise BrokenChainError(f"{name}: its tables are not those of a ledger")
+        for table, role, right, is_public in self._about(_FIND_RIGHTS):
+            if is_public:
+                raise InputError(
+                    f"{name}: others may use it; it holds a secret key: REVOKE ALL ON ALL TABLES "
+                    f"IN SCHEMA {schema} FROM PUBLIC"
+                )
+            if (table, right) not in _RIGHTS:
+                raise InputError(
+                    f"{name}: the role {one_line(role)!a} has {right} on {table}, which no "
+                    "compiler needs and which can undo what the ledger refuses: REVOKE "
+                    f"{right} ON {schema}.{table} FROM {one_line(role)!a}"
+                )
+        if self.execute("SHOW fsync") != [("on",)]:
             raise InputError(
-                f"{name}: the role {one_line(role)!a} has {right} on {table}, which no compiler "
-                f"needs and which can undo what the ledger refuses: REVOKE {right} ON "
-                f"{session.schema}.{table} FROM {one_line(role)!a}"
+                f"{name}: its server runs with fsync = off: what was spent could be forgotten"
             )
-    if session.execute("SHOW fsync") != [("on",)]:
-        raise InputError(
-            f"{name}: its server runs with fsync = off: what was spent could be forgotten"
-        )
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the tables have these triggers, which nothing but their owner turns off."""
+        schema = f'"{self._session.schema}"'
+        sources = {name: body.replace("{schema}", schema) for name, body in _FUNCTIONS.items()}
+        wanted = {
+            (table, trigger, function, kind, sources[function])
+            for (table, trigger), (function, _, kind) in _TRIGGERS.items()
+        }
+        found, keys = set(self._about(_FIND_TRIGGERS, _PATH)), set(self._about(_FIND_KEYS))
+        return found >= wanted and keys >= _KEYS and self._has_kind()
 
-def require_own_schema(session: Session, name: str) -> None:
-    """Raise InputError if the schema is there, and somebody else's."""
-    for (role,) in session.execute(_FOREIGN_SCHEMA, session.schema):
-        raise InputError(
-            f"{name}: the schema belongs to the role {one_line(role)!a}, who could replace the "
-            f"ledger: take another one, or ALTER SCHEMA {session.schema} OWNER TO its owner"
-        )
+    def guard(self) -> None:
+        """Make what is missing, or is not as it stands here, which only the tables' owner may."""
+        if self.is_guarded:
+            return
+        if self._about(_IS_OWNER) != [(True,)]:
+            raise InputError(
+                f"{self._name}: is not for this role: its triggers are an earlier version's, or "
+                "were taken away; the owner of its tables sets them with: "
+                f"labeldp ledger upgrade {self._name}"
+            )
+        for table, trigger in _TRIGGERS:
+            self.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {{schema}}.{table}")
+        for name, body in _FUNCTIONS.items():
+            # Not replaced: that would leave it to the role whose it is.
+            self.execute(f"DROP FUNCTION IF EXISTS {{schema}}.{name}()")
+            self.execute(
+                f"CREATE FUNCTION {{schema}}.{name}() RETURNS trigger LANGUAGE plpgsql "
+                f"SECURITY INVOKER SET search_path = {_PATH} AS $body${body}$body$"
+            )
+        for (table, trigger), (function, when, _) in _TRIGGERS.items():
+            self.execute(
+                f"CREATE TRIGGER {trigger} {when} EXECUTE FUNCTION {{schema}}.{function}()"
+            )
+            # Always: in a session that plays a replica, too.
+            self.execute(f"ALTER TABLE {{schema}}.{table} ENABLE ALWAYS TRIGGER {trigger}")
+        if not self._has_kind():
+            self.execute("ALTER TABLE {schema}.entries DROP CONSTRAINT IF EXISTS entries_kind")
+            # Not valid: it is for new rows, also where an old one has an unknown kind.
+            self.execute(f"ALTER TABLE {{schema}}.entries {_KIND}")
 
+    def _has_kind(self) -> bool:
+        """Whether the table itself refuses unknown kinds; an expression has operators by oid."""
+        found = self._about(_FIND_KIND)
+        return len(found) == 1 and all(f"'{kind}'" in found[0][0] for kind in FIELDS)
 
-def is_owner(session: Session) -> bool:
-    """Whether this role may change the tables."""
-    return session.execute(_IS_OWNER, session.schema) == [(True,)]
-
-
-def is_guarded(session: Session) -> bool:
-    """Whether the tables have these triggers, which nothing but their owner turns off."""
-    found = set(session.execute(_FIND_TRIGGERS, session.schema, _PATH))
-    keys = set(session.execute(_FIND_KEYS, session.schema))
-    return found >= _guards(session) and keys >= _KEYS and _has_kind(session)
-
-
-def set_guards(session: Session) -> None:
-    """Make those that are missing, or are not as they stand here, inside a transaction."""
-    for table, trigger in _TRIGGERS:
-        session.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {{schema}}.{table}")
-    for name, body in _FUNCTIONS.items():
-        # Not replaced: that would leave it to the role whose it is.
-        session.execute(f"DROP FUNCTION IF EXISTS {{schema}}.{name}()")
-        session.execute(
-            f"CREATE FUNCTION {{schema}}.{name}() RETURNS trigger LANGUAGE plpgsql "
-            f"SECURITY INVOKER SET search_path = {_PATH} AS $body${body}$body$"
-        )
-    for (table, trigger), (function, when, _) in _TRIGGERS.items():
-        session.execute(f"CREATE TRIGGER {trigger} {when} EXECUTE FUNCTION {{schema}}.{function}()")
-        # Always: in a session that plays a replica, too.
-        session.execute(f"ALTER TABLE {{schema}}.{table} ENABLE ALWAYS TRIGGER {trigger}")
-    if not _has_kind(session):
-        session.execute("ALTER TABLE {schema}.entries DROP CONSTRAINT IF EXISTS entries_kind")
-        # Not valid: it is for new rows, also where an old one has an unknown kind.
-        session.execute(f"ALTER TABLE {{schema}}.entries {_KIND}")
-
-
-def _has_kind(session: Session) -> bool:
-    """Whether the table itself refuses unknown kinds; an expression has its operators by oid."""
-    found = session.execute(_FIND_KIND, session.schema)
-    return len(found) == 1 and all(f"'{kind}'" in found[0][0] for kind in FIELDS)
-
-
-def _guards(session: Session) -> set[tuple[object, ...]]:
-    return {
-        (table, trigger, function, kind, _source(_FUNCTIONS[function], session))
-        for (table, trigger), (function, _, kind) in _TRIGGERS.items()
-    }
-
-
-def _source(body: str, session: Session) -> str:
-    return body.replace("{schema}", f'"{session.schema}"')
+    def _about(self, text: str, *values: object) -> list[tuple[Any, ...]]:
+        """What a query says of the ledger's schema, which is its first value."""
+        return self.execute(text, self._session.schema, *values)

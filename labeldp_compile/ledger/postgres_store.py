@@ -9,21 +9,12 @@ the middle of a commit, the token of its rows says whether it was done.
 from __future__ import annotations
 
 import random
-import secrets
 import time
 from collections.abc import Callable
-from typing import Any
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import Entry
-from labeldp_compile.ledger.postgres_schema import (
-    create_tables,
-    is_guarded,
-    is_owner,
-    require_own_schema,
-    require_tables,
-    set_guards,
-)
+from labeldp_compile.ledger.postgres_schema import PostgresRows
 from labeldp_compile.ledger.postgres_session import (
     DisturbedError,
     ExistsError,
@@ -54,10 +45,10 @@ class PostgresStore(Store):
             with connected(self._url) as session, session.transaction():
                 if session.execute("SHOW server_encoding") != [("UTF8",)]:
                     raise InputError(f"{self.name}: a ledger needs a database of ENCODING 'UTF8'")
-                require_own_schema(session, self.name)
-                create_tables(session)
+                rows = PostgresRows(session, self.name)
+                rows.create_tables()
                 session.execute("INSERT INTO {schema}.secret (key) VALUES (%s)", key)
-                _PostgresRows(session, self.name).add(first)
+                rows.add(first)
         except LostError as error:
             raise InputError(f"{self.name}: {error}") from error
         except (ExistsError, DisturbedError) as error:
@@ -91,7 +82,7 @@ class PostgresStore(Store):
         try:
             with connected(self._url) as session, session.transaction():
                 _take_turn(session)
-                rows = _PostgresRows(session, self.name)
+                rows = PostgresRows(session, self.name)
                 result = body(rows)
                 done = True  # but for the commit
         except LostError as error:
@@ -122,41 +113,6 @@ class PostgresStore(Store):
                     ) from error
                 tried += 1
                 _pause(tried)
-
-
-class _PostgresRows(LedgerRows):
-    schema, only, mark, more_columns = "{schema}.", "ONLY ", "%s", ", token"
-
-    def __init__(self, session: Session, name: str) -> None:
-        self._session, self._name = session, name
-        self.more = (secrets.token_hex(16),)
-        self.last: int | None = None
-
-    def execute(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._session.execute(text, *values)
-
-    def require_tables(self) -> None:
-        require_tables(self._session, self._name)
-
-    def add(self, entry: Entry) -> None:
-        super().add(entry)
-        self.last = entry.number
-
-    def guard(self) -> None:
-        """Triggers that were taken away are set, which only the tables' owner may."""
-        if self.is_guarded:
-            return
-        if not is_owner(self._session):
-            raise InputError(
-                f"{self._name}: is not for this role: its triggers are an earlier version's, or "
-                "were taken away; the owner of its tables sets them with: "
-                f"labeldp ledger upgrade {self._name}"
-            )
-        set_guards(self._session)
-
-    @property
-    def is_guarded(self) -> bool:
-        return is_guarded(self._session)
 
 
 def _take_turn(session: Session) -> None:

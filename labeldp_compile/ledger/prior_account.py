@@ -184,7 +184,7 @@ class PriorAccount:
         def read(ledger: Ledger) -> tuple[list[bytes], int, list[Entry]]:
             binding, salt = require_bound(client, ledger.entries, self.name), ledger.key()
             keys = [client.digest_key(salt)]
-            if binding.mac is not None:  # entries before the adoption have the ledger's own key
+            if "mac" in binding.facts:  # entries before the adoption have the ledger's own key
                 keys.append(salt)
             priors = [entry for entry in ledger.entries if entry.kind == "prior"]
             return keys, binding.number, priors

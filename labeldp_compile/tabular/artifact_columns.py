@@ -54,7 +54,7 @@ def renamed(
 def drawn_by(
     randomizer: Callable[..., Any], labels: dict[str, str], groups: dict[str, str], version: int
 ) -> Randomize:
-    """The function that ``rewrite_table`` takes.
+    """The function that ``Rewriting`` takes.
 
     ``labels`` has the artifact's label columns by the table's names, ``groups`` the table's columns
     of groups by the artifact's names; ``version`` is that of the labels, with a key.

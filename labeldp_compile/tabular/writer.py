@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -58,91 +58,72 @@ def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
     require_output(output, table, overwrite=overwrite)
 
 
-def rewrite_table(
-    table: TableReader,
-    output: Path,
-    randomize: Randomize,
-    *,
-    add_as: str | None = None,
-    one_answer: bool = False,
-    whole: bool | Sequence[bool] = False,
-    provenance: Provenance | None = None,
-    delimiter: str | None = None,
-    progress: Callable[[int], None] = lambda rows: None,
-    found: Found = say_removed,
-) -> int:
-    """Write the table with private labels to ``output``; returns the number of rows.
+@dataclass
+class Rewriting:
+    """A copy of a table with private labels; ``run`` writes it.
 
     The private column takes the label's place (and name), or stands behind the last column under
     the name ``add_as``; for those of a joint label, and for ``one_answer`` to all of them, see
-    ``Placement``. Numbers of columns that are ``whole`` whatever the labels are
-    become integers.
-    ``provenance`` is what a Parquet file notes of the columns. ``delimiter`` is that of CSV whose
-    name says no other (None: a comma).
+    ``Placement``.
 
     A folder of parts becomes a folder of as many, under the same names. ``output`` may be ``-``:
-    CSV on standard output, where what is written cannot be taken back.
+    CSV on standard output, where what is written cannot be taken back. The format follows the
+    suffix of ``output``; its mode is at most that of the table.
 
-    ``progress`` is called with the number of rows of each batch, ``found`` with the name of what a
-    killed run left of this output, which is removed. The format follows the suffix of ``output``;
-    its mode is at most that of the table.
-
-    ``randomize`` takes labels [n], and ``ids=`` too if the table has an id column, ``columns=`` if
-    it has columns of groups; of a joint label columns [n] by their names, and gives such back (or
-    one answer [n]). Raises DataError if an id is null or stands in the table twice: finding that
-    out needs 8 bytes a row of the disk on which ``output`` is, or of memory for standard output.
+    Attributes:
+        randomize: takes labels [n], and ``ids=`` too if the table has an id column, ``columns=`` if
+            it has columns of groups; of a joint label columns [n] by their names, and gives such
+            back (or one answer [n]).
+        whole: whether the numbers of all columns, or of each, are whole for every label: such
+            columns become integers.
+        provenance: what a Parquet file notes of the columns.
+        delimiter: of CSV whose name says no other (None: a comma).
+        progress: called with the number of rows of each batch.
+        found: called with the name of what a killed run left of this output, which is removed.
+        rows: written so far.
     """
-    placement = Placement.of(table.label_columns, add_as, one_answer=one_answer)
-    each = [whole] * len(placement.names) if isinstance(whole, bool) else whole
-    forms = []
-    for file in table.files:
-        placement.require_free(file)
-        name = output / file.path.name if table.parts else output
-        forms.append((file, require_writable(file, name, placement)))
-    folder = None if is_stream(output) else output.parent
-    with closing(UniqueIds(folder)) as unique:
-        run = Rewriting(
-            table,
-            output,
-            randomize,
-            placement,
-            each,
-            provenance,
-            delimiter,
-            progress,
-            found,
-            unique,
-        )
-        try:
-            if not table.parts:
-                run.write_file(*forms[0], output)
-                return run.rows
-            most = stat.S_IMODE(table.path.stat().st_mode)
-            with folder_when_whole(output, most=most, found=found) as new:
-                for part, form in forms:
-                    run.write_file(part, form, new / part.path.name)
-                run.refuse_duplicates()
-        except (DataError, DuplicateIdError):
-            run.refuse_duplicates()  # which came first
-            raise
-    return run.rows
-
-
-@dataclass
-class Rewriting:
-    """A run of ``rewrite_table``: its arguments, and the rows and ids so far."""
 
     table: TableReader
     output: Path
     randomize: Randomize
-    placement: Placement
-    whole: Sequence[bool]
-    provenance: Provenance | None
-    delimiter: str | None
-    progress: Callable[[int], None]
-    found: Found
-    unique: UniqueIds
-    rows: int = 0
+    _: KW_ONLY
+    add_as: str | None = None
+    one_answer: bool = False
+    whole: bool | Sequence[bool] = False
+    provenance: Provenance | None = None
+    delimiter: str | None = None
+    progress: Callable[[int], None] = lambda rows: None
+    found: Found = say_removed
+    rows: int = field(default=0, init=False)
+
+    def run(self) -> int:
+        """Write the output; returns the number of rows.
+
+        Raises DataError if an id is null or stands in the table twice: finding that out needs 8
+        bytes a row of the disk on which ``output`` is, or of memory for standard output.
+        """
+        table, output = self.table, self.output
+        self.placement = Placement.of(table.label_columns, self.add_as, one_answer=self.one_answer)
+        forms = []
+        for file in table.files:
+            self.placement.require_free(file)
+            name = output / file.path.name if table.parts else output
+            forms.append((file, require_writable(file, name, self.placement)))
+        folder = None if is_stream(output) else output.parent
+        with closing(UniqueIds(folder)) as self.unique:
+            try:
+                if not table.parts:
+                    self.write_file(*forms[0], output)
+                    return self.rows
+                most = stat.S_IMODE(table.path.stat().st_mode)
+                with folder_when_whole(output, most=most, found=self.found) as new:
+                    for part, form in forms:
+                        self.write_file(part, form, new / part.path.name)
+                    self.refuse_duplicates()
+            except (DataError, DuplicateIdError):
+                self.refuse_duplicates()  # which came first
+                raise
+        return self.rows
 
     def write_file(self, file: TableReader, form: Format, output: Path) -> None:
         """Write one file, or standard output, and fill it.
@@ -155,8 +136,7 @@ class Rewriting:
             try:
                 with write_behind(sink.write, _size, WAITING_BYTES) as write:
                     for cells, batch in read_ahead(_at_least_one(file)):
-                        drawn = zip(self._drawn(file, batch), self.whole, strict=True)
-                        write((cells, batch, [_arrow(y, whole=whole) for y, whole in drawn]))
+                        write((cells, batch, self._private(file, batch)))
                         self.rows += len(batch)
                         self.progress(len(batch))
                 sink.finish()
@@ -172,6 +152,12 @@ class Rewriting:
             self.unique.check(self.table.ids)
         except DuplicateIdError as error:
             raise refused(self.table.path, f"{self.table.id_column!r}: {error}") from None
+
+    def _private(self, file: TableReader, batch: pa.RecordBatch) -> list[pa.Array]:
+        """The private columns [n] of one batch as they are written."""
+        drawn = self._drawn(file, batch)
+        whole = [self.whole] * len(drawn) if isinstance(self.whole, bool) else self.whole
+        return [_arrow(column, whole=own) for column, own in zip(drawn, whole, strict=True)]
 
     def _drawn(self, file: TableReader, batch: pa.RecordBatch) -> list[NDArray[Any]]:
         """The private columns [n] of one batch, in the order of the label's."""

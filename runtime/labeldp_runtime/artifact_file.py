@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from labeldp_runtime.checksum import checksum_holds, metadata_entries
 from labeldp_runtime.errors import (
     ArtifactError,
     ArtifactTooLargeError,
     DamagedArtifactError,
     UnsupportedFormatError,
 )
-from labeldp_runtime.wire import WireError, count_fields
+from labeldp_runtime.wire import WireError, count_fields, fields
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_FIELDS = 5_000_000  # a million categories need four million
 FORMAT_MAJOR = "1"
+_METADATA, _KEY, _VALUE = 14, 1, 2  # fields of an ONNX model, and of an entry of its metadata
+_MAX_MODEL_FIELDS = 1 << 16  # an artifact has a dozen
+_CHECKSUM = b"labeldp.content_sha256"
+_Entry = tuple[bytes, bytes, int, int]  # key, value, where the entry starts and where it ends
 _VERSION_KEY = b"labeldp.format_version"
 _VERSION = re.compile(rb"([0-9]{1,9})\.[0-9]{1,9}")
 
@@ -39,7 +44,7 @@ def check_bytes(data: bytes, source: str) -> None:
     """Raise an error unless the bytes are a whole artifact of a format that this version reads."""
     entries, whole = [], True
     try:
-        for entry in metadata_entries(data):
+        for entry in _metadata_entries(data):
             entries.append(entry)
     except ValueError:
         whole = False
@@ -54,7 +59,7 @@ def check_bytes(data: bytes, source: str) -> None:
                 f"{source}: has format {version[1].decode()}, "
                 f"this labeldp-runtime reads {FORMAT_MAJOR}.x: upgrade it"
             )
-    if not (whole and checksum_holds(data, entries)):
+    if not (whole and _checksum_holds(data, entries)):
         raise DamagedArtifactError(
             f"{source}: is damaged: its checksum is wrong; copy it again from where it was compiled"
         )
@@ -66,3 +71,34 @@ def check_bytes(data: bytes, source: str) -> None:
         raise ArtifactTooLargeError(
             f"{source}: holds more than {_MAX_FIELDS:,} parts: it is no labeldp artifact"
         )
+
+
+def _metadata_entries(data: bytes) -> Iterator[_Entry]:
+    """The entries of a model's metadata, however often a key stands there.
+
+    They are found as a protobuf reader finds them, so that a text elsewhere in the file that looks
+    like an entry is none. Raises ValueError where the bytes stop being a protobuf message.
+    """
+    for count, (number, value, start, end) in enumerate(fields(data)):
+        if count == _MAX_MODEL_FIELDS:
+            raise WireError("more fields than an artifact has")
+        if number == _METADATA:
+            if not isinstance(value, bytes):
+                raise WireError("an entry that is a number")
+            parts = {n: part for n, part, _, _ in fields(value)}
+            yield parts.get(_KEY, b""), parts.get(_VALUE, b""), start, end
+
+
+def _checksum_holds(data: bytes, entries: list[_Entry]) -> bool:
+    """True if the file has exactly one checksum among its metadata, and it is right.
+
+    It is the SHA-256 of the same file without the checksum's own entry. It guards against
+    accidents, not against forgers: anyone who rewrites the file can write its checksum too.
+    """
+    checksums = [entry for entry in entries if entry[0] == _CHECKSUM]
+    if len(checksums) != 1:
+        return False
+    _, stated, start, end = checksums[0]
+    digest = hashlib.sha256(memoryview(data)[:start])
+    digest.update(memoryview(data)[end:])
+    return digest.hexdigest().encode() == stated

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_runtime.checksum import fields
+from labeldp_runtime.wire import fields
 
 _STRING, _INT64 = 8, 7  # element types
 # Fields of ONNX's messages.

@@ -16,12 +16,13 @@ it is or inherits from: an object cannot raise, warn, or answer differently the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _BEYOND = 2**64  # of int64, on both sides
@@ -38,14 +39,30 @@ def text_of(value: Any) -> str | None:
     return plain if plain.isascii() else plain.encode(errors="replace").decode()
 
 
-def place_or(places: Mapping[str | None, int], other: int) -> Callable[[Any], int]:
-    """The function from an object to the place of its text, or to ``other`` if it has none."""
+class Lookup:
+    """The texts of a certificate, each with its place: what a graph of codes takes (``coded``).
 
-    def place(value: Any) -> int:
-        found = places.get(value) if type(value) is str else None
-        return places.get(text_of(value), other) if found is None else found
+    Attributes:
+        texts: in their order, each another.
+        other: their number, which stands for nulls and for all that is not among them.
+    """
 
-    return place
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Raises ValueError if a text comes twice."""
+        self.texts, self.other = tuple(texts), len(texts)
+        self._places: dict[str | None, int] = {text: i for i, text in enumerate(self.texts)}
+        if len(self._places) < len(self.texts):
+            raise ValueError("a text stands there twice")
+
+    def codes(self, values: Collection[Any]) -> NDArray[np.int64]:
+        """Codes [n] of objects, each read on its own; never raises."""
+        places, other = self._places, self.other
+
+        def place(value: Any) -> int:
+            found = places.get(value) if type(value) is str else None
+            return places.get(text_of(value), other) if found is None else found
+
+        return np.fromiter(map(place, values), np.int64, len(values))
 
 
 def float64_of(value: Any) -> float:

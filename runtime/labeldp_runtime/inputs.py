@@ -33,9 +33,9 @@ from labeldp_runtime.columns import (
     refuse_misaligned,
 )
 from labeldp_runtime.columns.same import are_one_column
+from labeldp_runtime.elements import Lookup
 from labeldp_runtime.errors import GroupError, LabelError
 from labeldp_runtime.labels import Missing
-from labeldp_runtime.lookup import Lookup
 from labeldp_runtime.sets import domain_size
 
 Feed = dict[str, NDArray[Any]]

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_runtime import elements
+from labeldp_runtime.elements import Lookup
 from labeldp_runtime.errors import LabelError
-from labeldp_runtime.lookup import Lookup
 
 Missing = str | int | float | Lookup
 """What stands in for a label that is missing, of text, integers or numbers; with a Lookup texts

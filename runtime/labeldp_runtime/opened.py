@@ -12,6 +12,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from labeldp_runtime.coded import CodedGraph, Texts, coded
+from labeldp_runtime.elements import Lookup
 from labeldp_runtime.errors import (
     ArtifactError,
     DamagedArtifactError,
@@ -19,7 +20,6 @@ from labeldp_runtime.errors import (
     PlatformError,
 )
 from labeldp_runtime.inputs import Feed, Inputs, Outputs
-from labeldp_runtime.lookup import Lookup
 from labeldp_runtime.self_test import Run, open_session, run_self_test
 from labeldp_runtime.sets import Sets
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from labeldp_runtime.canonical import canonical_labels
 from labeldp_runtime.columns import read_labels
-from labeldp_runtime.lookup import Lookup
+from labeldp_runtime.elements import Lookup
 
 from runtime.tests.label_containers import CONTAINERS, HostileInt, HostileText
 

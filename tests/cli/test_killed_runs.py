@@ -21,13 +21,13 @@ N = 60_000
 KILLED_AT = """
 import resource, signal, sys
 from labeldp_compile.cli import main, randomize
-at, rewrite_table = int(sys.argv.pop(1)), randomize.rewrite_table
+at, Rewriting = int(sys.argv.pop(1)), randomize.Rewriting
 def limited(*arguments, **options):
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (at, at))
-    return rewrite_table(*arguments, **options)
-randomize.rewrite_table = limited
+    return Rewriting(*arguments, **options).run()
+randomize.Rewriting = limited
 main()
 """
 

@@ -69,14 +69,14 @@ def test_a_server_that_does_not_come_back_while_labels_are_read(paying, once, li
 
 
 def test_a_server_that_goes_when_an_entry_is_not_committed(paying, monkeypatch):
-    add = postgres_store._PostgresRows.add
+    add = postgres_store.PostgresRows.add
 
     def added_and_gone(rows, entry):
         add(rows, entry)
         paying.server.kill()
 
     with monkeypatch.context() as patch:
-        patch.setattr(postgres_store._PostgresRows, "add", added_and_gone)
+        patch.setattr(postgres_store.PostgresRows, "add", added_and_gone)
         patch.setattr(postgres_store, "_SECONDS_TO_SETTLE", 0.0)
         result = paying.compile()
     assert result.exit_code == 2 and "whether entry 2 was written cannot be known" in result.stderr
@@ -126,12 +126,12 @@ from labeldp_compile.prior import obtain
 def dies(*arguments, **options):
     os.kill(os.getpid(), signal.SIGKILL)
 
-def dies_after(rows, entry, add=postgres_store._PostgresRows.add):
+def dies_after(rows, entry, add=postgres_store.PostgresRows.add):
     add(rows, entry)
     dies()
 
 place, name, patch = {
-    "in-the-transaction": (postgres_store._PostgresRows, "add", dies_after),
+    "in-the-transaction": (postgres_store.PostgresRows, "add", dies_after),
     "before-the-prior": (obtain, "count_labels", dies),
     "after-the-prior": (pipeline, "assemble", dies),
 }[Path(sys.argv[1]).stem]

@@ -5,7 +5,7 @@ from labeldp_runtime import Randomizer
 from labeldp_verify.forms import IntegerDomain
 
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.tabular.writer import rewrite_table
+from labeldp_compile.tabular.writer import Rewriting
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 ROWS = [
@@ -25,7 +25,7 @@ def test_other_columns_are_kept_to_the_letter(tmp_path):
     table = open_table(source, "y", IntegerDomain(0, 9), all_columns=True)
     output = tmp_path / "out.csv"
     randomizer = Randomizer(compile_text(INTEGER_SPEC).model)
-    assert rewrite_table(table, output, randomizer) == 4
+    assert Rewriting(table, output, randomizer).run() == 4
     reread = open_table(output, "y", IntegerDomain(0, 9), all_columns=True)
     (batch,) = reread.batches()
     for index in (0, 2, 3):

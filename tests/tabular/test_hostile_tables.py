@@ -13,7 +13,7 @@ from labeldp_compile.prior import count_labels
 from labeldp_compile.prior.obtain import require_rows
 from labeldp_compile.tabular.header import read_header
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.tabular.writer import rewrite_table
+from labeldp_compile.tabular.writer import Rewriting
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 2)
@@ -82,7 +82,7 @@ def test_neither_are_names_in_a_file_that_is_there(tmp_path):
         assert str(caught.value).isprintable()
     table = open_table(path, "z", DOMAIN, all_columns=True)
     with pytest.raises(DataError, match="CSV cannot hold") as caught:
-        rewrite_table(table, tmp_path / "\x1b.csv", lambda labels: labels)
+        Rewriting(table, tmp_path / "\x1b.csv", lambda labels: labels).run()
     assert str(caught.value).isprintable()
     with pytest.raises(DataError, match="has 1 rows") as caught:
         require_rows(path, 2, 1)
@@ -110,10 +110,10 @@ def test_labels_that_csv_keeps_are_checked_for_their_type_alone(tmp_path):
     column = pa.array(["red", "blue"], pa.string_view())
     pq.write_table(pa.table({"y": column}), path)
     table = open_table(path, "y", CategoricalDomain(("red", "blue"), "red"), all_columns=True)
-    assert rewrite_table(table, output, lambda labels: labels, add_as="z") == 2
+    assert Rewriting(table, output, lambda labels: labels, add_as="z").run() == 2
     assert output.read_text() == "y,z\nred,red\nblue,blue\n"
     output.unlink()
-    assert rewrite_table(table, output, lambda labels: labels) == 2
+    assert Rewriting(table, output, lambda labels: labels).run() == 2
 
 
 def test_nested_columns_and_csv(tmp_path):
@@ -122,8 +122,8 @@ def test_nested_columns_and_csv(tmp_path):
     table = open_table(path, "y", IntegerDomain(0, 9), all_columns=True)
     randomizer = Randomizer(compile_text(INTEGER_SPEC).model)
     with pytest.raises(DataError, match="CSV cannot hold 'items'"):
-        rewrite_table(table, tmp_path / "out.csv", randomizer)
-    assert rewrite_table(table, tmp_path / "out.parquet", randomizer) == 2
+        Rewriting(table, tmp_path / "out.csv", randomizer).run()
+    assert Rewriting(table, tmp_path / "out.parquet", randomizer).run() == 2
     assert pq.read_table(tmp_path / "out.parquet")["items"].to_pylist() == [[1], [2, 3]]
 
 
@@ -132,5 +132,5 @@ def test_an_overwritten_file_keeps_its_mode(tmp_path):
     pq.write_table(pa.table({"y": [1, 2]}), path)
     out.touch(mode=0o600)
     table = open_table(path, "y", IntegerDomain(0, 9), all_columns=True)
-    rewrite_table(table, out, Randomizer(compile_text(INTEGER_SPEC).model))
+    Rewriting(table, out, Randomizer(compile_text(INTEGER_SPEC).model)).run()
     assert out.stat().st_mode & 0o777 == 0o600

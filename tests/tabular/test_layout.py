@@ -19,7 +19,7 @@ from labeldp_verify.forms import CategoricalDomain, GroupColumn, JointDomain
 from labeldp_compile.tabular import csv_file, parquet_file, parquet_sink, writer
 from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.row_bytes import row_bytes
-from labeldp_compile.tabular.writer import rewrite_table
+from labeldp_compile.tabular.writer import Rewriting
 from tests.fixtures.compiled import compile_text
 
 N = 3_000
@@ -110,7 +110,7 @@ def constant(labels, **_):
 
 def rewritten(source, output, label="y", domain=DOMAIN, randomize=constant, **options):
     opened = open_table(source, label, domain, all_columns=True, **options)
-    rewrite_table(opened, output, randomize)
+    Rewriting(opened, output, randomize).run()
     return output.read_bytes()
 
 
@@ -175,7 +175,7 @@ def test_a_folder_of_parts(tmp_path):
         for part in range(2):
             write(folder / f"{part}.parquet", labels, cuts)
         opened = open_table(folder, "y", DOMAIN, all_columns=True)
-        rewrite_table(opened, tmp_path / f"out{len(out)}", constant)
+        Rewriting(opened, tmp_path / f"out{len(out)}", constant).run()
         out.append([(tmp_path / f"out{len(out)}" / f"{p}.parquet").read_bytes() for p in range(2)])
     assert out[0] == out[1]
 

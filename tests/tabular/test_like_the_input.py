@@ -9,7 +9,7 @@ from labeldp_verify.forms import IntegerDomain
 
 from labeldp_compile.tabular import parquet_file, parquet_sink, writer
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.tabular.writer import rewrite_table
+from labeldp_compile.tabular.writer import Rewriting
 
 DOMAIN = IntegerDomain(0, 9)
 CODECS = ["snappy", "zstd", "gzip", "brotli", "lz4", "none"]
@@ -35,7 +35,7 @@ def table(rows=N):
 
 def rewritten(source, output, add_as=None, randomize=lambda labels: labels):
     opened = open_table(source, "y", DOMAIN, all_columns=True)
-    rewrite_table(opened, output, randomize, add_as=add_as)
+    Rewriting(opened, output, randomize, add_as=add_as).run()
     return pq.read_metadata(output)
 
 
@@ -200,7 +200,7 @@ def peak(source, output, batches):
     """MB of Arrow at its most while a table is rewritten."""
     before, seen = allocated(), []
     opened = open_table(source, "y", DOMAIN, all_columns=True)
-    rewrite_table(opened, output, lambda y: y, progress=lambda n: seen.append(allocated()))
+    Rewriting(opened, output, lambda y: y, progress=lambda n: seen.append(allocated())).run()
     assert len(seen) == batches
     return max(seen) - before
 

@@ -18,7 +18,7 @@ from labeldp_compile.prior.kept import DataStamp
 from labeldp_compile.tabular.header import read_header
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.tabular.writer import rewrite_table
+from labeldp_compile.tabular.writer import Rewriting
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 9)
@@ -102,7 +102,7 @@ def test_a_part_whose_labels_are_all_null_fits(folder):
 def test_a_folder_becomes_a_folder_of_the_same_names(folder, tmp_path):
     output = tmp_path / "out"
     note = Provenance("a" * 64, 1.0, None)
-    assert rewrite_table(opened(folder), output, lambda y: y + 1, provenance=note) == 30
+    assert Rewriting(opened(folder), output, lambda y: y + 1, provenance=note).run() == 30
     names = [f"part-{i}.snappy.parquet" for i in range(3)]
     assert sorted(path.name for path in output.iterdir()) == names
     for i, name in enumerate(names):
@@ -126,7 +126,7 @@ def test_it_is_whole_or_not_there(folder, tmp_path):
             (folder / "part-2.snappy.parquet").write_bytes(data)
             said = "parts: 'id': rows 7 and 30"
         with pytest.raises(DataError, match=said):
-            rewrite_table(opened(folder, id_column="id"), tmp_path / "out", key)
+            Rewriting(opened(folder, id_column="id"), tmp_path / "out", key).run()
         assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
 
 
@@ -144,7 +144,7 @@ def test_ids_that_are_there_twice(folder, tmp_path, where):
         (folder / "part-2.snappy.parquet").write_bytes(bytes(part))
     keyed = Randomizer(compile_text(INTEGER_SPEC).model, key=Key(b"k" * 32), context="y")
     with pytest.raises(DataError, match=r"parts: 'id': rows "):
-        rewrite_table(opened(folder, id_column="id"), tmp_path / "out", keyed)
+        Rewriting(opened(folder, id_column="id"), tmp_path / "out", keyed).run()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
 
 

@@ -15,7 +15,7 @@ from labeldp_compile.tabular import csv_file, parquet_file
 from labeldp_compile.tabular.csv_file import CsvFile
 from labeldp_compile.tabular.header import read_header
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.tabular.writer import rewrite_table
+from labeldp_compile.tabular.writer import Rewriting
 from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
 
 DOMAIN = IntegerDomain(0, 9)
@@ -220,11 +220,11 @@ def test_untouched_columns_keep_their_bytes(tmp_path, cut, block):
     source.write_bytes(TEXT)
     private = iter(np.arange(5, 9))
     randomize = lambda labels: np.array([next(private) for _ in labels])  # noqa: E731
-    assert rewrite_table(opened(source), output, randomize) == 4
+    assert Rewriting(opened(source), output, randomize).run() == 4
     expected = TEXT.replace(b"007,1,", b"007,5,").replace(b'"x",2,', b'"x",6,')
     assert output.read_bytes() == expected.replace(b'"3"', b"7").replace(b'"4\n4"', b"8")
     output.unlink()
-    rewrite_table(opened(source), output, lambda labels: np.full(len(labels), 9), add_as="z,z")
+    Rewriting(opened(source), output, lambda labels: np.full(len(labels), 9), add_as="z,z").run()
     assert pa_csv.read_csv(
         output, parse_options=pa_csv.ParseOptions(newlines_in_values=True)
     ).column_names == ["id", "y", "note", "a b", "z,z"]
@@ -287,8 +287,8 @@ def test_delimiters_of_outputs(tmp_path):
         "o.tsv": b"x\ty\n007\t1\n",
         "o.csv.gz": b"x;y\n007;1\n",
     }.items():
-        rewrite_table(table, tmp_path / name, ones, delimiter=";")
+        Rewriting(table, tmp_path / name, ones, delimiter=";").run()
         data = (tmp_path / name).read_bytes()
         assert (gzip.decompress(data) if name.endswith("gz") else data) == expected
-    rewrite_table(table, tmp_path / "o.parquet", ones, delimiter=";", whole=True)
+    Rewriting(table, tmp_path / "o.parquet", ones, delimiter=";", whole=True).run()
     assert opened(tmp_path / "o.parquet").schema.field("y").type == pa.int64()

@@ -37,7 +37,7 @@ def read_labels(values: Any, element_type: str, missing: Missing) -> tuple[NDArr
     libraries infer types from values, so that a refusal would tell of labels. Raises LabelError for
     what is no column.
     """
-    library = _library(values) or plain
+    library = library_of(values) or plain
     found = [labels_of(part, element_type, missing) for part in library.cells(values)]
     return _joined(found), partial(library.like, values)
 
@@ -48,7 +48,7 @@ def read_group_column(values: Any, element_type: str, missing: Missing) -> NDArr
 
     Raises LabelError for a column that declares another type.
     """
-    parts: list[Cells] = (_library(values) or plain).cells(values)
+    parts: list[Cells] = (library_of(values) or plain).cells(values)
     if element_type == "int64":
         assert isinstance(missing, int)
         return _joined([integers_of(part, missing) for part in parts])
@@ -68,8 +68,14 @@ def read_ids(values: Any) -> Ids:
     """
     if isinstance(values, IntegerIds | ByteIds):
         return values
-    found: Ids = (_library(values) or plain).ids(values)
+    found: Ids = (library_of(values) or plain).ids(values)
     return found
+
+
+def column_arrays(values: Any) -> list[Any]:
+    """The arrays of numpy or Arrow that hold a column; those without rows are left out."""
+    found: list[Any] = (library_of(values) or plain).arrays(values)
+    return [array for array in found if len(array)]
 
 
 def refuse_misaligned(labels: Any, others: Any, what: str, error: type[ValueError]) -> None:
@@ -88,7 +94,7 @@ def gives_columns(values: Any) -> bool:
 
 def is_column(values: Any) -> bool:
     """Whether this is one column of any kind, or a sequence, and no container of named columns."""
-    if _library(values) is not None:
+    if library_of(values) is not None:
         return True
     return isinstance(values, (*_PLAIN, Collection)) and not gives_columns(values)
 
@@ -116,12 +122,12 @@ def column_named(columns: Any, name: str, what: str, error: type[ValueError]) ->
 
 
 def _are_aligned(labels: Any, others: Any) -> bool:
-    library = _library(labels)
+    library = library_of(labels)
     aligned = getattr(library, "aligned", None)
-    return aligned is None or library is not _library(others) or aligned(labels, others)
+    return aligned is None or library is not library_of(others) or aligned(labels, others)
 
 
-def _library(values: Any) -> Any:
+def library_of(values: Any) -> Any:
     """The module that reads columns of this type, or None for numpy and Python."""
     if type(values) in _PLAIN:
         return None

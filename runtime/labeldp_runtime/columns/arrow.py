@@ -85,9 +85,7 @@ def ids(values: Any) -> Ids:
 
 def is_text(kind: Any) -> bool:
     """Whether an Arrow type is one of the types of text."""
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is(kind, "string_view")
-    )
+    return str(kind) in ("string", "large_string", "string_view")
 
 
 def is_number(kind: Any) -> bool:
@@ -101,14 +99,7 @@ def is_number(kind: Any) -> bool:
 
 
 def _is_binary(kind: Any) -> bool:
-    return bool(
-        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is(kind, "binary_view")
-    )
-
-
-def _is(kind: Any, name: str) -> bool:
-    """Types that older versions of pyarrow do not have."""
-    return str(kind) == name
+    return str(kind) in ("binary", "large_binary", "binary_view")
 
 
 def _of_chunk(values: Any) -> Cells:
@@ -209,3 +200,8 @@ def _of_fixed_bytes(values: Any, width: int) -> ByteIds:
         return ByteIds.of_width(b"", len(values), width)
     start = values.offset * width
     return ByteIds.of_width(memoryview(data)[start:], len(values), width)
+
+
+def arrays(values: Any) -> list[Any]:
+    """The arrays of numpy or Arrow that hold a column."""
+    return list(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]

@@ -111,3 +111,13 @@ def _arrow_array(values: Any) -> Any:
 
 def _series(values: Any) -> Any:
     return values if isinstance(values, pd.Series) else pd.Series(values, copy=False)
+
+
+def arrays(values: Any) -> list[Any]:
+    """The arrays of numpy or Arrow that hold a column."""
+    inner = getattr(values, "array", values)
+    if hasattr(inner, "_pa_array"):  # what __arrow_array__ gives then is no copy
+        found: list[Any] = _arrow().arrays(inner.__arrow_array__())
+        return found
+    kind = getattr(values, "dtype", None)
+    return [np.asarray(inner)] if isinstance(kind, np.dtype) else []

@@ -52,6 +52,11 @@ def like(values: Any, private: NDArray[Any] | Texts) -> NDArray[Any]:
     return private.array() if isinstance(private, Texts) else private
 
 
+def arrays(values: Any) -> list[Any]:
+    """The array that a column is; none for a sequence of Python."""
+    return [values] if isinstance(values, np.ndarray) else []
+
+
 def ids(values: Any) -> Ids:
     """Ids of an array, a sequence, or the keys or values of a dict [n].
 

@@ -83,3 +83,17 @@ def ids(values: Any) -> Ids:
     if kind == pl.Null and not len(values):
         return plain.ids([])
     raise IdError(f"{plain.WANTED}, not {kind}")
+
+
+def arrays(values: Any) -> list[Any]:
+    """The arrays of numpy or Arrow that hold a column."""
+    if values.dtype == pl.Object:
+        return []
+    try:
+        # At the newest level types are those of Polars, and nothing is copied.
+        level = pl.CompatLevel.newest()
+        if isinstance(values.dtype, pl.Categorical | pl.Enum):
+            values = values.to_physical()
+        return [chunk.to_arrow(compat_level=level) for chunk in values.get_chunks()]
+    except Exception:  # a type that this pyarrow does not have, as of 128 bits
+        return []

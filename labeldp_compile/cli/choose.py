@@ -49,8 +49,8 @@ BEST = "◄"
 @click.option(
     "--max-belief",
     metavar="B@S",
-    help="An observer who was sure of a label with S can become sure with at most B. This limits "
-    "ε. Given alone, it finds the largest ε within the limit.",
+    help="Limit ε: an observer who was S sure of a label can become at most B sure, for example "
+    "0.2@0.01. Without other targets, this finds the largest such ε.",
 )
 @verbose_option
 @json_option

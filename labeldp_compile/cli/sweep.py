@@ -46,13 +46,14 @@ _SCREEN = 16  # points that a screen has room for
     "--epsilon",
     "epsilons",
     metavar="ε,ε,…",
-    help=f"Default: {','.join(DEFAULT_EPSILONS)} and the spec's own ε.",
+    help=f"The ε to compare. Default: {','.join(DEFAULT_EPSILONS)} and the spec's own.",
 )
 @click.option(
     "--mechanisms",
     metavar="NAME,…",
     shell_complete=lambda ctx, parameter, start: _mechanisms_after(start),
-    help="Default: all that fit the label and the loss. rr_top_k:5 has k = 5.",
+    help="The mechanisms to compare; rr_top_k:5 has k = 5. Default: all that fit the label and "
+    "the loss.",
 )
 @verbose_option
 @json_option

@@ -51,13 +51,13 @@ def _summary(plan: Plan, path: Path) -> list[str]:
     auto = "" if spec.auto_reason is None else " (chosen by auto)"
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
-        *_labels(spec),
+        *_domains(spec),
         _line(
             "mechanism",
             f"{spec.named_mechanism.title}{auto}, for goal: {spec.goal}, loss: {spec.loss}",
         ),
         _prior(plan)[0],
-        *_groups(plan)[:2],
+        *_groups(plan)[:1],
         *([] if plan.ledger is None else [_line("ledger", plan.ledger)]),
         _line("ε per label", _spent(float(budget.label), "each time a label is randomized")),
         _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
@@ -111,6 +111,11 @@ def _details(plan: Plan) -> list[str]:
         _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
     return lines
+
+
+def _domains(spec: Spec) -> list[str]:
+    columns = zip(spec.label.names, columns_of(spec.domain), strict=True)
+    return [_line("label", f"{printable(name)}: {_domain(domain)}") for name, domain in columns]
 
 
 def _labels(spec: Spec) -> list[str]:
@@ -184,9 +189,9 @@ def _groups(plan: Plan) -> list[str]:
     tables = "one table for all of them"
     if groups.tables > 1:
         tables = f"{groups.tables:,} tables, the last one for all other rows"
+    declared = f"declared by {DECLARED_BY} to be public, not proved"
     lines = [
-        _line("groups", f"{groups.listed:,} groups by {names}: {tables}"),
-        _line("", f"declared by {DECLARED_BY} to be public, not proved"),
+        _line("groups", f"{groups.listed:,} groups by {names}: {tables}; {declared}"),
         *_odd(plan),
     ]
     if groups.noise is not None:

@@ -104,7 +104,7 @@ def test_a_copy_under_other_names_is_only_declared_and_everybody_says_so(attack)
     verified = CliRunner().invoke(main, ["verify", str(attack.out / "visits.onnx")])
     assert [run.exit_code for run in (planned, compiled, verified)] == [0, 0, 0]
     assert attack.read_off() == ROWS
-    declared = "declared by the author of the spec, and not proved"
+    declared = "declared by the author of the spec to be public, not proved"
     odd = "about as many values of 'id' are listed as there are rows"
     for said in (planned.stdout, compiled.stderr):
         assert declared in said and odd in said

@@ -129,4 +129,4 @@ def _in_words(report: AuditReport) -> list[str]:
     ]
     if not report.ok:
         return [*lines, Marked("VIOLATION. Do not use this randomizer.", "failed")]
-    return [*lines, "no test failed; this is no proof, which labeldp verify gives"]
+    return [*lines, "no test failed, but only labeldp verify proves the guarantee"]

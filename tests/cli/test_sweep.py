@@ -233,7 +233,7 @@ BAD = {
     "large": (["--epsilon", "1,61"], "is outside"),
     "nan": (["--epsilon", "nan"], "expected numbers"),
     "mechanism": (["--mechanisms", "rr_on_bin"], "did you mean 'rr_on_bins'?"),
-    "k": (["--mechanisms", "rr_top_k"], "as in rr_top_k:5"),
+    "k": (["--mechanisms", "rr_top_k"], "such as rr_top_k:5"),
     "no k": (["--mechanisms", "laplace:5"], "only rr_top_k takes a number"),
     "suffix": (["-o", "out.png"], "ends in .html"),
     "directory": (["-o", "no/such/out.html"], "there is no directory"),

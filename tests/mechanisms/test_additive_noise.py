@@ -169,7 +169,7 @@ def test_what_cannot_be_built_is_refused_before_anything_is_spent():
     fine = IntegerDomain(0, 9)
     check("laplace", fine)
     check("laplace", fine, "0.000001", clip=True)
-    with pytest.raises(ValueError, match=r"needs ε ≥ 0\.00032, or clip: true"):
+    with pytest.raises(ValueError, match=r"use ε ≥ 0\.00032 or clip: true"):
         check("staircase", fine, "0.0003")
     with pytest.raises(ValueError, match=r"use lattice: 1\.54e-05 or coarser, or fewer labels"):
         check("laplace", RealDomain(0.0, 9.0, 10), lattice=Decimal("1e-5"))

@@ -1,4 +1,4 @@
-"""What a certificate claims of each table, and of all together: held against the integers.
+"""What a certificate claims about each table and about all together, checked against the integers.
 
 Each table is checked as if it were a file of its own. ε is the largest of them, because a label's
 group is public and decides which of them randomizes it (privacy.md, Theorem 14); losses and their
@@ -52,7 +52,8 @@ class Tables:
         """Nothing is checked yet."""
         self.certificate, self.integers = certificate, integers
         demand(
-            len(certificate.tables) == len(integers.tables), "the claims are not one for each table"
+            len(certificate.tables) == len(integers.tables),
+            "there must be one claim for each table",
         )
         self._stated = [certificate.of_table(i) for i in range(len(integers.tables))]
         self._analyses: list[Any] = [analyse(table) for table in integers.tables]
@@ -139,7 +140,10 @@ class Tables:
         stated, domain = self._stated[table], self.integers.label
         weights, loss = stated.prior.weights, stated.utility.loss
         counts = all(type(w) is int and 0 <= w < 2**200 for w in weights)
-        demand(counts and len(weights) == domain.size and sum(weights) > 0, "the prior is wrong")
+        demand(
+            counts and len(weights) == domain.size and sum(weights) > 0,
+            "the prior is not one non-negative whole weight for each label",
+        )
         uniform = stated.prior.kind == "uniform"
         demand(not uniform or len(set(weights)) == 1, "the prior is not uniform, as it claims")
         demand(loss in LOSSES, f"the loss {short(loss)} is unknown")
@@ -152,7 +156,7 @@ class Tables:
         except ValueError as error:
             raise CheckFailedError(str(error)) from None
         if stated.utility.biases is not None:
-            demand(use.biases is not None, "private labels that are no numbers have no bias")
+            demand(use.biases is not None, "private labels that are not numbers have no bias")
             agree(stated, "utility.biases", use.biases and use.biases.floats())
         agree_on(stated, facts)
         return use

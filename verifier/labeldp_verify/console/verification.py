@@ -91,8 +91,8 @@ def check_bytes(
     Without ``run_graph`` the check ``execution`` is missing from it: every integer is checked, and
     onnxruntime is not.
 
-    Raises TooLargeError, an InputError, if checking the file would exceed the budget: nothing is
-    then said of it. An InputError of ``spec`` goes through.
+    Raises TooLargeError, an InputError, if checking the file would exceed the budget. An InputError
+    of ``spec`` is passed on.
 
     >>> from labeldp_verify import check_bytes
     >>> check_bytes(b"no artifact").ok

@@ -1,7 +1,7 @@
 """The table randomizer in the constants of a graph.
 
-Its counts are read from the very alias tables that the graph gathers from, around whose thresholds
-the graph is tried.
+Its counts come from the alias tables that the graph gathers from. The graph is run around the
+thresholds of these tables.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class TableFile(FileForm):
         """
         (table,) = read.tables
         if not isinstance(table, kernel.Table):
-            raise DecodeError("not a valid artifact: the form of the graph")
-        demand(len(table.rows) == domain.size, "the number of tables")
+            raise DecodeError("not a valid artifact: the graph is not of the stated form")
+        demand(len(table.rows) == domain.size, "there is not one table for each label")
         entries = np.array(table.rows, dtype=np.uint64)
         m = len(table.answers)
         counts = tuple(tuple(row[:m]) for row in column_sums(entries, table.bits))

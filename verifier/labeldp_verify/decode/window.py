@@ -1,6 +1,6 @@
-"""The window randomizers, one or one for each group, behind the integers that the kernel read.
+"""The window randomizers, one or one for each group, from the integers that the kernel read.
 
-The graph is tried on both sides of every segment boundary: at the words just below and at each cut,
+The graph is run on both sides of every segment boundary: at the words just below and at each cut,
 for every label (or, where that would be more than ``MAX_PAIRS`` pairs, for the first and last word
 of every label's window and each boundary with one label).
 """
@@ -44,7 +44,7 @@ class WindowFile(FileForm):
     def read(cls, read: kernel.Integers, domain: Domain, groups: Groups) -> WindowFile:
         """A randomizer for each table of the file; DecodeError if there is none."""
         if read.lookup is None or len(read.tables) != groups.tables:
-            raise DecodeError("not a valid artifact: the tables")
+            raise DecodeError("not a valid artifact: the number of tables is wrong")
         windows = tuple(_window(t, domain) for t in read.tables if isinstance(t, kernel.Window))
         widths = [width for _, _, width, _ in read.lookup.stretches]
         grid = BucketGrid(widths[0], widths[min(1, len(widths) - 1)])
@@ -79,7 +79,7 @@ class WindowFile(FileForm):
 
 
 def _window(read: kernel.Window, domain: Domain) -> WindowRandomizer:
-    demand(len(read.offsets) == domain.size, "the number of offsets")
+    demand(len(read.offsets) == domain.size, "there is not one offset for each label")
     answers = [answer for _, answer in read.base]
     place = {answer: i for i, answer in enumerate(answers)}
     return WindowRandomizer(

@@ -49,7 +49,9 @@ Label = Category | float | tuple[Category | float, ...]  # of a joint label one 
 
 
 def critical_words(randomizer: Randomizer) -> tuple[Tries, Answer]:
-    """The words to try, each with the row whose tables they are about, and who answers for them."""
+    """The words to try, each with the row whose tables they test, and the function that gives the
+    expected outputs.
+    """
     if isinstance(randomizer, AdditiveRandomizer):
         return _additive(randomizer)
     if isinstance(randomizer, TableRandomizer):

@@ -31,6 +31,7 @@ from labeldp_verify.claims.use import (
 )
 from labeldp_verify.cost import charge_outputs
 from labeldp_verify.forms import Integers, RealDomain
+from labeldp_verify.printable import clipped
 from labeldp_verify.rounded import at_most, up_to
 
 MAX_EPSILON = 60
@@ -170,6 +171,8 @@ class Tables:
         agree_on(self.certificate, facts)
         proved = [table.optimality for table in stated if table.optimality is not None]
         if bound is None:
+            if len(stated) == 1:
+                return "no bound on the loss is proved"
             return f"{len(proved):,} of {len(stated):,} tables have a proved bound on the loss"
         all_of_them = "all tables together are " if self._by_group else ""
         gap = at_most(facts["utility.certified_gap"], 2)
@@ -190,7 +193,7 @@ class Tables:
         return "in every table, " if self._by_group else ""
 
     def _name(self, table: int) -> str:
-        return f"group {self.integers.groups.name(table)[:40]}"
+        return f"group {clipped(self.integers.groups.name(table), 40)}"
 
     def _each(self, step: Callable[[int], T]) -> list[T]:
         """What a step gives for every table; an error names the group, if there are groups."""

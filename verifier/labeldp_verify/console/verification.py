@@ -33,7 +33,7 @@ def verify_file(
         spec: says what in a certificate does not fit a spec (``labeldp verify --spec``).
         signed: what the file is to be signed with (``signature.read_signed_beside``).
         budget: processor seconds and bytes at most; by default 20 s and 2 GB.
-        limits: what else is demanded of the file.
+        limits: further conditions on the file.
 
     Returns:
         The report: the numbered checks of ``steps.py``, and the certificate.

@@ -1,9 +1,10 @@
 """The additive randomizer in the constants of a graph.
 
-Its weights come from the alias tables that the graph gathers from. Everything that the claims rest
-on is demanded here: where the tails are folded, and that float64 and int64 are exact.
+Its weights come from the alias tables that the graph gathers from. This
+module checks what the claims rely on: where the tails are folded, and that float64 and int64 are
+exact.
 
-The graph is tried on three kinds of word pairs: around the thresholds of the blocks, around those
+The graph is run on three kinds of word pairs: around the thresholds of the blocks, around those
 of both shapes, and such that labels at both ends and in between reach the points around ``low``,
 ``high`` and zero.
 """
@@ -97,7 +98,7 @@ class AdditiveFile(FileForm):
         return rows, np.column_stack(words)
 
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
-        """[n] what the integers demand for rows [n] and words [n, 2]."""
+        """[n] what the integers give for rows [n] and words [n, 2]."""
         r = self.randomizer
         first, second = (words >> np.uint64(64 - r.word_bits)).T
         block = items_of(self.block_table, np.zeros(len(rows), dtype=np.int64), first)

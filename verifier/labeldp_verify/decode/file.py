@@ -297,7 +297,7 @@ class FileForm(ABC):
 
     @abstractmethod
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
-        """[n] what the integers demand for row indices [n] and words [n, w]."""
+        """[n] what the integers give for row indices [n] and words [n, w]."""
 
     def rebuild(self, domain: Domain, certificate: dict[str, Any]) -> bytes:
         """The file that these integers define."""

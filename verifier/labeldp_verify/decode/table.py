@@ -70,7 +70,7 @@ class TableFile(FileForm):
         return np.concatenate([rows, ends]), u[:, None]
 
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
-        """[n] what the integers demand for rows [n] and words [n, 1]."""
+        """[n] what the integers give for rows [n] and words [n, 1]."""
         values = self.randomizer.values
         u = words[:, 0] >> np.uint64(64 - self.randomizer.word_bits)
         return output_array(values)[items_of(self.entries, rows, u)]

@@ -64,7 +64,7 @@ class WindowFile(FileForm):
         return np.concatenate(rows), np.concatenate(words)[:, None]
 
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
-        """[n] what the integers demand for rows [n] of all tables and words [n, 1]."""
+        """[n] what the integers give for rows [n] of all tables and words [n, 1]."""
         tables, own = np.divmod(rows, len(self.tables[0].offsets))
         order = np.argsort(tables, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(tables[order])) + 1)
@@ -92,7 +92,7 @@ def _window(read: kernel.Window, domain: Domain) -> WindowRandomizer:
 
 
 def _outputs_of(r: WindowRandomizer, rows: Rows, words: NDArray[np.uint64]) -> NDArray[Any]:
-    """What the integers demand for row indices [n] and words [n]."""
+    """What the integers give for row indices [n] and words [n]."""
     u = (words >> np.uint64(64 - r.word_bits)).astype(np.int64)
     offsets = np.array(r.offsets, dtype=np.int64)
     t = np.where(u >= r.base_total, u + offsets[rows], u)

@@ -1,4 +1,4 @@
-"""Test vectors that travel in the file: labels, words and the answers the integers demand.
+"""Test vectors in the file: labels, words and the outputs that the integers give.
 
 Some builds of onnxruntime compute int64 operations wrongly where high halves are equal and low
 halves straddle bit 31. Small enumerations do not find this, so the vectors sit on both sides of

@@ -1,4 +1,4 @@
-"""``labeldp verify``: what the file proves, in plain words or as JSON."""
+"""``labeldp verify``: a summary of what a file proves, every check, or JSON."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ from labeldp_compile.whole_file import require_output, write_text
 @click.option(
     "--max-total-epsilon",
     metavar="E",
-    help="Fail if a label that the prior was counted from, too, may spend more in total "
-    "(declared).",
+    help="Fail if a label that the prior was also counted from may spend more in total (declared).",
 )
-@click.option("--name", help="Fail if FILE is of another name (declared).")
+@click.option("--name", help="Fail if FILE has another name (declared).")
 @click.option(
     "--min-outputs", type=Whole(0), metavar="M", help="Fail if outputs are fewer (proved)."
 )
@@ -50,14 +49,14 @@ from labeldp_compile.whole_file import require_output, write_text
     "--attest",
     type=PATH,
     metavar="OUT",
-    help="If all checks hold, write what was verified: an in-toto Statement with the predicate "
+    help="If all checks hold, write the result to OUT: an in-toto Statement with the predicate "
     "Simple Verification Result.",
 )
 @click.option(
     "--attest-key",
     type=PATH,
     metavar="KEY",
-    help="Sign OUT with this key (PEM; Ed25519 or P-256): a DSSE envelope.",
+    help="Sign OUT with this key (PEM; Ed25519 or P-256), as a DSSE envelope.",
 )
 @overwrite_option
 @click.option("--verbose", "-v", is_flag=True, help=f"{VERBOSE[0].upper()}{VERBOSE[1:]}.")
@@ -79,16 +78,16 @@ def verify_command(
     as_json: bool,
     budget: Budget,
 ) -> None:
-    """Re-derive every provable claim of an artifact from FILE alone.
+    """Check every provable claim of an artifact from FILE alone.
 
-    Several files are verified one by one.
+    Prints a summary, failed checks, warnings and a verdict. Several files are verified one by one.
     Exit code 0 if all checks hold, 1 if one fails, 2 if FILE or the spec cannot be read, or if
-    checking FILE would exceed the budget: then nothing is said of it.
+    FILE was not checked because that would exceed the budget.
     """
     of_one = {"--spec": spec, "--signature": signing.signature, "--attest": attest}
     if len(files) > 1 and any(of_one.values()):
         option = next(name for name, value in of_one.items() if value)
-        raise click.UsageError(f"{option} is for one FILE")
+        raise click.UsageError(f"{option} is for one FILE only")
     if attest is None and (attest_key is not None or overwrite):
         raise click.UsageError("--attest-key and --overwrite need --attest")
     signer = None
@@ -132,7 +131,7 @@ def verify_command(
 
 
 def _now() -> str:
-    """The time that OUT states: that of ``SOURCE_DATE_EPOCH``, if builds are to be repeatable."""
+    """The time in OUT: that of ``SOURCE_DATE_EPOCH`` if it is set, else now."""
     text = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         time = datetime.now(UTC) if text is None else datetime.fromtimestamp(read_whole(text), UTC)

@@ -71,7 +71,7 @@ def test_labels_that_are_worth_little_are_amber_and_never_best(made, text):
 
 
 def test_what_a_constant_says_is_named(made):
-    assert "private labels say nothing" in Reader(report_page(made(CONSTANT))).sections[""]
+    assert "private labels carry no information" in Reader(report_page(made(CONSTANT))).sections[""]
     drops = report_page(made(DROPS.replace("unsure", "<i>no</i>")))
     card = Reader(drops).sections[""]
     assert "1 of 3 categories never come out: <i>no</i>" in card and "i" not in Reader(drops).tags

@@ -17,10 +17,10 @@ from verifier.tests.files import DOMAIN, file_of
 from verifier.tests.integers import grouped, uneven
 
 FOUR = [float(y) for y in range(10, 14)]
-TOGETHER = "4 labels fall in 2 groups that no output tells apart"
+TOGETHER = "4 labels form 2 groups; no output distinguishes labels of one group"
 NO_WEIGHTS = (
-    "no useful weights make private labels right on average: the mean of the true ones cannot be "
-    "estimated, and what is trained on them stays wrong"
+    "no useful weights make private labels right on average. The mean of the true labels cannot "
+    "be estimated, and models trained on them stay biased"
 )
 
 
@@ -81,7 +81,7 @@ def test_lines_that_differ_in_figures_alone_are_few():
     found = of([response(Fraction(i, 10)) for i in range(1, 9)] + [response()])
     kinds = [one.kind for one in for_training(found)]
     assert kinds == ["unused_epsilon"] * 4
-    assert texts(found)[0].endswith("'g7': the integers give much less ε than is declared")
+    assert texts(found)[0].endswith("'g7': the integers give a much smaller ε than declared")
     assert texts(found)[1].startswith("group 'g0': the integers give ε ≤ 0.09999 where 2")
 
 
@@ -150,4 +150,4 @@ def test_single_labels_that_are_hardly_nearer_than_a_constant():
     assert len(lines) == 2  # each has a prior of its own
     many = of([bins(epsilon=Fraction(i, 100)) for i in range(1, 8)])
     lines = [one.text for one in many.shortcomings if one.kind == "like_a_constant"]
-    assert "single labels are hardly nearer" in lines[0] and len(lines) <= 4
+    assert "single private labels are hardly closer" in lines[0] and len(lines) <= 4

@@ -92,8 +92,8 @@ def test_the_attestation_is_valid_and_says_what_was_verified(made, svr, tmp_path
     checks = [check.name for check in report.checks if check.name != "secure"]
     wanted = [f"LABELDP_CHECK_{name.upper().replace(' ', '_')}" for name in checks]
     assert set(wanted) <= set(read.properties)
-    shown = result.stdout.split("ε ≤ ")[-1].split()[0]
-    assert f"LABELDP_EPSILON_PROVED_{shown}" in read.properties
+    shown = float(result.stdout.split("ε ≤ ")[-1].split()[0])
+    assert f"LABELDP_EPSILON_PROVED_{shown:.6f}" in read.properties
     again = tmp_path / "again.json"
     labeldp("verify", artifact, "--attest", again, SOURCE_DATE_EPOCH="86400")
     assert again.read_bytes() == out.read_bytes()

@@ -114,7 +114,7 @@ def test_one_byte_of_the_artifact_changed(signed, keys, at):
         theirs(artifact, bundle, keys / "key-public.pem")
     public = load_public_key((keys / "key-public.pem").read_bytes(), "")
     refusal = Signed(bundle.read_bytes(), public).refusal(artifact.read_bytes())
-    assert refusal == "the bundle signs something else than this file alone"
+    assert refusal == "the bundle does not sign exactly this file"
 
 
 def test_another_artifact_that_verifies_is_refused(signed, keys, tmp_path):
@@ -125,7 +125,7 @@ def test_another_artifact_that_verifies_is_refused(signed, keys, tmp_path):
     shutil.copy(bundle, other)
     assert labeldp("verify", other / "example.onnx").exit_code == 0
     result = ours(other / "example.onnx", keys / "key-public.pem")
-    assert result.exit_code == 1 and "something else than this file" in result.stdout
+    assert result.exit_code == 1 and "does not sign exactly this file" in result.stdout
 
 
 def test_another_key_is_refused(signed, keys):
@@ -231,7 +231,7 @@ GOOD = statement("a.onnx", b"file")
 def test_what_the_key_signed_is_read_strictly(keys, path, value):
     assert refusal(keys, signed_statement(keys, GOOD)) is None
     said = refusal(keys, signed_statement(keys, changed(GOOD, path, value)))
-    assert said == "the bundle signs something else than this file alone"
+    assert said == "the bundle does not sign exactly this file"
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_what_the_key_signed_is_read_strictly(keys, path, value):
 )
 def test_payloads_that_are_no_statement(keys, payload):
     said = refusal(keys, signed_statement(keys, payload))
-    assert said == "the bundle signs something else than this file alone"
+    assert said == "the bundle does not sign exactly this file"
 
 
 @pytest.mark.parametrize(
@@ -272,20 +272,20 @@ def test_payloads_that_are_no_statement(keys, payload):
 )
 def test_the_envelopes_are_read_strictly(keys, path, value):
     said = refusal(keys, changed(signed_statement(keys, GOOD), path, value))
-    assert said == "the signature is no sigstore bundle with one DSSE envelope, for this key"
+    assert said == "the signature is not a sigstore bundle with one DSSE envelope for this key"
 
 
 @pytest.mark.parametrize("signature", ["", "AAAA", "MAYCAQACAQA="])
 def test_signatures_of_nothing(keys, signature):
     path = ["dsseEnvelope", "signatures", 0, "sig"]
     said = refusal(keys, changed(signed_statement(keys, GOOD), path, signature))
-    assert said == "the key did not sign what the bundle holds"
+    assert said == "the key did not sign the content of the bundle"
 
 
 @pytest.mark.parametrize("text", [b"", b"x" * 64, b"null", b"[" * 60_000, b"1" * 60_000])
 def test_files_that_are_no_bundle(keys, text):
     said = refusal(keys, text)
-    assert said == "the signature is no sigstore bundle with one DSSE envelope, for this key"
+    assert said == "the signature is not a sigstore bundle with one DSSE envelope for this key"
 
 
 def test_overwriting_removes_the_other_signature(made, keys, tmp_path):

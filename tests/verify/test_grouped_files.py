@@ -99,7 +99,8 @@ def test_epsilon_is_the_largest_and_losses_are_weighted_with_the_sizes():
     assert report.artifact.only is None
     assert report.artifact.lookup == randomizer
     assert [part.text for part in report.artifact.shortcomings if part.kind == ONE_OUTPUT] == [
-        "group 1099511627776: every label becomes the same output: private labels say nothing"
+        "group 1099511627776: every label becomes the same output, so private labels carry no "
+        "information"
     ]
     assert report.to_json()["warnings"][0] == {
         "kind": "one_output",

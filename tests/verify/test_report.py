@@ -1,6 +1,7 @@
 """What a verification reports, and to whom."""
 
 import json
+from pathlib import Path
 
 import pytest
 from labeldp_verify import VerificationError, check_bytes, check_file, verify_file
@@ -75,3 +76,24 @@ def test_every_certificate_field_is_proved_or_declared():
         nested = [key] if whole else [f"{key}.{inner}" for inner in value]
         for name in nested:
             assert name in listed | derived, name
+
+
+@pytest.mark.parametrize(
+    "file", ["v1/auto-private-prior", "v1/laplace", "groups_v2/columns", "joint_v2/response"]
+)
+def test_a_summary_has_at_most_15_lines_and_says_where_its_numbers_come_from(file):
+    path = Path(__file__).parents[1] / "old_files" / f"{file}.onnx"
+    report = check_bytes(path.read_bytes()).require()
+    lines = [line for line in report.in_words("x") if not line.startswith("warning: ")]
+    assert len(lines) <= 15 and lines[-1].startswith("x: verified. The file proves ε ≤ ")
+    assert lines[-1].status == "ok"
+    facts = {line[:15].strip(): line[16:] for line in lines[:-1]}
+    assert facts["sha256"] == report.sha256 and facts["checks"].endswith(" checks passed")
+    assert "not checked" in facts["signature"]
+    for name in ("file", "labels", "ε per label", "total ε", "loss"):
+        assert "(proved)" in facts[name] or "(declared)" in facts[name], name
+    assert ("groups" in facts) == file.startswith("groups")
+    for brief in (False, True):
+        words = " ".join(report.in_words("x", brief=brief))
+        assert ("declared by the author of the spec, not proved" in words) == ("groups" in facts)
+    assert len([x for x in report.in_words("x", brief=True) if "warning" not in x]) == 2

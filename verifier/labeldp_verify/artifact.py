@@ -56,7 +56,7 @@ def largest_bias(domain: Domain, certificate: Certificate) -> float | None:
 class Table:
     """One table of an artifact, as if the file had no other.
 
-    What it is good for is computed when it is asked for.
+    Its usefulness is computed on first use.
     """
 
     domain: Domain

@@ -3,7 +3,7 @@
 Files come from strangers, and verifying them takes work. Before each stage, its cost is estimated
 from counts that are known by then: labels, entries of tables, digits. A file that would exceed the
 budget is not checked; one sentence says so. Estimates are for a slow core and err on the high side.
-A deadline in processor time is the second line of defense.
+A deadline in processor time is the second line of defence.
 
 The budget is in a context variable, so that the code that does the work can ask for it. Without a
 budget (when the compiler analyses its own integers) nothing is limited.
@@ -152,7 +152,7 @@ def _size(count: float) -> str:
     return f"{count / 1e9:,.2g} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
 
 
-# The second line of defense of the commands that verify: the operating system's limits on this
+# The second line of defence of the commands that verify: the operating system's limits on this
 # process.
 #
 # The estimates above come first. If one is too low, an alarm in processor time ends the work, and

@@ -28,8 +28,8 @@ MEDIA_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://model_signing/signature/v1.0"
-_NO_BUNDLE = "the signature is no sigstore bundle with one DSSE envelope, for this key"
-_NOT_OF_FILE = "the bundle signs something else than this file alone"
+_NO_BUNDLE = "the signature is not a sigstore bundle with one DSSE envelope for this key"
+_NOT_OF_FILE = "the bundle does not sign exactly this file"
 
 
 class BundleError(ValueError):
@@ -41,8 +41,7 @@ def statement(
 ) -> dict[str, Any]:
     """The in-toto Statement about a file; its name is only informative.
 
-    ``ignore_paths`` and ``symlinks`` say how a folder would have been read, and of one file
-    nothing.
+    ``ignore_paths`` and ``symlinks`` only matter for folders.
     """
     digest = hashlib.sha256(data)
     serialization: dict[str, Any] = {
@@ -105,7 +104,7 @@ def require_signed(text: bytes, key: EllipticCurvePublicKey, data: bytes) -> Non
     try:
         key.verify(signature, signed_bytes(payload), ECDSA(SHA256()))
     except InvalidSignature:
-        raise BundleError("the key did not sign what the bundle holds") from None
+        raise BundleError("the key did not sign the content of the bundle") from None
     _require_about(payload, data)
 
 
@@ -139,7 +138,7 @@ def _require_about(payload: bytes, data: bytes) -> None:
 
 
 def _read(text: bytes, otherwise: str) -> Any:
-    """JSON in which no name stands twice, for readers differ in which one they take."""
+    """JSON without repeated names, because readers differ in which of them they take."""
     try:
         return json.loads(text.decode(), object_pairs_hook=without_doubles)
     except (ValueError, RecursionError):
@@ -147,10 +146,10 @@ def _read(text: bytes, otherwise: str) -> Any:
 
 
 def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, as json's ``object_pairs_hook``; ValueError if a name stands twice."""
+    """A JSON object, as json's ``object_pairs_hook``; ValueError if a name occurs twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("a name occurs twice")
     return found
 
 

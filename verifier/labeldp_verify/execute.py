@@ -1,7 +1,7 @@
-"""Run the graph where it could go wrong, and compare with the decoded integers.
+"""Run the graph where it could go wrong, and compare it with the decoded integers.
 
-The graph was rebuilt from the integers before, so this checks the graph writer and the platform,
-not the forger.
+The graph was rebuilt from the integers before. So this step tests the graph writer and the
+platform, not a forger.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def run_trials(data: bytes, domain: Domain, form: FileForm) -> list[int]:
         session = _open_session(data, optimised)
         wrong = sum(_wrong_outputs(session, trial) for trial in tried)
         way = "" if optimised else ", without its graph optimisations,"
-        demand(not wrong, f"onnxruntime{way} computes {wrong} outputs wrongly on this platform")
+        demand(not wrong, f"onnxruntime{way} computes {wrong:,} outputs wrongly on this platform")
     return [len(trial.words) for trial in tried]
 
 
 @dataclass(frozen=True)
 class _Trial:
     """Labels [n] and groups [n] by the names of the graph's inputs, words [n, w], and by the
-    graph's outputs what the integers demand [n]."""
+    graph's outputs what the integers give [n]."""
 
     inputs: Feed
     words: Words
@@ -118,7 +118,8 @@ def _roundings(
     domain: Domain,
 ) -> Iterator[tuple[Feed, NDArray[np.int64], NDArray[np.uint64], int]]:
     """Around the points where a real label's row changes: labels [n], the rows that they must
-    reach, rounding words, and how far behind a row its neighbour lies; for each real column."""
+    reach, rounding words, and how far its neighbour is behind a row; for each real column.
+    """
     if isinstance(domain, RealDomain):
         tried, second = rounding_thresholds(domain)
         pairs = zip(tried.tolist(), second.tolist(), strict=True)
@@ -184,8 +185,8 @@ def _groups_for_tables(groups: Groups, tables: NDArray[np.int64]) -> dict[str, N
 def rounding_thresholds(domain: RealDomain) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
     """Labels [n] and rounding words [n] on both sides of where a real label's row changes.
 
-    The labels stand at grid points, in the middle between two, and elsewhere, each with its
-    neighbours in float64; the words are the last that rounds up, and the first that does not.
+    The labels lie at grid points, in the middle between two, and elsewhere, each with its float64
+    neighbours; the words are the last that rounds up, and the first that does not.
     """
     last = domain.points - 1
     grid = np.unique(np.linspace(0, last, min(domain.points, _GRID_POINTS)).astype(np.int64))
@@ -211,8 +212,9 @@ def _telling_words(
     step: int,
     last: int,
 ) -> list[Words]:
-    """For each wanted row [n] words [n, w] that tell it from the row ``step`` behind it, and from
-    the row before, as far as critical words of its own do."""
+    """For each wanted row [n] words [n, w] that distinguish it from the row ``step`` after it, and
+    from the row before, if its critical words do.
+    """
     points, where = np.unique(wanted, return_inverse=True)
     order = np.argsort(rows, kind="stable")
     start, stop = (np.searchsorted(rows[order], points, side=side) for side in ("left", "right"))

@@ -34,9 +34,9 @@ def open_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Artifact:
 def table_of(artifact: Artifact, path: Path, group: str | None) -> Table:
     """The only table, or that of a group as it was typed: ``other``, or a value of each column.
 
-    Values of several columns stand with commas between them, ``\\,`` for a comma inside; a number
-    stands for its band. Raises InputError for what is not listed, if it is not said which table,
-    or in vain.
+    Values of several columns are separated by commas, with ``\\,`` for a comma inside; a number
+    selects its band. Raises InputError for a value that is not listed, and for a group that is
+    missing or not needed.
     """
     if not artifact.groups.columns:
         if group is not None:

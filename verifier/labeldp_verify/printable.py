@@ -41,7 +41,7 @@ def one_line(text: str, most: int = MAX_CHARACTERS) -> str:
 
 
 def json_text(document: Any) -> str:
-    """JSON for people and machines, in which nothing but ASCII stands: all else is escaped."""
+    """JSON for people and machines, in ASCII: all other characters are escaped."""
     text = json.dumps(document, indent=2, ensure_ascii=True)
     return text.replace("\x7f", "\\u007f")  # the one control character that JSON lets stand
 

@@ -1,4 +1,4 @@
-"""Bounds as people read them: rounded to the side that does not flatter, so that they stay bounds.
+"""Bounds for people, rounded to the cautious side, so that they stay bounds.
 
 A float is read as the shortest decimal that denotes it: .8 stays .8, though the float is a little
 above.

@@ -1,4 +1,4 @@
-"""Detached signatures over a whole artifact, by an Ed25519 key or one on P-256.
+"""Detached signatures over a whole artifact, by an Ed25519 key or a P-256 key.
 
 Of Ed25519 a signature is the 64 bytes of RFC 8032 over the bytes of the file, and keys are PEM
 (PKCS #8 and SubjectPublicKeyInfo), so that OpenSSL and other tools make and check the same files.
@@ -90,7 +90,7 @@ def load_public_key(pem: bytes, source: str) -> PublicKey:
     try:
         key = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{source}: is no public key in PEM") from error
+        raise InputError(f"{source}: is not a public key in PEM") from error
     if isinstance(key, Ed25519PublicKey) or is_on_p256(key):
         return key
     raise InputError(f"{source}: {NO_SUCH_KEY}")
@@ -105,7 +105,7 @@ MAKE_KEYS = (
     "openssl genpkey -algorithm ed25519 -out key.pem && openssl pkey -in key.pem -pubout -out "
     "public.pem"
 )
-NO_SUCH_KEY = f"is no Ed25519 key, nor one on P-256; make one with: {MAKE_KEYS}"
+NO_SUCH_KEY = f"is neither an Ed25519 key nor one on P-256; make one with: {MAKE_KEYS}"
 
 
 def _read(path: Path) -> bytes:

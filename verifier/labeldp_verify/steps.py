@@ -129,7 +129,7 @@ class Verification:
         self.domain = read_domain(self.certificate.label.domain)
         for claim in all_claims():
             claim.require(self.certificate, self.domain)
-        return f"one certificate, canonical, format {self.certificate.format_version}"
+        return f"one certificate in canonical JSON, format {self.certificate.format_version}"
 
     def _check_tables(self) -> str:  # 3
         certificate, domain = self.certificate, self.domain
@@ -151,7 +151,7 @@ class Verification:
         return words
 
     def found(self) -> Evidence:
-        """What claims speak of, after the step utility."""
+        """What claims are checked against, after the step utility."""
         return Evidence(self.integers, self.certificate, self.tables.ratios, self.tables.uses)
 
     def _check_claim(self, claim: Claim[Any]) -> str:  # 8, 9
@@ -160,16 +160,19 @@ class Verification:
     def _check_claims(self) -> str:  # 10
         check_whole_file(self.found(), self.form.randomizer.form)
         digest = self.certificate.digests.tables
-        return f"counts, exact fractions and sums of ε agree; tables digest {digest[:16]}…"
+        return (
+            "counts, exact fractions and sums of ε agree with the integers; tables digest "
+            f"{digest[:16]}…"
+        )
 
     def _check_whole_file(self) -> str:  # 11
         try:
             rebuilt = self.form.rebuild(self.domain, self.certificate.to_json())
         except (ValueError, IndexError):  # no file has these integers
             rebuilt = b""
-        demand(rebuilt == self.data, "the file differs from the one that its integers define")
+        demand(rebuilt == self.data, "the file differs from the file that its integers define")
         return (
-            "the file equals, byte for byte, the one rebuilt from the decoded integers "
+            "the file equals, byte for byte, the file rebuilt from the decoded integers "
             f"(sha256 {self.digest[:16]}…)"
         )
 
@@ -184,11 +187,11 @@ class Verification:
     def _check_execution(self) -> str:  # 13
         thresholds, outside, *rounding = run_trials(self.data, self.domain, self.form)
         real = f", for {sum(rounding):,} where a real label's row changes" if rounding else ""
-        groups = "" if self.form.groups is None else ", in every group and in unlisted ones"
+        groups = "" if self.form.groups is None else ", in every group and in unlisted groups"
         return (
-            f"the running graph gave the integers' output for {thresholds:,} labels and words on "
-            f"both sides of the thresholds{real}, and for {outside:,} labels outside the domain"
-            f"{groups}, with onnxruntime's optimisations and without"
+            "onnxruntime, with its optimisations and without, computes the outputs of the integers "
+            f"for {thresholds:,} labels and words on both sides of the thresholds{real}, and for "
+            f"{outside:,} labels outside the domain{groups}"
         )
 
     def _check_secure(self) -> str:  # 14

@@ -91,7 +91,9 @@ class AdditiveAnalysis(Analysis[AdditiveRandomizer]):
         return ExactNumbers(words - (until - before), words)
 
     def _poisson(self, rows: Rows, labels: ExactNumbers) -> Losses:
-        raise ValueError("the Poisson loss needs positive outputs, to which noise does not keep")
+        raise ValueError(
+            "the Poisson loss needs positive outputs, and added noise can make them negative"
+        )
 
     def _up_to(self, rows: Rows, cuts: Sequence[int]) -> tuple[Whole, Whole, Whole]:
         """[n] Σ w, Σ w·t and Σ w·t² over the outputs t ≤ cuts[j] of the row rows[j]."""

@@ -1,7 +1,7 @@
 """Rigorous bounds of e^x and ln x from the standard library's decimal arithmetic.
 
 ``decimal`` rounds exp and ln correctly to the precision asked for, so that the next decimal below
-(above) the result is a lower (upper) bound. No float takes part.
+(above) the result is a lower (upper) bound. No floats are used.
 """
 
 from __future__ import annotations

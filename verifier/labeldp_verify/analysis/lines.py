@@ -29,7 +29,7 @@ class StepFunction:
         self._sums = whole(accumulate(products, initial=0))
 
     def at(self, points: Points) -> Whole:
-        """The numbers at points of the line (the last one behind its end)."""
+        """The numbers at points of the line (the last one after its end)."""
         return self._numbers[self._segments(points)]
 
     def upto(self, points: Points) -> Whole:

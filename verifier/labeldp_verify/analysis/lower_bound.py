@@ -37,7 +37,7 @@ from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
 
 @dataclass(frozen=True)
 class BiasRule:
-    """Which randomizers a bound speaks of, by their bias d_y = E[M(y)] − y.
+    """The class of randomizers of a bound, by their bias d_y = E[M(y)] − y.
 
     ``unbiased``: d = 0. ``max``: |d_y| ≤ amount. ``penalty``: all, and the bound is on the loss
     plus amount·Σ p_y·d_y². ``any``: all (β = 0).
@@ -118,7 +118,7 @@ def bound_value(
     if rule.kind == "penalty" and rule.amount > 0:
         total = sum(weights)
         if any(b and not w for b, w in zip(slopes.numerators, weights, strict=True)):
-            raise ValueError("a label without weight has a slope")
+            raise ValueError("a label with weight 0 has a slope")
         priced = [b * b * total / w for b, w in zip(slopes, weights, strict=True) if b]
         return value - _sum_of(priced) / (4 * rule.amount)
     if rule.kind != "unbiased" and any(slopes.numerators):
@@ -164,7 +164,7 @@ def dual_is_feasible(
     """
     require_weights(weights, exp_upper)
     if len({len(labels), len(weights), len(alpha)}) != 1:
-        raise ValueError("labels, weights and dual values must be equally many")
+        raise ValueError("there must be one weight and one dual value for each label")
     growth, level = exp_upper - 1, ExactNumbers.of(alpha)
     if loss == "squared":
         slopes = ExactNumbers.of(beta or [0] * len(labels))

@@ -48,7 +48,7 @@ def radii_of(knots: Sequence[int], radii: Sequence[int], labels: int) -> NDArray
         ValueError: the arguments are not as described.
     """
     if not 2 <= len(knots) == len(radii) <= labels <= _MOST_LABELS:
-        raise ValueError("there is not one radius a knot")
+        raise ValueError("there must be one radius for each knot")
     if not all(type(n) is int for n in (*knots, *radii)):
         raise ValueError("knots and radii are whole numbers")
     if not (min(radii) >= 0 and max(radii) <= _MOST_STEPS):
@@ -78,10 +78,10 @@ def radius_bound(
     0, ``exp_upper`` ≥ e^ε, ``radii`` [k] ≥ 0, ``loss`` squared or absolute. O(k log k).
     """
     if loss not in ("squared", "absolute"):
-        raise ValueError("radii bound the squared and the absolute loss only")
+        raise ValueError("radii can only bound the squared and the absolute loss")
     require_weights(weights, exp_upper)
     if not len(labels) == len(weights) == len(radii):
-        raise ValueError("labels, weights and radii must be equally many")
+        raise ValueError("there must be one weight and one radius for each label")
     unit, common = lcm(labels.unit, radii.unit), gcd(*weights)
     y, r = labels.over(unit), radii.over(unit)
     y = y - (y[0] + y[-1]) // 2  # shorter numbers

@@ -62,7 +62,7 @@ def bias_in_range(
 def bias_in_words(
     domain: Domain, at_points: Fraction, output_rounding: Fraction = Fraction(0)
 ) -> str:
-    """Both figures where they differ, and of which labels they speak."""
+    """Both figures where they differ, each with the labels that it is for."""
     most = bias_in_range(domain, at_points, output_rounding)
     if not isinstance(domain, RealDomain):
         return f"the largest bias is {at_most(most)} for labels in the range"

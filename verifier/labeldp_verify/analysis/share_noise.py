@@ -1,4 +1,4 @@
-"""How much a private label says of the classes, and the most that any ε-DP label could say.
+"""How much a private label reveals about the classes, and the most that any ε-DP label can.
 
 The measure is the noise of shares: the total variance Σ_c Var[ê_c | y] of an unbiased estimate ê of
 the one-hot label from one private label, averaged over the k classes. Both sides are exact; the
@@ -93,7 +93,7 @@ def _of_singletons(randomizer: WindowRandomizer) -> tuple[list[int], int]:
     r = randomizer
     own = tuple(Segment(r.window, i) for i in range(r.outputs))
     if r.extra != own or r.offsets != tuple(i * r.window for i in range(r.outputs)):
-        raise ValueError("it is no randomized response over the classes")
+        raise ValueError("it is not a randomized response over the classes")
     return list(r.base), r.window
 
 
@@ -105,12 +105,14 @@ def _of_blocks(randomizer: TableRandomizer) -> tuple[list[int], int]:
     """
     sets = randomizer.sets
     if sets is None:
-        raise ValueError("its outputs are no sets")
+        raise ValueError("its outputs are not sets")
     counts: Words = np.array(randomizer.counts, dtype=np.uint64)
     lows, tops = counts.min(axis=0), counts.max(axis=0)
     rises = np.unique(tops - lows)
     if len(rises) != 1 or not rises[0]:
-        raise ValueError("classes inside a set are not as much more likely in all sets")
+        raise ValueError(
+            "the factor by which classes in a set are more likely differs between sets"
+        )
     if not np.array_equal(counts != lows, sets.matrix):
         raise ValueError("a set is not what the probabilities of its output say")
     if not np.array_equal(np.where(sets.matrix, tops, lows), counts):
@@ -122,7 +124,7 @@ def _of_blocks(randomizer: TableRandomizer) -> tuple[list[int], int]:
     balanced = np.full((k, k), pairs)
     np.fill_diagonal(balanced, blocks)
     if blocks <= pairs or not np.array_equal(together, balanced):
-        raise ValueError("the classes, or the pairs of them, are not in equally many sets")
+        raise ValueError("some classes, or pairs of classes, are in more sets than others")
     level, rise = [int(low) for low in lows], int(rises[0])
     shared = rise * int(pairs)
     own = [sum(level[o] for o in np.flatnonzero(row)) + shared for row in sets.matrix]

@@ -31,9 +31,9 @@ class TableAnalysis(ListedAnalysis[TableRandomizer]):
         r = self.randomizer
         for row in r.counts:
             if min(row) < 1:
-                return "an output has no word for some label"
+                return "an output has probability 0 for some label"
             if sum(row) != r.words:
-                return "the words of a label do not sum up"
+                return "the counts of a label do not add up to all words"
         return None
 
     def worst_ratio(self) -> Fraction:
@@ -51,7 +51,7 @@ class TableAnalysis(ListedAnalysis[TableRandomizer]):
     def losses(self, rows: Rows, labels: Labels, loss: Loss) -> Losses:
         """As of every form. Raises ValueError for sets of classes and another loss than 0-1."""
         if self.randomizer.sets is not None and loss != "zero_one":
-            raise ValueError("sets of classes have no loss but zero_one")
+            raise ValueError("sets of classes have only the zero_one loss")
         return super().losses(rows, labels, loss)
 
     def _sums(self, numbers: Sequence[int]) -> Whole:

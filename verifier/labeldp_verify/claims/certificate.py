@@ -65,7 +65,7 @@ class UtilityClaims:
 
 @dataclass(frozen=True)
 class Optimality:
-    """Dual values [k] that prove the lower bound, as decimals, and the class it speaks of."""
+    """Dual values [k] that prove the lower bound, as decimals, and the class of the bound."""
 
     over: str
     amount: str
@@ -119,7 +119,7 @@ Prior = PriorClaims | PrivatePriorClaims
 
 @dataclass(frozen=True)
 class ExactTableClaims:
-    """Rational numbers "p/q" in lowest terms, behind the numbers for reading."""
+    """The exact values of the numbers for reading, as rational numbers "p/q" in lowest terms."""
 
     epsilon_label_bound: str
     realised_ratio: str
@@ -201,8 +201,8 @@ class WholeFile:
 class Certificate(WholeFile):
     """All claims of one artifact.
 
-    ``tables`` are in the order of the graph; ``parts`` hold what is claimed besides, by the names
-    of ``claims/registry.py``.
+    ``tables`` are in the order of the graph; ``parts`` hold all other claims, by the names of
+    ``claims/registry.py``.
     """
 
     tables: list[TableClaims] = field(default_factory=list)
@@ -220,7 +220,7 @@ class Certificate(WholeFile):
 
     @property
     def sets(self) -> SetsClaims | None:
-        """What private labels say of the classes; only of subset selection."""
+        """What private labels reveal about the classes; only for subset selection."""
         return self.parts.get("sets")
 
     @property

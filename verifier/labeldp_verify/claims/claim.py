@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Evidence:
-    """What claims speak of.
+    """What claims are about.
 
     Attributes:
         integers: those of the graph.

@@ -60,15 +60,20 @@ class CompositionClaim(Claim[CompositionClaims]):
         agree(found.certificate, "composition.epsilon_pure", str(pure))
         prior = labels * rational(exact.epsilon_prior)
         agree(found.certificate, "composition.epsilon_prior", str(prior))
-        demand([row.delta for row in at] == list(DELTAS), "composition states other δ")
+        demand(
+            [row.delta for row in at] == list(DELTAS),
+            "the composition states other values of δ than the format has",
+        )
         composed = compose_parts([Part(randomizer, ratio, labels)])
         pair = "table" if composed.own_tables else "randomized response"
         agree(found.certificate, "composition.pair", pair)
         for row in at:
             delta, epsilon = Fraction(decimal(row.delta)), Fraction(decimal(row.epsilon))
-            demand(epsilon >= 0, "composition states a negative ε")
+            demand(epsilon >= 0, "the composition states a negative ε")
             # L·ε₂ has no end as a decimal: it may be rounded up.
-            demand(epsilon <= pure * _ROUNDED_UP, "composition states more than without δ")
+            demand(
+                epsilon <= pure * _ROUNDED_UP, "the composition states a larger ε than without δ"
+            )
             # L·ε₂-DP is (L·ε₂, 0)-DP; everything smaller needs its proof.
             holds = epsilon >= pure or composed.delta(epsilon) <= delta
             bound = f"({short(row.epsilon)}, {short(row.delta)})"

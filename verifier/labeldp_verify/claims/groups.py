@@ -33,7 +33,7 @@ class GroupColumnClaims:
 class GroupsClaims:
     """The public columns, and the table of each cell [C]; None where cell i has table i.
 
-    In JSON the tables [T + 1] stand here, too; the last one is that of all other rows.
+    In JSON the tables [T + 1] are here, too; the last one is that of all other rows.
     """
 
     assignment: str
@@ -78,7 +78,7 @@ class GroupsClaim(Claim[GroupsClaims]):
         return "rows have tables by the columns of the groups"
 
     def require(self, certificate: Certificate, domain: Domain) -> None:
-        """Demand that groups are stated as the format demands, and are not the label."""
+        """Check that groups are stated as the format requires, and are not the label."""
         stated = certificate.groups
         if stated is None:
             return

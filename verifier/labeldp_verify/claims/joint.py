@@ -93,7 +93,7 @@ CLAIM = JointClaim()
 
 
 def _with_losses(columns: Sequence[JointColumnClaims], found: Evidence) -> JointClaims:
-    """What the integers say of these columns; nothing unless losses are summed."""
+    """The losses of these columns by the integers; none unless losses are summed."""
     sizes = [table.size for table in found.certificate.tables]
     losses = together(sizes, found.uses).columns
     if losses is None:

@@ -1,4 +1,4 @@
-"""The lower bound that a certificate's dual values prove, and the class that it speaks of."""
+"""The lower bound that a certificate's dual values prove, and its class of randomizers."""
 
 from __future__ import annotations
 
@@ -53,18 +53,21 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
     _demand_in_class(rule, domain, labels, biases)
     upper = exp_bounds(rational(certificate.exact.epsilon_label))[1]
     if isinstance(stated, RadiusOptimality):
-        demand(rule.kind == "any", "radii bound the loss of all randomizers alike")
-        demand(not classes, "radii speak of numbers")
+        demand(rule.kind == "any", "radii can only prove a bound over all randomizers")
+        demand(not classes, "radii need labels that are numbers")
         bound, hair = _bound_of_radii(stated, labels, weights, upper, loss), Fraction(0)
     else:
         bound, hair = _bound_of_duals(stated, labels, weights, upper, loss, rule, biases)
-    demand(bound >= 0, "the bound says nothing: no loss is negative")
+    demand(bound >= 0, "the bound is negative, and no loss is")
     objective = rational(certificate.exact.noisy_label_loss or "")
     if rule.kind == "penalty":
         square = Fraction(0) if biases is None else biases.mean_square(weights)
         objective = penalised(stated, objective, square)
     # A randomizer of the class cannot beat the bound by more than its own hair of bias allows.
-    demand(bound <= objective + hair, "the loss lies below the bound: not of the class")
+    demand(
+        bound <= objective + hair,
+        "the loss is below the bound, so the randomizer is not in the class of the bound",
+    )
     agree_on(certificate, bound_facts(bound, objective))
 
 
@@ -102,7 +105,7 @@ def _bound_of_duals(
 ) -> tuple[Fraction, Fraction]:
     """The bound that dual values prove, and by how much a bias of its own may beat it."""
     counts = {len(stated.alpha), len(stated.beta)}
-    demand(counts == {len(labels)}, "the dual values are not one a label")
+    demand(counts == {len(labels)}, "there must be one dual value for each label")
     sides = [[decimal(text) for text in side] for side in (stated.alpha, stated.beta)]
     charge_duals(sides, weights, loss)
     alpha, beta = map(ExactNumbers.of, sides)

@@ -1,7 +1,7 @@
 """Records of a certificate and their JSON, read strictly.
 
-A field that the format does not know could claim anything beside the proved ones, so there must be
-none: a record has exactly the fields of its class, each of exactly its type.
+A field that the format does not know could claim anything, so there must be none: a record has
+exactly the fields of its class, each of exactly its type.
 """
 
 from __future__ import annotations

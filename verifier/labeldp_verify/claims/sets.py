@@ -18,7 +18,7 @@ from labeldp_verify.rounded import at_most
 
 @dataclass(frozen=True)
 class ExactSetsClaims:
-    """Rational numbers "p/q" in lowest terms, behind the numbers for reading."""
+    """The exact values of the numbers for reading, as rational numbers "p/q" in lowest terms."""
 
     noise: str
     least_noise: str
@@ -26,7 +26,7 @@ class ExactSetsClaims:
 
 @dataclass(frozen=True)
 class SetsClaims:
-    """What private labels say of the classes (``analysis/share_noise.py``).
+    """What private labels reveal about the classes (``analysis/share_noise.py``).
 
     ``blocks`` [m] are the classes of each output, as ``ClassSets.to_hex`` writes them; None where
     the outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate
@@ -42,7 +42,7 @@ class SetsClaims:
 
 
 class SetsClaim(Claim[SetsClaims]):
-    """That private labels say this of the classes."""
+    """That private labels reveal this about the classes."""
 
     part = "sets"
     record = SetsClaims
@@ -56,7 +56,7 @@ class SetsClaim(Claim[SetsClaims]):
         ratio = exp_bounds(rational(found.certificate.exact.epsilon_label))[1]
         least = least_share_noise(found.integers.label.size, ratio)
         if noise < least:
-            raise ValueError("the noise of shares is below the least: a theorem is wrong")
+            raise ValueError("the noise of shares is below the proved minimum")
         sets = sets_of(randomizer)
         return SetsClaims(
             blocks=None if sets is None else sets.to_hex(),
@@ -75,7 +75,7 @@ class SetsClaim(Claim[SetsClaims]):
         domain, (randomizer,) = found.integers.label, found.integers.tables
         demand(
             found.certificate.utility.loss == "zero_one" and not isinstance(domain, RealDomain),
-            "sets are of classes, which have the zero_one loss",
+            "sets need the zero_one loss",
         )
         if sets_of(randomizer) is None:  # the labels themselves, in their order
             values = getattr(randomizer, "values", ())
@@ -111,5 +111,5 @@ def _in_words(domain: Domain, randomizer: Randomizer) -> str:
     size = f"{most}" if least == most else f"{least} to {most}"
     return (
         f"each of the {len(sets.blocks):,} outputs is a set of {size} of {domain.size:,} labels; "
-        "every label, and every pair of labels, is in equally many"
+        "every label is in the same number of sets, and so is every pair of labels"
     )

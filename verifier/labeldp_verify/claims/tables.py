@@ -1,4 +1,4 @@
-"""What a certificate claims of each table, and of all together: held against the integers.
+"""What a certificate claims about each table and about all together, checked against the integers.
 
 Each table is checked as if it were a file of its own. ε is the largest of them, because a label's
 group is public and decides which of them randomizes it (privacy.md, Theorem 14); losses and their
@@ -31,6 +31,7 @@ from labeldp_verify.claims.use import (
 )
 from labeldp_verify.cost import charge_outputs
 from labeldp_verify.forms import Integers, RealDomain
+from labeldp_verify.printable import clipped
 from labeldp_verify.rounded import at_most, up_to
 
 MAX_EPSILON = 60
@@ -52,7 +53,8 @@ class Tables:
         """Nothing is checked yet."""
         self.certificate, self.integers = certificate, integers
         demand(
-            len(certificate.tables) == len(integers.tables), "the claims are not one for each table"
+            len(certificate.tables) == len(integers.tables),
+            "there must be one claim for each table",
         )
         self._stated = [certificate.of_table(i) for i in range(len(integers.tables))]
         self._analyses: list[Any] = [analyse(table) for table in integers.tables]
@@ -139,7 +141,10 @@ class Tables:
         stated, domain = self._stated[table], self.integers.label
         weights, loss = stated.prior.weights, stated.utility.loss
         counts = all(type(w) is int and 0 <= w < 2**200 for w in weights)
-        demand(counts and len(weights) == domain.size and sum(weights) > 0, "the prior is wrong")
+        demand(
+            counts and len(weights) == domain.size and sum(weights) > 0,
+            "the prior is not one non-negative whole weight for each label",
+        )
         uniform = stated.prior.kind == "uniform"
         demand(not uniform or len(set(weights)) == 1, "the prior is not uniform, as it claims")
         demand(loss in LOSSES, f"the loss {short(loss)} is unknown")
@@ -152,7 +157,7 @@ class Tables:
         except ValueError as error:
             raise CheckFailedError(str(error)) from None
         if stated.utility.biases is not None:
-            demand(use.biases is not None, "private labels that are no numbers have no bias")
+            demand(use.biases is not None, "private labels that are not numbers have no bias")
             agree(stated, "utility.biases", use.biases and use.biases.floats())
         agree_on(stated, facts)
         return use
@@ -166,6 +171,8 @@ class Tables:
         agree_on(self.certificate, facts)
         proved = [table.optimality for table in stated if table.optimality is not None]
         if bound is None:
+            if len(stated) == 1:
+                return "no bound on the loss is proved"
             return f"{len(proved):,} of {len(stated):,} tables have a proved bound on the loss"
         all_of_them = "all tables together are " if self._by_group else ""
         gap = at_most(facts["utility.certified_gap"], 2)
@@ -186,7 +193,7 @@ class Tables:
         return "in every table, " if self._by_group else ""
 
     def _name(self, table: int) -> str:
-        return f"group {self.integers.groups.name(table)[:40]}"
+        return f"group {clipped(self.integers.groups.name(table), 40)}"
 
     def _each(self, step: Callable[[int], T]) -> list[T]:
         """What a step gives for every table; an error names the group, if there are groups."""

@@ -38,7 +38,7 @@ from labeldp_verify.forms import Integers
 from labeldp_verify.graph import tables_digest
 
 # A proved field is re-derived from the integers in the file (loss, bound and gap for the prior that
-# the certificate states). Everything else is somebody's word: a forger with this open writer can
+# the certificate states). Everything else is only declared: a forger with this open writer can
 # restate it in a well-formed file, and only a signature protects it.
 PROVED = (
     "form",
@@ -93,7 +93,7 @@ def field_lists(certificate: Certificate | None) -> FieldLists:
 
 @dataclass(frozen=True)
 class TableStatement:
-    """What is to be claimed of one table besides what its integers say.
+    """What is claimed about one table in addition to what its integers prove.
 
     Attributes:
         size: the public number of rows of its group.
@@ -187,12 +187,15 @@ def _check_private_priors(certificate: Certificate, epsilon: Fraction) -> None:
     for least, prior in [(1, certificate.prior), *((0, prior) for prior in of_tables)]:
         if not isinstance(prior, PrivatePriorClaims):
             continue
-        demand(least <= prior.rows < _MAX_ROWS, "the prior's rows are no number of rows")
-        demand(prior.labels == certificate.labels, "the prior is of another number of labels")
+        demand(least <= prior.rows < _MAX_ROWS, "the number of rows of the prior is out of range")
+        demand(prior.labels == certificate.labels, "the prior has another number of labels")
         demand(prior.l1_sensitivity > 0, "the prior's sensitivity is not above 0")
-        demand(math.isfinite(prior.scale) and prior.scale > 0, "the prior's noise has no scale")
+        demand(
+            math.isfinite(prior.scale) and prior.scale > 0,
+            "the noise of the prior has no scale above 0",
+        )
         cost = prior.l1_sensitivity / Fraction(prior.scale)
-        demand(cost <= epsilon * (1 + _SLACK), "the prior's noise costs more than its ε")
+        demand(cost <= epsilon * (1 + _SLACK), "the noise of the prior spends more than its ε")
 
 
 def _table(

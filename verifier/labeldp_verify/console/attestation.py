@@ -1,8 +1,8 @@
 """What a verification found, as an in-toto attestation: a Simple Verification Result, version 0.1.
 
 A Statement about one file, whose predicate names the verifier, the time, and the properties that
-were verified. A property is a text that a gate compares; none states as verified what a file only
-declares. What is declared stands beside, in a field of our own, under that word.
+were verified. A property is a text that a gate compares. Declared fields are never properties: they
+are in a separate field with the word ``declared``.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def attestation(
 
     Args:
         report: of the verification.
-        name: of the file, without folders; the digest says which one it is. This and other words
-            of somebody else are made printable.
+        name: of the file, without folders; the digest says which one it is. Text from
+            files is made printable.
         time: of the verification, as ``2026-01-31T12:00:00Z``.
         limits: that the verification had.
         signed: the signature that the verification had.
@@ -80,9 +80,9 @@ def _properties(report: Report, certificate: Certificate) -> list[str]:
 def _policy(
     report: Report, certificate: Certificate, limits: Limits | None, signed: Signed | None
 ) -> dict[str, Any]:
-    """What was demanded of the file besides that it verifies; numbers are texts, exactly.
+    """What was required of the file in addition to verifying; numbers are exact texts.
 
-    Only what the report has a check of: a demand that nobody checked is none.
+    It has only requirements that the report has a check for.
     """
     policy: dict[str, Any] = {}
     checked = {check.name for check in report.checks}

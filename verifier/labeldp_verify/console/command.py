@@ -176,7 +176,7 @@ def verify_files(
     """Verify each file, print what was found, and return the exit code.
 
     It is 2 if a file could not be checked, else 1 if a check fails, else 0. ``say`` takes lines;
-    ``say_json`` a document, of several files ``{format_version, ok, files: [{file, …}]}``.
+    ``say_json`` a document; for several files it is ``{format_version, ok, files: [{file, …}]}``.
     """
     code, documents = 0, []
     for file in files:

@@ -116,8 +116,8 @@ def run(name: str, load: Callable[[], Callable[[], Any]]) -> None:
     """Load a command, and run it; ``name`` is that of the program.
 
     While it loads, ^C ends the process at once: nothing has begun. While it runs, the first ^C is a
-    SystemExit, which closes and removes what is unfinished; the second changes nothing in that, and
-    the third does not wait for it. Where ^C is ignored already, as behind nohup, it stays so.
+    SystemExit, which closes and removes unfinished files; the second changes nothing, and the third
+    does not wait for the clean-up. Where ^C is already ignored, as with nohup, it stays ignored.
     """
     handler = _Handler(name)
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

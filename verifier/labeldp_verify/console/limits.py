@@ -1,4 +1,4 @@
-"""What a gate demands of an artifact, besides that it verifies."""
+"""What a gate requires of an artifact in addition to verifying."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Limits:
 
     @property
     def any(self) -> bool:
-        """Whether anything is demanded."""
+        """Whether there is any limit."""
         return self != Limits()
 
     def exceeded(self, certificate: Certificate, domain: Domain) -> list[str]:
@@ -46,9 +46,12 @@ class Limits:
             rounding = Fraction(certificate.utility.output_rounding)
             bias = bias_in_range(domain, rational(exact.largest_bias), rounding)
         elif self.max_bias is not None:
-            found.append("its private labels are no numbers: they have no bias")
+            found.append("its private labels are not numbers, so they have no bias")
         label = "the integers give ε ≤ {:.6g} per label"
-        total = "a label in the prior's table, too, spends at least ε = {:.6g} in total (declared)"
+        total = (
+            "a label that the prior was also counted from spends at least ε = {:.6g} in total "
+            "(declared)"
+        )
         for limit, value, text in (
             (self.max_epsilon, rational(exact.epsilon_label_bound), label),
             (self.max_total_epsilon, rational(exact.epsilon_total), total),

@@ -33,7 +33,7 @@ def verify_file(
         spec: says what in a certificate does not fit a spec (``labeldp verify --spec``).
         signed: what the file is to be signed with (``signature.read_signed_beside``).
         budget: processor seconds and bytes at most; by default 20 s and 2 GB.
-        limits: what else is demanded of the file.
+        limits: further conditions on the file.
 
     Returns:
         The report: the numbered checks of ``steps.py``, and the certificate.
@@ -91,8 +91,8 @@ def check_bytes(
     Without ``run_graph`` the check ``execution`` is missing from it: every integer is checked, and
     onnxruntime is not.
 
-    Raises TooLargeError, an InputError, if checking the file would exceed the budget: nothing is
-    then said of it. An InputError of ``spec`` goes through.
+    Raises TooLargeError, an InputError, if checking the file would exceed the budget. An InputError
+    of ``spec`` is passed on.
 
     >>> from labeldp_verify import check_bytes
     >>> check_bytes(b"no artifact").ok

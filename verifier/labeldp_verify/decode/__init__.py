@@ -92,8 +92,8 @@ def read_sets(claims: SetsClaims | None, classes: int) -> ClassSets | None:
     few = classes <= len(texts) and classes * len(texts) <= MAX_ENTRIES
     digits = -(-classes // 4)
     if not few or not all(type(text) is str and len(text) == digits for text in texts):
-        raise DecodeError("not a valid artifact: the sets")
+        raise DecodeError("not a valid artifact: the sets are malformed")
     try:
         return ClassSets.from_hex(classes, texts)
     except ValueError:
-        raise DecodeError("not a valid artifact: the sets") from None
+        raise DecodeError("not a valid artifact: the sets are malformed") from None

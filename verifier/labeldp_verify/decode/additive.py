@@ -1,9 +1,10 @@
 """The additive randomizer in the constants of a graph.
 
-Its weights are read from the very alias tables that the graph gathers from. Everything that the
-claims rest on is demanded here: where the tails are folded, and that float64 and int64 are exact.
+Its weights come from the alias tables that the graph gathers from. This
+module checks what the claims rely on: where the tails are folded, and that float64 and int64 are
+exact.
 
-The graph is tried on three kinds of word pairs: around the thresholds of the blocks, around those
+The graph is run on three kinds of word pairs: around the thresholds of the blocks, around those
 of both shapes, and such that labels at both ends and in between reach the points around ``low``,
 ``high`` and zero.
 """
@@ -58,20 +59,20 @@ class AdditiveFile(FileForm):
         uses after the part that the kernel reads; DecodeError if there are none."""
         (noise,) = read.tables
         if not isinstance(noise, kernel.Noise):
-            raise DecodeError("not a valid artifact: the form of the graph")
+            raise DecodeError("not a valid artifact: the graph is not of the stated form")
         if isinstance(domain, CategoricalDomain):
             raise DecodeError("not a valid artifact: noise is added to numbers, not categories")
         period = (domain.size - 1) * noise.spacing
-        demand(noise.period == period <= MAX_PERIOD, "the period of the noise")
+        demand(noise.period == period <= MAX_PERIOD, "the period of the noise is wrong")
         # A step that onnxruntime would take for 1 is stored doubled, and halved here.
         doubled, origin = read_number(model, "unit_doubled"), read_number(model, "origin")
         unit = read_number(model, "unit") if doubled is None else doubled / 2
-        demand(unit is not None and unit > 0, "the value of a lattice step")
-        demand(origin == float(domain.min), "the value of the lowest label")
+        demand(unit is not None and unit > 0, "a lattice step has no positive value")
+        demand(origin == float(domain.min), "the value of the lowest label is wrong")
         assert unit is not None and origin is not None
         furthest = max(abs(noise.low), abs(noise.high)) * Fraction(unit) * _PRODUCT_ROUNDED_UP
         finite = furthest + abs(Fraction(origin)) < _ROUNDS_TO_INFINITY
-        demand(finite, "outputs that are not finite")
+        demand(finite, "an output is not finite")
 
         block_table = np.array([noise.block_entries], dtype=np.uint64)
         shape_tables = np.array(noise.shape_entries, dtype=np.uint64)
@@ -97,7 +98,7 @@ class AdditiveFile(FileForm):
         return rows, np.column_stack(words)
 
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
-        """[n] what the integers demand for rows [n] and words [n, 2]."""
+        """[n] what the integers give for rows [n] and words [n, 2]."""
         r = self.randomizer
         first, second = (words >> np.uint64(64 - r.word_bits)).T
         block = items_of(self.block_table, np.zeros(len(rows), dtype=np.int64), first)

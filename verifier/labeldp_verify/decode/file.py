@@ -102,7 +102,7 @@ def read_certificate(model: ModelProto) -> Certificate:
         ) from None
     demand(
         version == read.format_version and version in formats_of(read),
-        "its format is not that of its certificate",
+        "the format of the file differs from that of its certificate",
     )
     return read
 
@@ -112,34 +112,50 @@ def read_domain(stated: dict[str, Any]) -> Domain:
     domain: Domain
     if stated["kind"] == "joint":
         domain = _read_joint(stated)
-        demand(canonical_json(domain.to_json()) == canonical_json(stated), "the domain")
+        demand(
+            canonical_json(domain.to_json()) == canonical_json(stated), "the domain is malformed"
+        )
         return domain
     rule = stated["out_of_domain"]
     default = None if rule == "clamp" else rule["default"]
     if stated["kind"] == "integer":
         domain = IntegerDomain(stated["min"], stated["max"], default)
         numbers = [domain.min, domain.max, *([] if default is None else [default])]
-        demand(all(_is_int(n) and abs(n) <= _EXACT_IN_FLOAT64 for n in numbers), "the domain")
+        demand(
+            all(_is_int(n) and abs(n) <= _EXACT_IN_FLOAT64 for n in numbers),
+            "the domain is malformed",
+        )
     elif stated["kind"] == "real":
         domain = RealDomain(
             stated["min"], stated["max"], stated["points"], stated["rounding"], default
         )
         floats = [domain.min, domain.max, *([] if default is None else [default])]
-        demand(all(isinstance(x, float) and math.isfinite(x) for x in floats), "the domain")
-        demand(_is_int(domain.points) and 2 <= domain.points <= MAX_LABELS, "the domain")
-        demand(domain.rounding in ("nearest", "unbiased"), "the domain")
-        demand(domain.min < domain.max and domain.is_faithful(), "the grid of labels")
-        demand(not is_taken_for(domain.min, 0.0), "a lowest label that onnxruntime takes for 0")
+        demand(
+            all(isinstance(x, float) and math.isfinite(x) for x in floats),
+            "the domain is malformed",
+        )
+        demand(
+            _is_int(domain.points) and 2 <= domain.points <= MAX_LABELS, "the domain is malformed"
+        )
+        demand(domain.rounding in ("nearest", "unbiased"), "the domain is malformed")
+        demand(domain.min < domain.max and domain.is_faithful(), "the grid of labels is malformed")
+        demand(not is_taken_for(domain.min, 0.0), "onnxruntime would take the lowest label for 0")
     else:
         values = tuple(stated["values"])
         kinds = {type(v) for v in values}
-        demand(kinds in ({str}, {int}) and len(set(values)) == len(values), "the categories")
-        demand(default in values and type(default) in kinds, "the default category")
+        demand(
+            kinds in ({str}, {int}) and len(set(values)) == len(values),
+            "the categories are malformed",
+        )
+        demand(default in values and type(default) in kinds, "the default category is not listed")
         domain = CategoricalDomain(values, values[values.index(default)])
     if not isinstance(domain, CategoricalDomain):
-        demand(domain.min < domain.max, "the domain")
-        demand(default is None or domain.min <= default <= domain.max, "the default label")
-    demand(canonical_json(domain.to_json()) == canonical_json(stated), "the domain")
+        demand(domain.min < domain.max, "the domain is malformed")
+        demand(
+            default is None or domain.min <= default <= domain.max,
+            "the default label is outside the domain",
+        )
+    demand(canonical_json(domain.to_json()) == canonical_json(stated), "the domain is malformed")
     return domain
 
 
@@ -147,13 +163,15 @@ def _read_joint(stated: dict[str, Any]) -> JointDomain:
     """A joint label of columns, none of which is joint itself."""
     columns = stated["columns"]
     listed = isinstance(columns, list) and 2 <= len(columns) <= MAX_LABEL_COLUMNS
-    demand(listed, "the label's columns")
+    demand(listed, "the columns of the label are malformed")
     plain = all(isinstance(c, dict) and c.get("kind") != JointDomain.kind for c in columns)
-    demand(plain, "a column of the label, which cannot be joint itself")  # before it is built
+    demand(plain, "a column of the label is itself a joint label")  # before it is built
     parts: list[Part] = []
     for column in columns:
         part = read_domain(column)
-        demand(part.words_per_label == 1, "the rounding of a column of the label")
+        demand(
+            part.words_per_label == 1, "a column of the label is not rounded to the nearest point"
+        )
         parts.append(part)
     return JointDomain.of(parts)
 
@@ -179,9 +197,14 @@ def read_number(model: ModelProto, name: str) -> float | None:
     """A constant of one float64, which must be finite and not −0; None if there is none."""
     for tensor in model.graph.initializer:
         if tensor.name == name:
-            demand(tensor.data_type == DOUBLE and len(tensor.raw_data) == 8, f"the constant {name}")
+            demand(
+                tensor.data_type == DOUBLE and len(tensor.raw_data) == 8,
+                f"the constant {name} is malformed",
+            )
             number: float = struct.unpack("<d", tensor.raw_data)[0]
-            demand(math.isfinite(number) and str(number) != "-0.0", f"the constant {name}")
+            demand(
+                math.isfinite(number) and str(number) != "-0.0", f"the constant {name} is malformed"
+            )
             return number
     return None
 
@@ -193,7 +216,7 @@ def require_output_type(model: ModelProto, domain: Domain, sets: ClassSets | Non
     expected = DOUBLE if sets is None else INT64
     if sets is None and isinstance(domain, CategoricalDomain):
         expected = STRING if domain.is_text else INT64
-    demand(kinds <= {expected}, "the type of the outputs")
+    demand(kinds <= {expected}, "the outputs have the wrong type")
 
 
 def read_outputs(
@@ -205,7 +228,7 @@ def read_outputs(
         try:
             values = [value.decode() for value in values]
         except UnicodeDecodeError:
-            raise DecodeError("not a valid artifact: the outputs") from None
+            raise DecodeError("not a valid artifact: an output is not valid UTF-8") from None
     elif sets is None and not isinstance(domain, CategoricalDomain):
         values = np.array(values, dtype=np.int64).view(np.float64).tolist()
     check_outputs(values, domain, sets)
@@ -213,26 +236,30 @@ def read_outputs(
 
 
 def check_outputs(values: list[Any], domain: Domain, sets: ClassSets | None = None) -> None:
-    """Distinct outputs of the kind that the labels demand; numbers finite, increasing, not −0.
-
-    Of ``sets`` they are the numbers.
+    """Check that outputs are distinct and of the labels' kind; numbers finite, increasing, not −0.
+    With ``sets``, outputs must be the numbers of the sets.
     """
     if sets is not None:
-        demand(values == list(range(len(sets.blocks))), "the outputs: numbers of the sets")
-        demand(all(type(v) is int for v in values), "the outputs: whole numbers")
+        demand(
+            values == list(range(len(sets.blocks))), "the outputs are not the numbers of the sets"
+        )
+        demand(all(type(v) is int for v in values), "the outputs are not whole numbers")
         return
     demand(len(set(values)) == len(values), "an output occurs twice")
     if isinstance(domain, CategoricalDomain):
         kinds = {type(v) for v in values}
-        demand(kinds == {type(domain.default)}, "the outputs: categories, like the labels")
+        demand(
+            kinds == {type(domain.default)},
+            "the outputs are not categories of the type of the labels",
+        )
         if isinstance(domain, JointDomain):
             inside = all(0 <= v < domain.size for v in values)
-            demand(inside, "the outputs: combinations of the labels of the columns")
+            demand(inside, "an output is not a combination of labels")
         return
     floats = all(isinstance(v, float) and math.isfinite(v) for v in values)
-    demand(floats, "the outputs: finite float64 numbers, for labels that are numbers")
-    demand(all(v != 0 or math.copysign(1, v) > 0 for v in values), "an output of −0")
-    demand(values == sorted(values), "the order of the outputs")
+    demand(floats, "the outputs are not finite float64 numbers, as labels that are numbers need")
+    demand(all(v != 0 or math.copysign(1, v) > 0 for v in values), "an output is −0")
+    demand(values == sorted(values), "the outputs are not in increasing order")
 
 
 def _float64(text: str) -> float:
@@ -270,7 +297,7 @@ class FileForm(ABC):
 
     @abstractmethod
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
-        """[n] what the integers demand for row indices [n] and words [n, w]."""
+        """[n] what the integers give for row indices [n] and words [n, w]."""
 
     def rebuild(self, domain: Domain, certificate: dict[str, Any]) -> bytes:
         """The file that these integers define."""

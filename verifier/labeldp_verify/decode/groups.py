@@ -21,15 +21,20 @@ def read_groups(certificate: Certificate) -> Groups:
         )
         for column in stated.columns
     )
-    demand(len(columns) > 0, "groups without a column")
+    demand(len(columns) > 0, "there are groups, but no column")
     own = len(certificate.tables) - 1
     try:
         listed = stated.table_of_cell
         cells = range(own) if listed is None else listed
-        demand(all(type(table) is int for table in cells), "the table of a group")
+        demand(
+            all(type(table) is int for table in cells), "the table of a group is not a whole number"
+        )
         groups = Groups(columns, tuple(cells), own)
         check_groups(groups)
     except ValueError as error:
         raise DecodeError(f"the groups: {error}") from None
-    demand(listed is None or not groups.is_plain, "a map that says nothing")
+    demand(
+        listed is None or not groups.is_plain,
+        "the map of groups to tables must be omitted where each group has its own table",
+    )
     return groups

@@ -1,7 +1,7 @@
 """The table randomizer in the constants of a graph.
 
-Its counts are read from the very alias tables that the graph gathers from, around whose thresholds
-the graph is tried.
+Its counts come from the alias tables that the graph gathers from. The graph is run around the
+thresholds of these tables.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class TableFile(FileForm):
         """
         (table,) = read.tables
         if not isinstance(table, kernel.Table):
-            raise DecodeError("not a valid artifact: the form of the graph")
-        demand(len(table.rows) == domain.size, "the number of tables")
+            raise DecodeError("not a valid artifact: the graph is not of the stated form")
+        demand(len(table.rows) == domain.size, "there is not one table for each label")
         entries = np.array(table.rows, dtype=np.uint64)
         m = len(table.answers)
         counts = tuple(tuple(row[:m]) for row in column_sums(entries, table.bits))
@@ -70,7 +70,7 @@ class TableFile(FileForm):
         return np.concatenate([rows, ends]), u[:, None]
 
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
-        """[n] what the integers demand for rows [n] and words [n, 1]."""
+        """[n] what the integers give for rows [n] and words [n, 1]."""
         values = self.randomizer.values
         u = words[:, 0] >> np.uint64(64 - self.randomizer.word_bits)
         return output_array(values)[items_of(self.entries, rows, u)]

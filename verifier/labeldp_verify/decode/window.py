@@ -1,6 +1,6 @@
-"""The window randomizers, one or one for each group, behind the integers that the kernel read.
+"""The window randomizers, one or one for each group, from the integers that the kernel read.
 
-The graph is tried on both sides of every segment boundary: at the words just below and at each cut,
+The graph is run on both sides of every segment boundary: at the words just below and at each cut,
 for every label (or, where that would be more than ``MAX_PAIRS`` pairs, for the first and last word
 of every label's window and each boundary with one label).
 """
@@ -44,7 +44,7 @@ class WindowFile(FileForm):
     def read(cls, read: kernel.Integers, domain: Domain, groups: Groups) -> WindowFile:
         """A randomizer for each table of the file; DecodeError if there is none."""
         if read.lookup is None or len(read.tables) != groups.tables:
-            raise DecodeError("not a valid artifact: the tables")
+            raise DecodeError("not a valid artifact: the number of tables is wrong")
         windows = tuple(_window(t, domain) for t in read.tables if isinstance(t, kernel.Window))
         widths = [width for _, _, width, _ in read.lookup.stretches]
         grid = BucketGrid(widths[0], widths[min(1, len(widths) - 1)])
@@ -64,7 +64,7 @@ class WindowFile(FileForm):
         return np.concatenate(rows), np.concatenate(words)[:, None]
 
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
-        """[n] what the integers demand for rows [n] of all tables and words [n, 1]."""
+        """[n] what the integers give for rows [n] of all tables and words [n, 1]."""
         tables, own = np.divmod(rows, len(self.tables[0].offsets))
         order = np.argsort(tables, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(tables[order])) + 1)
@@ -79,7 +79,7 @@ class WindowFile(FileForm):
 
 
 def _window(read: kernel.Window, domain: Domain) -> WindowRandomizer:
-    demand(len(read.offsets) == domain.size, "the number of offsets")
+    demand(len(read.offsets) == domain.size, "there is not one offset for each label")
     answers = [answer for _, answer in read.base]
     place = {answer: i for i, answer in enumerate(answers)}
     return WindowRandomizer(
@@ -92,7 +92,7 @@ def _window(read: kernel.Window, domain: Domain) -> WindowRandomizer:
 
 
 def _outputs_of(r: WindowRandomizer, rows: Rows, words: NDArray[np.uint64]) -> NDArray[Any]:
-    """What the integers demand for row indices [n] and words [n]."""
+    """What the integers give for row indices [n] and words [n]."""
     u = (words >> np.uint64(64 - r.word_bits)).astype(np.int64)
     offsets = np.array(r.offsets, dtype=np.int64)
     t = np.where(u >= r.base_total, u + offsets[rows], u)

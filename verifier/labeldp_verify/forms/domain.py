@@ -1,6 +1,6 @@
 """Label domains: the finite list of labels that a randomizer knows, and what others become.
 
-A domain is pure data. ``default`` is the label that stands in for everything outside the domain;
+A domain is pure data. ``default`` is the label that replaces everything outside the domain;
 ``None`` means that numbers are clamped to the nearest end, and that NaN and nulls take the lowest
 label.
 """

@@ -107,5 +107,5 @@ def whole(numbers: Iterable[int]) -> Whole:
 def dot(weights: Sequence[int], numbers: Whole) -> int:
     """Σ weight·number; ValueError where the lengths differ."""
     if len(weights) != len(numbers):
-        raise ValueError("a number lacks its weight")
+        raise ValueError("the numbers and their weights differ in length")
     return sum(map(mul, weights, numbers.tolist()))

@@ -76,7 +76,7 @@ class GroupColumn:
         return [low, last, *([-0.0] if low == 0 else [])]
 
     def outside(self) -> list[Value]:
-        """Some values of the column's type that are not listed: the first stands in for nulls."""
+        """Some values of the column's type that are not listed; the first is used for nulls."""
         if self.values is None:
             return [math.nan]
         listed = set(self.values)

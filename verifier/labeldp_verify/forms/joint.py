@@ -1,8 +1,8 @@
 """Labels of several columns, taken as one: every combination of their values is a label.
 
-Combinations are numbered 0 … K − 1, the last column fastest. They have no order, so that to all of
-the analysis a joint label is a category, the number of its combination; only the graph, which takes
-and gives the columns, and messages for people know the columns.
+Combinations are numbered 0 … K − 1, the last column fastest. They have no order. For the analysis a
+joint label is a category, the number of its combination; only the graph and messages for people use
+the columns.
 """
 
 from __future__ import annotations
@@ -81,9 +81,8 @@ class JointDomain(CategoricalDomain):
         return tuple(values[place] for values, place in places)
 
     def name(self, value: Category) -> str:
-        """How people read a combination: its labels, as in ``yes & 3``.
-
-        A label that is not plain stands in quotes, as in JSON, so that no two read alike.
+        """A combination for people: its labels, as in ``yes & 3``. Labels with special characters
+        are quoted as in JSON, so that no two look alike.
         """
         return " & ".join(map(_plain, self.combination(int(value))))
 

@@ -69,10 +69,10 @@ class ClassSets:
 
 
 def sets_of(randomizer: Randomizer) -> ClassSets | None:
-    """The sets that a randomizer answers with; None if its outputs are what they say."""
+    """The sets that a randomizer answers with; None if its outputs are labels."""
     return getattr(randomizer, "sets", None)
 
 
 def are_numbers(domain: Domain, randomizer: Randomizer) -> TypeGuard[IntegerDomain | RealDomain]:
-    """Whether private labels are numbers, of which means and biases can be spoken."""
+    """Whether private labels are numbers, so that they have a mean and a bias."""
     return not isinstance(domain, CategoricalDomain) and sets_of(randomizer) is None

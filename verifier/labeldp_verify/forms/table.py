@@ -62,6 +62,6 @@ def check_table(randomizer: TableRandomizer) -> None:
     if not 1 <= r.word_bits <= WORD_BITS:
         raise ValueError(f"word_bits must lie in 1 … {WORD_BITS}, got {r.word_bits}")
     if not r.counts or not r.values or any(len(row) != len(r.values) for row in r.counts):
-        raise ValueError("every label needs one count an output")
+        raise ValueError("every label needs one count for each output")
     if any(min(row) < 1 or sum(row) != r.words for row in r.counts):
         raise ValueError(f"counts must be at least 1 and sum to 2^{r.word_bits} for every label")

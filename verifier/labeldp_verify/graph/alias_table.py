@@ -77,7 +77,7 @@ def add_alias_sample(
     """The item [N] (int64) of each word [N] (uint64).
 
     ``entries`` names the table; ``start`` the first entry [N] (int64) of each word's own table,
-    where several lie behind one another.
+    where there are several.
     """
     by = graph.scalar(f"{name}_column_shift", UINT64, 64 - column_bits)
     column = _low_bits(graph, f"{name}_column", word, by)

@@ -1,9 +1,8 @@
 """The first part of every graph: from any label to a row index in [0, k), without ever failing.
 
-NaN, infinities, numbers outside the domain and unknown categories become the default label, or
-are clamped to an end of the domain. int64 Min, Max and Clip compute wrongly in some versions of
-onnxruntime, and Clip lets NaN through, so comparisons with Where stand in their place where that
-matters.
+NaN, infinities, numbers outside the domain and unknown categories become the default label, or are
+clamped to an end of the domain. int64 Min, Max and Clip compute wrongly in some versions of
+onnxruntime, and Clip lets NaN through, so comparisons with Where replace them where that matters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test vectors that travel in the file: labels, words and the answers the integers demand.
+"""Test vectors in the file: labels, words and the outputs that the integers give.
 
 Some builds of onnxruntime compute int64 operations wrongly where high halves are equal and low
 halves straddle bit 31. Small enumerations do not find this, so the vectors sit on both sides of
@@ -49,7 +49,9 @@ Label = Category | float | tuple[Category | float, ...]  # of a joint label one 
 
 
 def critical_words(randomizer: Randomizer) -> tuple[Tries, Answer]:
-    """The words to try, each with the row whose tables they are about, and who answers for them."""
+    """The words to try, each with the row whose tables they test, and the function that gives the
+    expected outputs.
+    """
     if isinstance(randomizer, AdditiveRandomizer):
         return _additive(randomizer)
     if isinstance(randomizer, TableRandomizer):

@@ -1,1 +1,1 @@
-"""What private labels are good for: read from integers that are verified, and trusted by nobody."""
+"""What private labels are good for, from verified integers. It decides nothing about privacy."""

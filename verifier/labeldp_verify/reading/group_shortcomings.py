@@ -1,4 +1,4 @@
-"""What is wrong with tables by group: each thing said once, with the groups that it is said of."""
+"""Warnings about tables by group: each one once, with the groups that it is about."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _WORK = 2_000_000_000  # multiplications for the weights of all tables
 _TABLE_WORK = 100_000  # of a table, however small: what Python does around them
 # What lines of a kind have in common, the worst first.
 _ALIKE = {
-    ONE_OUTPUT: "private labels say nothing",
+    ONE_OUTPUT: "private labels carry no information",
     NEVER_AN_OUTPUT: "categories never come out",
-    LIKE_A_CONSTANT: "single labels are hardly nearer to the true ones than a constant",
-    UNUSED_EPSILON: "the integers give much less ε than is declared",
-    TOLD_APART_FROM_NONE: "no output tells some labels apart",
+    LIKE_A_CONSTANT: "single private labels are hardly closer to the true ones than a constant",
+    UNUSED_EPSILON: "the integers give a much smaller ε than declared",
+    TOLD_APART_FROM_NONE: "no output distinguishes some labels",
     NOT_ESTIMABLE: "no useful weights make private labels right on average",
 }
 
@@ -135,8 +135,8 @@ def _whose(tables: Sequence[int], groups: Groups) -> str:
 class _Weights:
     """Whether weights exist that make a table's labels right on average, as for one table.
 
-    That takes the inverse of a table. It is not asked where the answer is known without it, nor
-    twice for one table, nor for further tables once so much work is done: of those nothing is said.
+    This needs the inverse of a table. It is not computed where the answer is known without it, nor
+    twice for the same table, nor once ``_WORK`` is used up; then the answer is None.
     """
 
     def __init__(self, domain: Domain) -> None:

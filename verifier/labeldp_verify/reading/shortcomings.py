@@ -64,8 +64,8 @@ def says_nothing(randomizer: Randomizer, proved: Fraction) -> Shortcoming | None
         return None
     what = "every label becomes the same output"
     if randomizer.outputs > 1:
-        what = "every label has the same outputs with the same probabilities"
-    return Shortcoming(ONE_OUTPUT, f"{what}: private labels say nothing")
+        what = "all labels have the same output probabilities"
+    return Shortcoming(ONE_OUTPUT, f"{what}, so private labels carry no information")
 
 
 def find_shortcomings(
@@ -104,25 +104,28 @@ def find_shortcomings(
             Shortcoming(
                 UNUSED_EPSILON,
                 f"the integers give ε ≤ {float(proved):.4g} where {float(declared):.4g} is "
-                "declared: these labels are noisier than they had to be",
+                "declared, so these labels are noisier than necessary",
             )
         )
     if distances is not None and distances[1] and distances[0] >= _HARDLY * distances[1]:
         off, constant = (f"{distance:.3g}" for distance in distances)
-        text = f"under the stated prior a label is off by {off}, and a constant by {constant}"
-        text = f"{text}: anyone who reads labels one by one learns hardly more from them"
+        text = (
+            f"under the stated prior, a private label is off by {off}, and a constant by {constant}"
+        )
+        text = f"{text}. Read one by one, private labels say little more than the constant"
         lines.append(Shortcoming(LIKE_A_CONSTANT, text, for_labels_only=True))
     groups = distinct_rows(randomizer)
     if groups < domain.size:
-        text = f"{domain.size:,} labels fall in {groups:,} groups that no output tells apart"
+        text = f"{domain.size:,} labels form {groups:,} groups"
+        text += "; no output distinguishes labels of one group"
         lines.append(Shortcoming(TOLD_APART_FROM_NONE, text, True))
     if estimable is False:
         what = "mean" if are_numbers(domain, randomizer) else "shares"
         lines.append(
             Shortcoming(
                 NOT_ESTIMABLE,
-                f"no useful weights make private labels right on average: the {what} of the true "
-                "ones cannot be estimated, and what is trained on them stays wrong",
+                f"no useful weights make private labels right on average. The {what} of the true "
+                "labels cannot be estimated, and models trained on them stay biased",
                 True,
             )
         )

@@ -8,10 +8,10 @@ With π the certificate's prior, P [k, m] the table Pr[output | label] and n row
     classes      (categories, and integers under the 0-1 loss) the share of class c is estimated by
                  weights W with P·W = I; its noise variance a row is V_c = Σ_o (πP)_o·W[o, c]² − π_c
 
-What is said of n rows is said of the true labels of these rows, in 95 of 100 cases, and is a bound:
-``margins`` says how. What depends on how the labels are distributed says so: it is given for all of
-them, from the least to the most noise of a label, or names the prior that it assumes. All of it is
-about labels in the range: others are clamped, or become the default.
+Margins for n rows are 95% bounds of the error about the true labels of these rows (``margins``).
+Figures that depend on how labels are distributed are given for all distributions, from the least to
+the most noise of a label, or name the prior that they assume. All figures are for labels in the
+range: others are clamped, or become the default.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from labeldp_verify.rounded import at_least, at_most, percent_at_most
 
 Floats = NDArray[np.float64]
 ROWS = 1_000  # whose mean is spoken of, besides all n
-SHARES = (0.01, 0.1, 0.5)  # prior shares of a label that somebody is suspected to have
+SHARES = (0.01, 0.1, 0.5)  # shares of a label that an observer may believe in before
 MAX_LABELS, MAX_ENTRIES = 1_000, 8_000_000  # of a table that is inverted
 _SPREADS = (4, 10)  # parts of the range: standard deviations of labels that are given as examples
 _EXAMPLES = (0.1, 0.01)  # shares of a class that are
@@ -67,7 +67,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class MoreLabels:
-    """How many private labels make up for one true label in an estimated mean, or share.
+    """How many private labels replace one true label in an estimated mean or share.
 
     That is 1 + (noise of a row)/(variance of the true labels), which nobody knows.
 
@@ -294,8 +294,8 @@ def _prior(weights: Sequence[int]) -> Floats:
 
 @dataclass(frozen=True)
 class _Squares:
-    """Of private labels: variances [k] at the points, what is said of all labels in the range, and
-    how far the best constant is under the prior (root mean square).
+    """Of private labels: variances [k] at the points, figures for all labels in the range, and how
+    far off the best constant is under the prior (root mean square).
     """
 
     variances: Floats

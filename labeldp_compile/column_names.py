@@ -1,4 +1,4 @@
-"""Whether two names can mean one column.
+"""Names of columns: whether two can mean one column, and one string for those of a label.
 
 Spark and DuckDB ignore case, and spreadsheets show neither blanks at the ends nor how an accent is
 encoded. A name that some engine takes for the label's is refused wherever a column must be public.
@@ -6,8 +6,11 @@ encoded. A name that some engine takes for the label's is refused wherever a col
 
 from __future__ import annotations
 
+import json
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from labeldp_verify.graph import canonical_json
 
 
 def is_among(name: str, others: Iterable[str]) -> bool:
@@ -17,3 +20,20 @@ def is_among(name: str, others: Iterable[str]) -> bool:
 
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFC", name.strip()).casefold()
+
+
+def key_of(columns: Sequence[str]) -> str:
+    """How ledgers and keyed draws name the columns of a label: its one column, or a list as JSON.
+
+    No other list of columns has the same key.
+    """
+    return columns[0] if len(columns) == 1 else canonical_json(list(columns))
+
+
+def columns_of(key: str) -> set[str]:
+    """The label columns that a key may name: itself, and those in it if it is a list."""
+    try:
+        listed = json.loads(key)
+    except (ValueError, RecursionError):
+        return {key}
+    return {key, *map(str, listed)} if isinstance(listed, list) else {key}

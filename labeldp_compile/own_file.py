@@ -22,14 +22,12 @@ class OwnFile:
         """No folder, pipe or device."""
         return stat.S_ISREG(self.status.st_mode)
 
-    @property
-    def is_others(self) -> bool:
-        """Whether it belongs to somebody else."""
-        return is_others(self.status)
+    def is_exposed(self, mode: int) -> bool:
+        """Whether it is somebody else's, or gives any of these permissions to others.
 
-    def allows(self, mode: int) -> bool:
-        """Whether any of these permissions is given: ``OTHERS`` or ``OTHERS_WRITE``."""
-        return bool(self.status.st_mode & mode)
+        ``mode`` is ``OTHERS`` or ``OTHERS_WRITE``.
+        """
+        return is_others(self.status) or bool(self.status.st_mode & mode)
 
 
 def read_own(path: Path, most: int, *, links: bool = True) -> OwnFile:

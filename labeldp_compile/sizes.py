@@ -19,8 +19,8 @@ from labeldp_compile.spec import Spec
 # at most 204, 510 and 680 vectors, and eight fractions of 2,000 digits.
 _FIXED = {"window": 45_000, "additive": 90_000, "table": 95_000}
 _VECTORS = {"window": 204, "additive": 510, "table": 680}
-_FIXED_COLUMN = 25_000  # nodes, and numbers in the vectors, of one column of a joint label
-_CLAIMS = 2_000  # of one table by group
+_FIXED_COLUMN = 25_000  # nodes, and numbers in the vectors, of one column of several
+_CLAIMS = 2_000  # of one table of several
 _FLOAT = 27  # a float64 as text, with quotes and a comma
 _CODE = 11  # an int64 in an attribute
 
@@ -63,7 +63,7 @@ def _besides_tables(spec: Spec, rows: int | None) -> int:
 
 
 def claims_bytes(spec: Spec, rows: int, *, proved: bool) -> int:
-    """What a certificate says of one table by group, at most but for fractions of unusual length.
+    """What a certificate says of one table of several, at most but for fractions of unusual length.
 
     ``proved`` says whether it lists dual values.
     """

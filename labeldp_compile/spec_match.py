@@ -162,13 +162,12 @@ def _assign(in_spec: Any, labels: list[str]) -> list[str]:
 def _weights(stated: Any, prior: Prior) -> list[str]:
     """Public weights must be in the same proportion."""
     in_spec, total = _get(stated, "prior.weights"), sum(prior.weights)
+    if in_spec is None:
+        return []
     exact = [_number(text) for text in in_spec] if isinstance(in_spec, list) else []
     every = sum(number or 0 for number in exact)
-    if None not in exact and in_spec is not None:
-        in_file = [Fraction(every * weight, total or 1) for weight in prior.weights]
-        if exact == in_file:
-            return []
-    return [] if in_spec is None else ["prior.weights: the spec and the certificate differ"]
+    in_file = [Fraction(every * weight, total or 1) for weight in prior.weights]
+    return [] if exact == in_file else ["prior.weights: the spec and the certificate differ"]
 
 
 def _same_numbers(texts: Any, numbers: list[Any] | None) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.own_file import OTHERS_WRITE, OwnFile, read_own
+from labeldp_compile.own_file import OTHERS_WRITE, read_own
 
 VARIABLE = "LABELDP_CONFIG"
 _MAX_BYTES = 1 << 20
@@ -46,7 +46,13 @@ def user_config() -> UserConfig:
     path = Path(named).absolute() if named else _default_path()
     try:
         found = read_own(path, _MAX_BYTES)
-        _require_own(path, found)
+        if not found.is_file:
+            raise InputError(f"{path}: expected a TOML file")
+        if found.is_exposed(OTHERS_WRITE):
+            raise InputError(
+                f"{path}: others may write to it, and it decides where passwords are sent: it must "
+                "belong to you and have the mode 600 or 644"
+            )
         facts = tomllib.loads(found.data.decode())
     except FileNotFoundError:
         if named:
@@ -69,16 +75,6 @@ def _default_path() -> Path:
             f"there is no home folder for the configuration: name a file in {VARIABLE}"
         ) from None
     return base / "labeldp" / "config.toml"
-
-
-def _require_own(path: Path, found: OwnFile) -> None:
-    if not found.is_file:
-        raise InputError(f"{path}: expected a TOML file")
-    if found.is_others or found.allows(OTHERS_WRITE):
-        raise InputError(
-            f"{path}: others may write to it, and it decides where passwords are sent: it must "
-            "belong to you and have the mode 600 or 644"
-        )
 
 
 def _checked(path: Path, facts: dict[str, Any]) -> UserConfig:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 import numpy as np
 from labeldp_verify.artifact import Table
 from labeldp_verify.forms import are_numbers
-from numpy.typing import NDArray
 
 from labeldp_compile.cli.output import Painted, clipped, padded, width
 from labeldp_compile.tools.inspection.heat_map import HeatMap, Room, heat_map
@@ -16,7 +14,8 @@ from labeldp_compile.tools.inspection.heat_map import HeatMap, Room, heat_map
 SHADES = " ░▒▓█"
 ASCII_SHADES = " .:*#"
 # From dark to bright in the 256 colours of terminals: black, blues, teal, greens, yellow.
-COLOURS = (16, 17, 18, 19, 25, 31, 37, 36, 35, 71, 77, 113, 149, 185, 220, 226)
+_COLOURS = (16, 17, 18, 19, 25, 31, 37, 36, 35, 71, 77, 113, 149, 185, 220, 226)
+COLOURED = [f"\x1b[48;5;{number}m \x1b[0m" for number in _COLOURS]
 _LABEL_COLUMNS = 14
 _LEAST_ROOM, _WIDEST_CELL = 8, 6
 
@@ -27,8 +26,7 @@ def terminal_heat_map(
     names: Sequence[str],
     *,
     columns: int,
-    colour: bool,
-    shades: str = SHADES,
+    shades: Sequence[str] = SHADES,
 ) -> list[str]:
     """The heat map of the labels of these indices, in lines of at most ``columns`` columns."""
     most = _room(names, columns)
@@ -39,7 +37,7 @@ def terminal_heat_map(
         ends = str(heat.outputs[0]), str(heat.outputs[1])
     else:
         ends = f"{heat.output_axis[0]:.6g}", f"{heat.output_axis[1]:.6g}"
-    return shaded(heat, names, ends, columns=columns, colour=colour, shades=shades)
+    return shaded(heat, names, ends, columns=columns, shades=shades)
 
 
 def shaded(
@@ -48,12 +46,12 @@ def shaded(
     ends: tuple[str, str],
     *,
     columns: int,
-    colour: bool,
-    shades: str = SHADES,
+    shades: Sequence[str] = SHADES,
 ) -> list[str]:
     """Lines of at most ``columns`` columns: one for each label, and the ends of the axis below.
 
-    Shades follow the square root, so that small probabilities can be told from none.
+    Shades follow the square root, so that small probabilities can be told from none. Each of
+    ``shades`` fills one column, the faintest first.
     """
     names = [clipped(name, _LABEL_COLUMNS) for name in names]
     margin = max(map(width, names), default=0)
@@ -61,19 +59,16 @@ def shaded(
     shares = heat.rows(room).T
     cell = min(max(room // shares.shape[1], 1), _WIDEST_CELL)
     most = float(shares.max()) or 1.0
-    levels = len(COLOURS) if colour else len(shades)
-    steps = np.rint(np.sqrt(shares / most) * (levels - 1)).astype(int)
+    steps = np.rint(np.sqrt(shares / most) * (len(shades) - 1)).astype(int)
     lines: list[str] = [
-        Painted(f"{padded(name, margin)} │{_cells(line, cell, colour, shades)}│")
+        Painted(f"{padded(name, margin)} │{''.join(shades[step] * cell for step in line)}│")
         for name, line in zip(names, steps, strict=True)
     ]
     indent = " " * (margin + 2)
     lines.append(indent + _axis(ends, shares.shape[1] * cell))
     each = "" if heat.cell_height is None else f", those within {heat.cell_height:.4g} together"
-    scale = "".join(_cells([step], 1, colour, shades) for step in range(levels))
-    lines.append(
-        Painted(f"{indent}columns: the axis of outputs{each}; shades: 0 {scale} {most:.3g}")
-    )
+    scale = f"0 {''.join(shades)} {most:.3g}"
+    lines.append(Painted(f"{indent}columns: the axis of outputs{each}; shades: {scale}"))
     return lines
 
 
@@ -81,13 +76,6 @@ def _room(names: Sequence[str], columns: int) -> int:
     """Columns that are left beside the names."""
     margin = max((width(clipped(name, _LABEL_COLUMNS)) for name in names), default=0)
     return max(columns - margin - 3, _LEAST_ROOM)
-
-
-def _cells(line: Sequence[int] | NDArray[np.int64], cell: int, colour: bool, shades: str) -> str:
-    if not colour:
-        return "".join(shades[step] * cell for step in line)
-    runs = ((step, sum(1 for _ in run) * cell) for step, run in groupby(line))
-    return "".join(f"\x1b[48;5;{COLOURS[step]}m{' ' * length}" for step, length in runs) + "\x1b[0m"
 
 
 def _axis(ends: tuple[str, str], columns: int) -> str:

@@ -19,8 +19,8 @@ from labeldp_compile import mechanisms
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
 from labeldp_compile.cli.output import say, tell
+from labeldp_compile.cli.starter_spec import starter_spec
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.starter_spec import categories, numbers, private_prior, starter_spec
 from labeldp_compile.text_form import TextForm
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
     help="The spec to write (default: COLUMN.yaml in this directory).",
 )
 @click.option("--kind", type=click.Choice(KINDS), help="What the labels are.")
-@click.option("--range", "ends", metavar="LO..HI", help="The lowest and the highest label.")
+@click.option("--range", metavar="LO..HI", help="The lowest and the highest label.")
 @click.option("--points", metavar="N", help=f"Real labels: points of the grid (default: {POINTS}).")
 @click.option("--values", metavar="A,B,…", help="Categories: all that there are.")
 @click.option("--default", metavar="A", help="Categories: where nulls and all others go.")
@@ -77,20 +77,11 @@ def init_command(
     table: Path,
     column: str,
     output: Path | None,
-    kind: str | None,
-    ends: str | None,
-    points: str | None,
-    values: str | None,
-    default: str | None,
-    loss: str | None,
-    epsilon: str | None,
-    mechanism: str | None,
-    goal: str | None,
-    prior: str | None,
     rows: int | None,
     grouped: tuple[str, ...],
     form: TextForm,
     yes: bool,
+    **given: str | None,
 ) -> None:
     """Write a commented spec for a column of TABLE.
 
@@ -106,45 +97,34 @@ def init_command(
     path = output or Path(f"{name}.yaml")
     require_output(path, way_out="give another name with -o")
     header = read_header(table, column, form)
-    ask = _Asker(not yes and sys.stdin.isatty())
+    ask = _Asker(given, interactive=not yes and sys.stdin.isatty())
     if header.type is not None and ask.interactive:
         tell(f"{column} has the type {header.type}; no label is read")
-    chosen = ask(kind, "What are the labels?", "--kind", header.kind, KINDS)
-    if chosen == "categorical":
-        _refuse("--range and --points are for numbers", ends, points)
-        usual, is_text = "zero_one", header.kind == "categorical"
-        label = _categories(ask, column, values, default, is_text=is_text)
-    else:
-        _refuse("--values and --default are for --kind categorical", values, default)
-        usual = "squared"
-        label = _numbers(ask, column, chosen, ends, points, may_round=kind is None)
     answers = {
-        **{"name": name, "label": label, "loss": usual, "epsilon": "1", "goal": "training"},
-        "mechanism": mechanism or "auto",
+        **{"name": name, "column": column, "epsilon": "1", "goal": "training", "groups": []},
+        **{"prior": "uniform", "mechanism": given["mechanism"] or "auto"},
+        **_label(ask, header.kind),
     }
-    losses = ask.fitting(LOSSES, answers, "loss")
-    answers["loss"] = ask(loss, "What does an error cost?", "--loss", usual, losses)
-    answers["epsilon"] = ask(epsilon, "Privacy budget ε", "--epsilon", "1", check=_number)
-    answers["goal"] = ask(goal, "What are the private labels for?", "--goal", "training", GOALS)
-    fitting = ask.fitting(MECHANISMS, answers, "mechanism")
-    answers["mechanism"] = ask(mechanism, "Which mechanism?", "--mechanism", "auto", fitting)
-    prior = ask(prior, "Which prior?", "--prior", "private", PRIORS)
-    is_counted = header.rows is not None or prior == "uniform"
+    ask.choice(answers, "loss", "What does an error cost?", LOSSES)
+    answers["epsilon"] = ask("epsilon", "Privacy budget ε", "1", read=_epsilon)
+    answers["goal"] = ask("goal", "What are the private labels for?", "training", GOALS)
+    ask.choice(answers, "mechanism", "Which mechanism?", MECHANISMS)
+    answers["prior"] = ask("prior", "Which prior?", "private", PRIORS)
+    answers |= {"form": form, "rows": rows, "is_counted": header.rows is not None}
+    answers["data"] = Path(os.path.relpath(table, path.parent)).as_posix()
+    is_counted = header.rows is not None or answers["prior"] == "uniform"
     if is_counted:
         _refuse("--rows is for the private prior of a CSV file", rows)
-    if prior == "private":
-        data = Path(os.path.relpath(table, path.parent)).as_posix()
-        answers["prior"] = private_prior(data, form, rows, is_counted=is_counted)
     text = starter_spec(**answers)
     spec = _valid(text, header.type)
     if grouped:
-        from labeldp_compile.cli.init_groups import group_lines  # noqa: PLC0415
+        from labeldp_compile.cli.init_groups import public_groups  # noqa: PLC0415
         from labeldp_compile.tabular.reader import open_table  # noqa: PLC0415
 
         reader = open_table(table, column, spec.domain, all_columns=True, form=form)
-        text = "\n".join([text, *group_lines(reader, grouped), ""])
+        text = starter_spec(**answers | {"groups": [public_groups(reader, one) for one in grouped]})
         _valid(text, None)
-        tell(f"--groups: no label was read, but values of the features {', '.join(grouped)}")
+        tell(f"--groups: read the values of the features {', '.join(grouped)}, and no label")
     write_text(path, text)
     stated = "" if is_counted or rows is not None else ", state its rows"
     tell(f"{path}: read it, change it{stated}, then: labeldp plan {path}")
@@ -154,50 +134,49 @@ def init_command(
 class _Asker:
     """Asks on a terminal; elsewhere takes the default, or says which option is missing."""
 
-    def __init__(self, interactive: bool) -> None:
-        self.interactive = interactive
+    def __init__(self, given: dict[str, str | None], *, interactive: bool) -> None:
+        self.given, self.interactive = given, interactive
 
     def __call__(
         self,
-        given: str | None,
+        name: str,
         question: str,
-        option: str,
-        default: str | None,
+        default: str | None = None,
         choices: tuple[str, ...] = (),
-        check: Callable[[str], object] = str,
-    ) -> str:
-        """What was given, or the answer; the question comes again until ``check`` accepts it."""
-        kind = click.Choice(choices) if choices else click.STRING
-        while given is None and self.interactive:
-            given = click.prompt(question, default=default, type=kind, err=True)
+        read: Callable[[str], Any] = str,
+    ) -> Any:
+        """What ``read`` makes of the option or the answer; asked again until it accepts that."""
+        answer, kind = self.given[name], click.Choice(choices) if choices else click.STRING
+        while answer is None and self.interactive:
             try:
-                check(given)
+                return read(click.prompt(question, default=default, type=kind, err=True))
             except InputError as error:
                 tell(f"Error: {error}")
-                given = None
-        answer = default if given is None else given
+        answer = default if answer is None else answer
         if answer is None:
             expected = f": one of {', '.join(choices)}" if choices else ""
             raise InputError(
-                f"{option} is missing{expected}; no label is read, so it must be given"
+                f"--{name} is missing{expected}; no label is read, so it must be given"
             )
-        check(answer)
-        return answer
+        return read(answer)
 
-    def fitting(
-        self, choices: tuple[str, ...], answers: dict[str, str], key: str
-    ) -> tuple[str, ...]:
-        """The choices to ask for: those that make a spec; all, if none of them is to blame."""
-        if not self.interactive:
-            return choices
-        from labeldp_compile.spec import parse_spec  # noqa: PLC0415
-
+    def choice(
+        self, answers: dict[str, Any], name: str, question: str, choices: tuple[str, ...]
+    ) -> None:
+        """Put the choice into the answers: of those that make a spec with them, if any does."""
         fitting = []
-        for choice in choices:
-            with suppress(SpecError):
-                parse_spec(starter_spec(**{**answers, key: choice}))
-                fitting.append(choice)
-        return tuple(fitting) or choices
+        if self.interactive:
+            from labeldp_compile.spec import parse_spec  # noqa: PLC0415
+
+            for choice in choices:
+                with suppress(SpecError):
+                    parse_spec(starter_spec(**{**answers, name: choice}))
+                    fitting.append(choice)
+        answers[name] = self(name, question, answers[name], tuple(fitting) or choices)
+
+    def refuse(self, reason: str, *names: str) -> None:
+        """Raise InputError if one of these options is given."""
+        _refuse(reason, *(self.given[name] for name in names))
 
 
 def _refuse(message: str, *given: object) -> None:
@@ -205,24 +184,29 @@ def _refuse(message: str, *given: object) -> None:
         raise InputError(message)
 
 
-def _numbers(
-    ask: _Asker, column: str, kind: str, ends: str | None, points: str | None, *, may_round: bool
-) -> str:
+def _label(ask: _Asker, usual: str | None) -> dict[str, Any]:
+    """What the spec says of the domain, and the loss that is usual for it."""
+    kind = ask("kind", "What are the labels?", usual, KINDS)
+    if kind == "categorical":
+        ask.refuse("--range and --points are for numbers", "range", "points")
+        return {"kind": kind, "loss": "zero_one", **_categories(ask, is_text=usual == kind)}
+    ask.refuse("--values and --default are for --kind categorical", "values", "default")
     question = "Lowest and highest label (LO..HI), from what they mean"
-    low, high = _ends(ask(ends, question, "--range", None, check=_ends))
-    if kind == "integer" and may_round and Decimal(high) - Decimal(low) >= MOST_INTEGERS:
+    low, high = ask("range", question, read=_ends)
+    many = Decimal(high) - Decimal(low) >= MOST_INTEGERS
+    if kind == "integer" and many and ask.given["kind"] is None:
         tell(
             f"more than {MOST_INTEGERS:,} integers: they are taken as real numbers and rounded at "
-            "random to fewer points, so that their mean is kept; "
-            "--kind integer gives each a place of its own"
+            "random to fewer points, which keeps their mean; --kind integer keeps every integer"
         )
         kind = "real"
+    points = None
     if kind == "integer":
-        _refuse("--points is for --kind real", points)
-        return numbers(column, kind, low, high)
-    question = "To how many evenly spaced points are they rounded?"
-    found = _points(ask(points, question, "--points", POINTS, check=_points))
-    return numbers(column, kind, low, high, found)
+        ask.refuse("--points is for --kind real", "points")
+    else:
+        question = "To how many evenly spaced points are they rounded?"
+        points = ask("points", question, POINTS, read=_points)
+    return {"kind": kind, "loss": "squared", "ends": (low, high), "points": points}
 
 
 def _ends(text: str) -> tuple[str, str]:
@@ -245,25 +229,23 @@ def _points(text: str) -> int:
     return number
 
 
-def _number(text: str) -> None:
+def _epsilon(text: str) -> str:
     decimal_of("--epsilon", text)
+    return text
 
 
-def _categories(
-    ask: _Asker, column: str, values: str | None, default: str | None, *, is_text: bool
-) -> str:
-    question = "All categories, with commas between them"
-    listed = _listed(ask(values, question, "--values", None, check=_listed))
+def _categories(ask: _Asker, *, is_text: bool) -> dict[str, Any]:
+    listed = ask("values", "All categories, with commas between them", read=_listed)
 
-    def check(answer: str) -> None:
+    def one_of_them(answer: str) -> str:
         if answer not in listed:
             raise InputError(f"--default: {answer!r} is not one of {', '.join(listed)}")
+        return answer
 
-    question = "Where do nulls and all other values go?"
-    default = ask(default, question, "--default", None, check=check)
+    default = ask("default", "Where do nulls and all other values go?", read=one_of_them)
     if not is_text and all(map(_WHOLE.fullmatch, listed)):
-        return categories(column, list(map(int, listed)), int(default))
-    return categories(column, listed, default)
+        return {"values": list(map(int, listed)), "default": int(default)}
+    return {"values": listed, "default": default}
 
 
 def _listed(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.group_table import group_table
-from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
+from labeldp_compile.cli.heat_map import ASCII_SHADES, COLOURED, SHADES, terminal_heat_map
 from labeldp_compile.cli.options import (
     PATH,
     budget_option,
@@ -185,15 +185,12 @@ def _matrix(decoded: Table, asked: list[int], whole: bool) -> list[str]:
         return [f"Pr[output | label]: {r.outputs:,} outputs are too many to draw"]
     hidden = (first, last) != (0, r.outputs - 1)
     share = f"; outputs with {SHOWN_NOISE:.1%} of the noise" if hidden else ""
-    shades = terminal_heat_map(
-        decoded,
-        rows,
-        [_name(decoded.domain.listed[y]) for y in rows],
-        columns=columns,
-        colour=shows_colour(sys.stdout),
-        shades=SHADES if can_show(SHADES, sys.stdout) else ASCII_SHADES,
-    )
-    return [f"Pr[output | label], a row a label{which}{share}", *shades]
+    shades: Sequence[str] = SHADES if can_show(SHADES, sys.stdout) else ASCII_SHADES
+    if shows_colour(sys.stdout):
+        shades = COLOURED
+    names = [_name(decoded.domain.listed[y]) for y in rows]
+    drawn = terminal_heat_map(decoded, rows, names, columns=columns, shades=shades)
+    return [f"Pr[output | label], a row a label{which}{share}", *drawn]
 
 
 def _outputs(decoded: Table) -> list[str]:
@@ -227,13 +224,13 @@ def _members(facts: OutputFacts) -> list[str]:
 def _labels(decoded: Table, shown: list[int]) -> list[str]:
     facts = label_facts(decoded.domain, decoded.randomizer, shown)
     numeric = facts[0].mean is not None
-    sets = sets_of(decoded.randomizer) is not None
-    kept = "in the set" if sets else "unchanged"
+    kept, what = "unchanged", "how often the output is it"
+    if sets_of(decoded.randomizer) is not None:
+        kept, what = "in the set", "how often the output is a set with it"
+    elif numeric:
+        what = "moments of the output"
     header = ["label", *(["mean", "bias", "sd"] if numeric else []), kept]
     rows = [[_name(row.label), *_moments(row), f"{row.unchanged:.6g}"] for row in facts]
-    what = "moments of the output" if numeric else "how often the output is it"
-    if sets:
-        what = "how often the output is a set with it"
     title = f"Labels{_some(len(shown), decoded.domain.size)}: {what}"
     if decoded.bias_in_range is not None and isinstance(decoded.domain, RealDomain):
         title += (

@@ -110,19 +110,19 @@ def verify_command(file: str, head: str | None) -> None:
     if head is not None and not HASH.fullmatch(head):
         raise InputError("--head: expected the 64 hexadecimal digits that labeldp ledger head gave")
     entries = read_entries(file, head)
-    say(f"ok     chain    {len(entries):,} entries, none of them altered or missing")
-    say("ok     budgets  no data set ever spent more than it was allowed")
-    if is_guarded(file):
-        say("ok     file     it refuses to change, delete, replace or skip an entry")
-    else:
-        say(
-            "note   file     its triggers are an earlier version's, or were taken away: until the "
-            "next entry is written, it does not itself refuse all changes"
-        )
-    if head is None:
-        say("not checked: whether later entries were cut off (--head HASH)")
-    else:
-        say("ok     head     the noted entry is in the chain: nothing up to it was cut off")
+    guarded = "ok     file     it refuses to change, delete, replace or skip an entry"
+    unguarded = (
+        "note   file     its triggers are an earlier version's, or were taken away: until the "
+        "next entry is written, it does not itself refuse all changes"
+    )
+    unnoted = "not checked: whether later entries were cut off (--head HASH)"
+    noted = "ok     head     the noted entry is in the chain: nothing up to it was cut off"
+    say(
+        f"ok     chain    {len(entries):,} entries, none of them altered or missing",
+        "ok     budgets  no data set ever spent more than it was allowed",
+        guarded if is_guarded(file) else unguarded,
+        unnoted if head is None else noted,
+    )
 
 
 @ledger_command.command(
@@ -136,10 +136,8 @@ def upgrade_command(file: str) -> None:
     trusts the entries that are in it: digests before it are still compared under its own key.
     """
     entry = upgrade_ledger(file, tell)
-    if entry is None:
-        tell(f"{place_name(file)}: up to date")
-    else:
-        tell(f"{place_name(file)}: up to date; entry {entry.number} takes your client key")
+    taken = "" if entry is None else f"; entry {entry.number} takes your client key"
+    tell(f"{place_name(file)}: up to date{taken}")
 
 
 def _require_written_by_labeldp(file: str, contents: Contents) -> None:

@@ -44,6 +44,7 @@ def plan_command(spec: Path, as_json: bool) -> None:
 
 def _in_words(plan: Plan) -> list[str]:
     spec, budget, forecast = plan.spec, plan.budget, plan.forecast
+    most_bytes = _size(plan.most_bytes, at_most)
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
         *_labels(spec),
@@ -65,9 +66,7 @@ def _in_words(plan: Plan) -> list[str]:
         _line("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
         *_verify(plan),
         _line("outputs", _count(forecast.outputs)),
-        _line(
-            "size", f"{_about(forecast.size, _size)}; {_SIZE_OF} {_size(plan.most_bytes, at_most)}"
-        ),
+        _line("size", f"{_about(forecast.size, _size)}; {_SIZE_OF} {most_bytes}"),
         _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
     return lines
@@ -107,11 +106,8 @@ def _prior(plan: Plan) -> list[str]:
     if is_unpaid(plan.spec, budget):
         lines = [_line("prior", f"uniform: the labels of {budget.data} are not counted ({rows})")]
     else:
-        cells = (
-            ""
-            if budget.plan.pooled_cells is None
-            else f" over {budget.plan.pooled_cells:,} cells of labels"
-        )
+        pooled = budget.plan.pooled_cells
+        cells = "" if pooled is None else f" over {pooled:,} cells of labels"
         what = f"{kind}: the label histogram of {budget.data}{cells} ({rows})"
         lines = [_line("prior", what)]
     if budget.plan.reason is not None:
@@ -132,16 +128,11 @@ def _groups(plan: Plan) -> list[str]:
     if groups is None or spec.groups is None:
         return []
     names = ", ".join(map(printable, spec.groups.names()))
+    tables = "one table for all of them"
+    if groups.tables > 1:
+        tables = f"{groups.tables:,} tables, the last one for all other rows"
     lines = [
-        _line(
-            "groups",
-            f"{groups.listed:,} groups by {names}: "
-            + (
-                f"{groups.tables:,} tables, the last one for all other rows"
-                if groups.tables > 1
-                else "one table for all of them"
-            ),
-        ),
+        _line("groups", f"{groups.listed:,} groups by {names}: {tables}"),
         _line("", f"that they are public is declared by {DECLARED_BY}, and not proved"),
         *(_line("warning", text) for text in groups.odd),
     ]

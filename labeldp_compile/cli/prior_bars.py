@@ -26,11 +26,8 @@ def prior_bars(decoded: Table, stream: TextIO) -> list[str]:
         return []
     names, shares = _bars(decoded.domain, prior.weights)
     names = [clipped(printable(name), _NAME_COLUMNS) for name in names]
-    columns, most, block = (
-        max(map(width, names)),
-        max(shares),
-        _BLOCK if can_show(_BLOCK, stream) else "#",
-    )
+    columns, most = max(map(width, names)), max(shares)
+    block = _BLOCK if can_show(_BLOCK, stream) else "#"
     return [
         f"{_title(prior)}:",
         *(

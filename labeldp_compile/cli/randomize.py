@@ -30,8 +30,8 @@ from labeldp_compile.cli.options import (
     text_options,
 )
 from labeldp_compile.cli.output import row_progress, tell
+from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
-from labeldp_compile.label_key import key_of
 from labeldp_compile.tabular.artifact_columns import drawn_by, has_whole_outputs, renamed
 from labeldp_compile.tabular.background import use_small_pool
 from labeldp_compile.tabular.formats import is_stream

@@ -98,7 +98,7 @@ def find_client_key() -> ClientKey | None:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     if not found.is_file:
         raise InputError(f"{path}: expected a key file")
-    if found.is_others or found.allows(OTHERS):
+    if found.is_exposed(OTHERS):
         raise InputError(f"{path}: others may read this key: chmod 600 {path}")
     text = found.data.decode("ascii", "replace")
     if not _TEXT.fullmatch(text):

@@ -22,8 +22,8 @@ from typing import Any
 
 from labeldp_verify.graph import canonical_json
 
+from labeldp_compile.column_names import columns_of
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.label_key import columns_of
 from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.book import Ledger, in_transaction
 from labeldp_compile.ledger.client_key import (

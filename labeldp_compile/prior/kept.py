@@ -177,7 +177,7 @@ def read_kept(path: Path) -> KeptPrior | None:
         return None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    if found.is_file and found.allows(OTHERS_WRITE):
+    if found.is_file and found.status.st_mode & OTHERS_WRITE:
         raise DataError(f"{path}: others may write to it: chmod 600, or delete it")
     try:
         if len(found.data) <= MAX_BYTES:

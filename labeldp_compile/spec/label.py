@@ -23,7 +23,7 @@ from labeldp_verify.forms import (
 from labeldp_verify.graph import is_taken_for
 from pydantic import Discriminator, Field, StrictInt, StrictStr, Tag, model_validator
 
-from labeldp_compile.label_key import key_of
+from labeldp_compile.column_names import key_of
 from labeldp_compile.spec.fields import Category
 from labeldp_compile.yaml_model import Number, Strict
 

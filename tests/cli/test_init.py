@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
+from labeldp_compile.cli.starter_spec import scalar
 from labeldp_compile.spec import load_spec
-from labeldp_compile.starter_spec import scalar
 from tests.fixtures.blank import without_rows
 
 pytestmark = pytest.mark.usefixtures("known_noise")

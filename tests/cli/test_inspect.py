@@ -23,7 +23,7 @@ from labeldp_verify.graph import write_model
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.cli import main
-from labeldp_compile.cli.heat_map import ASCII_SHADES, shaded, terminal_heat_map
+from labeldp_compile.cli.heat_map import ASCII_SHADES, COLOURED, shaded, terminal_heat_map
 from labeldp_compile.cli.output import clipped, text_table, width
 from labeldp_compile.tools.inspection.heat_map import Room, heat_map
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
@@ -259,9 +259,9 @@ def test_shades_add_up_neighbours_and_mark_the_largest():
     decoded, ends = Table(CategoricalDomain(names[:2], "a"), randomizer, {}), ("0", "9")
     heat = heat_map(decoded, room=Room(lattice=5))
     np.testing.assert_allclose(heat.shares.T * 32, [[2] * 5, [2] * 4 + [12]])
-    lines = shaded(heat, ["a", "bb"], ends, columns=12, colour=False, shades=ASCII_SHADES)
+    lines = shaded(heat, ["a", "bb"], ends, columns=12, shades=ASCII_SHADES)
     assert lines[1].endswith("#│") and "#" not in lines[0]
-    coloured = shaded(heat, ["a", "bb"], ends, columns=12, colour=True)
+    coloured = shaded(heat, ["a", "bb"], ends, columns=12, shades=COLOURED)
     assert coloured[0].endswith("\x1b[0m│")
 
 
@@ -271,7 +271,7 @@ def test_shades_are_the_cells_of_the_page_in_the_room_there_is(tmp_path, name, c
     """Every row sums to what is shown of it, and no line is wider than the terminal."""
     decoded = open_artifact(write(compiled(MECHANISMS[name]), tmp_path)).table(0)
     labels, names = range(10), [f"label {y}" for y in range(10)]
-    lines = terminal_heat_map(decoded, labels, names, columns=columns, colour=False)
+    lines = terminal_heat_map(decoded, labels, names, columns=columns)
     assert len({len(line) for line in lines[:10]}) == 1 and len(lines[0]) <= max(columns, 18)
     most = max(columns - 10, 8)
     heat = heat_map(decoded, labels, Room(most - 1, most, most, 1 / (most - 1)))

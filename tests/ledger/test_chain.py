@@ -2,7 +2,7 @@
 
 import pytest
 
-from labeldp_compile.label_key import columns_of
+from labeldp_compile.column_names import columns_of
 from labeldp_compile.ledger.entries import next_entry
 from tests.ledger.conftest import BOTH_STORES
 

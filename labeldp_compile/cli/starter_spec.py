@@ -1,0 +1,35 @@
+"""The text of a first spec: the user's answers, and comments that say what each key means."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
+_WORDS = ("true", "false", "null")
+
+
+def starter_spec(**answers: Any) -> str:
+    """The commented YAML. It may still be invalid, where the answers are: parse it.
+
+    Args:
+        answers: the names in ``starter_spec.yaml.jinja``. Ends of a range and ε are texts, as they
+            were typed; ``data`` is relative to the spec.
+    """
+    # Jinja, for those who ask for a spec.
+    from labeldp_compile.tools.page.document import text_of  # noqa: PLC0415
+
+    return text_of(Path(__file__).with_suffix(".yaml.jinja"), {"scalar": scalar}, **answers)
+
+
+def scalar(value: str | int) -> str:
+    """A YAML scalar: text stays text."""
+    if isinstance(value, int):
+        return str(value)
+    if _PLAIN.fullmatch(value) and value not in _WORDS:
+        return value
+    quoted: str = yaml.safe_dump(value, allow_unicode=True, default_style='"', width=2**31)
+    return quoted.strip()

@@ -75,7 +75,7 @@ def estimate_command(
     form: TextForm,
     budget: Budget,
 ) -> None:
-    """Estimate histogram, mean and quantiles of what is behind private labels.
+    """Estimate histogram, mean and quantiles of true labels from private ones.
 
     FILE is the artifact that randomized the column of TABLE (Parquet, CSV or a folder of parts),
     and is verified first; a table that says another one did is refused. This is post-processing:

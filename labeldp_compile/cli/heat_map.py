@@ -1,4 +1,4 @@
-"""The heat map of ``inspection`` as shades of a terminal: characters, or colours."""
+"""The heat map of ``inspection`` for a terminal, in characters or colours."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def terminal_heat_map(
 ) -> list[str]:
     """The heat map of the labels of these indices, in lines of at most ``columns`` columns."""
     most = _room(names, columns)
-    # Cells on a lattice may be one more than asked for, where it does not begin at the axis's end.
+    # There may be one cell more than asked for, if the lattice does not start at the axis's end.
     room = Room(lattice=most - 1, equal=most, own=most, thinnest=1 / (most - 1))
     heat = heat_map(decoded, labels, room)
     if not are_numbers(decoded.domain, decoded.randomizer):
@@ -50,7 +50,7 @@ def shaded(
 ) -> list[str]:
     """Lines of at most ``columns`` columns: one for each label, and the ends of the axis below.
 
-    Shades follow the square root, so that small probabilities can be told from none. Each of
+    Shades follow the square root, so that small probabilities differ visibly from zero. Each of
     ``shades`` fills one column, the faintest first.
     """
     names = [clipped(name, _LABEL_COLUMNS) for name in names]
@@ -73,13 +73,13 @@ def shaded(
 
 
 def _room(names: Sequence[str], columns: int) -> int:
-    """Columns that are left beside the names."""
+    """The columns that the names leave free."""
     margin = max((width(clipped(name, _LABEL_COLUMNS)) for name in names), default=0)
     return max(columns - margin - 3, _LEAST_ROOM)
 
 
 def _axis(ends: tuple[str, str], columns: int) -> str:
-    """One end on the left, the other on the right, as far as both fit."""
+    """One end on the left, the other on the right, if both fit."""
     first, last = clipped(ends[0], columns), clipped(ends[1], columns)
     if width(first) + width(last) + 1 > columns:
         return f"{first} … {last}"

@@ -32,7 +32,7 @@ _WIDE = 4  # an estimate is shown as a range if its ends are further apart than 
 @click.argument("spec", type=PATH)
 @json_option
 def plan_command(spec: Path, as_json: bool) -> None:
-    """Say what compile would do with SPEC: what it spends, solves and writes.
+    """Show what compile would do with SPEC: what it spends, solves and writes.
 
     Reads no label: of a Parquet file the footer, of a CSV file nothing, and where there are groups
     the columns that they come from. What compile would refuse

@@ -1,6 +1,6 @@
 """The command ``labeldp``.
 
-Exit codes: 0 done; 1 the thing checked does not hold; 2 the input or the usage is wrong; 130 it was
+Exit codes: 0 done; 1 the thing checked does not hold; 2 the input or the usage is wrong; 130
 interrupted.
 """
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from labeldp_compile.cli.group import main as main
 
-# The short helps stand here so that a list of the commands imports none of them; a test holds them
-# against the commands' own.
+# The short helps are here so that the list of commands imports none of them. A test compares them
+# with the commands' own docstrings.
 _COMMANDS = {
     "demo": "Take a guided tour on sample data, in about a minute.",
     "init": "Write a commented spec for a column of TABLE.",
@@ -30,15 +30,15 @@ _COMMANDS = {
     "keygen": "Write a new random key to FILE, for labeldp randomize --key.",
     "inspect": "Show the matrix Pr[output | label] of an artifact, and the use of its labels.",
     "report": "Write one page that shows what the artifact FILE does and guarantees.",
-    "compose": "Say what one user pays whose labels go through all FILEs.",
-    "ledger": "Keep the budget of data sets: a private prior is paid before a label is read.",
+    "compose": "Report a user's total ε across FILEs.",
+    "ledger": "Track privacy budgets per data set.",
     "schema": "Print the JSON Schema (draft 7) of the spec, or of a training config.",
     "completion": "Print a script that completes commands, options and files in SHELL.",
 }
 
 
 def __getattr__(name: str) -> object:
-    """The command itself, loaded when it is used: until then ^C has nothing to interrupt."""
+    """The command itself, loaded on use: until then, ^C has nothing to interrupt."""
     if name != "main":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from labeldp_compile.cli.group import main  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""``labeldp``, and ``python -m labeldp_compile.cli`` where it is not on the path."""
+"""``labeldp``, or ``python -m labeldp_compile.cli`` if it is not on the path."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What every command does alike: errors become one message and an exit code; options come once."""
+"""What all commands share: an error is one message and an exit code; an option is given once."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 class DoesNotHoldError(InputError):
-    """The input is right, and what was checked of it does not hold."""
+    """The input can be read, but a check of it fails."""
 
     exit_code = 1
 
 
 @contextmanager
 def verified(file: Path, consequence: str = "") -> Iterator[None]:
-    """What verifies the artifact FILE: DoesNotHoldError, which names it, in place of its error."""
+    """Turn a VerificationError into a DoesNotHoldError that names the artifact FILE."""
     from labeldp_verify import VerificationError  # noqa: PLC0415  # numpy
 
     try:
@@ -46,7 +46,7 @@ def verified(file: Path, consequence: str = "") -> Iterator[None]:
 
 
 def does_not_verify(file: Path, report: Report) -> DoesNotHoldError:
-    """The error of an artifact of which a check failed."""
+    """The error for an artifact that fails a check."""
     failed = next(check for check in report.checks if not check.ok)
     return DoesNotHoldError(
         f"{file}: DOES NOT VERIFY. Do not use this file. {failed.name}: {failed.detail}"
@@ -55,10 +55,10 @@ def does_not_verify(file: Path, report: Report) -> DoesNotHoldError:
 
 @contextmanager
 def printable_usage_errors() -> Iterator[None]:
-    """Click quotes the arguments in its own messages, and they may be names of files."""
+    """Make click's messages printable: they quote arguments, which may be names of files."""
     try:
         yield
-    except click.exceptions.NoArgsIsHelpError:  # whose message is the help
+    except click.exceptions.NoArgsIsHelpError:  # its message is the help
         raise
     except click.ClickException as error:
         error.message = one_line(error.message)  # type: ignore[misc]  # click forbids it to types only
@@ -66,23 +66,23 @@ def printable_usage_errors() -> Iterator[None]:
 
 
 class Command(click.Command):
-    """A command that takes no option twice that has one value, and explains its errors."""
+    """A command that explains its errors, and refuses an option with one value given twice."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options. Raises UsageError for one that click would take the last of."""
+        """Parse the options. Raises UsageError if one is repeated; click would take the last."""
         if not ctx.resilient_parsing:
             seen = set()
             for parameter in self.make_parser(ctx).parse_args(list(args))[2]:
                 if parameter in seen and _is_single(parameter):
                     name = max(parameter.opts, key=len)
-                    raise click.UsageError(f"{name} is given more than once, and takes one", ctx)
+                    raise click.UsageError(f"{name} is given more than once: give it once", ctx)
                 seen.add(parameter)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an InputError is a message, and the exit code that it asks for."""
-        # A terminal or pipe that cannot show ε must not turn an answer into an error; and a
-        # polite kill must let unfinished files be removed.
+        """Run the command; an InputError becomes a message and its exit code."""
+        # A terminal or pipe that cannot show ε must not turn a result into an error. SIGTERM must
+        # leave time to remove unfinished files.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")
@@ -96,13 +96,13 @@ class Command(click.Command):
             tell(*getattr(error, "__notes__", ()))
             sys.exit(error.exit_code)
         except (KeyboardInterrupt, click.Abort):
-            # The end of the input at a question; or ^C in a process that did not begin with
-            # ``interrupts.run``. Click would exit with 1: the thing checked does not hold.
+            # The input ended at a prompt, or ^C came in a process that was not started by
+            # ``interrupts.run``. Click would exit with 1, which means that a check failed.
             tell("", "labeldp: interrupted")
             sys.exit(EXIT_CODE)
         except OSError as error:
             require_uninterrupted(error)
-            # Our own output cannot be written: its reader has gone, or the disk is full.
+            # The output cannot be written: its reader has gone, or the disk is full.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if not isinstance(error, BrokenPipeError):
                 complain(str(error.strerror or error))
@@ -116,7 +116,7 @@ def _is_single(parameter: click.Parameter) -> bool:
 
 
 class Group(click.Group):
-    """Lists its commands in the order in which they are used, with the whole of their helps."""
+    """Lists its commands in the order of use, with their complete short helps."""
 
     command_class = Command
 
@@ -125,21 +125,21 @@ class Group(click.Group):
         return {name: one.get_short_help_str(1000) for name, one in self.commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order in which they are used."""
+        """The names, in the order of use."""
         return list(self.helps())
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands; click would cut their helps off."""
+        """The list of commands; click would cut off their helps."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.helps().items()))
 
 
 def example(*lines: str) -> str:
-    """The end of a help: examples of the command, as they are typed."""
+    """The end of a help text: examples of the command, as typed."""
     return "\n".join(["\b", f"Example{'s' * (len(lines) > 1)}:", *(f"  {line}" for line in lines)])
 
 
 def command(name: str, *examples: str) -> Callable[[Callable[..., Any]], Command]:
-    """The decorator of a function that is a command."""
+    """Decorator that makes a function a command."""
     settings = {"help_option_names": ["-h", "--help"]}
     return click.command(name, Command, context_settings=settings, epilog=example(*examples))

@@ -1,4 +1,4 @@
-"""``labeldp completion``: the script that teaches a shell to complete labeldp's words."""
+"""``labeldp completion``: the script with which a shell completes labeldp's commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``labeldp compose``: what one user pays for labels in several artifacts."""
+"""``labeldp compose``: the total ε of one user's labels in several artifacts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAME_COLUMNS = 60
 
 @dataclass(frozen=True)
 class _Use:
-    """So many labels of the user, through the artifact of this file."""
+    """How many labels of the user the artifact of this file randomizes."""
 
     file: Path
     labels: int
@@ -45,8 +45,8 @@ class _Use:
     "--labels-per-user",
     "labels",
     type=Whole(1, MAX_LABELS_PER_USER),
-    help="Labels of one user in each FILE without its own number, as in FILE:3; without either it "
-    "is the number that the certificate states.",
+    help="Labels of one user in each FILE that gives no number (FILE:3 gives 3). Default: the "
+    "number in the certificate.",
 )
 @click.option("--delta", default="1e-6", show_default=True, metavar="δ", help="1e-12 to below 1.")
 @json_option
@@ -54,10 +54,10 @@ class _Use:
 def compose_command(
     files: tuple[str, ...], labels: int | None, delta: str, as_json: bool, budget: Budget
 ) -> None:
-    """Say what one user pays whose labels go through all FILEs.
+    """Report a user's total ε across FILEs.
 
-    Every file is verified first; exit code 1 if one does not verify. Each label is counted once:
-    randomizing a label again is one more label.
+    Every file is verified first; exit code 1 if one does not verify. Randomizing a label a second
+    time counts as one more label.
     """
     at = _delta(delta)
     named = [_split(text, labels) for text in files]
@@ -67,8 +67,8 @@ def compose_command(
             decoded = open_artifact(file, budget).only
         if decoded is None:
             raise InputError(
-                f"{file}: has a table for each group, which compose does not take: a user with L "
-                "labels pays at most L times its ε"
+                f"{file}: has a table for each group, which compose does not support: a user with "
+                "L labels spends at most L times its ε"
             )
         uses.append(_Use(file, count or _certified(file, decoded), decoded))
     composition = compose([use.decoded.randomizer for use in uses], [use.labels for use in uses])
@@ -79,23 +79,23 @@ def compose_command(
 def _delta(text: str) -> Decimal:
     delta = decimal_of("--delta", text)
     if not _LEAST_DELTA <= delta < 1:
-        raise InputError(f"--delta: {text} does not lie between {_LEAST_DELTA:e} and 1")
+        raise InputError(f"--delta: {text} is not between {_LEAST_DELTA:e} and 1")
     return delta
 
 
 def _certified(file: Path, decoded: Table) -> int:
-    """The labels per user for which the file was compiled. Raises InputError if it says none."""
+    """The labels per user that the certificate states. Raises InputError if it states none."""
     stated = decoded.certificate.composition
     if stated is None:
         raise InputError(
-            f"{file}: say how many labels a user has: --labels-per-user L, or FILE:L (its "
-            "certificate states no labels_per_user)"
+            f"{file}: its certificate states no labels_per_user: say how many labels a user has "
+            "with --labels-per-user L, or FILE:L"
         )
     return stated.labels_per_user
 
 
 def _split(text: str, labels: int | None) -> tuple[Path, int | None]:
-    """FILE:L or FILE; a file whose own name ends so is meant where it exists."""
+    """FILE:L or FILE. If a file exists whose name ends in :L, that file is meant."""
     name, colon, number = text.rpartition(":")
     if colon and number.isascii() and number.isdigit() and not Path(text).exists():
         if not 1 <= int(number[:9]) <= MAX_LABELS_PER_USER or len(number) > 9:
@@ -151,23 +151,23 @@ def _in_words(document: dict[str, Any]) -> list[str]:
     lines = [
         *text_table(["verified file", "labels", "ε of a label", "ε of all"], rows),
         "",
-        f"A user with {labels:,} labels pays ε = {shown}: no outcome is more than e^ε times as "
-        "probable, whatever",
-        "all labels of the user are.",
+        f"A user with {labels:,} labels spends ε = {shown} in total: if any of these labels "
+        "change, output",
+        "probabilities change by a factor of at most e^ε.",
     ]
     if document["smaller_with_delta"]:
         lines.append(
             f"At δ = {delta:g} it is ε = {at_most(approximate)}, and the integers prove it."
         )
     else:
-        lines.append(f"At δ = {delta:g} nothing smaller is proved.")
+        lines.append(f"At δ = {delta:g} no smaller ε is proved.")
     if document["pair"] != "table":
         lines.append(
-            "A table was too large to compose; randomized response of the same ε stood in for it."
+            "A table was too large to compose: this is the bound for randomized response at its ε."
         )
     if document["epsilon_prior"]:
         lines.append(
-            f"Not counted: the priors. If all these labels were in their tables, too, they add "
-            f"at least ε = {at_most(document['epsilon_prior'])} (declared)."
+            f"Not counted: the private priors. If these labels were also counted for them, they "
+            f"add at least ε = {at_most(document['epsilon_prior'])} (declared)."
         )
     return lines

@@ -1,4 +1,4 @@
-"""The group of all commands, each of which is loaded when it is used."""
+"""The group of all commands; each is loaded on use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labeldp_compile.cli.trainer import THEIRS, handed_over
 
 
 class _Commands(Group):
-    """Loads a command when it is used: what ``randomize`` needs comes up five times as fast."""
+    """Loads a command on use: ``randomize`` starts five times as fast as with all of them."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Parse the options of the group."""
@@ -24,7 +24,7 @@ class _Commands(Group):
             return super().make_context(*args, **kwargs)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options; somebody who names nothing on a terminal gets the tour."""
+        """Parse the options; on a terminal, ``labeldp`` alone starts the tour."""
         if args in ([], ["init"]) and not ctx.resilient_parsing:
             from labeldp_compile.cli.demo import FOLDER, on_a_terminal  # noqa: PLC0415
 
@@ -38,7 +38,7 @@ class _Commands(Group):
             return super().invoke(ctx)
 
     def helps(self) -> dict[str, str]:
-        """The short help of each command, none of which is loaded for it."""
+        """The short help of each command, without loading any."""
         return _COMMANDS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -54,7 +54,7 @@ class _Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named first. Raises UsageError with the nearest name."""
+        """The first word's command. Raises UsageError with the nearest name if it is unknown."""
         name = args[0]
         if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
             near = difflib.get_close_matches(name, _COMMANDS, n=1)
@@ -63,7 +63,7 @@ class _Commands(Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands that begin so, and the options of the group."""
+        """The commands that start like this, and the options of the group."""
         names = [name for name in _COMMANDS if name.startswith(incomplete)]
         return [
             *(CompletionItem(name, help=_COMMANDS[name]) for name in names),

@@ -13,7 +13,7 @@ _NAME_COLUMNS = 44
 
 
 def group_table(decoded: Artifact, shown: int = SHOWN) -> list[str]:
-    """A line for each table: where there are many, those with most rows, and that of all others."""
+    """A line for each table. Of many tables, those with most rows, and that of all other rows."""
     facts = overview(decoded)
     numeric = facts[0].bias_in_range is not None
     rows = facts

@@ -50,29 +50,29 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
     type=PATH,
     help="The spec to write (default: COLUMN.yaml in this directory).",
 )
-@click.option("--kind", type=click.Choice(KINDS), help="What the labels are.")
-@click.option("--range", metavar="LO..HI", help="The lowest and the highest label.")
-@click.option("--points", metavar="N", help=f"Real labels: points of the grid (default: {POINTS}).")
-@click.option("--values", metavar="A,B,…", help="Categories: all that there are.")
-@click.option("--default", metavar="A", help="Categories: where nulls and all others go.")
+@click.option("--kind", type=click.Choice(KINDS), help="The kind of the labels.")
+@click.option("--range", metavar="LO..HI", help="The lowest and the highest possible label.")
+@click.option("--points", metavar="N", help=f"Real labels: number of points (default: {POINTS}).")
+@click.option("--values", metavar="A,B,…", help="Categories: the complete list.")
+@click.option("--default", metavar="A", help="Categories: the one for nulls and all other values.")
 @click.option("--loss", type=click.Choice(LOSSES), help="What an error costs.")
 @click.option("--epsilon", help="The privacy budget ε (default: 1).")
-@click.option("--mechanism", type=click.Choice(MECHANISMS), help="Default: auto.")
+@click.option("--mechanism", type=click.Choice(MECHANISMS), help="The mechanism (default: auto).")
 @click.option(
     "--goal", type=click.Choice(GOALS), help="What the private labels are for (default: training)."
 )
-@click.option("--prior", type=click.Choice(PRIORS), help="Default: private, from TABLE.")
-@click.option("--rows", type=Whole(min=1), help="CSV: the number of rows, if it is known.")
+@click.option("--prior", type=click.Choice(PRIORS), help="Default: a private prior from TABLE.")
+@click.option("--rows", type=Whole(min=1), help="CSV: the number of rows, if you know it.")
 @click.option(
     "--groups",
     "grouped",
     multiple=True,
     metavar="COLUMN[:EDGE,…]",
-    help="A public column whose values are groups with tables of their own, or a number's bands, "
-    "as in age:18,25,65 (repeatable: each combination). Its values are read; labels are not.",
+    help="A public column whose values are groups, each with its own table; or bands of a number, "
+    "as in age:18,25,65. Repeat it to make each combination a group. Labels are not read.",
 )
 @text_options
-@click.option("--yes", is_flag=True, help="Ask nothing: take the defaults for what is not given.")
+@click.option("--yes", is_flag=True, help="Ask nothing: use the defaults for missing options.")
 def init_command(
     table: Path,
     column: str,
@@ -85,9 +85,9 @@ def init_command(
 ) -> None:
     """Write a commented spec for a column of TABLE.
 
-    No label is read: of a Parquet file the names, types and the number of rows, of a CSV file its
-    first line, and of --groups the columns; TABLE may be a folder of such parts. On a terminal the
-    command asks for what the options leave open. Prints the path of the spec on stdout.
+    No label is read. The command reads the names, types and number of rows of a Parquet file, the
+    first line of a CSV file, and the columns of --groups. TABLE may be a folder of such files. On a
+    terminal, the command asks for missing options. It prints the path of the spec on stdout.
     """
     # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
     from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
@@ -114,7 +114,7 @@ def init_command(
     answers["data"] = Path(os.path.relpath(table, path.parent)).as_posix()
     is_counted = header.rows is not None or answers["prior"] == "uniform"
     if is_counted:
-        _refuse("--rows is for the private prior of a CSV file", rows)
+        _refuse("--rows is only for the private prior of a CSV file", rows)
     text = starter_spec(**answers)
     spec = _valid(text, header.type)
     if grouped:
@@ -124,15 +124,15 @@ def init_command(
         reader = open_table(table, column, spec.domain, all_columns=True, form=form)
         text = starter_spec(**answers | {"groups": [public_groups(reader, one) for one in grouped]})
         _valid(text, None)
-        tell(f"--groups: read the values of the features {', '.join(grouped)}, and no label")
+        tell(f"--groups: read the values of the features {', '.join(grouped)}, but no label")
     write_text(path, text)
-    stated = "" if is_counted or rows is not None else ", state its rows"
+    stated = "" if is_counted or rows is not None else ", add its number of rows"
     tell(f"{path}: read it, change it{stated}, then: labeldp plan {path}")
     say(str(path))
 
 
 class _Asker:
-    """Asks on a terminal; elsewhere takes the default, or says which option is missing."""
+    """Asks on a terminal. Elsewhere it takes the default, or says which option is missing."""
 
     def __init__(self, given: dict[str, str | None], *, interactive: bool) -> None:
         self.given, self.interactive = given, interactive
@@ -145,7 +145,7 @@ class _Asker:
         choices: tuple[str, ...] = (),
         read: Callable[[str], Any] = str,
     ) -> Any:
-        """What ``read`` makes of the option or the answer; asked again until it accepts that."""
+        """What ``read`` returns for the option or the answer; asks again until it accepts one."""
         answer, kind = self.given[name], click.Choice(choices) if choices else click.STRING
         while answer is None and self.interactive:
             try:
@@ -154,16 +154,16 @@ class _Asker:
                 tell(f"Error: {error}")
         answer = default if answer is None else answer
         if answer is None:
-            expected = f": one of {', '.join(choices)}" if choices else ""
+            expected = f" (one of {', '.join(choices)})" if choices else ""
             raise InputError(
-                f"--{name} is missing{expected}; no label is read, so it must be given"
+                f"--{name} is missing{expected}: give it, because no label is read to find it"
             )
         return read(answer)
 
     def choice(
         self, answers: dict[str, Any], name: str, question: str, choices: tuple[str, ...]
     ) -> None:
-        """Put the choice into the answers: of those that make a spec with them, if any does."""
+        """Put the choice into the answers. Offers those that make a valid spec, or else all."""
         fitting = []
         if self.interactive:
             from labeldp_compile.spec import parse_spec  # noqa: PLC0415
@@ -185,26 +185,26 @@ def _refuse(message: str, *given: object) -> None:
 
 
 def _label(ask: _Asker, usual: str | None) -> dict[str, Any]:
-    """What the spec says of the domain, and the loss that is usual for it."""
+    """The answers about the domain, and its usual loss."""
     kind = ask("kind", "What are the labels?", usual, KINDS)
     if kind == "categorical":
-        ask.refuse("--range and --points are for numbers", "range", "points")
+        ask.refuse("--range and --points are only for numbers", "range", "points")
         return {"kind": kind, "loss": "zero_one", **_categories(ask, is_text=usual == kind)}
-    ask.refuse("--values and --default are for --kind categorical", "values", "default")
-    question = "Lowest and highest label (LO..HI), from what they mean"
+    ask.refuse("--values and --default are only for --kind categorical", "values", "default")
+    question = "Lowest and highest possible label, LO..HI (by its meaning, not by the data)"
     low, high = ask("range", question, read=_ends)
     many = Decimal(high) - Decimal(low) >= MOST_INTEGERS
     if kind == "integer" and many and ask.given["kind"] is None:
         tell(
-            f"more than {MOST_INTEGERS:,} integers: they are taken as real numbers and rounded at "
-            "random to fewer points, which keeps their mean; --kind integer keeps every integer"
+            f"more than {MOST_INTEGERS:,} integers: labels are treated as real numbers and rounded "
+            "at random to fewer points, which keeps their mean; --kind integer keeps every integer"
         )
         kind = "real"
     points = None
     if kind == "integer":
-        ask.refuse("--points is for --kind real", "points")
+        ask.refuse("--points is only for --kind real", "points")
     else:
-        question = "To how many evenly spaced points are they rounded?"
+        question = "Round to how many evenly spaced points?"
         points = ask("points", question, POINTS, read=_points)
     return {"kind": kind, "loss": "squared", "ends": (low, high), "points": points}
 
@@ -235,14 +235,14 @@ def _epsilon(text: str) -> str:
 
 
 def _categories(ask: _Asker, *, is_text: bool) -> dict[str, Any]:
-    listed = ask("values", "All categories, with commas between them", read=_listed)
+    listed = ask("values", "All categories, separated by commas", read=_listed)
 
     def one_of_them(answer: str) -> str:
         if answer not in listed:
             raise InputError(f"--default: {answer!r} is not one of {', '.join(listed)}")
         return answer
 
-    default = ask("default", "Where do nulls and all other values go?", read=one_of_them)
+    default = ask("default", "Category for nulls and all other values", read=one_of_them)
     if not is_text and all(map(_WHOLE.fullmatch, listed)):
         return {"values": list(map(int, listed)), "default": int(default)}
     return {"values": listed, "default": default}
@@ -254,7 +254,7 @@ def _listed(text: str) -> list[str]:
     except csv.Error as error:
         raise InputError(f"--values: expected A,B,…: {error}") from None
     if not all(listed):
-        raise InputError("--values: a category is empty: is there a comma too many?")
+        raise InputError("--values: a category is empty: remove the extra comma")
     return listed
 
 
@@ -265,9 +265,9 @@ def _valid(text: str, column_type: Any) -> Spec:
 
     try:
         spec = parse_spec(text, "answers")
-    except SpecError as error:  # its line is that of a file which does not exist
+    except SpecError as error:  # the message names a line of a file that does not exist
         reason = re.sub(r"^answers:[0-9]+: ", "", str(error))
-        raise InputError(f"these answers make no spec: {reason}") from None
+        raise InputError(f"these answers do not make a valid spec: {reason}") from None
     if column_type is not None:
         check_type(spec.domain, spec.label.names[0], column_type)
     return spec

@@ -19,14 +19,14 @@ _BANDS = re.compile(r"(.+?):((?:[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?,?)+)", re.DOTAL
 
 
 def public_groups(table: TableReader, text: str) -> dict[str, str]:
-    """A column of the spec's ``groups``, as it was typed: NAME, or NAME:18,25,65 for bands.
+    """A column of the spec's ``groups``, from what was typed: NAME, or NAME:18,25,65 for bands.
 
-    Reads the column if it has no bands, and no label. Raises InputError.
+    Reads the column if no bands are given. Reads no label. Raises InputError.
     """
     found = _BANDS.fullmatch(text)
     name = text if found is None else found[1]
     if is_among(name, table.label_columns):  # before it is read
-        raise InputError(f"--groups {name}: this is the label, which cannot be its own group")
+        raise InputError(f"--groups {name}: is the label, which cannot be its own group")
     table.require_column(name)
     if found is not None:
         edges = ", ".join(edge for edge in found[2].split(",") if edge)
@@ -40,7 +40,9 @@ def _values(table: TableReader, name: str) -> list[Any]:
         kind = batch.column(name).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
-            raise InputError(f"--groups {name}: holds {kind}: give bands, as in {name}:18,25,65")
+            raise InputError(
+                f"--groups {name}: has the type {kind}: give bands, as in {name}:18,25,65"
+            )
         seen |= set(batch.column(name).unique().to_pylist())
         if len(seen) > MOST_VALUES + 1:
             raise InputError(

@@ -19,8 +19,9 @@ from labeldp_compile.errors import InputError
 def keygen_command(file: Path, quiet: bool) -> None:
     """Write a new random key to FILE, for labeldp randomize --key.
 
-    Only its owner can read the file, and no file is ever overwritten. Whoever holds the key, the
-    ids and the private labels can undo the noise: the key stays with the owner of the labels.
+    Only its owner can read the file, and an existing file is never overwritten. Anyone who has the
+    key, the ids and the private labels can undo the noise. Only the owner of the labels should have
+    the key.
     """
     try:
         key = Key.create(file)

@@ -1,4 +1,4 @@
-"""``labeldp ledger``: what the private data of a project may pay, and have paid."""
+"""``labeldp ledger``: how much ε may be spent on each data set, and how much was spent."""
 
 from __future__ import annotations
 
@@ -37,21 +37,22 @@ _NOT_COUNTED = [
 
 @click.group("ledger", cls=Group, epilog=example("labeldp ledger show budget.ledger"))
 def ledger_command() -> None:
-    """Keep the budget of data sets: a private prior is paid before a label is read.
+    """Track privacy budgets per data set.
 
-    A spec names its ledger (privacy: {ledger: FILE}). FILE belongs to its owner alone, who may set
-    budgets; whatever is done stays in a chain of hashes. Compilers on several hosts share one in a
-    PostgreSQL database: FILE is its URL, postgresql://…
+    A spec names its ledger (privacy: {ledger: FILE}). The ε of a private prior is recorded in the
+    ledger before a label is read. Only the owner of FILE can use it and set budgets, and every
+    entry stays in a chain of hashes. Compilers on several hosts can share a ledger in a PostgreSQL
+    database: FILE is then its URL, postgresql://…
     """
 
 
 @ledger_command.command("init", epilog=example("labeldp ledger init budget.ledger"))
 @_FILE
 def init_command(file: str) -> None:
-    """Make an empty ledger: FILE, of mode 0600, or tables in the database of a URL."""
+    """Create an empty ledger: FILE with mode 0600, or tables in the database of a URL."""
     create_ledger(file, tell)
     name = place_name(file)
-    tell(f"{name}: an empty ledger; say what may be spent with: labeldp ledger set-budget")
+    tell(f"{name}: an empty ledger; set a budget with: labeldp ledger set-budget")
 
 
 @ledger_command.command(
@@ -59,14 +60,14 @@ def init_command(file: str) -> None:
     epilog=example("labeldp ledger set-budget budget.ledger --data-set visits --epsilon 1"),
 )
 @_FILE
-@click.option("--data-set", required=True, metavar="NAME", help="As in the spec's prior.")
-@click.option("--epsilon", required=True, metavar="ε", help="For all versions together.")
-@click.option("--reason", metavar="TEXT", help="Who decided it, and why; kept in the chain.")
+@click.option("--data-set", required=True, metavar="NAME", help="data_set in the spec's prior.")
+@click.option("--epsilon", required=True, metavar="ε", help="Budget for all versions together.")
+@click.option("--reason", metavar="TEXT", help="Who decided, and why; kept in the chain.")
 def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | None) -> None:
-    """Say what may be spent on a data set in all its versions; it may be raised or lowered."""
+    """Set the budget of a data set, for all its versions. It can be raised or lowered."""
     if not NAME.fullmatch(data_set):
         raise InputError(
-            "--data-set: expected letters, digits, dots, hyphens and underscores, at most 100"
+            "--data-set: expected at most 100 letters, digits, dots, hyphens and underscores"
         )
     if reason is not None and any("\ud800" <= c <= "\udfff" for c in reason):
         raise InputError("--reason: is not valid UTF-8")
@@ -78,10 +79,10 @@ def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | Non
 @_FILE
 @json_option
 def show_command(file: str, as_json: bool) -> None:
-    """Show what every data set may spend and has spent on private priors, and all entries.
+    """Show each data set's budget and its spending on private priors, and all entries.
 
-    ε per label, which each randomized label spends, and training runs are not in a ledger. Exit
-    code 1 if an entry holds what no labeldp writes, or spends what was not there.
+    The ledger does not count the ε of randomized labels or of training runs. Exit code 1 if an
+    entry holds what labeldp never writes, or spends more than was left.
     """
     contents = read_contents(file)
     show(as_json, lambda: _document(contents), lambda: _in_words(contents))
@@ -91,7 +92,7 @@ def show_command(file: str, as_json: bool) -> None:
 @ledger_command.command("head", epilog=example("labeldp ledger head budget.ledger"))
 @_FILE
 def head_command(file: str) -> None:
-    """Print the hash of the last entry, to note where the ledger's owner cannot change it."""
+    """Print the hash of the last entry. Keep it where the ledger's owner cannot change it."""
     contents = read_contents(file)
     _require_written_by_labeldp(file, contents)
     say(head_text(contents.entries))
@@ -101,19 +102,19 @@ def head_command(file: str) -> None:
     "verify", epilog=example("labeldp ledger verify budget.ledger --head $(cat noted-head)")
 )
 @_FILE
-@click.option("--head", metavar="HASH", help="Noted earlier: must still be in the chain.")
+@click.option("--head", metavar="HASH", help="A hash noted earlier: it must be in the chain.")
 def verify_command(file: str, head: str | None) -> None:
     """Check that no entry was altered, and that no budget was ever exceeded.
 
-    Exit code 1 if not. That nothing was cut off at the end only --head can show.
+    Exit code 1 if a check fails. Only --head can show that no entries were cut off at the end.
     """
     if head is not None and not HASH.fullmatch(head):
-        raise InputError("--head: expected the 64 hexadecimal digits that labeldp ledger head gave")
+        raise InputError("--head: expected the 64 hexadecimal digits of labeldp ledger head")
     entries = read_entries(file, head)
     guarded = "ok     file     it refuses to change, delete, replace or skip an entry"
     unguarded = (
-        "note   file     its triggers are an earlier version's, or were taken away: until the "
-        "next entry is written, it does not itself refuse all changes"
+        "note   file     its triggers are those of an earlier version, or were removed: until the "
+        "next entry is written, the file does not refuse all changes"
     )
     unnoted = "not checked: whether later entries were cut off (--head HASH)"
     noted = "ok     head     the noted entry is in the chain: nothing up to it was cut off"
@@ -130,18 +131,18 @@ def verify_command(file: str, head: str | None) -> None:
 )
 @_FILE
 def upgrade_command(file: str) -> None:
-    """Bring the ledger of an earlier labeldp up to date, as its owner; harmless to repeat.
+    """Bring a ledger of an earlier labeldp up to date, as its owner. Repeating it is safe.
 
-    Its triggers become the present ones, and it takes your client key for digests of data. That
-    trusts the entries that are in it: digests before it are still compared under its own key.
+    The ledger gets the current triggers, and uses your client key for digests of data from then on.
+    This trusts the existing entries: their digests are still compared under the ledger's own key.
     """
     entry = upgrade_ledger(file, tell)
-    taken = "" if entry is None else f"; entry {entry.number} takes your client key"
+    taken = "" if entry is None else f"; from entry {entry.number} on it uses your client key"
     tell(f"{place_name(file)}: up to date{taken}")
 
 
 def _require_written_by_labeldp(file: str, contents: Contents) -> None:
-    """Raise BrokenChainError for what no version writes; a later version's kinds may stand."""
+    """Raise BrokenChainError for an entry that no version writes; kinds of later ones may occur."""
     for _, error in contents.problems:
         if isinstance(error, BrokenChainError):
             raise BrokenChainError(f"{place_name(file)}: {error}")
@@ -187,7 +188,7 @@ def _document(contents: Contents) -> dict[str, Any]:
 
 
 def _without_answer(entry: Entry) -> dict[str, Any]:
-    """The facts of an entry; a noisy prior can be long, and stands in the certificate."""
+    """The facts of an entry without the noisy prior: it can be long, and the certificate has it."""
     return {key: value for key, value in entry.facts.items() if key != "answer"}
 
 
@@ -223,13 +224,13 @@ def _what(entry: Entry) -> str:
         return f"{printable(facts['data_set'])} may spend {_short(facts['epsilon'])}{reason}"
     if entry.kind == "spend":
         return (
-            f"{facts['data_set']} {facts['data_version']} pays {_short(facts['epsilon'])} for "
+            f"{facts['data_set']} {facts['data_version']} spends {_short(facts['epsilon'])} for "
             f"{facts['command']} of {clipped(facts['spec'], _COLUMNS)}"
         )
     if entry.kind == "prior":
         return f"noisy prior of {facts['data_set']} {facts['data_version']}, by {facts['spend']}"
     if entry.kind == "key":
-        return f"digests of data take the client key {facts['client_key_sha256'][:16]}… from now on"
+        return f"digests of data use the client key {facts['client_key_sha256'][:16]}… from now on"
     return "the beginning"
 
 

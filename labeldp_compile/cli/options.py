@@ -1,4 +1,4 @@
-"""What several commands are asked alike: options and arguments, and how their texts are read."""
+"""Options and arguments that several commands share, and how their texts are read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an ou
 
 
 def any_file(ctx: click.Context, parameter: click.Parameter, start: str) -> list[CompletionItem]:
-    """Arguments that the shell completes as files, though they hold more than names."""
+    """Let the shell complete an argument as a file, although it may hold more than a name."""
     return [CompletionItem(start, type="file")]
 
 
@@ -71,19 +71,19 @@ budget_option = click.option(
     "--budget",
     metavar="SECONDS,BYTES",
     callback=_reading(Budget.parse, DEFAULT_BUDGET),
-    help=f"What verifying FILE may take, as in 60,8GB (default: {DEFAULT_BUDGET}).",
+    help=f"Limits for verifying FILE, as in 60,8GB (default: {DEFAULT_BUDGET}).",
 )
 test_seed_option = click.option(
     "--insecure-test-seed",
     "test_seed",
     type=Whole(min=0),
-    help="Seed the prior's noise, for tests: what comes of it says INSECURE and never verifies.",
+    help="Seed the noise of the prior, for tests: the output says INSECURE and never verifies.",
 )
 group_option = click.option(
     "--group",
     metavar="VALUE[,VALUE…]",
-    help="Of an artifact with a table for each group: take that of this group; other: that of "
-    "all rows that are not listed.",
+    help="If the artifact has a table for each group: use the table of this group. other is the "
+    "table of all rows that are not listed.",
 )
 
 
@@ -110,8 +110,8 @@ group_column_option = click.option(
     multiple=True,
     callback=_by_name,
     metavar="[NAME=]COLUMN",
-    help="Of an artifact with a table for each group: the column of TABLE that has the groups "
-    "(default: that of the certificate's name). Of several, each as NAME=COLUMN.",
+    help="If the artifact has a table for each group: the column of TABLE that holds the groups "
+    "(default: the name in the certificate). For several columns, repeat NAME=COLUMN.",
 )
 
 
@@ -122,13 +122,13 @@ def text_options(command: Decorated) -> Decorated:
         "--delimiter",
         metavar="C",
         callback=_reading(read_delimiter),
-        help="CSV: what separates cells, as in ';' (default: a comma; a tab in .tsv).",
+        help="CSV: the character between cells, such as ';' (default: a comma; a tab in .tsv).",
     )
     @click.option(
         "--encoding",
         metavar="NAME",
         callback=_reading(read_encoding),
-        help="CSV: the encoding of TABLE, as in latin-1 (default: utf-8).",
+        help="CSV: the encoding of TABLE, such as latin-1 (default: utf-8).",
     )
     @functools.wraps(command)
     def with_form(delimiter: str | None, encoding: str | None, **others: Any) -> Any:
@@ -139,13 +139,13 @@ def text_options(command: Decorated) -> Decorated:
 
 @dataclass(frozen=True)
 class SignatureFiles:
-    """What the signature of an artifact is checked with: nothing, a key, or a key and its file."""
+    """How to check an artifact's signature: not at all, with a key, or with a key and a file."""
 
     public_key: Path | None
     signature: Path | None
 
     def signed(self, file: Path) -> Signed | None:
-        """What the file is to be signed with, or None if nobody asks. Raises InputError."""
+        """The signature to check for this file; None without a key. Raises InputError."""
         if self.public_key is None:
             return None
         from labeldp_verify.signature import read_signed_beside  # noqa: PLC0415  # cryptography
@@ -164,7 +164,7 @@ def signature_options(command: Decorated) -> Decorated:
     @click.option(
         "--signature",
         type=PATH,
-        help="The signature, if it is not FILE.sig, or FILE.sigstore.json of a P-256 key; needs "
+        help="The signature file (default: FILE.sig, or FILE.sigstore.json for a P-256 key). Needs "
         "--public-key.",
     )
     @functools.wraps(command)
@@ -177,7 +177,7 @@ def signature_options(command: Decorated) -> Decorated:
 
 
 def gone_option(name: str, reason: str) -> Callable[[Decorated], Decorated]:
-    """An option of earlier versions: hidden, and a usage error that gives the ``reason``."""
+    """A hidden option of earlier versions: using it is a usage error that gives the ``reason``."""
 
     def refuse(ctx: click.Context, parameter: click.Parameter, given: Any) -> None:
         if given is not None:

@@ -1,8 +1,8 @@
-"""All text for the terminal is written here, line by line, and no line holds control characters.
+"""Writes all text for the terminal, line by line, without control characters.
 
-Code that builds a line from a file's strings may forget to make them printable. Here a line break
-or a control sequence inside a line is always shown as U+FFFD. Only a ``Painted`` line, which is
-ours, keeps its colours.
+Code that builds a line from a file's strings may forget to make them printable. So a line break or
+a control sequence inside a line is always shown as U+FFFD here. Only a ``Painted`` line, which
+labeldp makes, keeps its colours.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from labeldp_compile.observer import QUIET, Observer
 
 
 class Painted(str):
-    """A line with colours of our own, made of text that is printable already."""
+    """A line with labeldp's own colours, made of text that is already printable."""
 
     __slots__ = ()
 
 
 def say(*lines: str) -> None:
-    """Lines of the answer, on stdout; a ``Marked`` line is coloured on a terminal."""
+    """Write lines of the result to stdout; a ``Marked`` line is coloured on a terminal."""
     click.echo("\n".join(_safe(line, sys.stdout) for line in lines))
 
 
 def say_json(document: Any) -> None:
-    """The answer as JSON, on stdout."""
+    """Write the result as JSON to stdout."""
     click.echo(json_text(document))
 
 
 def show(as_json: bool, document: Callable[[], Any], in_words: Callable[[], Sequence[str]]) -> None:
-    """The answer as JSON or as lines, on stdout."""
+    """Write the result to stdout, as JSON or as lines."""
     if as_json:
         say_json(document())
     else:
@@ -46,14 +46,14 @@ def show(as_json: bool, document: Callable[[], Any], in_words: Callable[[], Sequ
 
 
 def tell(*lines: str) -> None:
-    """Lines for people, on stderr."""
+    """Write diagnostics to stderr."""
     if not lines:
         return
     click.echo("\n".join(_safe(line, sys.stderr) for line in lines), err=True)
 
 
 def can_show(text: str, stream: TextIO) -> bool:
-    """Whether a terminal or pipe has these characters."""
+    """Whether a terminal or pipe can show these characters."""
     try:
         text.encode(stream.encoding or "ascii")
     except UnicodeEncodeError:
@@ -62,7 +62,7 @@ def can_show(text: str, stream: TextIO) -> bool:
 
 
 def complain(message: str) -> None:
-    """One line on stderr that says what is wrong; a very long one is cut."""
+    """Write one line to stderr that says what is wrong; a very long line is cut."""
     click.echo(f"labeldp: {one_line(message)}", err=True)
 
 
@@ -89,7 +89,7 @@ def row_progress(label: str, rows: int | None, *, quiet: bool) -> Iterator[Calla
 def observing(
     label: str, rows: int | None = None, *, quiet: bool, say: Callable[[str], None] = QUIET.say
 ) -> Iterator[Observer]:
-    """An observer that shows rows and steps on a terminal, and has ``say`` for what is spent."""
+    """An observer that shows rows and steps on a terminal, and reports spending to ``say``."""
     shows_steps = not quiet and sys.stderr.isatty()
     with row_progress(label, rows, quiet=quiet) as progress:
         step = (lambda line: tell(f"  {line}")) if shows_steps else QUIET.step
@@ -114,7 +114,7 @@ __all__ = ["clipped", "padded", "printable", "text_table", "width"]
 
 
 def padded(text: str, columns: int, *, left: bool = False) -> str:
-    """The text in so many columns, right-justified unless ``left``."""
+    """The text padded to ``columns`` columns, right-justified unless ``left``."""
     space = " " * (columns - width(text))
     return text + space if left else space + text
 

@@ -1,4 +1,4 @@
-"""The prior as a small bar chart in the terminal, and a hint where it looks like a mistake."""
+"""The prior as a small bar chart in the terminal, and a hint if it looks like a mistake."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK = "█"
 
 
 def prior_bars(decoded: Table, stream: TextIO) -> list[str]:
-    """Lines of a chart of the certificate's prior, for a stream; none if it is uniform."""
+    """Lines of a chart of the certificate's prior; no lines if it is uniform."""
     prior = decoded.certificate.prior
     if prior.kind == "uniform" or not any(prior.weights):
         return []
@@ -38,25 +38,25 @@ def prior_bars(decoded: Table, stream: TextIO) -> list[str]:
 
 
 def prior_hints(decoded: Table) -> list[str]:
-    """A line where nearly all labels are one: most often the spec does not fit the data."""
+    """A line if nearly all labels are the same: most often the spec does not fit the data."""
     domain, weights = decoded.domain, decoded.certificate.prior.weights
     total, largest = sum(weights), max(range(len(weights)), key=weights.__getitem__)
     if decoded.certificate.prior.kind == "uniform" or weights[largest] < _ALMOST_ALL * total:
         return []
     label = clipped(printable(str(domain.listed[largest])), _NAME_COLUMNS)
     is_default = domain.default is not None and domain.labels()[largest] == domain.default
-    which = "the default for all that is unknown" if is_default else "one label"
+    which = "the default for unknown values" if is_default else "one label"
     asked = (
-        "are the categories spelt as in the data?"
+        "check that the categories are spelled as in the data"
         if isinstance(domain, CategoricalDomain)
-        else "is it the right column, and the range that its labels have?"
+        else "check the column and the range of its labels"
     )
     share = f"{weights[largest] / total:.1%}"
-    return [f"hint: {share} of the prior falls on {label}, {which}: {asked}"]
+    return [f"hint: {share} of the prior is on {label}, {which}: {asked}"]
 
 
 def _title(prior: Prior) -> str:
-    """Whose word the shares are, and how much noise is in them."""
+    """Where the shares come from, and how much noise they have."""
     if not isinstance(prior, PrivatePriorClaims):
         return "the prior, as declared"
     title = "the noisy prior, as declared"
@@ -68,7 +68,7 @@ def _title(prior: Prior) -> str:
 
 
 def _bars(domain: Domain, weights: Sequence[int]) -> tuple[list[str], list[float]]:
-    """Categories, the likeliest first; numbers in order, neighbours together."""
+    """Categories, the most likely first; numbers in order, with neighbours joined."""
     total, k = sum(weights), domain.size
     if isinstance(domain, CategoricalDomain):
         order = sorted(range(k), key=lambda i: -weights[i])

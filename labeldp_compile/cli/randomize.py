@@ -1,4 +1,4 @@
-"""``labeldp randomize``: privatize one column of a table."""
+"""``labeldp randomize``: replace the labels of a table by private labels."""
 
 from __future__ import annotations
 
@@ -54,42 +54,44 @@ from labeldp_compile.text_form import TextForm
     "--output",
     type=PATH,
     required=True,
-    help="Parquet or CSV file to write; a folder for a folder; - is stdout, as CSV.",
+    help="Parquet or CSV file to write; a folder if TABLE is one; - for CSV on stdout.",
 )
 @click.option(
     "--column",
     "given",
     multiple=True,
-    help="The label column (default: the one in the spec); of a joint label once for each.",
+    help="The label column (default: the one in the spec). Repeat it for each column of a joint "
+    "label.",
 )
 @click.option(
     "--add",
     "add_as",
     metavar="NAME",
-    help="Add the private labels as column NAME and KEEP the true labels beside them; those of a "
-    "joint label as NAME_COLUMN each.",
+    help="Add the private labels as column NAME and KEEP the true labels beside them. A joint "
+    "label adds NAME_COLUMN for each column.",
 )
 @click.option(
     "--key",
     "key_file",
     type=PATH,
-    help="Key file of labeldp keygen: repeating the command for the same labels then gives "
+    help="Key file from labeldp keygen. Repeating the command for the same labels then gives "
     "the same private labels.",
 )
 @group_column_option
 @click.option("--id-column", metavar="NAME", help="With --key: the column that names each label.")
 @click.option(
-    "--context", help="With --key: what is randomized (default: the name of the private column)."
+    "--context",
+    help="With --key: a name for this use of the label (default: the name of the private column).",
 )
 @click.option(
     "--version",
     type=Whole(0, 2**64 - 1),
-    help="With --key: the version of the labels (default: 0). Labels that changed need a new one.",
+    help="With --key: the version of the labels (default: 0). Raise it when labels change.",
 )
 @text_options
 @gone_option("--jobs", "is gone: run one process for each part file, or use Spark")
 @overwrite_option
-@click.option("--quiet", is_flag=True, help="Say nothing, unless a killed run left something.")
+@click.option("--quiet", is_flag=True, help="Show only errors, and what a killed run left.")
 def randomize_command(
     artifact: Path,
     table: Path,
@@ -107,20 +109,21 @@ def randomize_command(
 ) -> None:
     """Randomize the labels of TABLE with ARTIFACT, which is verified first.
 
-    TABLE is a Parquet or CSV file (.csv, .tsv, .csv.gz), a folder of such parts, which becomes a
-    folder, or - for CSV on standard input. All other columns are kept. The output appears under its
-    name only when it is whole, and is at most as readable as TABLE. What a killed run has left of
-    it is named and removed. With a table for each group, the groups are read from TABLE's columns.
+    TABLE is a Parquet or CSV file (.csv, .tsv, .csv.gz), a folder of such files, or - for CSV on
+    standard input. A folder becomes a folder. All other columns are kept. The output appears under
+    its name only when it is complete. Only users who can read TABLE can read it. Files that a
+    killed run left are named and removed. If the artifact has groups, they are read from TABLE.
 
-    Without --key each run draws fresh randomness and spends the label's ε again: keep the output,
-    do not repeat. With --key and --id-column a repetition gives the same file and spends nothing.
+    Without --key, each run draws new random bits and spends the label's ε again: keep the output
+    and do not repeat the run. With --key and --id-column, repeating it gives the same file and
+    spends nothing.
     """
     require_rewritten(table, output, overwrite=overwrite)
     use_small_pool()
     data = read_artifact(artifact)
     with verified(artifact), _runtime_errors():
         key = _key(key_file, id_column, context, version)
-        # Its owner is about to give it true labels: a large file is no attack here.
+        # The user is about to give it true labels, so a large file is no attack here.
         decoded = check_bytes(data, budget=OWN_FILES).verified()
         certificate = decoded.certificate
         columns = _columns(given, certificate)
@@ -147,7 +150,7 @@ def randomize_command(
     )
     if not quiet:
         tell(*_other_columns(artifact, columns, certificate))
-    # A keyed run gives the same file each time: it notes no time.
+    # A keyed run gives the same file each time, so it records no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
     spent = at_most(epsilon)
@@ -168,22 +171,22 @@ def randomize_command(
         except InputError as error:
             if not is_stream(output):
                 raise
-            raise InputError(f"{error}; what may stand on stdout is not the whole table") from None
+            raise InputError(f"{error}; the table on stdout is incomplete") from None
     if not quiet:
         tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
         tell(f"{output}: {rows:,} rows, ε = {spent} spent on each label")
         if decoded.answers_with_sets:
             tell(
-                f"{output}: a private label is the number of a set of labels: which, says "
-                f"labeldp inspect {artifact} --sets TABLE"
+                f"{output}: each private label is the number of a set of labels; the sets are "
+                f"listed by labeldp inspect {artifact} --sets TABLE"
             )
         if key is not None:
             tell(
                 f"{output}: key {key.fingerprint}, context {context!r}, "
-                f"version {version}: while labels, ids, key, context, version and artifact "
-                "stay the same, repeating this gives the same file and spends nothing more",
-                f"{output}: a label that changed gets a new output, which spends ε = {spent} "
-                "again on it; under the same version it also shows that the label changed: raise "
+                f"version {version}: with the same labels, ids, key, context, version and "
+                "artifact, repeating this gives the same file and spends nothing more",
+                f"{output}: a changed label gets a new output and spends ε = {spent} again. Under "
+                "the same version, the new output also shows that the label changed: raise "
                 "--version for all labels",
             )
         if add_as is not None:
@@ -192,7 +195,7 @@ def randomize_command(
 
 @contextmanager
 def _runtime_errors() -> Iterator[None]:
-    """The runtime's errors as those of a command."""
+    """Turn the runtime's errors into errors of a command."""
     try:
         yield
     except RuntimeArtifactError as error:
@@ -206,7 +209,7 @@ def _columns(given: Sequence[str], certificate: Certificate) -> list[str]:
     stated = certificate.label_columns
     if given and len(given) != len(stated):
         raise InputError(
-            f"--column: {len(given)} given, and the label has "
+            f"--column: got {len(given)}, but the label has "
             f"{'one column' if len(stated) == 1 else f'the {len(stated)} columns {stated}'}"
         )
     return list(given) or stated
@@ -215,24 +218,24 @@ def _columns(given: Sequence[str], certificate: Certificate) -> list[str]:
 def _other_columns(
     artifact: Path, columns: Sequence[str], certificate: Certificate
 ) -> Iterator[str]:
-    """What there is to ask where a column has another name than the spec says."""
+    """A line for each column whose name differs from the spec's."""
     for stated, column in zip(certificate.label_columns, columns, strict=True):
         if column != stated:
             yield (
-                f"{artifact}: was compiled for the column {stated!r}, and randomizes {column!r}: "
-                "is it the artifact of this label?"
+                f"{artifact}: was compiled for the column {stated!r} but randomizes {column!r}: "
+                "check that it is the artifact for this label"
             )
 
 
 def _say_left(left: Path, *, keyed: bool) -> None:
-    """What a run that was killed costs. It cannot be known whether that run had a key."""
+    """What a killed run may have spent. Nobody can know whether that run had a key."""
     cost = (
         "if its labels, ids, key, version and artifact were the same, it drew the same private "
         "labels, and spent nothing more"
         if keyed
-        else "it may hold another draw of the same labels, and whoever has seen that "
-        "and this output has seen ε spent twice on them: with --key, repeating "
-        "it for the same labels spends nothing"
+        else "it may hold other private labels for the same labels. For anyone who has seen both "
+        "that file and this output, ε was spent twice. With --key, repeating a run for the same "
+        "labels spends nothing"
     )
     tell(f"labeldp: {left}: was left by a run that was killed, and is removed; {cost}")
 
@@ -240,12 +243,12 @@ def _say_left(left: Path, *, keyed: bool) -> None:
 def _key(
     file: Path | None, id_column: str | None, context: str | None, version: int | None
 ) -> Key | None:
-    """The key, if there is one, after a check that its companions come with it."""
+    """The key, or None without ``--key``. Raises InputError if the options do not fit together."""
     if file is None:
         given = {"--id-column": id_column, "--context": context, "--version": version}
         alone = [name for name, value in given.items() if value is not None]
         if alone:
-            raise InputError(f"{alone[0]} needs --key; labeldp keygen makes one")
+            raise InputError(f"{alone[0]} needs --key; create a key with labeldp keygen")
         return None
     if id_column is None:
         raise InputError("--key needs --id-column, the column that names each label")

@@ -12,11 +12,11 @@ from labeldp_compile.cli.command import command
     "labeldp schema > labeldp-spec.schema.json",
     "labeldp schema --training > labeldp-train.schema.json",
 )
-@click.option("--training", is_flag=True, help="That of a training config (needs labeldp-trainer).")
+@click.option("--training", is_flag=True, help="For training configs (needs labeldp-trainer).")
 def schema_command(training: bool) -> None:
     """Print the JSON Schema (draft 7) of the spec, or of a training config.
 
-    An editor that speaks YAML completes and checks a file whose first line is
+    Editors with YAML support complete and check a file whose first line is
     "# yaml-language-server: $schema=FILE".
     """
     if training:

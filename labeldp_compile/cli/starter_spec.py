@@ -1,4 +1,4 @@
-"""The text of a first spec: the user's answers, and comments that say what each key means."""
+"""The text of a first spec: the user's answers, and comments that explain each key."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _WORDS = ("true", "false", "null")
 
 
 def starter_spec(**answers: Any) -> str:
-    """The commented YAML. It may still be invalid, where the answers are: parse it.
+    """The commented YAML. It is invalid if the answers are: parse it to check.
 
     Args:
-        answers: the names in ``starter_spec.yaml.jinja``. Ends of a range and ε are texts, as they
-            were typed; ``data`` is relative to the spec.
+        answers: the names in ``starter_spec.yaml.jinja``. The ends of a range and ε are texts, as
+            typed; ``data`` is relative to the spec.
     """
-    # Jinja, for those who ask for a spec.
+    # Jinja is loaded only when a spec is written.
     from labeldp_compile.tools.page.document import text_of  # noqa: PLC0415
 
     return text_of(Path(__file__).with_suffix(".yaml.jinja"), {"scalar": scalar}, **answers)

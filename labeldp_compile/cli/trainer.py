@@ -1,4 +1,4 @@
-"""The commands of the package labeldp-trainer: each is handed over to it, if it is installed."""
+"""The commands of the package labeldp-trainer: each is passed on to it, if it is installed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ THEIRS = ("train", "runs", "predict", "export")
 
 
 def trainer_module(name: str, asked: str) -> ModuleType:
-    """A module of the trainer, for ``asked``. Raises InputError if the package is not there."""
-    # Asked for when used: JAX takes seconds to load.
+    """A module of the trainer, for ``asked``. Raises InputError if it is not installed."""
+    # Imported on use: JAX takes seconds to load.
     if importlib.util.find_spec("labeldp_trainer") is None:
         raise InputError(
             f"{asked} needs the package labeldp-trainer: in a clone of labeldp, "
@@ -29,7 +29,7 @@ def trainer_module(name: str, asked: str) -> ModuleType:
 
 
 def handed_over(name: str) -> click.Command:
-    """The command ``name`` of labeldp that is ``name_command`` of the trainer."""
+    """The command ``name`` of labeldp, which calls ``name_command`` of the trainer."""
 
     @click.command(
         name,
@@ -39,7 +39,7 @@ def handed_over(name: str) -> click.Command:
     )
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=any_file)
     def command(arguments: tuple[str, ...]) -> None:
-        """Everything after the name belongs to the trainer, ``--help`` too."""
+        """Everything after the name is the trainer's, including ``--help``."""
         theirs: click.Command = getattr(trainer_module("cli", name), f"{name}_command")
         try:
             theirs.main(list(arguments), prog_name=f"labeldp {name}", standalone_mode=False)

@@ -31,7 +31,7 @@ def test_labels_of_several_files(files):
     assert document["exact"]["epsilon_pure"] == "12"  # 2 · 1 + 40 · 1/4
     assert document["smaller_with_delta"] and 8 < document["epsilon_at_delta"] < 12
     words = run(files[0], f"{files[1]}:40", "--labels-per-user", "2").stdout
-    assert "A user with 42 labels pays ε = 12:" in words and "δ = 1e-06" in words
+    assert "A user with 42 labels spends ε = 12 in total:" in words and "δ = 1e-06" in words
 
 
 def test_the_number_of_labels_that_a_certificate_states(files, tmp_path):

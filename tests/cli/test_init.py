@@ -137,7 +137,7 @@ def test_of_a_csv_file_only_the_header_is_read(place):
     result = labeldp("init", "odd.csv", *arguments)
     assert result.exit_code == 0, result.output
     # plan reads no CSV file either: who has to say the number of rows is told so, and where.
-    assert "state its rows, then: labeldp plan spec.yaml" in result.stderr
+    assert "add its number of rows, then: labeldp plan spec.yaml" in result.stderr
     spec = (place / "spec.yaml").read_text()
     assert labeldp("plan", "spec.yaml").exit_code == 2
     assert spec.count("  # rows: N  #") == 1
@@ -148,7 +148,7 @@ def test_of_a_csv_file_only_the_header_is_read(place):
 def test_what_is_missing_is_asked_for_by_name(place):
     cases = {
         ("table.parquet", "--column", "visits"): "--range is missing",
-        ("table.csv", "--column", "visits"): "--kind is missing: one of integer",
+        ("table.csv", "--column", "visits"): "--kind is missing (one of integer",
         ("table.parquet", "--column", "answer"): "--values is missing",
         ("table.parquet", "--column", "answer", "--values", "a,b"): "--default is missing",
     }
@@ -171,10 +171,10 @@ BAD = {
     "is not one of": ["--column", "answer", "--values", "yes,no", "--default", "maybe"],
     "a category is empty": ["--column", "answer", "--values", "yes,no,", "--default", "yes"],
     "stands here twice": ["--column", "answer", "--values", "yes,yes", "--default", "yes"],
-    "--points is for": [*PARQUET["integer"], "--points", "5"],
-    "--values and --default are for": [*PARQUET["integer"], "--values", "1,2"],
-    "--range and --points are for": [*PARQUET["text"], "--range", "0..1"],
-    "--rows is for": [*PARQUET["integer"], "--rows", "5"],
+    "--points is only for": [*PARQUET["integer"], "--points", "5"],
+    "--values and --default are only for": [*PARQUET["integer"], "--values", "1,2"],
+    "--range and --points are only for": [*PARQUET["text"], "--range", "0..1"],
+    "--rows is only for": [*PARQUET["integer"], "--rows", "5"],
     "needs labels with an order": [*PARQUET["text"], "--mechanism", "laplace"],
     "there is no directory": [*PARQUET["integer"], "-o", "no/spec.yaml"],
 }

@@ -73,7 +73,7 @@ def test_a_rerun_gives_the_identical_file(place, suffix):
         result = keyed(place, f"t.{suffix}", name)
         assert result.exit_code == 0, result.output
         said = " ".join(result.stderr.split())
-        assert "while labels, ids, key, context, version and artifact stay the same" in said
+        assert "with the same labels, ids, key, context, version and artifact, repeating" in said
         assert "a label that changed gets a new output, which spends ε = " in said
         assert "shows that the label changed: raise --version" in said
         assert Key.load(place / "k.key").fingerprint in result.stderr

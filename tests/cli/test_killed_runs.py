@@ -81,8 +81,8 @@ KEYED = ("--key", "k.key", "--id-column", "id")
 @pytest.mark.parametrize(
     ("suffix", "options", "words"),
     [
-        ("parquet", ("--add", "private"), "ε spent twice"),
-        ("csv", ("--quiet",), "ε spent twice"),
+        ("parquet", ("--add", "private"), "ε was spent twice"),
+        ("csv", ("--quiet",), "ε was spent twice"),
         ("parquet", KEYED, "spent nothing more"),
     ],
 )

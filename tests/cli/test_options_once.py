@@ -23,7 +23,7 @@ TWICE = [
 @pytest.mark.parametrize("arguments", TWICE)
 def test_an_option_that_is_given_twice_is_refused(arguments, here):
     done = CliRunner().invoke(main, list(map(str, arguments)))
-    assert done.exit_code == 2 and "is given more than once, and takes one" in done.stderr
+    assert done.exit_code == 2 and "is given more than once: give it once" in done.stderr
     assert list(here.iterdir()) == []
 
 

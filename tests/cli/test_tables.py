@@ -153,7 +153,7 @@ def test_standard_input_and_output(place):
     assert (place / "in.csv").stat().st_mode & 0o077 == 0
     bad = piped(TEXT.encode() + b"x;y\n", "y.onnx", "-", "-o", "-", *keyed)
     assert bad.returncode == 2 and b"-: line 502: has 2 cells" in bad.stderr
-    assert b"stdout is not the whole table" in bad.stderr
+    assert b"the table on stdout is incomplete" in bad.stderr
     twice = piped(TEXT.encode() + ROWS[3].encode() + b"\n", "y.onnx", "-", "-o", "x.csv", *keyed)
     assert twice.returncode == 2 and b"have the same id" in twice.stderr
     assert not (place / "x.csv").exists()
@@ -195,7 +195,7 @@ def test_a_private_file_says_what_made_it(place):
     refused("'y' holds private labels already", *again, "q.parquet")
     refused("'y' holds private labels already", *again, "q.parquet", "--add", "z")
     said = done(*again, "q.parquet", "--column", "id").stderr
-    assert "was compiled for the column 'y', and randomizes 'id'" in said
+    assert "was compiled for the column 'y' but randomizes 'id'" in said
     assert "compiled for" not in done(*again, "r.parquet", "--column", "id", "--quiet").stderr
     assert set(json.loads(pq.read_schema("q.parquet").metadata[KEY])["columns"]) == {"y", "id"}
     done("randomize", "y.onnx", "t.parquet", "-o", "z.parquet", "--add", "z")

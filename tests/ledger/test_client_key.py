@@ -131,7 +131,7 @@ def test_an_earlier_ledger_is_read_and_recalled(bench, no_label_is_read):
 def test_an_earlier_ledger_takes_the_client_key_and_knows_its_data(bench):
     bring_earlier(bench)
     upgraded = bench.run("ledger", "upgrade", bench.ledger)
-    assert upgraded.exit_code == 0 and "entry 4 takes your client key" in upgraded.stderr
+    assert upgraded.exit_code == 0 and "from entry 4 on it uses your client key" in upgraded.stderr
     assert [e.kind for e in bench.entries()] == ["ledger", "budget", "spend", "prior", "key"]
     # Another question on the same data: compared under the old key, kept under the new one.
     result = earlier(bench, "other", last="9")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from labeldp_verify.console.colour import Marked, Status
 
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import (
@@ -19,6 +20,8 @@ from labeldp_compile.cli.options import (
 from labeldp_compile.cli.output import row_progress, say, show, tell
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_trainer.config import load_config
+
+_STATUS: dict[bool, Status] = {True: "ok", False: "failed"}
 
 
 def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
@@ -47,6 +50,12 @@ def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
     help="With --verify-release: a run folder whose representation/ came with the release, for "
     "processors that compute other bits.",
 )
+@click.option(
+    "--verbose",
+    "-v",
+    is_flag=True,
+    help="Also print all metrics and the whole privacy statement.",
+)
 @quiet_option
 def train_command(
     config: Path,
@@ -55,6 +64,7 @@ def train_command(
     from_release: Path | None,
     verify_release: Path | None,
     vectors: Path | None,
+    verbose: bool,
     quiet: bool,
 ) -> None:
     """Train the model that CONFIG describes and leave a run folder.
@@ -88,17 +98,19 @@ def train_command(
     )
     if quiet:
         return
-    numbers = ", ".join(
-        f"{name.replace('_', ' ')} {value:.6g}"
-        for name, value in result.metrics.items()
-        if isinstance(value, int | float)
+    from labeldp_trainer.outcomes.summary import (  # noqa: PLC0415
+        all_metrics,
+        summary,
+        verdict,
+        warnings,
     )
-    say(f"{output}: {numbers}")
-    if any(name.startswith("test_") for name in result.metrics):
-        tell("test metrics are estimates from the test rows, whose true labels no ε covers")
-    for note in result.notes:
-        tell(f"note: {note}")
-    say(*result.statement.text().splitlines())
+
+    say(*summary(loaded, result))
+    if verbose:
+        say("", f"All metrics: {all_metrics(result)}", "")
+        say(*result.statement.text().splitlines(), "")
+    tell(*warnings(result))
+    say(verdict(result.statement))
 
 
 def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bool) -> None:
@@ -110,9 +122,11 @@ def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bo
     holds = all(check.ok for check in found)
     if not quiet:
         for check in found:
-            say(f"  {'ok' if check.ok else 'FAILED':6} {check.words}")
-        verdict = "verified" if holds else "FAILED"
-        say(f"{file}: {verdict}, label DP by one release; that noise was drawn, no file proves")
+            word = "ok" if check.ok else "FAILED"
+            say(Marked(f"  {word:6} {check.words}", _STATUS[check.ok]))
+        word = "verified" if holds else "FAILED"
+        ending = "label DP by one release; no file can prove that noise was drawn"
+        say(Marked(f"{file}: {word}, {ending}", _STATUS[holds]))
     if not holds:
         raise SystemExit(1)
 

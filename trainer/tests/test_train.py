@@ -138,7 +138,7 @@ def test_private_labels_alone_decide(tmp_path):
     )
     second = run(tmp_path, text, "second")
     jax.tree.map(np.testing.assert_array_equal, first.params, second.params)
-    assert "is declared in the config" in second.statement.paragraph()
+    assert "nothing here can prove it" in second.statement.paragraph()
     assert "The certificate was believed" in second.statement.paragraph()
     options = "certificate.json, user_column: id, max_examples_per_user: 1"
     text = text.replace("certificate.json", options)

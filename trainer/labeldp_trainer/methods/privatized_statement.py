@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from labeldp_verify.claims import DECLARED_BY
 
 from labeldp_trainer.config import Config, Privatized
@@ -55,22 +57,23 @@ def privatized_statement(
         "Training only post-processes the private labels and spends nothing more, however "
         "long or often it runs on the same private labels.": True,
         cost_to_users(most or 1, used, whole): most is not None,
-        another_run(f"ε = {again}", doing="randomizes again and "): here and not keyed,
         "Another run with the same key, artifact, ids, label_version and true labels gives "
         "these private labels again and spends nothing; true labels that have changed need "
         f"another label_version, and spend ε = {label} a label again.": keyed,
         f"ε = {prior} of the label distribution is what one compile spent, as the artifact "
         "declares: every further compile on the same labels spends it again, and nothing "
         "here counts them.": privacy.epsilon_prior > 0,
-        "ε is that of the labels that were used: if further ones of "
-        f"{method.private_column!r} are released, their users pay for these, too.": (
+        "ε counts the labels that were used. If further labels of "
+        f"{method.private_column!r} are released, their users spend ε for these, too.": (
             not here and most is not None
         ),
-        f"That {method.private_column!r} was made with this artifact, and that its labels "
-        "were randomized once, is declared in the config; nothing here can prove it.": not here,
-        "That groups are public and were fixed before any label was seen is declared by "
-        f"{DECLARED_BY} of the artifact; nothing here can prove it.": bool(names),
-        "The certificate was believed: labeldp verify proves ε of an artifact.": (
+    }
+    declared = {
+        f"The config declares that {method.private_column!r} was made with this artifact and that "
+        "its labels were randomized once; nothing here can prove it.": not here,
+        f"{DECLARED_BY[0].upper()}{DECLARED_BY[1:]} of the artifact declares that groups are "
+        "public and were fixed before any label was seen; nothing here can prove it.": bool(names),
+        "The certificate was believed; labeldp verify proves the ε of an artifact.": (
             source.artifact is None
         ),
     }
@@ -90,7 +93,7 @@ def privatized_statement(
         "correction": correction,
         "labels": used,
     }
-    return protected(
+    stated = protected(
         config,
         epsilon=float(exact(privacy.epsilon_total) * (most or 1)),
         mechanism=mechanism,
@@ -101,4 +104,8 @@ def privatized_statement(
             *(("the key file: with ids and private labels it undoes the noise",) if keyed else ()),
         ),
         remarks=tuple(remark for remark, holds in remarks.items() if holds),
+        declared=tuple(remark for remark, holds in declared.items() if holds),
     )
+    if keyed or not here:
+        return stated
+    return replace(stated, again=another_run(f"ε = {again}", doing="randomizes again and "))

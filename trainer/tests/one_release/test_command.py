@@ -69,7 +69,7 @@ def test_a_run_has_a_test_metric_and_none_of_training_labels(place, name, metric
     assert (statement["epsilon"], statement["delta"]) == (2, 1e-5)
     assert statement["details"]["proved_delta"] <= 1e-5
     assert statement["secret"] == ["the true labels"]
-    several = "A person with several labels pays for each of them." in statement["statement"]
+    several = "A person with several labels spends ε for each of them." in statement["statement"]
     assert several == (name != "users")
     moves = "all labels of a user together move" if name == "users" else "a label moves"
     assert f"; {moves} it by at most √" in statement["mechanism"]

@@ -56,7 +56,7 @@ def test_a_student_learns_from_votes(place, student):
     assert found["secret"] == ["the true labels"]
     again = "Starting another run lets teachers vote again and spends (ε = 8, δ = 1e-05) again; "
     assert again + "resuming this one does not." in found["statement"]
-    assert "A person with several labels pays for each of them." in found["statement"]
+    assert "A person with several labels spends ε for each of them." in found["statement"]
     with np.load(place / "run" / "kept.npz") as kept:
         assert kept["noisy_votes"].shape == (details["queries"], 3)
         assert len(kept["voted_rows"]) == details["queries"]
@@ -107,7 +107,7 @@ def test_users_pay_no_more_than_labels(place):
     labels, users = runs["labels"], runs["users"]
     assert labels["details"]["sigma"] == users["details"]["sigma"]
     assert users["details"]["unit"] == "user" and "all labels of one user" in users["adjacency"]
-    assert "pays for each" not in users["statement"]
+    assert "for each of them" not in users["statement"]
 
 
 def test_killed_behind_the_votes(place):

@@ -197,10 +197,13 @@ def _task(loaded: LoadedConfig, builder: MethodBuilder[Any]) -> Task:
         return Task()
     given, known = loaded.config.data.class_list, builder.classes
     if given is None and known is None:
-        raise loaded.error(("data", "classes"), "cross_entropy needs the classes: a list, or K")
+        raise loaded.error(
+            ("data", "classes"),
+            "this key is missing; cross_entropy needs a list of classes, or their number K",
+        )
     if given is not None and known is not None and set(given) != set(known):
         raise loaded.error(
-            ("data", "classes"), "are not the labels of the artifact: leave them out"
+            ("data", "classes"), "are not the labels of the artifact; remove this key"
         )
     return Task(tuple(given if given is not None else known or ()))
 

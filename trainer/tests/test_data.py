@@ -167,7 +167,7 @@ def test_idx(tmp_path):
     assert data.train.features.shape == (1, 3, 3, 1)
     assert data.train.columns["label"].tolist() == [1]
     (tmp_path / "labels").write_bytes(idx(images)[:-1])
-    with pytest.raises(DataError, match="is not an idx file, or was cut"):
+    with pytest.raises(DataError, match="is not an idx file or is incomplete"):
         read_idx(tmp_path / "labels")
     with pytest.raises(DataError, match="there is no such file"):
         read_idx(tmp_path / "nothing")
@@ -177,6 +177,6 @@ def test_no_more_of_an_idx_file_is_unpacked_than_it_says(tmp_path, monkeypatch):
     seen, read = [], gzip.GzipFile.read
     monkeypatch.setattr(gzip.GzipFile, "read", lambda f, n=-1: seen.append(n) or read(f, n))
     (tmp_path / "bomb").write_bytes(gzip.compress(idx(np.zeros(9, np.uint8)) + bytes(1 << 24)))
-    with pytest.raises(DataError, match="is not an idx file, or was cut"):
+    with pytest.raises(DataError, match="is not an idx file or is incomplete"):
         read_idx(tmp_path / "bomb")
     assert min(seen) >= 0 and sum(seen) < 1_000

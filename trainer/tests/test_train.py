@@ -143,7 +143,7 @@ def test_private_labels_alone_decide(tmp_path):
     options = "certificate.json, user_column: id, max_examples_per_user: 1"
     text = text.replace("certificate.json", options)
     users = run(tmp_path, text, "users").statement.paragraph()
-    assert "if further ones of 'y_private' are released" in users
+    assert "If further labels of 'y_private' are released" in users
 
 
 def test_key_and_ids(tmp_path):
@@ -255,7 +255,7 @@ def test_a_model_from_python(tmp_path):
             CONFIG.replace("batch_size: 50", "batch_size: 601"),
             "601 is larger than the 600 examples",
         ),
-        (CLASSES, "data.classes: cross_entropy needs the classes"),
+        (CLASSES, "data.classes: this key is missing; cross_entropy needs a list of classes"),
         (
             CLASSES.replace("label: colour", "label: colour\n  classes: [red, green]"),
             "some labels are none of the 2 classes",
@@ -264,7 +264,7 @@ def test_a_model_from_python(tmp_path):
         (with_method("privatized, artifact: train.parquet"), "train.parquet"),
         (
             with_method("privatized, artifact: numbers.onnx, column: colour"),
-            "'colour' is declared to hold text, so that it has none of the 10 classes",
+            "'colour' is declared to hold text, none of the 10 classes",
         ),
         (
             with_method("privatized, certificate: train.yaml, private_column: y"),

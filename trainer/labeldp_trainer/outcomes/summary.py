@@ -13,7 +13,7 @@ from labeldp_trainer.run.metrics import REPORTED
 from labeldp_trainer.training import Result
 
 _MOST_NOTES = 5
-_COLUMNS = 13
+_COLUMNS = 15
 
 
 def summary(loaded: LoadedConfig, result: Result) -> list[str]:

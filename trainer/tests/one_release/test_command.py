@@ -488,7 +488,7 @@ def test_options_that_exclude_each_other(place, tmp_path):
     release = place / "runs" / "classes" / "release.npz"
     arguments = ["train", str(place / "classes.yaml"), "--vectors", str(tmp_path)]
     result = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "x")])
-    assert result.exit_code == 2 and "is for --verify-release" in result.stderr
+    assert result.exit_code == 2 and "needs --verify-release" in result.stderr
     for options in (("-o", tmp_path / "x"), ("--resume",), ("--from-release", release)):
         config, *rest = map(str, (place / "classes.yaml", *options))
         arguments = ["train", config, "--verify-release", str(release), *rest]

@@ -146,7 +146,7 @@ def test_killed_behind_the_votes(place):
 
 @pytest.mark.parametrize("labels", [[0], [7, -1], [0, 1, 2, 99]])
 def test_no_label_stops_a_run_or_is_counted(tmp_path, labels):
-    """One class in all of them, and values that are no class: the first class, in silence."""
+    """Values that are no class become the first class, without a message."""
     write_heaps(tmp_path, 300)
     with np.load(tmp_path / "train.npz") as arrays:
         old = dict(arrays)
@@ -157,7 +157,9 @@ def test_no_label_stops_a_run_or_is_counted(tmp_path, labels):
         assert sorted(p.name for p in (tmp_path / name).iterdir()) == sorted(
             p.name for p in (tmp_path / "given").iterdir()
         )
-    assert outputs[0].split("\n", 1)[1] == outputs[1].split("\n", 1)[1]
+    said = [[x for x in out.splitlines() if "  test " not in x[:8]] for out in outputs]
+    given, old = ([line.split("  folder")[0] for line in lines] for lines in said)
+    assert given == old
 
 
 WRONG = {

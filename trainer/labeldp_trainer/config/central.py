@@ -24,7 +24,7 @@ class Central(NoisySum):
     batches: Literal["secret", "public", "partition"] = "secret"
     max_batch: Count | None = Field(
         None,
-        description="larger samples are cut; default: so large that this is rare",
+        description="larger samples are cut; default: a size that is rarely exceeded",
     )
     microbatch: Count = Field(32, description="per-example gradients in memory at once")
     centre: Literal["mean", "none"] = "mean"
@@ -42,7 +42,7 @@ class Central(NoisySum):
         useless = self.max_batch is not None and self.batches == "partition"
         yield (
             useless,
-            "max_batch: has no effect with batches: partition, whose batches all have the same size",
+            "max_batch: has no effect with batches: partition, where all have the same size",
         )
         for name in _CENTRED:
             useless = name in self.model_fields_set and self.clipping == "standard"

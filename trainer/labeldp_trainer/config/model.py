@@ -111,8 +111,8 @@ class Refine(Strict):
     )
     sure: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
         None,
-        description="FixMatch on images: if the network gives a class at least this probability, it "
-        "must also predict it from a strongly changed image",
+        description="FixMatch on images: if the network gives a class at least this probability, "
+        "it must also predict it from a strongly changed image",
     )
 
 

@@ -128,7 +128,7 @@ def _still_there(value: object) -> object:
     """The value, unless it is a kind that was removed."""
     if isinstance(value, dict) and value.get("kind") == "self_supervised":
         raise ValueError(
-            "self_supervised was removed; use patches, or kind: file with embeddings from any library"
+            "self_supervised was removed; use patches, or kind: file with your own embeddings"
         )
     return value
 

@@ -31,8 +31,8 @@ __all__ = [
 
 _RANDOMIZED_HERE = "randomize the table that has the true ones"
 _TRAIN = (
-    "use the table that has the true ones, or method privatized with private_column and its artifact "
-    "or certificate"
+    "use the table that has the true ones, or method privatized with private_column and its "
+    "artifact or certificate"
 )
 _TEST = "test metrics need true labels; use a table that has them, or remove data.test"
 

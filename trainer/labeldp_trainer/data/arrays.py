@@ -68,7 +68,7 @@ def read_idx(path: Path) -> NDArray[Any]:
             with gzip.open(file) if packed else nullcontext(file) as opened:
                 body, shape, dtype = _idx(cast(BinaryIO, opened))
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+        raise DataError(f"{path}: there is no such file") from None
     except (OSError, EOFError, zlib.error):
         raise DataError(f"{path}: cannot be read or is damaged") from None
     except (struct.error, KeyError):
@@ -79,7 +79,7 @@ def read_idx(path: Path) -> NDArray[Any]:
 
 
 def _idx(file: BinaryIO) -> tuple[bytes, tuple[int, ...], np.dtype[Any]]:
-    """The body, and its shape and type from the header. Unpacks at most one byte more than these."""
+    """The body, and shape and type from the header. Unpacks at most one byte more than these."""
     zero, kind, dimensions = struct.unpack(">HBB", file.read(4))
     if zero or not dimensions:
         raise KeyError
@@ -96,7 +96,7 @@ def _idx(file: BinaryIO) -> tuple[bytes, tuple[int, ...], np.dtype[Any]]:
 def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """The arrays with these names. Raises DataError."""
     if not path.is_file():
-        raise DataError(f"{path}: no such file")
+        raise DataError(f"{path}: there is no such file")
     try:
         archive = np.load(path, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):

@@ -68,7 +68,7 @@ def _key(value: Any) -> Hashable:
 def _distinct(
     column: Any, source: str, name: str
 ) -> tuple[list[Any], list[str], NDArray[np.int64]]:
-    """Distinct values (some may be the same user), their texts, and the index of each row's value."""
+    """Distinct values (some may be the same user), their texts, and each row's index."""
     if isinstance(column, Cells):
         column = column.values
     if isinstance(column, pa.Array | pa.ChunkedArray):

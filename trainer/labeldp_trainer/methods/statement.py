@@ -1,4 +1,4 @@
-"""The privacy statement of a run: as JSON, as one line, and as paragraphs with headings."""
+"""The privacy statement of a run as JSON, as one line, and as paragraphs with headings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_CHARACTERS = 20_000
 _COLUMNS = 100
 _WORDS = ("remarks", "again", "declared")  # stand in the paragraph alone
 _INDENT, _ITEM = "  ", "- "
-_TEST_LABELS = "metrics on the test set, which are computed from its true labels"
+_TEST_LABELS = "metrics on the test set, which use its true labels"
 
 
 def another_run(cost: str, *, doing: str = "", free: str = "") -> str:
@@ -25,7 +25,7 @@ def another_run(cost: str, *, doing: str = "", free: str = "") -> str:
 
 
 def written(number: float) -> str:
-    """ε or δ with all its digits: a rounded one may promise more than is kept."""
+    """ε or δ with all digits. A rounded value could promise more than is kept."""
     return repr(float(number)).removesuffix(".0")
 
 
@@ -36,22 +36,22 @@ def spent(epsilon: float, delta: float) -> str:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a run promises.
+    """The privacy promise of a run.
 
     Attributes:
-        method: its kind in the config.
-        epsilon: of (ε, δ)-DP for one label, or None without privacy.
-        delta: 0 for pure DP.
-        mechanism: in words.
+        method: the kind of method in the config.
+        epsilon: ε of (ε, δ)-DP for one unit, or None without privacy.
+        delta: δ; 0 for pure DP.
+        mechanism: the mechanism in words.
         details: numbers and digests behind ε.
-        released: what the promise covers and may be given away.
-        secret: what must not be given away.
-        not_covered: what the run writes that the promise does not cover.
+        released: what the promise covers and may be published.
+        secret: what must stay secret.
+        not_covered: what the run writes and the promise does not cover.
         remarks: further sentences.
         again: the sentence on what another run spends, if it spends anything.
         declared: sentences on what nothing here can prove.
-        adjacency: what may change without being noticed.
-        limits: what the proof leaves out.
+        adjacency: which tables count as neighbours.
+        limits: what the proof does not cover.
     """
 
     method: str
@@ -81,7 +81,7 @@ class Statement:
         }
 
     def paragraph(self) -> str:
-        """All of it in one line, whatever names a certificate brought in."""
+        """The whole statement in one line. Names from a certificate cannot add a line."""
         if self.epsilon is None:
             promise = self._promise()
         else:
@@ -90,10 +90,10 @@ class Statement:
         return one_line(" ".join([promise, *sentences, *self._remarks()]), _MAX_CHARACTERS)
 
     def text(self) -> str:
-        """The contents of ``privacy.txt``: short paragraphs, each under its heading.
+        """The contents of ``privacy.txt``: short paragraphs with headings.
 
-        Only headings begin a line, and only items have their mark where it stands: whatever names
-        a certificate brought in, they stand further to the right.
+        Only headings start at the left margin, and only items start with a mark. So names from a
+        certificate cannot look like either.
         """
         parts: list[tuple[str, str, Sequence[str]]] = [("Promise", "", (self._promise(),))]
         if self.epsilon is not None:
@@ -139,9 +139,9 @@ def protected(
     again: tuple[str, str] | None = None,
     declared: tuple[str, ...] = (),
 ) -> Statement:
-    """The promise of a method with privacy, for the unit that its config names.
+    """The promise of a method with privacy, for the unit in its config.
 
-    ``again``: what another run does, and what is free instead, for the remark on its cost.
+    ``again`` says what another run does and what spends nothing instead.
     """
     most = config.examples_per_user
     adjacency = ADJACENCY
@@ -149,8 +149,8 @@ def protected(
         remarks = ("A person with several labels spends ε for each of them.", *remarks)
     else:
         adjacency = (
-            f"replacing all labels of one user, of whose rows at most {most:,} are used, chosen "
-            "without looking at labels; features, who owns which row, and the number of rows are "
+            f"replacing all labels of one user, with at most {most:,} rows of each user, chosen "
+            "without reading labels; features, who owns which row, and the number of rows are "
             "public"
         )
     further = ""
@@ -180,15 +180,15 @@ def protected(
 
 
 def cost_to_users(most: int, used: int, rows: int) -> str:
-    """The remark on ``rows`` labels of users, of whom at most ``most`` labels each are used."""
+    """The remark on a user's ε: ``used`` of ``rows`` labels, at most ``most`` of each user."""
     return (
-        f"At most {most:,} labels of a user were used, {used:,} of {rows:,} in all: ε is {most:,} "
-        "times that of a label (group privacy)."
+        f"At most {most:,} labels of each user were used ({used:,} of {rows:,} labels). So ε is "
+        f"{most:,} times the ε of a label (group privacy)."
     )
 
 
 def _wrapped(text: str, mark: str) -> list[str]:
-    """Lines of at most ``_COLUMNS``, the first of which begins with the mark."""
+    """Lines of at most ``_COLUMNS`` columns. The first one starts with the mark."""
     room = _COLUMNS - len(_INDENT + mark)
     lines: list[str] = []
     for word in one_line(text, _MAX_CHARACTERS).split():
@@ -202,7 +202,7 @@ def _wrapped(text: str, mark: str) -> list[str]:
 
 
 def _pieces(word: str, room: int) -> list[str]:
-    """The word, or parts of it that are no wider than a line; no character has three columns."""
+    """The word, or parts that fit in a line. No character is wider than two columns."""
     if width(word) <= room:
         return [word]
     return [word[i : i + room // 2] for i in range(0, len(word), room // 2)]

@@ -92,15 +92,15 @@ def train(
     steps: Steps = silent,
     release: Path | None = None,
 ) -> Result:
-    """Train as a config says and leave a run folder at ``output``.
+    """Train as a config says and write a run folder at ``output``.
 
-    ``model`` takes the place of the config's. With ``resume``, a run that was interrupted goes on
-    from its last checkpoint (and one that was not yet started starts); on the same kind and number
-    of devices it ends with bitwise the same parameters. ``progress`` is called with the metrics of
-    every epoch, ``steps`` with how far a representation is. ``release`` is a ``release.npz`` that
-    method ``one_release`` fits, in the place of a new one.
+    ``model`` replaces the model of the config. With ``resume``, an interrupted run continues from
+    its last checkpoint, or starts if it had not. On the same kind and number of devices it ends
+    with bitwise the same parameters. ``progress`` is called with the metrics of every epoch,
+    ``steps`` with the progress of a representation. ``release`` is a ``release.npz`` that method
+    ``one_release`` fits instead of a new one.
 
-    Raises InputError for whatever the user can fix; then no run folder has been made, unless
+    Raises InputError for everything that the user can fix. Then there is no run folder, unless
     training diverged.
     """
     folder = find_run(output, loaded.digest, resume=resume)
@@ -124,7 +124,7 @@ def train(
     encoder = _encoder(setting, output, model_from)
 
     def also(part: Path) -> None:
-        if not (part / ENCODER).exists():  # resumed: what it was trained with stands there
+        if not (part / ENCODER).exists():  # a resumed run keeps what it was trained with
             write_json(part / ENCODER, encoder)
         save(part, representation, dataset)
         for name, data in method.files.items():

@@ -305,7 +305,7 @@ def test_an_unfinished_run_is_listed(place, tmp_path):
     assert (run["status"], run["epochs"]) == ("unfinished", 3)
     (folder / "params.npz").unlink()
     words = ("predict", folder, place / "test.parquet", "-o", tmp_path / "o.csv")
-    assert "is not finished: go on with labeldp train --resume" in labeldp(*words, code=2)
+    assert "is not finished; resume it with labeldp train --resume" in labeldp(*words, code=2)
 
 
 @pytest.mark.parametrize(

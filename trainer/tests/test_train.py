@@ -292,13 +292,13 @@ def test_refused_with_one_message_and_nothing_left(tmp_path, text, expected):
 def test_run_folders_are_not_overwritten(tmp_path):
     write_tables(tmp_path)
     run(tmp_path)
-    assert "exists already; say --resume" in refused(tmp_path, CONFIG)
+    assert "already exists; use --resume" in refused(tmp_path, CONFIG)
     other = CONFIG.replace("epochs: 3", "epochs: 4")
     assert "was started with another config" in refused(tmp_path, other, "--resume")
     pq.write_table(table(600, 5), tmp_path / "train.parquet")
     assert "was started with other features" in refused(tmp_path, CONFIG, "--resume")
     (tmp_path / "run" / "run.json").unlink()
-    assert "is no run folder" in refused(tmp_path, CONFIG)
+    assert "is not a run folder" in refused(tmp_path, CONFIG)
 
 
 def test_the_command_of_labeldp(tmp_path, inside, without):

@@ -84,7 +84,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         for check in checks(release, rows, self.method, classes, label):
             if not check.ok:
                 raise RunFolderError(
-                    f"{self.loaded.source}: the release does not match; a check failed: {check.words}"
+                    f"{self.loaded.source}: the release fails this check: {check.words}"
                 )
 
     def _statement(self, release: Release) -> Statement:

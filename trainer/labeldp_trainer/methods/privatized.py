@@ -1,9 +1,9 @@
 """``method: {kind: privatized}``: train on labels that a certified randomizer made private.
 
 Training is post-processing, so it spends nothing beyond the randomization. The labels are
-randomized before the first step and kept in the run folder, so that a resumed run does not draw again. If the
-artifact has a table for each public group, a row uses the table of its group. A private label may
-be the number of a set of classes.
+randomized before the first step and kept in the run folder, so that a resumed run does not draw
+again. If the artifact has a table for each public group, a row uses the table of its group. A
+private label may be the number of a set of classes.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def test_a_run_has_a_test_metric_and_none_of_training_labels(place, name, metric
     assert "Starting another run" in (folder / "privacy.txt").read_text()
     assert (
         "Starting another run draws another release and spends (ε = 2, δ = 1e-05) again; resuming "
-        "this one does not; --from-release release.npz fits this one again and costs nothing."
+        "this one does not; --from-release release.npz fits this one again and spends nothing."
     ) in statement["statement"]
     assert ("all labels of one user" in statement["adjacency"]) == (name == "users")
     assert not (folder / "metrics.jsonl").exists()

@@ -167,11 +167,11 @@ WRONG = {
     "more queries than rows": ("epsilon: 4", "epsilon: 4, queries: 41", "method.queries"),
     "no teacher": ("epsilon: 4", "epsilon: 4, teachers: 0", "method.teachers"),
     "no query": ("epsilon: 4", "epsilon: 4, queries: 0", "method.queries"),
-    "ε out of reach": ("epsilon: 4", "epsilon: 0.01", "method.epsilon: is out of reach"),
+    "ε out of reach": ("epsilon: 4", "epsilon: 0.01", "method.epsilon: is too small"),
     "ε out of reach of these": (
         "epsilon: 4",
         "epsilon: 1, teachers: 10, queries: 40",
-        "method.epsilon: is out of reach: the noise on each count has the standard deviation 33.4, "
+        "method.epsilon: is too small: the noise on each count has a standard deviation of 33.4, "
         "and there are 10 teachers to hear",
     ),
     "δ that no noise reaches": ("1e-5", "1e-200", "method.epsilon"),

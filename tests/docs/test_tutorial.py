@@ -67,7 +67,12 @@ def test_training_on_one_release(folder, inside):
     (folder / block.file_name).write_text(block.text, encoding="utf-8")
     printed = labeldp(["train", block.file_name, "-o", "model"])
     statement = (folder / "model" / "privacy.txt").read_text(encoding="utf-8")
-    assert printed.endswith(statement) and "(ε = 1, δ = 1e-06)" in statement
+    assert "(ε = 1, δ = 1e-06)" in statement and len(printed.splitlines()) <= 15
+    assert "  privacy        ε = 1, δ = 1e-06 for each label; a person with several" in printed
+    assert "  keep secret    the true labels\n  not covered    metrics on the test set" in printed
+    assert printed.splitlines()[-1] == "trained with label privacy: ε = 1, δ = 1e-06"
+    again = ["--resume", "--verbose"]
+    assert statement in labeldp(["train", block.file_name, "-o", "model", *again])
     loss = json.loads((folder / "model" / "result.json").read_text())["test_loss"]
     assert loss < 3
     labeldp(["predict", "model", "test.csv", "-o", "predicted.csv", "--quiet"])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from labeldp_verify.console.colour import Marked, Status
 
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import (
@@ -20,6 +21,8 @@ from labeldp_compile.cli.output import row_progress, say, show, tell
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_trainer.config import load_config
 
+_STATUS: dict[bool, Status] = {True: "ok", False: "failed"}
+
 
 def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
     return click.option(*names, type=PATH, **more)
@@ -30,22 +33,28 @@ def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
 @_path(
     "-o",
     "--output",
-    help="The run folder to make (default: runs/NAME, with the name of the config).",
+    help="Run folder to write (default: runs/NAME, where NAME is in the config).",
 )
-@click.option("--resume", is_flag=True, help="Go on with a run that was interrupted.")
+@click.option("--resume", is_flag=True, help="Resume an interrupted run.")
 @_path(
     "--from-release",
-    help="Fit a release.npz that exists already: it costs nothing more (method one_release).",
+    help="Fit an existing release.npz; this spends nothing (method one_release).",
 )
 @_path(
     "--verify-release",
-    help="Train nothing; check a release.npz against the features of CONFIG. Exit code 1: a check "
-    "fails.",
+    help="Do not train; check a release.npz against the features of CONFIG. Exits with 1 if a "
+    "check fails.",
 )
 @_path(
     "--vectors",
-    help="With --verify-release: a run folder whose representation/ came with the release, for "
-    "processors that compute other bits.",
+    help="With --verify-release: use the vectors of this run folder, which came with the release. "
+    "Needed on a processor that computes different bits.",
+)
+@click.option(
+    "--verbose",
+    "-v",
+    is_flag=True,
+    help="Also print all metrics and the whole privacy statement.",
 )
 @quiet_option
 def train_command(
@@ -55,21 +64,22 @@ def train_command(
     from_release: Path | None,
     verify_release: Path | None,
     vectors: Path | None,
+    verbose: bool,
     quiet: bool,
 ) -> None:
-    """Train the model that CONFIG describes and leave a run folder.
+    """Train the model that CONFIG describes and write a run folder.
 
-    The folder holds the parameters, the metrics, checkpoints, and a statement of what is private
-    and what must stay secret (privacy.txt, privacy.json).
+    The folder holds the parameters, metrics and checkpoints. Its privacy.txt and privacy.json say
+    what is private and what must stay secret.
     """
     if verify_release is not None:
         if output is not None or resume or from_release is not None:
-            raise click.UsageError("--verify-release trains nothing: leave the other options out")
+            raise click.UsageError("--verify-release trains nothing; remove the other options")
         _verify_release(config, verify_release, vectors, quiet=quiet)
         return
     if vectors is not None:
-        raise click.UsageError("--vectors is for --verify-release")
-    # What reads run folders takes a tenth of a second to load: not for help.
+        raise click.UsageError("--vectors needs --verify-release")
+    # Reading run folders takes a tenth of a second to import, so help does without it.
     from labeldp_trainer.run import find_run, require_new  # noqa: PLC0415
 
     if output is not None and not resume:
@@ -77,7 +87,7 @@ def train_command(
     loaded = load_config(config)
     output = output or Path("runs") / loaded.config.name
     find_run(output, loaded.digest, resume=resume)
-    # Not before config and folder are right: JAX takes seconds to load.
+    # JAX takes seconds to import: check the config and the folder first.
     from labeldp_trainer.progress import epoch_progress, step_progress  # noqa: PLC0415
     from labeldp_trainer.training import train  # noqa: PLC0415
 
@@ -88,17 +98,19 @@ def train_command(
     )
     if quiet:
         return
-    numbers = ", ".join(
-        f"{name.replace('_', ' ')} {value:.6g}"
-        for name, value in result.metrics.items()
-        if isinstance(value, int | float)
+    from labeldp_trainer.outcomes.summary import (  # noqa: PLC0415
+        all_metrics,
+        summary,
+        verdict,
+        warnings,
     )
-    say(f"{output}: {numbers}")
-    if any(name.startswith("test_") for name in result.metrics):
-        tell("test metrics are estimates from the test rows, whose true labels no ε covers")
-    for note in result.notes:
-        tell(f"note: {note}")
-    say(*result.statement.text().splitlines())
+
+    say(*summary(loaded, result))
+    if verbose:
+        say("", f"All metrics: {all_metrics(result)}", "")
+        say(*result.statement.text().splitlines(), "")
+    tell(*warnings(result))
+    say(verdict(result.statement))
 
 
 def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bool) -> None:
@@ -110,9 +122,11 @@ def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bo
     holds = all(check.ok for check in found)
     if not quiet:
         for check in found:
-            say(f"  {'ok' if check.ok else 'FAILED':6} {check.words}")
-        verdict = "verified" if holds else "FAILED"
-        say(f"{file}: {verdict}, label DP by one release; that noise was drawn, no file proves")
+            word = "ok" if check.ok else "FAILED"
+            say(Marked(f"  {word:6} {check.words}", _STATUS[check.ok]))
+        word = "verified" if holds else "FAILED"
+        ending = "label DP by one release; no file can prove that noise was drawn"
+        say(Marked(f"{file}: {word}, {ending}", _STATUS[holds]))
     if not holds:
         raise SystemExit(1)
 
@@ -139,16 +153,16 @@ def predict_command(
     overwrite: bool,
     quiet: bool,
 ) -> None:
-    """Add what the model of the finished run folder RUN predicts to the rows of TABLE.
+    """Add the predictions of the finished run in RUN to the rows of TABLE.
 
-    TABLE is of the kind that the run was trained on: a table (Parquet, CSV, a folder of such
-    parts), an npz archive, or an idx file of images. Of a table the feature columns are read; all
-    columns are kept, and "prediction" stands behind them. Labels need not be there.
+    TABLE has the kind of data that the run was trained on: a table (Parquet, CSV, or a folder of
+    such files), an npz archive, or an idx file of images. A table keeps all its columns and gets a
+    last column "prediction". It needs the feature columns but no labels.
     """
     from labeldp_compile.tabular.writer import require_rewritten  # noqa: PLC0415
 
     require_rewritten(table, output, overwrite=overwrite)
-    # Not before the names are right: JAX takes seconds to load.
+    # JAX takes seconds to import: check the names first.
     from labeldp_trainer.outcomes.predict import predict_file  # noqa: PLC0415
     from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
 
@@ -171,23 +185,24 @@ def predict_command(
 @_path("-o", "--output", required=True, help="ONNX file to write.")
 @_path(
     "--data",
-    help="On whose rows the two are compared (default: the run's own test or training file).",
+    help="Rows on which to compare the ONNX model with the trained one (default: the run's test "
+    "or training file).",
 )
 @overwrite_option
 @quiet_option
 def export_command(
     run: Path, output: Path, data: Path | None, overwrite: bool, quiet: bool
 ) -> None:
-    """Write the model of the finished run folder RUN as one ONNX file.
+    """Write the model of the finished run in RUN as one ONNX file.
 
-    It takes features as they stand in a file, a tensor for each column of a table, and holds the
-    privacy statement in its metadata. It is written only if it agrees with the trained model on
-    real rows.
+    The model takes raw features, with one tensor for each column of a table. Its metadata holds
+    the privacy statement. The file is written only if it agrees with the trained model on real
+    rows.
     """
     from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
 
     require_output(output, overwrite=overwrite)
-    # Not before the name is right: JAX takes seconds to load.
+    # JAX takes seconds to import: check the name first.
     from labeldp_trainer.onnx_export.write import check, onnx_model  # noqa: PLC0415
     from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
 
@@ -198,23 +213,24 @@ def export_command(
         part.write(model)
     if not quiet:
         tell(
-            f"{output}: {len(model):,} bytes; on {found.rows:,} rows it differs from the trained "
-            f"model by at most {found.largest:.2g}, {found.relative:.2g} of the largest output"
+            f"{output}: {len(model):,} bytes; differs from the trained model by at most "
+            f"{found.largest:.2g} on {found.rows:,} rows "
+            f"({found.relative:.2g} of the largest output)"
         )
 
 
 @command("runs", "labeldp runs runs --html runs.html")
 @click.argument("folders", nargs=-1, required=True, type=PATH)
 @json_option
-@_path("--html", help="Also write one page.")
+@_path("--html", help="Also write the comparison as an HTML page.")
 @overwrite_option
 def runs_command(
     folders: tuple[Path, ...], as_json: bool, html: Path | None, overwrite: bool
 ) -> None:
-    """Compare the training runs in FOLDERS: run folders, or folders that hold some.
+    """Compare the training runs in FOLDERS, which are run folders or contain some.
 
-    Runs on the same data stand in one table, the best first, beside what the best constant and the
-    best run without privacy reach. Runs that are not finished, or damaged, are named.
+    Runs on the same data share a table, best run first. It also shows the best constant prediction
+    and the best run without privacy. Unfinished and damaged runs are listed below.
     """
     from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs import find_runs, to_json  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""Errors that explain themselves to a person.
+"""Errors with messages for people.
 
-All are of labeldp's kind: the command line prints the one message of an ``InputError`` and exits
-with 2. Tables are read by labeldp, so that theirs are its own.
+All are an ``InputError`` of labeldp: the command line prints its message and exits with 2. labeldp
+reads tables, so errors about tables are its own.
 """
 
 from labeldp_compile.errors import DataError, InputError

@@ -19,7 +19,7 @@ from labeldp_trainer.run.metrics import REPORTED
 
 CHUNK = 1024  # examples
 _ROUNDING = 1e-5  # a model's metrics are means in float32
-_CONSTANTS = {
+CONSTANTS = {
     "cross_entropy": "the most frequent class",
     "squared": "the mean",
     "absolute": "the median",
@@ -122,7 +122,7 @@ def worse_than_constant(
     Said of the metric that is reported first, and of the probabilities of classes. A metric of the
     model that is no finite number is None, and worse than any.
     """
-    name, best = REPORTED[loss.name], _CONSTANTS[loss.name]
+    name, best = REPORTED[loss.name], CONSTANTS[loss.name]
     notes = []
     if _worse(tested.get(name), constant.get(name), larger_is_better=name == "accuracy"):
         notes.append(

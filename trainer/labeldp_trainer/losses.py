@@ -1,4 +1,4 @@
-"""Losses, and the optimizers that make them small."""
+"""Losses and optimizers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def likelihood_loss(
 
 
 def build_optimizer(config: OptimizerConfig, steps: int) -> optax.GradientTransformation:
-    """The optimizer for a run of so many steps; its learning rate may decay to 0 over them."""
+    """The optimizer for a run of ``steps`` steps; its learning rate may decay to 0 over them."""
     rate: Any = config.learning_rate
     if config.schedule == "cosine":
         rate = optax.cosine_decay_schedule(config.learning_rate, steps)

@@ -3,8 +3,8 @@
 RRWithPrior (deep learning with label DP, NeurIPS 2021, Algorithms 1 and 2). Of 2^B equally likely
 words (B = 62), the first m·b are dealt evenly to the m kept labels; the other X = 2^B − m·b go to
 the true label if it is kept, else again evenly to the kept ones. With a rational r ≤ e^ε and
-b = ⌈2^B/(r + m − 1)⌉, every kept label gets between b and b + X ≤ r·b words whatever the true label
-is: ε-DP (Theorem 9 in docs/privacy.md). The floats of a prior only choose which labels are kept,
+b = ⌈2^B/(r + m − 1)⌉, every kept label gets between b and b + X ≤ r·b words for any true label:
+ε-DP (Theorem 9 in docs/privacy.md). The floats of a prior only choose which labels are kept,
 and in which order.
 
 NoisyOneHot: discrete Laplace noise on one-hot labels (ALIBI, Malek et al. 2021). A one-hot label
@@ -12,8 +12,8 @@ has L1 sensitivity 2, so Laplace noise of scale 2/ε on each entry is ε-DP. Her
 lattice steps and the noise is discrete Laplace, Pr[n] ∝ e^(−ε·|n|/(2S)). What the noise does
 outside the two possible entries says nothing more: for every x, |x − S| − |x| = S − 2·x̂ with
 x̂ = clamp(x, 0, S), and the posterior depends on these differences only. So x̂ is drawn directly: one
-word an entry, from weights w(0) … w(S) for the entry 0, and w(S) … w(0) for the entry 1. Whatever
-the weights are, w(o)/w(S − o) ≤ r ≤ e^(ε/2) for all o makes one entry (ε/2)-DP; a substituted label
+word an entry, from weights w(0) … w(S) for the entry 0, and w(S) … w(0) for the entry 1. For any
+weights, w(o)/w(S − o) ≤ r ≤ e^(ε/2) for all o makes one entry (ε/2)-DP; a substituted label
 changes two entries (Theorem 10 in docs/privacy.md).
 """
 
@@ -97,7 +97,7 @@ class RRWithRowPriors:
     def randomize(
         self, labels: Int[np.ndarray, " n"], prior: Float64[np.ndarray, "n K"] | None = None
     ) -> Int32[np.ndarray, " n"]:
-        """Private labels for true classes, with fresh secure words.
+        """Private labels for true classes, with fresh secure random bits.
 
         Rows of ``prior`` need not sum to 1; those with a NaN, and all if it is None, are
         uniform: plain randomized response.
@@ -124,7 +124,7 @@ class RRWithRowPriors:
 def dealt(
     index: Int[np.ndarray, " n"], total: Int[np.ndarray, " n"], hands: Int[np.ndarray, " n"]
 ) -> Int[np.ndarray, " n"]:
-    """Whom ``index`` of 0 … total − 1 goes to, if so many are dealt evenly to 0 … hands − 1.
+    """Whom ``index`` of 0 … total − 1 goes to, if ``total`` are dealt evenly to 0 … hands − 1.
 
     Each hand gets ⌊total/hands⌋ consecutive ones, the first total mod hands one more.
     """
@@ -159,7 +159,7 @@ class NoisyOneHot:
         return np.where(ones, one, zero).astype(np.uint8)
 
     def randomize(self, labels: Int32[np.ndarray, " n"], classes: int) -> UInt8[np.ndarray, "n K"]:
-        """Noisy one-hot labels for true classes, with fresh secure words."""
+        """Noisy one-hot labels for true classes, with fresh secure random bits."""
         step = max(_CHUNK // classes, 1)
         parts = [np.empty((0, classes), np.uint8)]
         for start in range(0, len(labels), step):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,21 @@ _PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "
 
 
 @dataclass(frozen=True)
+class Tested:
+    """Metrics on the test data by name; one that is not finite is None.
+
+    Attributes:
+        model: of the trained model.
+        constant: of the best constant prediction for each metric.
+        rows: rows of the test data.
+    """
+
+    model: Mapping[str, float | None]
+    constant: Mapping[str, float | None]
+    rows: int
+
+
+@dataclass(frozen=True)
 class Result:
     """A finished run.
 
@@ -53,6 +68,8 @@ class Result:
         statement: the privacy statement.
         folder: where everything is.
         notes: sentences for the user.
+        rows: rows of the training data.
+        test: metrics on the test data, if there are any.
     """
 
     params: Params
@@ -61,6 +78,8 @@ class Result:
     statement: Statement
     folder: Path
     notes: tuple[str, ...]
+    rows: int
+    test: Tested | None
 
 
 def train(
@@ -73,15 +92,15 @@ def train(
     steps: Steps = silent,
     release: Path | None = None,
 ) -> Result:
-    """Train as a config says and leave a run folder at ``output``.
+    """Train as a config says and write a run folder at ``output``.
 
-    ``model`` takes the place of the config's. With ``resume``, a run that was interrupted goes on
-    from its last checkpoint (and one that was not yet started starts); on the same kind and number
-    of devices it ends with bitwise the same parameters. ``progress`` is called with the metrics of
-    every epoch, ``steps`` with how far a representation is. ``release`` is a ``release.npz`` that
-    method ``one_release`` fits, in the place of a new one.
+    ``model`` replaces the model of the config. With ``resume``, an interrupted run continues from
+    its last checkpoint, or starts if it had not. On the same kind and number of devices it ends
+    with bitwise the same parameters. ``progress`` is called with the metrics of every epoch,
+    ``steps`` with the progress of a representation. ``release`` is a ``release.npz`` that method
+    ``one_release`` fits instead of a new one.
 
-    Raises InputError for whatever the user can fix; then no run folder has been made, unless
+    Raises InputError for everything that the user can fix. Then there is no run folder, unless
     training diverged.
     """
     folder = find_run(output, loaded.digest, resume=resume)
@@ -105,7 +124,7 @@ def train(
     encoder = _encoder(setting, output, model_from)
 
     def also(part: Path) -> None:
-        if not (part / ENCODER).exists():  # resumed: what it was trained with stands there
+        if not (part / ENCODER).exists():  # a resumed run keeps what it was trained with
             write_json(part / ENCODER, encoder)
         save(part, representation, dataset)
         for name, data in method.files.items():
@@ -120,11 +139,20 @@ def train(
         also(folder.path)
     fitted = method.fit(TrainingRun(setting, folder, params, tests, progress))
     notes = () if representation is None else representation.notes
-    result = _result(fitted, loss, tests, (*notes, *method.notes))
+    tested = _tested(fitted, loss, tests)
+    result = _result(fitted, loss, tested, (*notes, *method.notes))
     save_params(folder.params, fitted.params)
     write_json(folder.result, result)
-    notes = tuple(result.get("notes", ()))
-    return Result(fitted.params, fitted.metrics, fitted.model, method.statement, output, notes)
+    return Result(
+        params=fitted.params,
+        metrics=fitted.metrics,
+        model=fitted.model,
+        statement=method.statement,
+        folder=output,
+        notes=tuple(result.get("notes", ())),
+        rows=dataset.train.rows,
+        test=tested,
+    )
 
 
 def read(
@@ -139,22 +167,29 @@ def read(
     return dataset, Loss(loaded.config.loss, _task(loaded, builder))
 
 
-def _result(fitted: Fitted, loss: Loss, tests: TestArrays, notes: Sequence[str]) -> Line:
-    """The contents of ``result.json``: to these notes come those that the test set gives."""
+def _tested(fitted: Fitted, loss: Loss, tests: TestArrays) -> Tested | None:
+    if tests is None:
+        return None
     line = for_json(fitted.metrics)
+    found = {name[5:]: value for name, value in line.items() if name.startswith("test_")}
+    constant = for_json(constant_metrics(loss, np.asarray(tests[1])))
+    return Tested(found, constant, len(tests[1]))
+
+
+def _result(fitted: Fitted, loss: Loss, tested: Tested | None, notes: Sequence[str]) -> Line:
+    """The contents of ``result.json``. Adds the notes that the test data give."""
     more: Line = {}
-    if tests is not None:
-        tested = {n[5:]: value for n, value in line.items() if n.startswith("test_")}
-        constant = for_json(constant_metrics(loss, np.asarray(tests[1])))
+    if tested is not None:
         more = {
-            "test": tested,
-            "rows_tested": len(tests[1]),
-            "baselines": {"constant": constant},
+            "test": tested.model,
+            "rows_tested": tested.rows,
+            "baselines": {"constant": tested.constant},
         }
-        notes = [*notes, *worse_than_constant(loss, tested, constant), *fitted.notes]
+        worse = worse_than_constant(loss, tested.model, tested.constant)
+        notes = [*notes, *worse, *fitted.notes]
     if notes:
         more["notes"] = list(notes)
-    return {"format_version": "1.0", **line, **more}
+    return {"format_version": "1.0", **for_json(fitted.metrics), **more}
 
 
 def _task(loaded: LoadedConfig, builder: MethodBuilder[Any]) -> Task:
@@ -162,10 +197,13 @@ def _task(loaded: LoadedConfig, builder: MethodBuilder[Any]) -> Task:
         return Task()
     given, known = loaded.config.data.class_list, builder.classes
     if given is None and known is None:
-        raise loaded.error(("data", "classes"), "cross_entropy needs the classes: a list, or K")
+        raise loaded.error(
+            ("data", "classes"),
+            "this key is missing; cross_entropy needs a list of classes, or their number K",
+        )
     if given is not None and known is not None and set(given) != set(known):
         raise loaded.error(
-            ("data", "classes"), "are not the labels of the artifact: leave them out"
+            ("data", "classes"), "are not the labels of the artifact; remove this key"
         )
     return Task(tuple(given if given is not None else known or ()))
 

@@ -90,7 +90,7 @@ def test_kill_and_resume(tmp_path):
     facts = json.loads((cut / "run.json").read_text())
     facts["versions"]["jax"] = "0.0.1"
     (cut / "run.json").write_text(json.dumps(facts))
-    with pytest.raises(RunFolderError, match="the same noise on other sums shows labels"):
+    with pytest.raises(RunFolderError, match="the same noise on other sums discloses labels"):
         run(tmp_path, TEXT, "cut", resume=True)
 
 

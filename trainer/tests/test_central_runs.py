@@ -249,7 +249,9 @@ def test_divergence_does_not_advise_early_stopping(tmp_path, known_key):
     text = text.replace("learning_rate: 2", "learning_rate: 1e38").replace(
         "epochs: 2", "epochs: 60"
     )
-    with pytest.raises(DivergedError, match=r"lower optimizer\.learning_rate; what another run"):
+    with pytest.raises(
+        DivergedError, match=r"lower optimizer\.learning_rate; privacy.txt says what another run"
+    ):
         run(tmp_path, text, "other")
 
 

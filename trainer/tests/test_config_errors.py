@@ -26,7 +26,7 @@ def message(text):
         ("0.02", "-1", "learning_rate: expected greater than 0"),
         ("0.02", ".inf", "learning_rate: expected a finite number"),
         ("[8]", "[0]", "t.yaml:11: model.hidden.0: expected greater than or equal to 1"),
-        ("[a, b]", "[a, a]", "t.yaml:4: data: a feature column stands there twice"),
+        ("[a, b]", "[a, a]", "t.yaml:4: data: a feature column is listed twice"),
         ("[a, b]", "[a, y]", "the label 'y' is also a feature"),
         (
             "label: y",
@@ -36,7 +36,11 @@ def message(text):
         ("label: y", "label: y\n  classes: [x, null]", "data.classes: expected a list of labels"),
         ("label: y", "label: y\n  classes: 1", "data.classes: expected a list of labels"),
         ("label: y", "label: y\n  classes: true", "data.classes: expected a list of labels"),
-        ("label: y", "label: y\n  classes: 3", "t.yaml:9: data.classes: only loss: cross_entropy"),
+        (
+            "label: y",
+            "label: y\n  classes: 3",
+            "t.yaml:9: data.classes: classes need loss: cross_entropy",
+        ),
         ("loss: squared", "loss: square", "t.yaml:12: loss: 'square' is unknown; did you mean"),
         ("name: small", "name: ../small", "t.yaml:3: name: expected letters, digits"),
         ("name: small", "name: small\nname: x", "t.yaml:4: the key 'name' stands here twice"),
@@ -60,20 +64,23 @@ def test_unknown_method_lists_the_known_ones():
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("debiased: false", "name an artifact, or private_column and its certificate"),
-        ("artifact: x, certificate: y", "one is enough"),
-        ("certificate: y", "a certificate alone cannot randomize"),
-        ("artifact: x, key: k", "key and id_column belong together"),
-        ("artifact: x, context: k", "context and label_version need a key"),
-        ("artifact: x, column: a, private_column: b", "give one"),
-        ("artifact: x, private_column: b, key: k, id_column: i", "private already"),
+        (
+            "debiased: false",
+            "has no artifact; give artifact, or private_column and certificate",
+        ),
+        ("artifact: x, certificate: y", "give only artifact"),
+        ("certificate: y", "certificate: cannot randomize labels"),
+        ("artifact: x, key: k", "key and id_column: give both or neither"),
+        ("artifact: x, context: k", "context and label_version need key"),
+        ("artifact: x, column: a, private_column: b", "give only one"),
+        ("artifact: x, private_column: b, key: k, id_column: i", "already private"),
         ("artifact: x, column: c", "method.column: is also a feature"),
-        ("artifact: x, column: z, key: k, id_column: z", "method.id_column: is the label: ids"),
+        ("artifact: x, column: z, key: k, id_column: z", "method.id_column: is the label; ids"),
         (
             "artifact: x, column: z, user_column: z, max_examples_per_user: 1",
-            "method.user_column: is the label: users must be public",
+            "method.user_column: is the label; users must be public",
         ),
-        ("artifact: x, debiased: true", "t.yaml:13: method.debiased: is for loss: cross_entropy"),
+        ("artifact: x, debiased: true", "t.yaml:13: method.debiased: needs loss: cross_entropy"),
     ],
 )
 def test_privatized_options(options, expected):
@@ -83,7 +90,7 @@ def test_privatized_options(options, expected):
 def test_debiased_needs_the_artifact():
     options = "certificate: y, private_column: b, debiased: true"
     text = CLASSES.replace(PRIVATE[0], PRIVATE[1] % options)
-    assert "debiased needs the artifact" in message(text)
+    assert "debiased needs artifact" in message(text)
 
 
 def test_a_config_is_a_mapping():

@@ -97,7 +97,7 @@ def test_features_that_are_no_number(tmp_path, bad):
 def test_text_as_number_and_fractions_as_category(tmp_path):
     write_tables(tmp_path)
     with_column(tmp_path, "a", ["x", "y"])
-    assert "the numeric column 'a' holds string: list it under categorical" in error(tmp_path)
+    assert "the numeric column 'a' holds string; list it under categorical" in error(tmp_path)
     with_column(tmp_path, "c", [0.5, 1.5])
     assert "the categorical column 'c' holds double" in error(tmp_path)
 
@@ -114,9 +114,9 @@ def test_labels_without_a_class_are_not_quoted():
             Task((0, 1)).targets(pa.array([0, 1, third]), "t", "y")
         assert str(caught.value) == str(other.value)
     assert Task((0, 1, 2)).targets(np.array([2.0, 0.0]), "t", "y").tolist() == [2, 0]
-    with pytest.raises(DataError, match="are for a regression loss"):
+    with pytest.raises(DataError, match="use a regression loss"):
         Task((0, 1, 2)).targets(np.array([2.0, 0.7]), "t", "y")
-    with pytest.raises(DataError, match="missing, NaN or infinite"):
+    with pytest.raises(DataError, match="missing, NaN, infinite"):
         Task().targets(np.array([1.0, np.nan]), "t", "y")
     with pytest.raises(DataError, match="does not hold numbers"):
         Task().targets(np.array(["1"]), "t", "y")
@@ -167,7 +167,7 @@ def test_idx(tmp_path):
     assert data.train.features.shape == (1, 3, 3, 1)
     assert data.train.columns["label"].tolist() == [1]
     (tmp_path / "labels").write_bytes(idx(images)[:-1])
-    with pytest.raises(DataError, match="is not an idx file, or was cut"):
+    with pytest.raises(DataError, match="is not an idx file or is incomplete"):
         read_idx(tmp_path / "labels")
     with pytest.raises(DataError, match="there is no such file"):
         read_idx(tmp_path / "nothing")
@@ -177,6 +177,6 @@ def test_no_more_of_an_idx_file_is_unpacked_than_it_says(tmp_path, monkeypatch):
     seen, read = [], gzip.GzipFile.read
     monkeypatch.setattr(gzip.GzipFile, "read", lambda f, n=-1: seen.append(n) or read(f, n))
     (tmp_path / "bomb").write_bytes(gzip.compress(idx(np.zeros(9, np.uint8)) + bytes(1 << 24)))
-    with pytest.raises(DataError, match="is not an idx file, or was cut"):
+    with pytest.raises(DataError, match="is not an idx file or is incomplete"):
         read_idx(tmp_path / "bomb")
     assert min(seen) >= 0 and sum(seen) < 1_000

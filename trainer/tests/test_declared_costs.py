@@ -35,11 +35,9 @@ def test_a_private_column_is_declared_to_be_drawn_once(tmp_path):
     data = columns() | {"p": [repr(outputs[0])] * len(columns()["y"])}
     write(tmp_path, data)
     text = TRAIN.replace("{kind: none}", PLAIN.replace("}", ", private_column: p}"))
-    found = built(tmp_path, text).statement.remarks
-    assert any(
-        "that its labels were randomized once, is declared in the config" in r for r in found
-    )
-    assert not any("Another run" in remark for remark in found)
+    found = built(tmp_path, text).statement
+    assert any("declares that 'p' was made with this artifact" in said for said in found.declared)
+    assert not found.again and not any("Another run" in remark for remark in found.remarks)
 
 
 def test_a_key_repeats_labels_that_have_not_changed(tmp_path):

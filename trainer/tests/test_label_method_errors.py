@@ -18,14 +18,17 @@ BAD = [
     ("kind: alibi, epsilon: 1, prior: other", "method.prior: 'other' is unknown; expected one of"),
     ("kind: lp_mst, epsilon: 1, stage: 3", "unknown key; did you mean 'stages'?"),
     ("kind: lp_mst, epsilon: 1, stages: 0", "method.stages: expected greater than or equal to 1"),
-    ("kind: lp_mst, epsilon: 1, fractions: [1.0]", "t.yaml:7: method: fractions: 1 for 2 stages"),
+    (
+        "kind: lp_mst, epsilon: 1, fractions: [1.0]",
+        "t.yaml:7: method: fractions: there are 1 for 2 stages",
+    ),
     ("kind: lp_mst, epsilon: 1, fractions: [0.9, 0.2]", "fractions: their sum is 1.1, not 1"),
     ("kind: lp_mst, epsilon: 1, temperature: 0", "method.temperature: expected greater than 0"),
     ("kind: lp_mst, epsilon: 1, mixup: 0", "method.mixup: expected greater than 0"),
     ("kind: clusters, k: 2, epsilon: 1", "method.epsilon_prior: this key is missing"),
     (
         "kind: clusters, k: 2, epsilon: 1, epsilon_prior: 1, columns: [a], embeddings: {file: e}",
-        "columns and embeddings: give one",
+        "columns and embeddings: give only one of them",
     ),
 ]
 
@@ -76,7 +79,9 @@ def test_regression_is_refused(tmp_path, method):
 def test_classes_are_needed(tmp_path):
     write_problem(tmp_path, 200)
     text = CONFIG.replace(", classes: 12", "")
-    assert "data.classes: cross_entropy needs the classes" in refused(tmp_path, text)
+    assert "data.classes: this key is missing; cross_entropy needs a list of classes" in refused(
+        tmp_path, text
+    )
 
 
 CLUSTERS = "kind: clusters, k: 2, epsilon: 1, epsilon_prior: 1"

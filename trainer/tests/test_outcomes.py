@@ -160,7 +160,7 @@ training: {epochs: 1, batch_size: 20}
     assert session.run(["prediction"], {"features": images[:7]})[0].tolist() == expected
     np.savez(tmp_path / "wide.npz", x=images[:, :, :3])
     message = labeldp("predict", tmp_path / "run", tmp_path / "wide.npz", "-o", "x.npz", code=2)
-    assert "an example has shape [5, 3, 1], in training [5, 4, 1]" in message
+    assert "an example has shape [5, 3, 1], in training it was [5, 4, 1]" in message
     listed = runs(tmp_path / "run")[0]
     assert (listed["representation"], listed["test"]) == ("pca", {})
 
@@ -305,7 +305,7 @@ def test_an_unfinished_run_is_listed(place, tmp_path):
     assert (run["status"], run["epochs"]) == ("unfinished", 3)
     (folder / "params.npz").unlink()
     words = ("predict", folder, place / "test.parquet", "-o", tmp_path / "o.csv")
-    assert "is not finished: go on with labeldp train --resume" in labeldp(*words, code=2)
+    assert "is not finished; resume it with labeldp train --resume" in labeldp(*words, code=2)
 
 
 @pytest.mark.parametrize(

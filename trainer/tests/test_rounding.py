@@ -86,5 +86,7 @@ def test_a_looser_epsilon_never_needs_more_noise():
 
 
 def test_a_delta_below_what_integers_allow():
-    with pytest.raises(ValueError, match=r"δ = 1e-40 is out of reach of noise on integers for 15,"):
+    with pytest.raises(
+        ValueError, match=r"δ = 1e-40 cannot be reached with noise on integers for 15,"
+    ):
         calibrate_integers(1.0, NoisePlan(6000, 600, 100, 700), 1e-40, 15_000)

@@ -44,7 +44,7 @@ def require_refused(done, words):
 
 def test_before_the_config_is_read(tmp_path, taken):
     done = labeldp(tmp_path, "train", "no-such-config.yaml", "-o", "run")
-    require_refused(done, "run: exists already; say --resume to go on with it, or choose another")
+    require_refused(done, "run: already exists; use --resume to go on with it, or choose another")
 
 
 def test_before_the_data_are_read(tmp_path, taken):
@@ -76,4 +76,4 @@ def test_a_name_that_is_taken_by_something_else(tmp_path, kind):
     }[kind]()
     result = CliRunner().invoke(train_command, ["no-such-config.yaml", "-o", str(path)])
     assert result.exit_code == 2
-    assert "is no run folder, or is damaged: choose another folder" in result.stderr
+    assert "is not a run folder, or is damaged; choose another folder" in result.stderr

@@ -324,7 +324,7 @@ def test_at_a_large_epsilon_private_labels_are_labels(place, tmp_path, text):
         (with_options(CLOSED, "correction: none"), "correction: a closed form takes the bias"),
         (
             with_options(STEPS, "debiased: true, correction: forward"),
-            "debiased: true is correction: backward: give one",
+            "debiased: true means correction: backward: give one",
         ),
         (
             CLOSED.replace("artifact: sets.onnx", "certificate: sets.certificate.json")
@@ -334,12 +334,12 @@ def test_at_a_large_epsilon_private_labels_are_labels(place, tmp_path, text):
         (
             CLOSED.replace("artifact: sets.onnx", "certificate: sets.certificate.json")
             .replace(".json", ".json, private_column: y, correction: forward"),
-            "correction needs the artifact",
+            "correction needs artifact",
         ),
         (CLOSED.replace("cross_entropy", "squared"), "loss: squared is for numbers, and the"),
         (
             STEPS.replace("cross_entropy", "squared").replace("onnx", "onnx, correction: forward"),
-            "correction: is for loss: cross_entropy",
+            "correction: needs loss: cross_entropy",
         ),
         (with_options(CLOSED, "private_column: wrong"), "'wrong' holds labels that"),
         (

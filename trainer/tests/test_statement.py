@@ -37,7 +37,7 @@ def test_the_words_of_a_run(tmp_path):
 
 
 @pytest.mark.parametrize("users", [None, 3])
-def test_noisy_gradients_say_who_pays(users):
+def test_noisy_gradients_say_who_spends(users):
     text = CONFIG.replace("epsilon: 8", "epsilon: 1")
     if users is not None:
         whose = f"1e-5, user_column: user, max_examples_per_user: {users}"
@@ -45,8 +45,8 @@ def test_noisy_gradients_say_who_pays(users):
     whole = parse_config(text).config
     config = StepConfig(NoisePlan(100, 10, 20, 40, "secret"), 1.0, 1.0, "standard")
     said = central_statement(whole, whole.method, config, 30, 100)
-    pays = "A person with several labels pays for each of them."
-    assert (pays in said.remarks) == (users is None)
+    spends = "A person with several labels spends ε for each of them."
+    assert (spends in said.remarks) == (users is None)
     assert "Starting another run spends (ε = 1, δ = 1e-05) again; " in said.paragraph()
 
 

@@ -138,12 +138,12 @@ def test_private_labels_alone_decide(tmp_path):
     )
     second = run(tmp_path, text, "second")
     jax.tree.map(np.testing.assert_array_equal, first.params, second.params)
-    assert "is declared in the config" in second.statement.paragraph()
+    assert "nothing here can prove it" in second.statement.paragraph()
     assert "The certificate was believed" in second.statement.paragraph()
     options = "certificate.json, user_column: id, max_examples_per_user: 1"
     text = text.replace("certificate.json", options)
     users = run(tmp_path, text, "users").statement.paragraph()
-    assert "if further ones of 'y_private' are released" in users
+    assert "If further labels of 'y_private' are released" in users
 
 
 def test_key_and_ids(tmp_path):
@@ -255,7 +255,7 @@ def test_a_model_from_python(tmp_path):
             CONFIG.replace("batch_size: 50", "batch_size: 601"),
             "601 is larger than the 600 examples",
         ),
-        (CLASSES, "data.classes: cross_entropy needs the classes"),
+        (CLASSES, "data.classes: this key is missing; cross_entropy needs a list of classes"),
         (
             CLASSES.replace("label: colour", "label: colour\n  classes: [red, green]"),
             "some labels are none of the 2 classes",
@@ -264,7 +264,7 @@ def test_a_model_from_python(tmp_path):
         (with_method("privatized, artifact: train.parquet"), "train.parquet"),
         (
             with_method("privatized, artifact: numbers.onnx, column: colour"),
-            "'colour' is declared to hold text, so that it has none of the 10 classes",
+            "'colour' is declared to hold text, none of the 10 classes",
         ),
         (
             with_method("privatized, certificate: train.yaml, private_column: y"),
@@ -292,13 +292,13 @@ def test_refused_with_one_message_and_nothing_left(tmp_path, text, expected):
 def test_run_folders_are_not_overwritten(tmp_path):
     write_tables(tmp_path)
     run(tmp_path)
-    assert "exists already; say --resume" in refused(tmp_path, CONFIG)
+    assert "already exists; use --resume" in refused(tmp_path, CONFIG)
     other = CONFIG.replace("epochs: 3", "epochs: 4")
     assert "was started with another config" in refused(tmp_path, other, "--resume")
     pq.write_table(table(600, 5), tmp_path / "train.parquet")
     assert "was started with other features" in refused(tmp_path, CONFIG, "--resume")
     (tmp_path / "run" / "run.json").unlink()
-    assert "is no run folder" in refused(tmp_path, CONFIG)
+    assert "is not a run folder" in refused(tmp_path, CONFIG)
 
 
 def test_the_command_of_labeldp(tmp_path, inside, without):

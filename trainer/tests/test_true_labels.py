@@ -67,7 +67,7 @@ def refused(directory, text):
 def test_no_method_takes_private_labels_for_true_ones(place, kind):
     said = refused(place, config(kind, train="private_train.parquet"))
     assert "private_train.parquet: 'colour' holds private labels already (of the artifact" in said
-    hint = "randomize the table" if kind == "privatized" else "take method privatized"
+    hint = "randomize the table" if kind == "privatized" else "or method privatized"
     assert hint in said
 
 
@@ -75,7 +75,7 @@ def test_no_method_takes_private_labels_for_true_ones(place, kind):
 def test_metrics_are_those_of_true_labels(place, kind):
     said = refused(place, config(kind, test="private_test.parquet"))
     assert "private_test.parquet: 'colour' holds private labels already (of the artifact" in said
-    assert "leave data.test out" in said
+    assert "or remove data.test" in said
 
 
 def test_every_part_of_a_folder_is_looked_at(place, tmp_path):

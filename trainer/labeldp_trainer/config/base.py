@@ -1,4 +1,4 @@
-"""What every part of a config is made of."""
+"""Base classes and types of all parts of a config."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Number = Annotated[float, BeforeValidator(_number)]
 
 
 MOST_EXAMPLES = 100_000
-"""Of one user."""
+"""The largest ``max_examples_per_user``."""
 
 
 class Checked(Strict):
-    """A part with rules of its own."""
+    """A part of a config with its own rules."""
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Whether a rule is broken, and what to say then; what comes first is said."""
+        """Each rule: whether it is broken, and the message. The first broken one is reported."""
         yield from ()
 
     @model_validator(mode="after")
@@ -46,46 +46,50 @@ class Checked(Strict):
 
 
 class UserLevel(Checked):
-    """Part of every method that can protect users."""
+    """The keys of all methods that can protect users."""
 
-    user_column: StrictStr | None = Field(None, description="who a row belongs to; public")
+    user_column: StrictStr | None = Field(
+        None, description="public column with the user of each row"
+    )
     max_examples_per_user: StrictInt | None = Field(
         None,
         ge=1,
         le=MOST_EXAMPLES,
-        description="further rows are left out, without a look at labels",
+        description="most rows of a user that are used; they are chosen without reading labels",
     )
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Both, or none."""
+        """Both keys, or neither."""
         apart = (self.user_column is None) != (self.max_examples_per_user is None)
-        yield apart, "user_column and max_examples_per_user belong together"
+        yield apart, "user_column and max_examples_per_user: give both or neither"
 
 
 SMALLEST_DELTA = 1e-300
-"""The least δ that accounting resolves: float64 ends there."""
+"""The smallest δ that accounting supports, near the end of float64."""
 LabelRange = tuple[Number, Number]
 
 
 class Approximate(UserLevel):
-    """Part of every method that promises (ε, δ)."""
+    """The keys of all methods that promise (ε, δ)."""
 
     delta: Annotated[Number, Field(gt=0, lt=1)]
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """A δ that float64 has."""
+        """δ is not below the smallest one."""
         yield from super().rules()
-        reason = f"delta: the least that is resolved is {SMALLEST_DELTA:g}; raise it"
+        reason = f"delta: must be at least {SMALLEST_DELTA:g}"
         yield self.delta < SMALLEST_DELTA, reason
 
 
 class NoisySum(Approximate):
-    """Part of every method that adds noise to sums over labels."""
+    """The keys of all methods that add noise to sums over labels."""
 
-    label_range: LabelRange | None = Field(None, description="the ends of a regression's labels")
+    label_range: LabelRange | None = Field(
+        None, description="smallest and largest label of a regression"
+    )
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """A range has a length."""
+        """The range is not empty."""
         yield from super().rules()
         low, high = self.label_range or (0, 1)
-        yield not low < high, "label_range: the first end must be less than the second"
+        yield not low < high, "label_range: the first number must be smaller than the second"

@@ -16,65 +16,71 @@ _CENTRED = ("centre", "centre_units", "radius_floor")
 
 
 class Central(NoisySum):
-    """Noisy sums of clipped gradients."""
+    """The keys of methods that add noise to sums of clipped gradients."""
 
     epsilon: Annotated[Number, Field(gt=0, le=60)]
     clip_norm: ClipNorm = 1.0
     clipping: Literal["standard", "label_free"] = "standard"
     batches: Literal["secret", "public", "partition"] = "secret"
     max_batch: Count | None = Field(
-        None, description="larger samples are cut; default: so large that this hardly happens"
+        None,
+        description="larger samples are cut; default: a size that is rarely exceeded",
     )
-    microbatch: Count = Field(32, description="per-example gradients in memory at a time")
+    microbatch: Count = Field(32, description="per-example gradients in memory at once")
     centre: Literal["mean", "none"] = "mean"
-    centre_units: Count | None = Field(None, description="default: 256, or all")
+    centre_units: Count | None = Field(None, description="default: 256, or all if there are fewer")
     radius_floor: Positive = 1e-3
 
     @property
     def needs_labels(self) -> bool:
-        """Whether a step looks at the gradients of all labels."""
+        """Whether a step computes the gradients for all possible labels."""
         return self.clipping == "label_free"
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Options that the others leave without a use."""
+        """Options that have no effect with the others."""
         yield from super().rules()
         useless = self.max_batch is not None and self.batches == "partition"
-        yield useless, "max_batch: the batches of a partition all have the same size"
+        yield (
+            useless,
+            "max_batch: has no effect with batches: partition, where all have the same size",
+        )
         for name in _CENTRED:
             useless = name in self.model_fields_set and self.clipping == "standard"
-            yield useless, f"{name} is for clipping: label_free"
+            yield useless, f"{name} needs clipping: label_free"
 
 
 class DpSgd(Central):
     """DP-SGD: noisy sums of clipped per-example gradients.
 
-    Batches are Poisson samples that stay secret, unless ``batches`` says otherwise. With
-    ``clipping: label_free`` gradients are scaled by what is public about them.
+    Batches are secret Poisson samples, unless ``batches`` says otherwise. ``clipping: label_free``
+    scales gradients by public facts about them.
     """
 
     kind: Literal["dp_sgd"]
 
 
 class LabelDpPro(Central):
-    """LabelDP-Pro: the noisy gradient is projected onto the span or hull of possible gradients.
+    """LabelDP-Pro: projects the noisy gradient onto the span or hull of possible gradients.
 
-    The denoisers ``self_span`` and ``self_conv`` look at the features of the batch: their batches
+    The denoisers ``self_span`` and ``self_conv`` use the features of the batch, so their batches
     cannot be secret.
     """
 
     kind: Literal["labeldp_pro"]
     denoiser: Literal["self_span", "self_conv", "alt_conv", "noop"]
     projection: Literal["gram", "matrix_free"] | None = Field(
-        None, description="default: gram, if it needs no more than 1 GiB"
+        None, description="default: gram if it needs at most 1 GiB, otherwise matrix_free"
     )
     clip_hull: StrictBool = True
-    hull_units: Count | None = Field(None, description="for alt_conv; default: 64, or all")
+    hull_units: Count | None = Field(
+        None, description="for alt_conv; default: 64, or all if there are fewer"
+    )
     smoothing: Annotated[Number, Field(gt=0, le=1)] = 1.0
     tolerance: Annotated[Number, Field(gt=0, lt=1)] = 1e-2
 
     @property
     def needs_labels(self) -> bool:
-        """Whether a step looks at the gradients of all labels."""
+        """Whether a step computes the gradients for all possible labels."""
         return self.denoiser != "noop" or self.clipping == "label_free"
 
     @model_validator(mode="before")
@@ -85,19 +91,22 @@ class LabelDpPro(Central):
         return data
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Options that fit the denoiser."""
+        """Options match the denoiser."""
         yield from super().rules()
         given, denoiser = self.model_fields_set, self.denoiser
         yield (
             denoiser.startswith("self_") and self.batches == "secret",
-            f"batches: {denoiser} looks at the features of the batch, so that it cannot be "
-            "secret: say public or partition",
+            f"batches: cannot be secret because {denoiser} uses the features of the batch; "
+            "use public or partition",
         )
         useless = denoiser != "alt_conv" and "hull_units" in given
-        yield useless, "hull_units is for denoiser: alt_conv"
+        yield useless, "hull_units needs denoiser: alt_conv"
         useless = not denoiser.endswith("conv") and bool(given & {"smoothing", "tolerance"})
-        yield useless, "smoothing and tolerance are for the denoisers self_conv and alt_conv"
+        yield useless, "smoothing and tolerance need denoiser: self_conv or alt_conv"
         useless = denoiser == "noop" and bool(given & {"projection", "clip_hull"})
-        yield useless, "projection and clip_hull are for denoisers that project"
+        yield useless, "projection and clip_hull have no effect with denoiser: noop"
         useless = "clip_hull" in given and self.clipping == "label_free"
-        yield useless, "clip_hull: label_free clipping scales the hull by itself"
+        yield (
+            useless,
+            "clip_hull: has no effect with clipping: label_free, which scales the hull itself",
+        )

@@ -16,12 +16,12 @@ MAX_CLASSES = 100_000
 
 
 def _classes(value: object) -> object:
-    """One message for all that is not a list of classes or their number."""
+    """The value, if it is a list of classes or their number. One message for everything else."""
     listed = isinstance(value, list) and all(type(label) in (int, str) for label in value)
     count = len(value) if listed and isinstance(value, list) else value
     if not (type(count) is int and 2 <= count <= MAX_CLASSES):
         raise ValueError(
-            f"expected a list of labels (whole numbers or text), or their number K, 2 … "
+            f"expected a list of labels (whole numbers or text), or their number K from 2 to "
             f"{MAX_CLASSES:,}"
         )
     return value
@@ -32,23 +32,23 @@ Classes = Annotated[StrictInt | list[Label], BeforeValidator(_classes)]
 
 class _Data(Checked):
     classes: Classes | None = Field(
-        None, description="the labels of a classification: a list, or K for the integers 0 … K − 1"
+        None, description="the classes of a classification: a list, or K for the integers 0 … K − 1"
     )
-    rows: StrictInt | None = Field(None, ge=1, description="take only the first rows for training")
+    rows: StrictInt | None = Field(None, ge=1, description="train on the first N rows only")
 
     @property
     def class_list(self) -> list[int | str] | None:
-        """The classes one by one."""
+        """The classes as a list; None if they are not given."""
         return list(range(self.classes)) if isinstance(self.classes, int) else self.classes
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Classes differ."""
+        """No class is listed twice."""
         twice = isinstance(self.classes, list) and len(set(self.classes)) < len(self.classes)
-        yield twice, "classes: one stands there twice"
+        yield twice, "classes: a class is listed twice"
 
 
 class TableData(_Data):
-    """Parquet or CSV files, or folders of such parts."""
+    """Parquet or CSV files, or folders of such files."""
 
     kind: Literal["table"]
     train: StrictStr
@@ -57,26 +57,26 @@ class TableData(_Data):
     numeric: tuple[StrictStr, ...] = ()
     categorical: tuple[StrictStr, ...] = ()
     delimiter: Delimiter | None = Field(
-        None, description="CSV: one character between cells (default: a comma; a tab in .tsv)"
+        None, description="CSV: the character between cells (default: a comma; a tab in .tsv)"
     )
     encoding: Encoding | None = Field(None, description="CSV: its encoding (default: utf-8)")
 
     @property
     def form(self) -> TextForm:
-        """The form of the files, if they are text."""
+        """How text files are read."""
         return TextForm(self.delimiter, self.encoding)
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """There are features, once each."""
+        """There are features, and none is listed twice."""
         yield from super().rules()
         columns = [*self.numeric, *self.categorical]
-        yield not columns, "name the feature columns under numeric or categorical"
-        yield len(set(columns)) < len(columns), "a feature column stands there twice"
+        yield not columns, "has no features; list columns under numeric or categorical"
+        yield len(set(columns)) < len(columns), "a feature column is listed twice"
         yield self.label in columns, f"the label {self.label!r} is also a feature"
 
 
 class NpzData(_Data):
-    """numpy archives with an array of features [n, p] or [n, height, width, channels]."""
+    """numpy archives with features [n, p] or [n, height, width, channels]."""
 
     kind: Literal["npz"]
     train: StrictStr
@@ -86,7 +86,7 @@ class NpzData(_Data):
 
 
 class IdxFiles(Strict):
-    """The two files of one part of an idx data set, gzipped or not."""
+    """Images and labels of an idx data set, gzipped or not."""
 
     images: StrictStr
     labels: StrictStr
@@ -101,7 +101,7 @@ class IdxData(_Data):
 
     @property
     def label(self) -> str:
-        """The name of the one label column."""
+        """The name of the label column."""
         return "label"
 
 

@@ -16,9 +16,10 @@ Correction = Literal["none", "forward", "backward"]
 
 
 class _LabelMethod(UserLevel):
-    epsilon: Epsilon = Field(description="ε that each label pays when it is randomized")
+    epsilon: Epsilon = Field(description="ε that randomizing a label spends")
     mixup: Annotated[Number, Field(gt=0)] | None = Field(
-        None, description="α: each batch is mixed with itself, with a weight of Beta(α, α)"
+        None,
+        description="α of mixup: each batch is mixed with itself with a weight from Beta(α, α)",
     )
 
 
@@ -26,72 +27,79 @@ class LpMst(_LabelMethod):
     """Multi-stage training (Deep learning with label DP, Algorithm 3)."""
 
     kind: Literal["lp_mst"]
-    stages: StrictInt = Field(2, ge=1, le=64, description="T")
+    stages: StrictInt = Field(2, ge=1, le=64, description="number of stages, T")
     fractions: tuple[Annotated[Number, Field(gt=0)], ...] | None = Field(
-        None, description="share of the examples that each stage randomizes; default: equal"
+        None, description="share of the examples that each stage randomizes; default: equal shares"
     )
     temperature: Annotated[Number, Field(gt=0)] = Field(
-        1.0, description="priors are softmax(logits/temperature): below 1 sharper, above 1 flatter"
+        1.0, description="priors are softmax(logits/temperature): sharper below 1, flatter above 1"
     )
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """One a stage."""
+        """The share of each stage."""
         return self.fractions or (1 / self.stages,) * self.stages
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Fractions are shares of all."""
+        """There is one fraction for each stage, and their sum is 1."""
         yield from super().rules()
         given, total = len(self.shares), math.fsum(self.shares)
-        yield given != self.stages, f"fractions: {given} for {self.stages} stages"
+        yield given != self.stages, f"fractions: there are {given} for {self.stages} stages"
         not_one = not math.isclose(total, 1, abs_tol=1e-6)
         yield not_one, f"fractions: their sum is {total:g}, not 1"
 
 
 class Alibi(_LabelMethod):
-    """Laplace noise on one-hot labels, and their Bayesian posterior (Malek et al. 2021)."""
+    """Laplace noise on one-hot labels, then their Bayesian posterior (Malek et al. 2021)."""
 
     kind: Literal["alibi"]
     prior: Literal["model", "uniform"] = Field(
-        "model", description="of the posterior: the model's present predictions, or uniform"
+        "model",
+        description="prior of the posterior: the current predictions of the model, or uniform",
     )
 
 
 class Embeddings(Strict):
-    """An array [n, d] in an npz archive, one row a training example."""
+    """An array [n, d] in an npz archive, with a row for each training example."""
 
     file: StrictStr
     array: StrictStr = "embeddings"
 
 
 class Clusters(_LabelMethod):
-    """A private label histogram of each cluster of examples as the prior of their randomizer.
+    """Clusters the examples; the private histogram of a cluster is the prior of its randomizer.
 
-    Deep learning with label DP, Section 5.2. ``domain`` and ``mechanism`` are those of a spec.
+    Deep learning with label DP, Section 5.2. ``domain`` and ``mechanism`` are written as in a spec.
     """
 
     kind: Literal["clusters"]
-    k: StrictInt = Field(ge=1, le=10_000, description="clusters of k-means")
-    epsilon_prior: Epsilon = Field(description="ε that the labels pay for the histograms")
+    k: StrictInt = Field(ge=1, le=10_000, description="number of k-means clusters")
+    epsilon_prior: Epsilon = Field(description="ε that counting the histograms spends")
     columns: tuple[StrictStr, ...] | None = Field(
-        None, min_length=1, description="feature columns of a table to cluster by; default: all"
+        None, min_length=1, description="feature columns to cluster by; default: all"
     )
-    embeddings: Embeddings | None = Field(None, description="to cluster by instead of features")
+    embeddings: Embeddings | None = Field(
+        None, description="vectors to cluster by, instead of features"
+    )
     components: StrictInt = Field(
-        50, ge=1, description="wider features are projected onto so many principal components"
+        50, ge=1, description="wider features are reduced to this number of principal components"
     )
-    mechanism: dict[str, Any] = Field({"kind": "rr_with_prior"}, description="as in a spec")
-    domain: dict[str, Any] | None = Field(None, description="as in a spec, for regression")
+    mechanism: dict[str, Any] = Field(
+        {"kind": "rr_with_prior"}, description="mechanism, as in a spec"
+    )
+    domain: dict[str, Any] | None = Field(
+        None, description="label domain, as in a spec; for regression"
+    )
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """One source."""
+        """There is one source of points."""
         yield from super().rules()
         both = self.columns is not None and self.embeddings is not None
-        yield both, "columns and embeddings: give one"
+        yield both, "columns and embeddings: give only one of them"
 
 
 class NoMethod(Strict):
-    """Train on the true labels: no privacy."""
+    """Train on the true labels, without privacy."""
 
     kind: Literal["none"]
 
@@ -100,50 +108,57 @@ class Privatized(UserLevel):
     """Train on labels that a certified randomizer made private.
 
     With ``artifact`` alone, the true labels of ``column`` are randomized once, before training.
-    With ``private_column``, they were already, with the artifact or certificate that is named.
+    With ``private_column``, that artifact (or the one of ``certificate``) has randomized them.
     """
 
     kind: Literal["privatized"]
     artifact: StrictStr | None = None
     certificate: StrictStr | None = None
-    column: StrictStr | None = Field(None, description="true labels; default: data.label")
+    column: StrictStr | None = Field(
+        None, description="column of the true labels; default: data.label"
+    )
     private_column: StrictStr | None = None
-    key: StrictStr | None = Field(None, description="key file of labeldp keygen")
+    key: StrictStr | None = Field(None, description="key file from labeldp keygen")
     id_column: StrictStr | None = None
-    context: StrictStr | None = Field(None, description="default: the name of the label column")
+    context: StrictStr | None = Field(
+        None, description="context of the key; default: the name of the label column"
+    )
     label_version: StrictInt = Field(0, ge=0, lt=2**64)
     debiased: StrictBool = Field(False, description="the same as correction: backward")
     correction: Correction | None = Field(
-        None, description="of the loss of classes for what the randomizer did to labels"
+        None, description="how the loss of classes accounts for the noise in the labels"
     )
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Labels, and what randomizes or has randomized them, are named once."""
+        """The labels and their artifact or certificate are given once, without contradiction."""
         yield from super().rules()
         artifact, certificate = self.artifact is not None, self.certificate is not None
         private, key = self.private_column is not None, self.key is not None
         neither, both = not (artifact or certificate), artifact and certificate
-        yield neither, "name an artifact, or private_column and its certificate"
-        yield both, "artifact and certificate: one is enough, the artifact holds its certificate"
-        reason = "a certificate alone cannot randomize: name the artifact, or the private_column"
+        yield neither, "has no artifact; give artifact, or private_column and certificate"
+        yield both, "artifact and certificate: give only artifact, which contains the certificate"
+        reason = "certificate: cannot randomize labels; give artifact, or add private_column"
         yield certificate and not private, reason
-        reason = "column names true labels and private_column private ones: give one"
+        reason = "column (true labels) and private_column (private labels): give only one of them"
         yield self.column is not None and private, reason
-        yield key != (self.id_column is not None), "key and id_column belong together"
+        yield key != (self.id_column is not None), "key and id_column: give both or neither"
         keyed = self.context is not None or self.label_version != 0
-        yield keyed and not key, "context and label_version need a key"
-        reason = "the labels of private_column are private already: leave key and id_column out"
+        yield keyed and not key, "context and label_version need key"
+        reason = "private_column is already private; remove key and id_column"
         yield private and key, reason
-        unknown = "needs the artifact: a certificate does not hold Pr[output | label]"
+        unknown = "needs artifact, because a certificate does not contain Pr[output | label]"
         yield self.debiased and not artifact, f"debiased {unknown}"
         corrected = self.correction in ("forward", "backward")
         yield corrected and not artifact, f"correction {unknown}"
         twice = self.debiased and self.correction is not None
-        yield twice, "debiased: true is correction: backward: give one"
+        yield (
+            twice,
+            "debiased and correction: give only one; debiased: true means correction: backward",
+        )
 
 
 LARGEST_END = 1e30
-"""Models are of float32."""
+"""The largest absolute label: models use float32."""
 
 
 Head = Literal["ridge", "softmax", "poisson"]
@@ -152,55 +167,61 @@ HEADS: dict[str, tuple[Head, ...]] = {
     "squared": ("ridge",),
     "poisson": ("poisson",),
 }
-"""Those that fit a loss, its default first."""
+"""The heads for each loss, its default first."""
 
 
 class OneRelease(NoisySum):
-    """One noisy statistic Σ w·x ⊗ t(y) of public features x; models are fitted to it alone."""
+    """Releases a noisy statistic Σ w·x ⊗ t(y) of public features x, and fits models to it alone."""
 
     kind: Literal["one_release"]
     epsilon: Annotated[Number, Field(ge=1e-3, le=60)]
     default: StrictInt | StrictStr | Number | None = Field(
         None,
-        description="what a missing or unknown label counts as; default: the first class, or the "
+        description="what missing and unknown labels count as; default: the first class, or the "
         "middle of label_range",
     )
     head: Head | None = Field(
-        None, description="default: softmax for classes, poisson for loss: poisson, else ridge"
+        None, description="default: softmax for classes, poisson for loss: poisson, otherwise ridge"
     )
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Labels that float32 has."""
+        """Labels fit into float32."""
         yield from super().rules()
         beyond = max(map(abs, self.label_range or (0,))) > LARGEST_END
-        yield beyond, f"label_range: goes to {LARGEST_END:g} at most: rescale the labels"
+        yield beyond, f"label_range: must not exceed {LARGEST_END:g}; rescale the labels"
 
 
 MOST_CLASSES = 1_000
-"""Whose counts and probabilities of many rows are held at a time."""
+"""The most classes of ``pate``, which holds counts of all of them for many rows."""
 
 
 class Pate(Approximate):
-    """Noisy votes of teachers on disjoint parts of the labels (Malek et al. 2021, on public
-    representations); a student learns from them and from all features.
+    """Teachers on disjoint parts of the labels vote with noise; a student learns from the votes.
+
+    Malek et al. 2021, on public representations. The student also uses all features.
     """
 
     kind: Literal["pate"]
     epsilon: Annotated[Number, Field(ge=1e-3, le=60)]
     teachers: StrictInt | None = Field(
-        None, ge=1, description="T, each with rows of its own; default: by a rule"
+        None, ge=1, description="number of teachers, each with its own rows; default: by a rule"
     )
     queries: StrictInt | None = Field(
-        None, ge=1, le=5_000, description="Q rows that are voted on; default: by a rule"
+        None, ge=1, le=5_000, description="number of rows to vote on; default: by a rule"
     )
     teacher: Literal["ridge"] = "ridge"
     student: Literal["ridge", "propagation"] = Field(
-        "propagation", description="how the votes reach the rows that are not voted on"
+        "propagation", description="how the votes reach all other rows"
     )
     default: StrictInt | StrictStr | None = Field(
-        None, description="what a missing or unknown label counts as; default: the first class"
+        None, description="what missing and unknown labels count as; default: the first class"
     )
-    seed: StrictInt = Field(0, ge=0, lt=2**32, description="of the parts and of the queries")
+    seed: StrictInt = Field(
+        0,
+        ge=0,
+        lt=2**32,
+        description="seed for splitting rows among teachers and for choosing the rows to vote on",
+    )
 
 
 MethodConfig = Annotated[

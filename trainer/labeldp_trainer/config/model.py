@@ -1,4 +1,4 @@
-"""A training config as pydantic models. Unknown keys are errors."""
+"""The training config as pydantic models. Unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Rate = Annotated[Number, Field(ge=0, lt=1)]
 
 class _Model(Strict):
     scale: Annotated[Number, Field(gt=0)] = Field(
-        1.0, description="the model's outputs are offset + scale·network"
+        1.0, description="the outputs are offset + scale·network"
     )
     offset: Number = 0.0
 
 
 class LinearConfig(_Model):
-    """A linear function of the features; a categorical column has one weight a category."""
+    """A linear function of the features, with a weight for each category of a column."""
 
     kind: Literal["linear"]
 
 
 class MlpConfig(_Model):
-    """Fully connected layers with ReLU; a categorical column is embedded."""
+    """Fully connected layers with ReLU. Categorical columns are embedded."""
 
     kind: Literal["mlp"]
     hidden: tuple[Width, ...] = (128, 64)
@@ -68,30 +68,35 @@ class OptimizerConfig(Strict):
 
 
 class EarlyStopping(Strict):
-    """Keep the parameters of least private training loss; stop after ``patience`` worse epochs."""
+    """Keep the parameters with the smallest loss on the labels that training sees.
 
-    patience: StrictInt | None = Field(None, ge=1, description="default: never stop, keep the best")
+    ``patience`` also stops after that number of epochs without improvement.
+    """
+
+    patience: StrictInt | None = Field(
+        None, ge=1, description="default: do not stop early, keep the best"
+    )
 
 
 class TrainingConfig(Strict):
-    """How long, in what batches, and from which seed."""
+    """Epochs, batch size and seed."""
 
     epochs: StrictInt = Field(ge=1)
     batch_size: StrictInt = Field(ge=1)
     seed: StrictInt = Field(0, ge=0, lt=2**32)
     early_stopping: EarlyStopping | None = None
-    checkpoint_every: StrictInt = Field(1, ge=1, description="epochs")
+    checkpoint_every: StrictInt = Field(1, ge=1, description="epochs between checkpoints")
 
 
 class RefineTraining(TrainingConfig):
-    """As ``training``, with defaults."""
+    """Like ``training``, with defaults."""
 
     epochs: StrictInt = Field(10, ge=1)
     batch_size: StrictInt = Field(256, ge=1)
 
 
 class Refine(Strict):
-    """A network on features, trained on what PATE's linear student says of all of them."""
+    """A network on features that learns the predictions of PATE's linear student."""
 
     model: ModelConfig
     optimizer: OptimizerConfig = OptimizerConfig.model_validate(
@@ -99,13 +104,15 @@ class Refine(Strict):
     )
     training: RefineTraining = RefineTraining.model_validate({})
     shift: StrictInt | None = Field(
-        None, ge=0, description="images are moved by up to so many pixels; default: 2"
+        None, ge=0, description="shift images by at most this number of pixels; default: 2"
     )
-    flip: StrictBool = Field(False, description="a mirrored image shows the same thing")
+    flip: StrictBool = Field(
+        False, description="mirror images at random, because a mirrored image shows the same thing"
+    )
     sure: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
         None,
-        description="classes of images: one that the network gives at least this probability has "
-        "to be told from a strongly changed image, too (FixMatch)",
+        description="FixMatch on images: if the network gives a class at least this probability, "
+        "it must also predict it from a strongly changed image",
     )
 
 
@@ -114,49 +121,50 @@ _REPRESENTATIONS = {"table": "splines", "idx": "patches", "npz": "pca"}
 
 
 class Config(Strict):
-    """A whole training config."""
+    """A training config."""
 
     version: Literal[1]
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
     data: DataConfig
     representation: RepresentationConfig | None = Field(
-        None, description="what models and methods see instead of features, learnt without labels"
+        None, description="what models and methods see instead of features; learned without labels"
     )
-    model: ModelConfig | None = Field(None, description="may be given from Python instead")
+    model: ModelConfig | None = Field(None, description="Python code may pass a model instead")
     loss: LossName
     method: MethodConfig
     optimizer: OptimizerConfig = Field(
         OptimizerConfig.model_validate({"learning_rate": 1.0}),
-        description="of methods that train step by step",
+        description="for methods that train by steps",
     )
     training: TrainingConfig = Field(
         TrainingConfig.model_validate({"epochs": 1, "batch_size": 1}),
-        description="of methods that train step by step",
+        description="for methods that train by steps",
     )
-    refine: Refine | None = Field(None, description="of method pate: the student is a network")
+    refine: Refine | None = Field(None, description="for method pate: makes the student a network")
 
     @property
     def closed_form(self) -> bool:
-        """Whether a linear model is fitted to sums over all rows: no model, optimizer or training
-        is given, and the method has such a form.
+        """Whether a linear model is fitted to sums over all rows.
+
+        This is so if the method can do it and no model, optimizer or training is given.
         """
         given = self.model_fields_set & {"model", "optimizer", "training"}
         return self.method.kind in CLOSED_FORMS and not given
 
     @property
     def user_column(self) -> str | None:
-        """Who a row belongs to, or None if labels are the units."""
+        """The column with the user of each row, or None if each label is protected on its own."""
         return self.method.user_column if isinstance(self.method, UserLevel) else None
 
     @property
     def examples_per_user(self) -> int | None:
-        """The most rows of a user that are used, or None if labels are the units."""
+        """The most rows used of each user, or None if each label is protected on its own."""
         return self.method.max_examples_per_user if isinstance(self.method, UserLevel) else None
 
     @model_validator(mode="before")
     @classmethod
     def _default_representation(cls, data: object) -> object:
-        """Closed forms need vectors: a good kind for the data, if none is named."""
+        """Closed forms need vectors: choose a kind that suits the data if none is given."""
         if not isinstance(data, dict) or data.get("representation") is not None:
             return data
         method, kind = data.get("method"), data.get("data")

@@ -1,9 +1,8 @@
-"""Data in files, as arrays.
+"""Reads data files as arrays.
 
-A column that must hold true labels is refused where its own file notes it as private already. A
-model that was trained on private labels must not be called one without privacy, and labels that
-were randomized are not to be protected once more as if they were true. Metrics on a test set are
-those of its true labels.
+A column that should hold true labels is refused if its file says that it is already private. A
+model trained on private labels must not be reported as one without privacy, and private labels must
+not be randomized again as if they were true. Test metrics use true labels.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,12 +29,12 @@ __all__ = [
 ]
 
 
-_RANDOMIZED_HERE = "randomize the table with the true ones"
+_RANDOMIZED_HERE = "randomize the table that has the true ones"
 _TRAIN = (
-    "name the table with the true ones, or take method privatized, with private_column and the "
-    "artifact or its certificate"
+    "use the table that has the true ones, or method privatized with private_column and its "
+    "artifact or certificate"
 )
-_TEST = "metrics are those of true labels: name a table that has them, or leave data.test out"
+_TEST = "test metrics need true labels; use a table that has them, or remove data.test"
 
 
 def load_data(
@@ -43,7 +42,7 @@ def load_data(
 ) -> Dataset:
     """The data of a config with the label columns that each part needs.
 
-    Raises DataError, also for labels that are private already where true ones are meant.
+    Raises DataError, also if labels that should be true are already private.
     """
     data = loaded.config.data
     found = _read(loaded, data.train, train_columns, data.rows)
@@ -59,7 +58,7 @@ def load_data(
 
 
 def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> DataPart:
-    """Features alone of one more file of the kind that the data set is of. Raises DataError."""
+    """The features of one more file of the same kind as the data. Raises DataError."""
     encoder: Any = dataset.encoder
     part: DataPart = encoder.part(_read(loaded, name, ()))
     return part
@@ -77,9 +76,9 @@ def _read(
 def _require_true_labels(
     loaded: LoadedConfig, dataset: Dataset, train: Collection[str], test: Collection[str]
 ) -> None:
-    """Raise DataError if a column is noted as private where a config means true labels.
+    """Raise DataError if a column that should hold true labels is marked as private.
 
-    ``train`` and ``test`` are the columns that are read of each part; others are not looked at.
+    ``train`` and ``test`` are the columns that are read from each part. Others are ignored.
     """
     method, label = loaded.config.method, loaded.config.data.label
     hint, column = _TRAIN, label

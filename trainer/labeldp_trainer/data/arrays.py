@@ -35,10 +35,9 @@ def read_arrays(
     columns: Sequence[str],
     rows: int | None = None,
 ) -> DataPart:
-    """The features of an archive or of a file of images, and label columns, if any are named.
+    """The features of an archive or a file of images, and the named label columns.
 
-    uint8 features become [0, 1]. Takes the first ``rows`` only, if they are given. Raises
-    DataError.
+    uint8 features are scaled to [0, 1]. ``rows`` limits how many rows are read. Raises DataError.
     """
     path = directory / (named.images if isinstance(named, IdxFiles) else named)
     if isinstance(config, NpzData):
@@ -48,7 +47,7 @@ def read_arrays(
         return _part(_images(path), {}, path, rows)
     labels = read_idx(directory / named.labels)
     if labels.ndim != 1:
-        raise DataError(f"{directory / named.labels}: expected labels of 1 dimension")
+        raise DataError(f"{directory / named.labels}: expected labels with 1 dimension")
     return _part(_images(path), {config.label: labels}, path, rows)
 
 
@@ -56,7 +55,7 @@ def _images(path: Path) -> NDArray[Any]:
     """[n, height, width, channels] of an idx file. Raises DataError."""
     images = read_idx(path)
     if images.ndim not in (3, 4):
-        raise DataError(f"{path}: expected images of 3 or 4 dimensions")
+        raise DataError(f"{path}: expected images with 3 or 4 dimensions")
     return images[..., None] if images.ndim < _IMAGES else images
 
 
@@ -71,16 +70,16 @@ def read_idx(path: Path) -> NDArray[Any]:
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file") from None
     except (OSError, EOFError, zlib.error):
-        raise DataError(f"{path}: cannot be read, or is damaged") from None
+        raise DataError(f"{path}: cannot be read or is damaged") from None
     except (struct.error, KeyError):
         raise DataError(f"{path}: is not an idx file") from None
     if len(body) != math.prod(shape) * dtype.itemsize:
-        raise DataError(f"{path}: is not an idx file, or was cut")
+        raise DataError(f"{path}: is not an idx file or is incomplete")
     return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def _idx(file: BinaryIO) -> tuple[bytes, tuple[int, ...], np.dtype[Any]]:
-    """The body, and what the head says of it; unpacks one byte more than that at most."""
+    """The body, and shape and type from the header. Unpacks at most one byte more than these."""
     zero, kind, dimensions = struct.unpack(">HBB", file.read(4))
     if zero or not dimensions:
         raise KeyError
@@ -95,13 +94,13 @@ def _idx(file: BinaryIO) -> tuple[bytes, tuple[int, ...], np.dtype[Any]]:
 
 
 def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """The arrays of these names. Raises DataError."""
+    """The arrays with these names. Raises DataError."""
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     try:
         archive = np.load(path, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"{path}: is one array, not an .npz archive")
+            raise DataError(f"{path}: is a single array, not an .npz archive")
         with archive:
             for name in names:
                 if name not in archive.files:
@@ -111,13 +110,13 @@ def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
                     raise DataError(f"{path}: has no array {name!r}; {hint}")
             return {name: archive[name] for name in names}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
-        raise DataError(f"{path}: is not an .npz archive, or is damaged") from None
+        raise DataError(f"{path}: is not an .npz archive or is damaged") from None
 
 
 def read_embeddings(
     path: Path, array: str, rows: int | None = None, taken: int | None = None
 ) -> NDArray[np.float32]:
-    """[rows, d] the rows of an archive, or the first ``taken`` ones; any number if it is None.
+    """Vectors [rows, d] of an archive, or only the first ``taken``. None allows any number of rows.
 
     Raises DataError.
     """
@@ -125,15 +124,19 @@ def read_embeddings(
     fits = found.ndim == 2 and found.dtype.kind in "buif"
     if not fits or rows not in (None, len(found[:taken])):
         raise DataError(
-            f"{path}: {array!r} has shape {list(found.shape)}: expected numbers "
-            f"[{'n' if rows is None else rows}, d], a row for each row of the data"
+            f"{path}: {array!r} has shape {list(found.shape)}; expected numbers "
+            f"[{'n' if rows is None else rows}, d], with a row for each row of the data"
         )
     if not 1 <= found.shape[1] <= MOST_COLUMNS:
-        raise DataError(f"{path}: {array!r} has {found.shape[1]:,} columns, not 1 … {MOST_COLUMNS}")
+        raise DataError(
+            f"{path}: {array!r} has {found.shape[1]:,} columns; allowed are 1 to {MOST_COLUMNS:,}"
+        )
     with np.errstate(over="ignore"):
         vectors: NDArray[np.float32] = found[:taken].astype(np.float32)
     if not np.isfinite(vectors).all():
-        raise DataError(f"{path}: some of {array!r} are NaN, infinite or beyond float32")
+        raise DataError(
+            f"{path}: {array!r} has numbers that are NaN, infinite or too large for float32"
+        )
     return vectors
 
 
@@ -142,7 +145,7 @@ def _part(
 ) -> DataPart:
     if features.ndim not in (_FLAT, _IMAGES) or features.dtype.kind not in "buif":
         raise DataError(
-            f"{path}: expected numbers [n, p] or [n, height, width, channels] as features, "
+            f"{path}: expected features [n, p] or [n, height, width, channels] of numbers, "
             f"got {features.dtype} {list(features.shape)}"
         )
     for name, column in columns.items():
@@ -153,13 +156,13 @@ def _part(
     if len(features) == 0 or 0 in features.shape:
         raise DataError(f"{path}: has no examples")
     features, columns = features[:rows], {name: c[:rows] for name, c in columns.items()}
-    with np.errstate(over="ignore"):  # refused below, without numpy's warning
+    with np.errstate(over="ignore"):  # refused below; numpy need not warn
         numbers = features.astype(np.float32)
     if features.dtype == np.uint8:
         numbers /= np.float32(MOST_BYTE)
     if not np.isfinite(numbers).all():
         raise DataError(
-            f"{path}: some features are NaN or infinite, or too large for float32: fill these in, "
-            "or rescale them"
+            f"{path}: some features are NaN, infinite or too large for float32; fill them in or "
+            "rescale them"
         )
     return DataPart(numbers, len(numbers), columns, str(path), bytes_=features.dtype == np.uint8)

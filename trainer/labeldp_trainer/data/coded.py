@@ -1,7 +1,7 @@
-"""Targets of which few differ: a row of numbers for each code, and the code of each example.
+"""Targets with few distinct values: a row of numbers for each code, and a code for each example.
 
-A private label is one of m outputs, and what training needs of it, k numbers, depends on the output
-alone. For n examples that is m × k numbers, and not n × k.
+A private label is one of m outputs. Training needs k numbers that depend on the output alone, so n
+examples take m × k numbers instead of n × k.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from jaxtyping import Float64, Int32
 
 @dataclass(frozen=True)
 class Coded:
-    """n targets of k numbers: that of example i is ``rows[codes[i]]``.
+    """n targets of k numbers. The target of example i is ``rows[codes[i]]``.
 
     Attributes:
-        codes: [n].
-        rows: [m, k].
+        codes: [n] the code of each example.
+        rows: [m, k] the target of each code.
     """
 
     codes: Int32[np.ndarray, " n"]
@@ -27,17 +27,17 @@ class Coded:
 
     @classmethod
     def numbers(cls, values: Float64[np.ndarray, " n"]) -> Coded:
-        """One number an example."""
+        """One number for each example."""
         return cls(np.arange(len(values), dtype=np.int32), values[:, None])
 
     @classmethod
     def one_hot(cls, classes: Int32[np.ndarray, " n"], count: int) -> Coded:
-        """The class of each example."""
+        """One-hot targets from the class of each example."""
         return cls(classes, np.eye(count))
 
     @classmethod
     def joined(cls, count: int, parts: Sequence[tuple[Int32[np.ndarray, " r"], Coded]]) -> Coded:
-        """Of ``count`` examples in parts; each part says which of them it has the targets of."""
+        """Targets of ``count`` examples from parts. Each part names its examples."""
         codes, before = np.empty(count, np.int32), 0
         for examples, part in parts:
             codes[examples] = part.codes + before
@@ -45,10 +45,10 @@ class Coded:
         return cls(codes, np.concatenate([part.rows for _, part in parts]))
 
     def __len__(self) -> int:
-        """n."""
+        """The number of examples, n."""
         return len(self.codes)
 
     def each(self) -> Float64[np.ndarray, "n k"]:
-        """The numbers of every example: n × k of them."""
+        """The targets of all examples, [n, k]."""
         found: Float64[np.ndarray, "n k"] = self.rows[self.codes]
         return found

@@ -1,4 +1,4 @@
-"""What training sees of the data: feature arrays, and label columns still in their own types."""
+"""The data that training sees: feature arrays, and label columns in their original types."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Features = Any  # a pytree of arrays [n, …]: {"numeric", "categorical"} of a t
 
 @dataclass(frozen=True)
 class FeatureShape:
-    """The shape of one example, which a model needs to make its parameters.
+    """The shape of one example, from which a model makes its parameters.
 
     Attributes:
-        numeric: number of numeric features of a table, or of a flat array.
-        vocabularies: categories of each categorical column; code 0 is out of vocabulary.
+        numeric: number of numeric features of a table or a flat array.
+        vocabularies: number of codes of each categorical column; code 0 is any unknown category.
         image: (height, width, channels), or None for tables.
     """
 
@@ -44,8 +44,8 @@ class DataPart:
         rows: n.
         columns: label columns [n] (numpy or pyarrow), by name.
         source: names the file in messages.
-        files: Parquet files that were read, with the metadata of their schemas.
-        bytes_: whether the features were uint8, and became [0, 1].
+        files: the Parquet files read, with the metadata of their schemas.
+        bytes_: whether the features were uint8 and were scaled to [0, 1].
     """
 
     features: Features
@@ -56,7 +56,7 @@ class DataPart:
     bytes_: bool = False
 
     def take(self, rows: NDArray[np.int64]) -> DataPart:
-        """These rows only."""
+        """Only these rows."""
         features = jax.tree.map(lambda leaf: leaf[rows], self.features)
         columns = {name: taken(column, rows) for name, column in self.columns.items()}
         return replace(self, features=features, rows=len(rows), columns=columns)
@@ -64,14 +64,14 @@ class DataPart:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A training part and, perhaps, a test part.
+    """A training part and an optional test part.
 
     Attributes:
-        shape: of an example of both.
+        shape: the shape of an example.
         train: the training part.
         test: the test part, if there is one.
-        input_digest: the digest before a representation took the place of the features.
-        encoder: how features of files become arrays; None of arrays made in memory.
+        input_digest: digest of the features if a representation replaced them.
+        encoder: turns features of files into arrays; None for arrays made in memory.
     """
 
     shape: FeatureShape
@@ -82,16 +82,16 @@ class Dataset:
 
     @property
     def parts(self) -> list[DataPart]:
-        """Those that there are, the training part first."""
+        """The training part, then the test part if there is one."""
         return [part for part in (self.train, self.test) if part is not None]
 
     def digest(self) -> str:
-        """SHA-256 of the training features of the files, which are public; no label enters."""
+        """SHA-256 of the training features, which are public. It does not depend on labels."""
         return self.input_digest or array_digest(self.train.features)
 
 
 def array_digest(tree: Any) -> str:
-    """SHA-256 of the arrays of a pytree, their types and their shapes."""
+    """SHA-256 of the arrays of a pytree with their types and shapes."""
     total = hashlib.sha256()
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         array: NDArray[Any] = np.ascontiguousarray(leaf)
@@ -102,7 +102,7 @@ def array_digest(tree: Any) -> str:
 
 
 def batches(features: Features, rows: int, size: int) -> Iterator[tuple[Features, int]]:
-    """All rows in batches of one size, and how many rows of each are there: zeros fill the last."""
+    """All rows in batches of one size, with the row count of each. Zeros fill the last batch."""
     for start in range(0, rows, size):
         count = min(size, rows - start)
         batch = jax.tree.map(lambda leaf: leaf[start : start + count], features)  # noqa: B023

@@ -1,8 +1,8 @@
-"""Whether a label column has a type that can hold a label at all: asked of its type, of no value.
+"""Checks whether the type of a label column can hold labels at all, without reading a value.
 
-A method that counts every odd label as a default would fit a column of the wrong type without a
-word. Parquet files and archives declare types, which are public like the names of columns; cells
-of CSV declare nothing, and asking their values would tell of true labels.
+A method that replaces unknown labels by a default would accept a column of the wrong type without a
+message. Parquet files and archives declare types, which are public like column names. CSV cells
+declare no type, and checking their values would disclose true labels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
-_WORDS = {  # by the names that Arrow and numpy give types
+_WORDS = {  # by the type names of Arrow and numpy
     "booleans": r"bool",
     "numbers": r"u?int\d+|float\d*|halffloat|double|decimal\d+.*",
     "complex numbers": r"complex\d+",
@@ -31,28 +31,29 @@ _WORDS = {  # by the names that Arrow and numpy give types
 def require_declared(
     values: Any, classes: tuple[int | str, ...] | None, source: str, column: str
 ) -> None:
-    """Raise DataError if a column's declared type can hold no number, or none of the classes.
+    """Raise DataError if the declared type of a column can hold no number or none of the classes.
 
-    Booleans are the numbers 0 and 1. A dictionary has the type of its values, an extension that of
-    its storage. What declares no type holds anything.
+    Booleans are the numbers 0 and 1. A dictionary has the type of its values, an extension type
+    that of its storage. A column without a declared type is accepted.
     """
     kind = declared(values)
     if kind is None or kind in _fitting(classes):
         return
     if classes is None:
-        reason = "no numbers: name a column of numbers, or give this one their type"
+        reason = "numbers are needed; use a column of numbers, or convert this one"
     else:
         reason = (
-            f"none of the {len(classes)} classes: list them in the type that the column has (text "
-            "in quotes, numbers without)"
+            f"none of the {len(classes):,} classes is of this type; list them in the type of "
+            "the column (text in quotes, numbers without)"
         )
-    raise DataError(f"{source}: {column!r} is declared to hold {kind}, so that it has {reason}")
+    raise DataError(f"{source}: {column!r} is declared to hold {kind}: {reason}")
 
 
 def declared(values: Any) -> str | None:
-    """What a column [n] holds by its type, in a word; None if it declares none.
+    """What a column [n] holds according to its type, in a word. None if no type is declared.
 
-    A word, and not the type: the width of numpy's text is the length of the longest label.
+    It is a word because the exact type may disclose labels: the width of numpy text is the length
+    of the longest label.
     """
     if isinstance(values, Cells):
         return None

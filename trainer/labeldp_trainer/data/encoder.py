@@ -1,8 +1,8 @@
-"""How features become arrays: what a run keeps of it, so that its model sees others alike.
+"""How features become arrays. A run keeps this, so that new rows are encoded the same way.
 
-A table's numbers are standardised, its categories become codes, as the training features say; an
-archive or file of images has one shape, and bytes become [0, 1]. All of it is public: no label
-enters. Where features are not public, these statistics must not be used either.
+For tables, numbers are standardized and categories become codes, both from the training features.
+Archives and image files have a fixed shape, and bytes become [0, 1]. All of this is public and
+depends on no label. If features are not public, do not use these statistics.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from labeldp_trainer.errors import DataError
 
 
 class _Stated(BaseModel):
-    """A part of ``encoder.json``; later versions may add keys."""
+    """A part of ``encoder.json``. Later versions may add keys."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
 
@@ -34,20 +34,20 @@ class _Column(_Stated):
 
 
 class NumericColumn(_Column):
-    """What is taken off a number, and what it is divided by."""
+    """The mean to subtract and the deviation to divide by."""
 
     mean: float
     deviation: float = Field(gt=0)
 
 
 class CategoricalColumn(_Column):
-    """The categories of a column, sorted; code 0 is any other text, and none."""
+    """The sorted categories of a column. Code 0 is any other text, or none."""
 
     vocabulary: list[str]
 
 
 class TableEncoder(_Stated):
-    """From columns to arrays, as the training features say."""
+    """Turns table columns into arrays, with statistics of the training features."""
 
     kind: Literal["table"] = "table"
     numeric: list[NumericColumn]
@@ -55,18 +55,18 @@ class TableEncoder(_Stated):
 
     @property
     def shape(self) -> FeatureShape:
-        """Of one example."""
+        """The shape of one example."""
         sizes = (len(column.vocabulary) + 1 for column in self.categorical)
         return FeatureShape(len(self.numeric), tuple(sizes))
 
     @property
     def means(self) -> NDArray[np.float64]:
-        """[numeric]."""
+        """The means [numeric]."""
         return np.array([column.mean for column in self.numeric])
 
     @property
     def deviations(self) -> NDArray[np.float64]:
-        """[numeric]."""
+        """The standard deviations [numeric]."""
         return np.array([column.deviation for column in self.numeric])
 
     @cached_property
@@ -75,7 +75,10 @@ class TableEncoder(_Stated):
 
     @classmethod
     def of(cls, train: TableColumns, config: TableData) -> TableEncoder:
-        """That of training features. Raises DataError if they have no mean or are no text."""
+        """The encoder from training features.
+
+        Raises DataError if numbers are too large or text is not UTF-8.
+        """
         _require_finite(train, config.numeric)
         with np.errstate(over="ignore", invalid="ignore"):
             means, deviations = train.numbers.mean(axis=0), train.numbers.std(axis=0)
@@ -83,21 +86,23 @@ class TableEncoder(_Stated):
         for name, mean, deviation in zip(config.numeric, means, deviations, strict=True):
             if not math.isfinite(mean) or not math.isfinite(deviation):
                 raise DataError(
-                    f"{train.source}: the numbers in {name!r} are too large: rescale them"
+                    f"{train.source}: the numbers in {name!r} are too large; rescale them"
                 )
             divisor = float(deviation) if deviation > 0 else 1.0
             numeric.append(NumericColumn(name=name, mean=float(mean), deviation=divisor))
         for name, texts in zip(config.categorical, train.texts, strict=True):
-            try:  # null is no category: it is out of vocabulary
+            try:  # null gets the code of unknown categories
                 known = pc.unique(pc.drop_null(texts)).sort().to_pylist()
             except UnicodeDecodeError:
-                reason = f"the categorical column {name!r} holds text that is no UTF-8"
+                reason = (
+                    f"{train.source}: the categorical column {name!r} holds text that is not UTF-8"
+                )
                 raise DataError(reason) from None
             categorical.append(CategoricalColumn(name=name, vocabulary=known))
         return cls(numeric=numeric, categorical=categorical)
 
     def part(self, found: TableColumns) -> DataPart:
-        """The arrays of columns. Raises DataError for numbers that float32 cannot hold."""
+        """The columns as arrays. Raises DataError for numbers that are too large for float32."""
         _require_finite(found, [column.name for column in self.numeric])
         codes = np.zeros((found.rows, len(found.texts)), np.int32)
         for j, (text, known) in enumerate(zip(found.texts, self._known, strict=True)):
@@ -111,8 +116,7 @@ class TableEncoder(_Stated):
             if count:
                 raise DataError(
                     f"{found.source}: {count:,} of {found.rows:,} rows have a number in the "
-                    f"feature {column.name!r} that is too far from those of training: float32 "
-                    "cannot hold it"
+                    f"feature {column.name!r} that is too far from those of training for float32"
                 )
         features = {"numeric": numbers, "categorical": codes}
         return DataPart(features, found.rows, found.others, found.source, found.files)
@@ -125,17 +129,17 @@ def _require_finite(found: TableColumns, numeric: Any) -> None:
         if count:
             raise DataError(
                 f"{found.source}: {count:,} of {found.rows:,} rows have no finite number in the "
-                f"feature {name!r}: fill these in, drop the rows, or list the column under "
+                f"feature {name!r}; fill these in, drop the rows, or list the column under "
                 "categorical"
             )
 
 
 class ArrayEncoder(_Stated):
-    """Arrays as they are.
+    """Uses arrays unchanged.
 
     Attributes:
         example: the shape of one example, [p] or [height, width, channels].
-        bytes: whether the training features were uint8, which become [0, 1].
+        bytes: whether the training features were uint8 and were scaled to [0, 1].
     """
 
     kind: Literal["array"] = "array"
@@ -147,22 +151,22 @@ class ArrayEncoder(_Stated):
 
     @property
     def shape(self) -> FeatureShape:
-        """Of one example."""
+        """The shape of one example."""
         if len(self.example) == 1:
             return FeatureShape(numeric=self.example[0])
         return FeatureShape(image=self.example)
 
     @classmethod
     def of(cls, train: DataPart) -> ArrayEncoder:
-        """That of training features."""
+        """The encoder from training features."""
         return cls(example=train.features.shape[1:], bytes=train.bytes_)
 
     def part(self, found: DataPart) -> DataPart:
-        """The same arrays. Raises DataError for examples of another shape."""
+        """The same arrays. Raises DataError if examples have another shape."""
         shape = found.features.shape[1:]
         if shape != self.example:
             raise DataError(
-                f"{found.source}: an example has shape {list(shape)}, in training "
+                f"{found.source}: an example has shape {list(shape)}; in training it was "
                 f"{list(self.example)}"
             )
         return found
@@ -172,13 +176,13 @@ Encoder = TableEncoder | ArrayEncoder
 
 
 class EncoderFile(_Stated):
-    """``encoder.json``: what ``labeldp predict`` needs besides config and parameters.
+    """``encoder.json``: what ``labeldp predict`` needs in addition to config and parameters.
 
     Attributes:
-        features: how they become arrays.
-        classes: of a classification.
-        model_from: whether the model is that of the config, or one from Python.
-        data_directory: where the config's paths start, from the run folder.
+        features: how features become arrays.
+        classes: the classes of a classification; None for numbers.
+        model_from: ``config``, or ``python`` if Python code passed the model.
+        data_directory: where the paths of the config start, relative to the run folder.
     """
 
     format_version: str = "1.0"

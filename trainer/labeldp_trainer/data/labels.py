@@ -1,7 +1,7 @@
-"""From label columns to the targets of a loss.
+"""Turns label columns into targets of a loss.
 
-No message quotes a label, counts labels, or says which row one stands in: that a column is refused
-is all that a log may hold. A column of a CSV file is read cell by cell, as the task declares.
+No message quotes a label, counts labels or names the row of one. A log may only show that a column
+was refused. CSV columns are read cell by cell, as the task declares.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from labeldp_trainer.errors import DataError
 
 @dataclass(frozen=True)
 class Cells:
-    """Text [n] without a type: nothing is inferred, so that no cell decides how another is read.
+    """Text [n] without a type. No type is inferred, so no cell decides how another is read.
 
     Attributes:
         values: an Arrow array of large strings, without nulls.
@@ -32,7 +32,7 @@ class Cells:
     values: pa.LargeStringArray
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of cells."""
         return len(self.values)
 
     def take(self, rows: NDArray[np.int64]) -> Cells:
@@ -40,53 +40,53 @@ class Cells:
         return Cells(self.values.take(pa.array(rows)))
 
     def numbers(self) -> NDArray[np.float64]:
-        """[n] by the grammar of ``number_cells``; NaN for what is no number."""
+        """Numbers [n] by the grammar of ``number_cells``. NaN if a cell is not a number."""
         return labels_of_cells(self.values, "float64", math.nan)
 
     def names(self) -> pa.Array:
-        """[n] ids or categories; null for an empty cell."""
+        """Ids or categories [n]. Null for an empty cell."""
         return empty_is_null(self.values)
 
     def read(self, one: Callable[[bytes], int]) -> NDArray[np.int64]:
-        """[n] what ``one`` makes of each cell, in UTF-8; few differ, mostly: each is read once."""
+        """The result [n] of ``one`` for each cell in UTF-8. Each distinct cell is read once."""
         encoded = distinct(self.values)
         found = [one(cell) for cell in encoded.dictionary.to_pylist()]
-        entries = np.array([*found, 0], np.int64)  # the last one is that of nulls
+        entries = np.array([*found, 0], np.int64)  # the last entry is for nulls
         result: NDArray[Any] = by_entries(encoded, entries)
         return result
 
 
 def taken(column: Any, rows: NDArray[np.int64]) -> Any:
-    """These rows of a column [n], of whatever kind."""
+    """These rows of a column [n] of any kind."""
     return column.take(rows) if isinstance(column, pa.Array | Cells) else column[rows]
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is predicted: a number, or one of ``classes``."""
+    """The kind of prediction: a number, or one of ``classes``."""
 
     classes: tuple[int | str, ...] | None = None
 
     @property
     def outputs(self) -> int:
-        """Outputs of the model."""
+        """The number of model outputs."""
         return 1 if self.classes is None else len(self.classes)
 
     def targets(self, values: Any, source: str, column: str) -> NDArray[Any]:
-        """float32 [n] numbers, or int32 [n] indices of classes. Raises DataError."""
+        """Numbers [n] in float32, or class indexes [n] in int32. Raises DataError."""
         if self.classes is not None:
             found = places(values, self.classes)
             if (found < 0).any():
                 raise DataError(
-                    f"{source}: {column!r}: some labels are none of the {len(self.classes)} "
-                    "classes: list every class, in the type that the column has, if it declares "
-                    "one; real numbers, as unbiased randomizers give, are for a regression loss"
+                    f"{source}: {column!r}: some labels are none of the {len(self.classes):,} "
+                    "classes; list every class in the type of the column. For real numbers, as "
+                    "from an unbiased randomizer, use a regression loss"
                 )
             return found.astype(np.int32)
         array = values.numbers() if isinstance(values, Cells) else as_numpy(values)
         if array.dtype.kind not in "buif":
             raise DataError(f"{source}: {column!r} does not hold numbers")
-        with np.errstate(all="ignore"):  # numpy would warn of a label that float32 does not hold
+        with np.errstate(all="ignore"):  # numpy would warn of a label that is too large for float32
             numbers = array.astype(np.float32)
         if not np.isfinite(numbers).all():
             raise DataError(f"{source}: {column!r} has labels that are missing, NaN or infinite")
@@ -94,10 +94,10 @@ class Task:
 
 
 def places(values: Any, known: Sequence[int | str | float]) -> NDArray[np.int64]:
-    """[n] the place of every value among the known ones, −1 of one that is not there.
+    """The index [n] of every value among the known ones; −1 if it is unknown.
 
-    Numbers of any type find theirs: 3.0 is 3. A cell of a CSV file is the known text that it is, or
-    else the known number that it is by the grammar of ``number_cells``.
+    Numbers match across types: 3.0 is 3. A CSV cell matches a known text, or else a known number by
+    the grammar of ``number_cells``.
     """
     place = {value: index for index, value in enumerate(known)}
     if isinstance(values, Cells):
@@ -106,12 +106,12 @@ def places(values: Any, known: Sequence[int | str | float]) -> NDArray[np.int64]
 
 
 def _items(values: Any) -> list[Any]:
-    """Each value alone: a null elsewhere must not make floats of large integers."""
+    """The values one by one. A null must not turn large integers into floats."""
     if isinstance(values, pa.Array | pa.ChunkedArray) and pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     kind = getattr(values, "type", None)
     if kind is not None and pa.types.is_nested(kind):
-        return [None] * len(values)  # lists are no classes, and cannot be looked up
+        return [None] * len(values)  # lists cannot be classes, and cannot be looked up
     if kind is not None and pa.types.is_integer(kind):
         found: list[Any] = values.to_pylist()
         return found
@@ -135,7 +135,7 @@ def _finder(place: Mapping[int | str | float, int]) -> Callable[[bytes], int]:
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
-    """A column as numpy: numbers keep their type, nulls become NaN or None, cells are names."""
+    """A column as numpy. Numbers keep their type; nulls become NaN or None; cells become names."""
     if isinstance(values, Cells):
         values = values.names()
     if isinstance(values, pa.ChunkedArray):

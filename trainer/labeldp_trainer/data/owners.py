@@ -1,15 +1,15 @@
-"""Which rows belong to one user: integers from a column of names, however these are written.
+"""Numbers the users of rows from a column of names, in any format.
 
-Every method that protects users asks this one function. Two names are one user if they are equal
+Every method that protects users calls this one function. Two names are one user if they are equal
 
 * as numbers, exactly: 3 and 3.0, −0.0 and 0.0, but not 2^53 and 2^53 + 1;
-* as text in Unicode's form NFC, without white space at either end; text that is a number by the
+* as text in Unicode form NFC without white space at either end. Text that is a number by the
   grammar of ``number_cells`` is that number, so that Parquet, CSV and archives agree;
 * as bytes, or as times.
 
-What differs otherwise, as in upper and lower case, is two users. To take two users for one only
-makes a promise stronger than stated: whatever one of them may change, both together may. To take
-one for two would break it. A row without a user (null, NaN, NaT, empty text) is refused.
+All other differences, such as upper and lower case, make two users. Treating two users as one only
+makes the promise stronger than stated, because it then covers changes of both together. Treating
+one user as two would break it. A row without a user (null, NaN, NaT, empty text) is refused.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _TEXT_OR_BYTES = re.compile(r"(large_)?(string|binary)|fixed_size_binary\[.*\]")
 
 
 def owner_codes(column: Any, source: str, name: str) -> Int64[np.ndarray, " n"]:
-    """[n] the number 0 … u − 1 of the user who owns each row.
+    """The number 0 … u − 1 of the user of each row, [n].
 
-    column: a column [n] of ``DataPart.columns``; ``source`` and ``name`` are in messages. Users are
-    numbered in the order of their names as text (of the first, if one has several), so that the
-    numbers depend neither on the order of rows nor on other columns. Raises DataError if a row
-    names no user, or the column holds what names nobody.
+    ``column`` is a column [n] of ``DataPart.columns``; ``source`` and ``name`` are for messages.
+    Users are numbered in the order of their names as text (the first name, if there are several).
+    So the numbers depend neither on the order of rows nor on other columns. Raises DataError if a
+    row has no user, or the type of the column cannot name users.
     """
     distinct, texts, place = _distinct(column, source, name)
     keys = [_key(value) for value in distinct]
@@ -52,7 +52,7 @@ def owner_codes(column: Any, source: str, name: str) -> Int64[np.ndarray, " n"]:
 
 
 def _key(value: Any) -> Hashable:
-    """Equal for names of one user; None if this names nobody. Python compares numbers exactly."""
+    """A key that is equal for names of one user; None for no user. Numbers compare exactly."""
     if isinstance(value, str):
         text = unicodedata.normalize("NFC", value).strip()
         number = number_in(text.encode("utf-8", "surrogatepass"))
@@ -68,7 +68,7 @@ def _key(value: Any) -> Hashable:
 def _distinct(
     column: Any, source: str, name: str
 ) -> tuple[list[Any], list[str], NDArray[np.int64]]:
-    """Values that differ (some may be equal as users), each as text, and each row's place there."""
+    """Distinct values (some may be the same user), their texts, and each row's index."""
     if isinstance(column, Cells):
         column = column.values
     if isinstance(column, pa.Array | pa.ChunkedArray):
@@ -81,7 +81,7 @@ def _distinct(
 
 
 def _plain(column: pa.Array | pa.ChunkedArray, source: str, name: str) -> Any:
-    """Text, bytes and decimals as an array without nulls; other columns as numpy's."""
+    """Text, bytes and decimals as an Arrow array without nulls; other columns as numpy arrays."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column.type, pa.BaseExtensionType):
@@ -118,19 +118,21 @@ def _of_numpy(
         distinct = distinct.astype(np.float64)
     try:
         return distinct.tolist(), list(texts), place.astype(np.int64).reshape(-1)
-    except (ValueError, SystemError):  # text of numbers that no character has
+    except (ValueError, SystemError):  # text with invalid code points
         raise _no_names(source, name, "damaged text") from None
 
 
 def _text(value: Any) -> str:
-    """By which users are ordered."""
+    """The text by which users are ordered."""
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def _nobody(source: str, name: str) -> DataError:
-    return DataError(f"{source}: {name!r} does not name a user in every row")
+    return DataError(
+        f"{source}: {name!r} does not name a user in every row; fill in or drop the other rows"
+    )
 
 
 def _no_names(source: str, name: str, kind: str) -> DataError:
-    wanted = "expected whole numbers, text, bytes or times"
+    wanted = "expected numbers, text, bytes or times"
     return DataError(f"{source}: the user column {name!r} holds {kind}; {wanted}")

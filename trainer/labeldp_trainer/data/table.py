@@ -1,7 +1,7 @@
-"""The columns of a Parquet or CSV file that a config names: features, labels and ids.
+"""Reads the columns of a Parquet or CSV file that a config names: features, labels and ids.
 
-A Parquet file declares types. A CSV file does not, and none is inferred: features are read as the
-config declares them, and labels and ids stay ``Cells`` until their reader takes them.
+Parquet files declare types. CSV files do not, and no type is inferred: features are read as the
+config declares them, and labels and ids stay ``Cells`` until they are used.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class TableColumns:
     Attributes:
         source: names the file in messages.
         rows: n.
-        numbers: [n, numeric features], NaN where there is no number.
-        texts: [n] of each categorical feature, null where there is none.
-        others: [n] labels and ids by name: Arrow arrays, or ``Cells``.
-        files: Parquet files that were read, with the metadata of their schemas.
+        numbers: [n, numeric features], NaN for missing numbers.
+        texts: [n] for each categorical feature, null for missing text.
+        others: [n] labels and ids by name, as Arrow arrays or ``Cells``.
+        files: the Parquet files read, with the metadata of their schemas.
     """
 
     source: str
@@ -50,10 +50,9 @@ class TableColumns:
 def read_table(
     path: Path, config: TableData, others: Sequence[str], rows: int | None = None
 ) -> TableColumns:
-    """The features of a config, and ``others``, of which the first are the labels.
+    """The features of a config and the columns ``others``, the labels first.
 
-    ``path`` may be a folder of parts. Takes the first ``rows`` only, if they are given. Raises
-    DataError.
+    ``path`` may be a folder of files. ``rows`` limits how many rows are read. Raises DataError.
     """
     found: list[TableColumns] = []
     left = rows
@@ -79,7 +78,7 @@ def _whole(path: Path, name: str, columns: Sequence[Any]) -> Any:
     if isinstance(columns[0], Cells):
         return Cells(pa.concat_arrays([column.values for column in columns]))
     if len({column.type for column in columns}) > 1:
-        raise DataError(f"{path}: {name!r} does not have one type in all parts")
+        raise DataError(f"{path}: {name!r} has different types in different files")
     return pa.chunked_array(columns).combine_chunks()
 
 
@@ -92,10 +91,10 @@ def table_batches(
     every: bool = False,
     most: int | None = None,
 ) -> Iterator[tuple[pa.RecordBatch, TableColumns]]:
-    """The rows of one file batch by batch, with what a config names of their columns.
+    """The rows of one file in batches, with the columns that a config names.
 
-    ``form`` is that of text, if it is not that of the config. With ``every``, batches have the
-    other columns, too. Takes the first ``most`` rows only. Raises DataError.
+    ``form`` replaces the text form of the config. ``every`` also keeps all other columns in the
+    batches. ``most`` limits how many rows are read. Raises DataError.
     """
     is_text = require_format(path).is_text
     names = list(dict.fromkeys((*config.numeric, *config.categorical, *others)))
@@ -124,9 +123,9 @@ def _columns(
 
 
 def feature_numbers(column: pa.Array | Cells, name: str, path: Path) -> Any:
-    """[n] of a column of numbers; cells by the grammar of ``number_cells``."""
+    """A column of numbers [n]. CSV cells follow the grammar of ``number_cells``."""
     if isinstance(column, Cells):
-        try:  # Arrow reads most of that grammar, and faster
+        try:  # Arrow reads most of that grammar faster
             return pc.cast(column.values, pa.float64()).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid:
             return column.numbers()
@@ -134,19 +133,21 @@ def feature_numbers(column: pa.Array | Cells, name: str, path: Path) -> Any:
     usable = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if not (usable or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
         hint = "list it under categorical"
-        raise DataError(f"{path}: the numeric column {name!r} holds {kind}: {hint}")
+        raise DataError(f"{path}: the numeric column {name!r} holds {kind}; {hint}")
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
 def _texts(column: pa.Array | Cells, name: str, path: Path) -> pa.Array:
-    """[n] of a column of categories, as text."""
+    """A column of categories [n] as text."""
     if isinstance(column, Cells):
         return column.names()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
     if pa.types.is_floating(kind) or pa.types.is_nested(kind):
-        raise DataError(f"{path}: the categorical column {name!r} holds {kind}, not categories")
+        raise DataError(
+            f"{path}: the categorical column {name!r} holds {kind}, which cannot be categories"
+        )
     return column.cast(pa.large_string())

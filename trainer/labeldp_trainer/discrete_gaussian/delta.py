@@ -57,7 +57,7 @@ def continuous_delta(ratio: Fraction, epsilon: Fraction) -> Fraction:
 
 
 def rounding_distance(sigma: int, coordinates: int) -> Fraction:
-    """An upper bound of the total variation between so many independent discrete Gaussians of scale
+    """An upper bound of the total variation between independent discrete Gaussians of scale
     ``sigma`` ≥ 64 and as many continuous ones, rounded to the nearest integer.
 
     1/(45·σ²) for each, which includes what the sampler is off by: Theorem 13 (c) and (e).
@@ -68,11 +68,11 @@ def rounding_distance(sigma: int, coordinates: int) -> Fraction:
 
 
 def delta(squared_sensitivity: int, sigma: int, epsilon: Fraction, coordinates: int) -> Fraction:
-    """An upper bound of δ(ε) of discrete Gaussian noise of scale σ on an integer vector; 1 says
-    nothing, as of a σ for which nothing is proved.
+    """An upper bound of δ(ε) of discrete Gaussian noise of scale σ on an integer vector; 1 if
+    nothing is proved for this σ.
 
     ``squared_sensitivity`` bounds the squared L2 distance of the vectors of neighbours, which have
-    so many coordinates.
+    ``coordinates`` entries.
     """
     if sigma < LEAST_SIGMA:
         return Fraction(1)
@@ -101,7 +101,7 @@ def least_sigma(
 
     high = max(math.isqrt(squared_sensitivity), 2 * LEAST_SIGMA)
     if high > MOST_SIGMA or not holds(MOST_SIGMA):
-        raise ValueError("ε or δ is too small for any noise that is resolved")
+        raise ValueError("ε or δ is too small for any supported noise; raise it")
     while not holds(high):
         high = min(2 * high, MOST_SIGMA)
     low = high // 2

@@ -65,7 +65,7 @@ class NoisePlan:
         """Check the numbers."""
         if not (1 <= self.batch <= self.max_batch <= self.units and self.steps >= 1):
             raise ValueError(
-                f"a plan must be of 1 ≤ batch ≤ max_batch ≤ units and of a step at least: {self}"
+                f"a plan needs 1 ≤ batch ≤ max_batch ≤ units and at least one step: {self}"
             )
         if self.batches not in get_args(Batches):
             raise ValueError(f"batches must be secret, public or partition; got {self.batches!r}")
@@ -163,8 +163,8 @@ def calibrate_integers(
     left = left_for_steps(scale, numbers, Fraction(target_epsilon), Fraction(delta))
     if left is None:
         raise ValueError(
-            f"ε = {target_epsilon:g} at δ = {delta:g} is out of reach of noise on integers for "
-            f"{coordinates:,} parameters and {plan.steps:,} steps; raise δ, or take fewer steps or "
+            f"ε = {target_epsilon:g} at δ = {delta:g} cannot be reached with noise on integers for "
+            f"{coordinates:,} parameters and {plan.steps:,} steps; raise δ, or use fewer steps or "
             "a smaller model"
         )
     # Rounded down; a scale below the one that this is about would not be covered.
@@ -187,12 +187,12 @@ class RoundingCost(NamedTuple):
 def left_for_steps(
     scale: int, numbers: int, epsilon: Fraction, delta: Fraction
 ) -> RoundingCost | None:
-    """(ε₀, δ₀) such that n numbers of discrete noise of a scale s ≥ 64 give (ε, δ) wherever as many
-    of continuous noise, rounded, give (ε₀, δ₀); None if that would take 1% of ε or half of δ.
+    """(ε₀, δ₀) such that n numbers of discrete noise of a scale s ≥ 64 give (ε, δ) if as many of
+    continuous noise, rounded, give (ε₀, δ₀). None if that would take 1% of ε or half of δ.
 
     Theorem 7 (i). Let R be N(0, s²) rounded to the nearest integer, and G the discrete Gaussian of
     scale s. G ≤ e^(1/8s²)·R everywhere, and R ≤ e^(t²/24s²)·G up to t scales from zero: so n
-    numbers of one in the place of the other raise ε by n·(1/8 + t²/24)/s², and δ by next to
+    numbers of one instead of the other raise ε by n·(1/8 + t²/24)/s², and δ by next to
     nothing.
     """
     reach = math.ceil(
@@ -212,10 +212,7 @@ def left_for_steps(
 
 def _check_delta(delta: float) -> None:
     if not SMALLEST_DELTA <= delta < 1:
-        raise ValueError(
-            f"δ must be between {SMALLEST_DELTA:g}, the least that is resolved, and 1; "
-            f"it is {delta}"
-        )
+        raise ValueError(f"δ must be between {SMALLEST_DELTA:g} and 1; it is {delta}")
 
 
 def _pairs(noise_multiplier: float, plan: NoisePlan) -> tuple[Pair, ...]:
@@ -274,7 +271,7 @@ def least_noise(epsilon_of: Callable[[float], float], target: float, words: str)
         if high > math.log(LARGEST_NOISE_MULTIPLIER):
             raise ValueError(
                 f"{words} is too small: no noise multiplier up to "
-                f"{LARGEST_NOISE_MULTIPLIER:,.0f} reaches it; raise ε or δ, or take fewer steps"
+                f"{LARGEST_NOISE_MULTIPLIER:,.0f} reaches it; raise ε or δ, or use fewer steps"
             )
     low = high - step
     while excess(low) <= 0:

@@ -1,7 +1,7 @@
 """Sums of per-example vectors, each clipped and rounded to integers: the only thing that labels
 may enter (Theorem 7).
 
-A unit is whatever one substitution changes: an example, or a user (`tree.py`).
+A unit is what one substitution changes: an example, or a user (`tree.py`).
 """
 
 from collections.abc import Callable
@@ -36,12 +36,12 @@ def clipped_sum(
     split: Split = whole,
 ) -> Int64[Array, " d"]:
     """Return Σ over masked rows of `vector(params, x_i, y_i)`, each clipped to C and rounded to the
-    lattice (Algorithm 1, line 4): integers of length at most L, whatever the vector is.
+    lattice (Algorithm 1, line 4): integers of length at most L for any vector.
 
     The norm is over the whole pytree. A vector with an infinite or NaN entry counts as zero. Rows
     are worked on `microbatch` at a time, so memory is that of `microbatch` gradients, each `split`
-    over the devices. The number of microbatches does not depend on the mask: a step takes as long
-    whoever is in the batch.
+    over the devices. The number of microbatches does not depend on the mask: a step takes
+    equally long for every batch.
     """
 
     def body(total: Array, part: tuple[PyTree, Array, Array]) -> tuple[Array, None]:

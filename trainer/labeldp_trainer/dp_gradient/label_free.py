@@ -59,8 +59,8 @@ class LabelFree:
     def vector(self, loss: Loss, params: PyTree, x: PyTree, y: Real[Array, "..."]) -> PyTree:
         """Return δ of a unit: a vector for `clipped_sum`, whose clip never bites inside the ball.
 
-        It is there so that privacy rests on one line of code, whatever the label, the loss or the
-        ball: NaN, out of the domain, not affine.
+        The clip makes privacy rest on one line of code, for any label, loss or ball: NaN, out of
+        the domain, not affine.
         """
         ball, scale = self.ball_and_scale(params, x)
         gradient = jax.grad(loss)(params, x, y)
@@ -76,7 +76,7 @@ def example_ball(loss: Loss, labels: Real[Array, " K"], centre: Centre = "mean")
     """Return the ball of one example over `labels`.
 
     For classes: all of them. For a loss whose gradient is affine in the label (squared, Poisson
-    log) the two ends of the label interval suffice: a ball is convex. For other losses give a
+    log) the two ends of the label interval are enough, because a ball is convex. For other losses give a
     grid; a label in between then costs utility (its δ is clipped), never privacy. `mean` puts the
     centre at the mean of the K gradients, for two ends the exact middle; `none` at zero.
     """

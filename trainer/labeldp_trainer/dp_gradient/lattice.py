@@ -70,7 +70,7 @@ class NoiseLattice:
     def integers(self, tree: PyTree) -> Int32[Array, " d"]:
         """Clip one unit's vector to C and round it to lattice steps, all leaves side by side.
 
-        Its length is at most L, whatever ``tree`` is: decided in integers.
+        Its length is at most L for any ``tree``. Integers decide this.
         """
         clipped = flat(clip(tree, self.clip_norm))
         steps = jnp.round(clipped * jnp.asarray(STEPS / self.clip_norm, clipped.dtype))

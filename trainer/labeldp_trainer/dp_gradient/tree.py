@@ -47,7 +47,7 @@ def norm(tree: PyTree) -> Float[Array, ""]:
 def clip(tree: PyTree, bound: Float[Array, ""] | float) -> PyTree:
     """Scale `tree` to norm at most `bound`; a tree with an infinite or NaN entry becomes zero.
 
-    Zero is a choice that a label cannot exploit: whatever it is, the result's norm is at most
+    Zero is a choice that a label cannot exploit: for any label, the norm of the result is at most
     `bound`. float16 and bfloat16 leaves come back as float32.
     """
     tree = jax.tree.map(at_least_float32, tree)

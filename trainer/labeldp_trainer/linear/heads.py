@@ -110,7 +110,7 @@ def _log_sum_exp(outputs: Float[Array, "n k"]) -> Float[Array, " n"]:
 def _exponential(outputs: Float[Array, "n 1"]) -> Float[Array, " n"]:
     o = outputs[:, 0]
     cut = jnp.float32(_LARGEST_EXPONENT)
-    # convex and finite whatever the line search tries
+    # convex and finite for every step of the line search
     beyond = jnp.exp(cut) * (1 + (o - cut))
     return jnp.where(o < cut, jnp.exp(jnp.minimum(o, cut)), beyond)
 
@@ -130,8 +130,8 @@ def temperature(
     """β for logits β·xW: the maximum of β·agreement − Σ w·log Σ exp(β·xW).
 
     ``agreement`` is ⟨W, S⟩ = Σ w·(xW)[y]; the maximum lies between 10⁻² and 10⁴. Where classes lie
-    far apart, noise may bring it to what only certainty has, or above. Of very many outputs, every
-    so many rows stand for all: one number needs no more.
+    far apart, noise may bring it to what only certainty has, or above. With very many
+    outputs, a regular sample of the rows is enough for one number.
     """
     step = -(-len(used) * weights.shape[1] // _MOST_SCORES)
     scores = (used[::step] @ weights).astype(np.float32)

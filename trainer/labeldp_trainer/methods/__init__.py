@@ -1,7 +1,7 @@
-"""Methods: how labels are protected while a model is trained, and the one list of them.
+"""The list of methods: how labels are protected while a model is trained.
 
-It holds texts only, so that no method imports another. Whoever adds a method adds its config, a
-file here, and a line below. What exists to be compared with the papers stands in ``published``.
+It holds names only, so that no method imports another. To add a method, add its config, a file here
+and a line below. Methods that exist for comparison with papers are in ``published``.
 """
 
 from importlib import import_module
@@ -30,7 +30,7 @@ def open_method(
 ) -> MethodBuilder[Any]:
     """The builder of the method that a config names.
 
-    ``folder`` is that of a run to go on with; ``release`` a file to fit, in place of a new one.
+    ``folder`` is the run to resume. ``release`` is a file to fit instead of a new release.
     Raises InputError.
     """
     module, _, name = _BUILDERS[loaded.config.method.kind].rpartition(".")

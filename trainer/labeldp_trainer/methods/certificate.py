@@ -1,4 +1,4 @@
-"""What made private labels, or is to make them: an artifact, or the certificate of one."""
+"""The source of private labels: an artifact, or the certificate of one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class LabelSource:
-    """An artifact that verifies, or a certificate without one, which is believed.
+    """A verified artifact, or a certificate that is trusted without its artifact.
 
     Attributes:
         path: of the file.
@@ -89,7 +89,7 @@ def certificate_source(path: Path) -> LabelSource:
         fields = json.loads(data)
         version = str(fields["format_version"])
         if version.partition(".")[0] != "1":
-            raise ArtifactError(f"{path}: has format {version}: upgrade labeldp-trainer")
+            raise ArtifactError(f"{path}: has format {version}; upgrade labeldp-trainer")
         stated = Certificate.from_json(fields)
         _require_usable(path, stated)
         groups = read_groups(stated)
@@ -97,16 +97,18 @@ def certificate_source(path: Path) -> LabelSource:
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read: {error.strerror}") from None
     except (KeyError, TypeError, ValueError, RecursionError, DecodeError) as error:
-        raise ArtifactError(f"{path}: is no certificate of labeldp, or is damaged") from error
+        raise ArtifactError(f"{path}: is not a labeldp certificate, or is damaged") from error
     return LabelSource(path, hashlib.sha256(data).hexdigest(), stated, domain, groups, None)
 
 
 def _require_usable(path: Path, stated: Certificate) -> None:
     """Raise ArtifactError if nothing can be trained on its labels."""
     if stated.label.column is None:
-        raise ArtifactError(f"{path}: has labels of several columns, which nothing trains on")
+        raise ArtifactError(
+            f"{path}: randomizes several columns together; training needs one for a single column"
+        )
     if stated.insecure is not None:
-        raise ArtifactError(f"{path}: {stated.insecure!r}: compile it again without a test seed")
+        raise ArtifactError(f"{path}: {stated.insecure!r}; compile it again without a test seed")
 
 
 def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> Randomizer:

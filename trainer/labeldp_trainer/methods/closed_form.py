@@ -24,7 +24,7 @@ def vectors_of(setting: Setting) -> Float32[np.ndarray, "n p"]:
     """The features of the training part as vectors. Raises ConfigError."""
     vectors = setting.dataset.train.features
     if isinstance(vectors, dict) or vectors.ndim != _VECTORS:
-        reason = "this key is missing: say which vectors to use"
+        reason = "this key is missing; it says which vectors to use"
         raise setting.loaded.error(("representation",), reason)
     return np.asarray(vectors, np.float32)
 

@@ -54,8 +54,8 @@ def require_correction(decoded: Artifact, correction: Correction, source: str) -
         outputs, labels = table.randomizer.outputs, table.domain.size
         if labels * outputs > MOST_ENTRIES:
             raise ArtifactError(
-                f"{where}: has {outputs:,} outputs for {labels:,} labels, too many to correct a "
-                "loss for them: say correction: none, or compile another mechanism"
+                f"{where}: has {outputs:,} outputs for {labels:,} labels, too many to correct the "
+                "loss; use correction: none, or compile another mechanism"
             )
         if correction == "backward":
             debiasing_weights(matrix_of(table)[0], where)
@@ -102,14 +102,14 @@ def debiasing_weights(
     k, m = matrix.shape
     if m < k:
         raise ArtifactError(
-            f"{source}: has {m} outputs for {k} labels, so that no weights undo its bias: "
+            f"{source}: has {m} outputs for {k} labels, so no weights remove its bias; "
             "train a network with correction: forward, or compile randomized_response"
         )
     weights = least_variance_inverse(matrix)
     if weights is None:
         raise ArtifactError(
-            f"{source}: several labels have nearly the same outputs, so that no useful weights "
-            "undo its bias: train a network with correction: forward, or compile with a larger ε"
+            f"{source}: several labels have nearly the same outputs, so no useful weights "
+            "remove its bias; train a network with correction: forward, or compile with a larger ε"
         )
     return weights
 

@@ -1,6 +1,6 @@
-"""What a method is: its promise, what must be kept before it begins, and how it fits a model.
+"""The interface of a method: its promise, what it must store first, and how it fits a model.
 
-A method is built once, from the config and the data. What runs it knows nothing else about it.
+A method is built once, from the config and the data. The code that runs it knows nothing else.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from labeldp_trainer.sharding import Devices
 
 Stored = Mapping[str, NDArray[Any]]
 TestArrays = tuple[Any, Any] | None
-"""Features of the test part as a model sees them, and targets."""
+"""The test features as a model sees them, and their targets."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a method is built from.
+    """Everything that a method is built from.
 
     Attributes:
         loaded: the config.
         dataset: the data as models see them, with the label columns that the method asked for.
-        model: of the user, or from the config.
-        loss: with its task.
+        model: passed by the user or built from the config.
+        loss: the loss with its task.
         devices: the devices to use.
         stored: the ``keep`` of the same run before it was interrupted, or None in a new run.
         representation: the map from features to what models see, if there is one.
-        original: the data before it.
-        steps: told how far a representation is.
+        original: the data before that map.
+        steps: called with the progress of a representation.
     """
 
     loaded: LoadedConfig
@@ -62,18 +62,18 @@ class Setting:
 
     @property
     def spectrum(self) -> Float64[np.ndarray, " p"] | None:
-        """Of the principal components that the features are, if they are."""
+        """The eigenvalues if the features are principal components, otherwise None."""
         return None if self.representation is None else self.representation.spectrum
 
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A run that may begin: what it must keep is on the disk.
+    """A run that is ready to start: what it must keep is on disk.
 
     Attributes:
         setting: what the method was built from.
-        folder: of the run.
-        params: fresh ones.
+        folder: the run folder.
+        params: initial parameters.
         tests: the test part.
         progress: called with the metrics of every epoch.
     """
@@ -97,13 +97,13 @@ class TrainingRun:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a run ends with.
+    """The result of a run.
 
     Attributes:
-        params: the final parameters; with early stopping those of least private training loss.
-        model: whose ``apply`` takes them.
-        metrics: the final metrics, those of the test set with ``test_`` before their names.
-        notes: sentences for the user that the test set gives.
+        params: the final parameters; with early stopping those of least training loss.
+        model: its ``apply`` takes the parameters.
+        metrics: the final metrics; names of test metrics start with ``test_``.
+        notes: warnings from the test set.
     """
 
     params: Params
@@ -117,14 +117,14 @@ class Method(ABC):
     """A way to fit a model.
 
     Attributes:
-        statement: what is promised.
-        keep: host arrays that the run folder must hold before the run begins, so that a resumed
-            run spends nothing again; a builder gets them back as ``Setting.stored``.
-        files: what the folder must hold besides, by name.
-        notes: sentences for the user.
-        repeats_noise: whether steps that are done again add the same secret noise. They must then
-            give the same bits, or two sums with one noise would be out: the run is resumed only on
-            the same kind and number of devices and with the same packages.
+        statement: the privacy promise.
+        keep: host arrays that the run folder must hold before the run starts, so that a resumed
+            run spends nothing again. A builder gets them back as ``Setting.stored``.
+        files: further files of the folder, by name.
+        notes: warnings for the user.
+        repeats_noise: whether repeated steps add the same secret noise. Repeated steps must then
+            give the same bits, because two sums with the same noise would disclose labels. So
+            the run resumes only on the same devices and with the same packages.
     """
 
     statement: Statement
@@ -140,10 +140,10 @@ class Method(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ClosedForm(Method):
-    """A linear model, fitted to sums over all rows without steps.
+    """A linear model that is fitted to sums over all rows, without steps.
 
     Attributes:
-        solve: the parameters of ``models.Linear``; post-processing of what is kept.
+        solve: returns the parameters of ``models.Linear``; it post-processes what is kept.
     """
 
     solve: Callable[[], Params]
@@ -162,27 +162,27 @@ class MethodBuilder(Generic[C]):
 
     Attributes:
         loaded: the config.
-        method: the part of it that says how labels are protected.
-        columns: label columns that it needs of the training part, and those that go with them.
-        classes: that it knows, from a certificate for instance.
+        method: its part ``method``.
+        columns: the columns that it needs from the training part besides features.
+        classes: the classes, if it knows them, for example from a certificate.
     """
 
     classes: tuple[int | str, ...] | None = None
 
     def __init__(self, loaded: LoadedConfig, method: C) -> None:
-        """Look at the config alone. Raises InputError."""
+        """Read the config alone. Raises InputError."""
         self.loaded, self.method = loaded, method
         users = loaded.config.user_column
         self.columns = (loaded.config.data.label, *(() if users is None else (users,)))
 
     def begin(self, folder: RunFolder | None, release: Path | None) -> None:
-        """Go on with a run that was interrupted, or with a release that was given.
+        """Resume an interrupted run, or use a given release.
 
         Raises InputError.
         """
         del folder
         if release is not None:
-            raise self.loaded.error(("method", "kind"), "a release is fitted by method one_release")
+            raise self.loaded.error(("method", "kind"), "--from-release needs method one_release")
 
     def build(self, setting: Setting) -> Method:
         """The method. Raises InputError."""
@@ -190,9 +190,9 @@ class MethodBuilder(Generic[C]):
 
 
 class Fits(NamedTuple):
-    """Arrays of a shape, whose dtype is of one of the kinds (as "iu").
+    """Arrays of a given shape and one of the dtype kinds (such as "iu").
 
-    With ``ends`` (a, b) all entries are at least a and below b.
+    With ``ends`` (a, b), all entries are at least a and below b.
     """
 
     kinds: str
@@ -200,17 +200,17 @@ class Fits(NamedTuple):
     ends: tuple[float, float] | None = None
 
     def holds(self, array: NDArray[Any]) -> bool:
-        """Whether it is one of them."""
+        """Whether the array fits."""
         if array.dtype.kind not in self.kinds or array.shape != self.shape:
             return False
         return self.ends is None or bool(((array >= self.ends[0]) & (array < self.ends[1])).all())
 
 
 def require_kept(stored: Stored, expected: Mapping[str, Fits], source: str) -> None:
-    """Raise RunFolderError unless these are the arrays that a run of this config has kept.
+    """Raise RunFolderError unless these are the arrays that a run of this config keeps.
 
-    An index beyond an array does not fail under JAX but takes its last entry: private labels of
-    fewer rows would train without a word. ``source`` is in the message.
+    In JAX an index beyond an array takes the last entry without an error. So private labels for
+    fewer rows would train without a message. ``source`` is for the message.
     """
     if set(stored) != set(expected) or not all(
         fits.holds(stored[name]) for name, fits in expected.items()
@@ -219,8 +219,8 @@ def require_kept(stored: Stored, expected: Mapping[str, Fits], source: str) -> N
 
 
 def unfit(source: str) -> RunFolderError:
-    """What the run has kept is not of these rows and this config."""
+    """The error that stored arrays do not fit these rows and this config."""
     return RunFolderError(
-        f"{source}: the run was started with other rows, or its kept.npz is damaged: start another "
+        f"{source}: the run was started with other rows, or its kept.npz is damaged; start another "
         "run"
     )

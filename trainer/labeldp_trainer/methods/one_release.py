@@ -30,24 +30,24 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
     """Builds the method from a config whose method is ``one_release``."""
 
     def __init__(self, loaded: LoadedConfig, method: OneRelease) -> None:
-        """There is no release yet."""
+        """Start without a release."""
         super().__init__(loaded, method)
         self._release: Release | None = None
 
     def begin(self, folder: RunFolder | None, release: Path | None) -> None:
-        """Read the release that there is already: no label is needed then. Raises InputError."""
+        """Read an existing release, which needs no labels. Raises InputError."""
         if folder is not None and release is not None:
-            raise RunFolderError(f"{folder.path}: has a release: leave --from-release out")
+            raise RunFolderError(f"{folder.path}: already has a release; remove --from-release")
         path = release if folder is None else folder.path / FILE
         if path is not None:
             self._release = read_release(path)
             self.columns = self.columns[1:]
 
     def build(self, setting: Setting) -> ClosedForm:
-        """Draw the release, or take the one that is given or stored. Raises InputError."""
+        """Draw a release, or use the given or stored one. Raises InputError."""
         method, release, train = self.method, self._release, setting.dataset.train
         label, classes = self.loaded.config.data.label, setting.loss.task.classes
-        if release is None:  # as early as can be: what follows takes time
+        if release is None:  # early, because the next steps take time
             require_declared(train.columns[label], classes, train.source, label)
         setting = limited_to_users(setting)
         rows = public_rows(setting)
@@ -64,9 +64,9 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         def solve() -> Params:
             try:
                 found = fitted_release(release, rows, head)
-            except ValueError:  # of linear algebra, on weights that this program does not choose
+            except ValueError:  # linear algebra failed on weights that another program chose
                 raise TrainerError(
-                    f"{self.loaded.source}: the release cannot be fitted: its weights are of very "
+                    f"{self.loaded.source}: the release cannot be fitted: its weights have very "
                     "different sizes"
                 ) from None
             return linear_params(self.loaded, *found, ends)
@@ -79,12 +79,12 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         )
 
     def _require_fit(self, release: Release, rows: PublicRows, setting: Setting) -> None:
-        """What the statement promises of a release must hold of it. Raises RunFolderError."""
+        """Check that a release keeps what its statement promises. Raises RunFolderError."""
         classes, label = setting.loss.task.classes, self.loaded.config.data.label
         for check in checks(release, rows, self.method, classes, label):
             if not check.ok:
                 raise RunFolderError(
-                    f"{self.loaded.source}: the release does not fit: expected that {check.words}"
+                    f"{self.loaded.source}: the release fails this check: {check.words}"
                 )
 
     def _statement(self, release: Release) -> Statement:
@@ -97,9 +97,9 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
             epsilon=method.epsilon,
             delta=method.delta,
             mechanism=(
-                f"the sum of {facts.rows:,} public integer rows of {len(release.columns):,} "
-                "columns, each times the "
-                f"{what} of its row, got discrete Gaussian noise of scale {facts.sigma:,}, once; "
+                f"the sum of {facts.rows:,} public integer rows with {len(release.columns):,} "
+                "columns, each multiplied by the "
+                f"{what} of its row, got discrete Gaussian noise of scale {facts.sigma:,} once; "
                 f"{moves} it by at most √{facts.squared_sensitivity:,} (Theorem 13)"
             ),
             details={
@@ -108,34 +108,36 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 "rows_sha256": facts.rows_sha256,
                 "users": None if facts.users is None else facts.users.model_dump(),
             },
-            released=(f"{FILE} and all that is computed from it and from features: every fit",),
+            released=(
+                f"{FILE} and everything computed from it and from features, such as every fit",
+            ),
             again=(
                 "draws another release and ",
-                f"; --from-release {FILE} fits this one again and costs nothing",
+                f"; --from-release {FILE} fits this one again and spends nothing",
             ),
         )
 
 
 def _notes(setting: Setting, release: Release, rows: PublicRows) -> tuple[str, ...]:
-    """Without a test set, what features, ε and δ say of the model before any label does."""
+    """Without a test set: a warning from features, ε and δ alone, before any label is read."""
     if setting.dataset.test is not None or expected_share(release, rows) < 1:
         return ()
     n, epsilon = release.facts.rows, written(float(release.facts.epsilon))
     return (
         f"the model is expected to be no better than a constant: {n:,} rows are too few for "
-        f"the noise of ε = {epsilon}; add a test set to see",
+        f"the noise of ε = {epsilon}; add a test set to check",
     )
 
 
 def public_rows(setting: Setting) -> PublicRows:
-    """The vectors of the training part, and whose rows they are. Raises InputError."""
+    """The vectors of the training part, and the users of the rows. Raises InputError."""
     loaded, train = setting.loaded, setting.dataset.train
     vectors = vectors_of(setting)
     if len(vectors) > MOST_ROWS:
-        raise DataError(f"{train.source}: more than {MOST_ROWS:,} rows: use fewer")
+        raise DataError(f"{train.source}: has more than {MOST_ROWS:,} rows; use fewer")
     if not np.isfinite(vectors).all():
         raise DataError(
-            f"{train.source}: some features are so large that their vectors are infinite: rescale "
+            f"{train.source}: some features are so large that their vectors are infinite; rescale "
             "them"
         )
     found = PublicRows(vectors, setting.spectrum, array_digest(vectors))

@@ -1,9 +1,9 @@
 """``method: {kind: privatized}``: train on labels that a certified randomizer made private.
 
-Training is post-processing: it costs nothing beyond the randomization. The labels are randomized
-before the first step and kept in the run folder, so that a resumed run draws no second time. Of an
-artifact with a table for each public group, a row takes that of its own group. A private label may
-be the number of a set of classes.
+Training is post-processing, so it spends nothing beyond the randomization. The labels are
+randomized before the first step and kept in the run folder, so that a resumed run does not draw
+again. If the artifact has a table for each public group, a row uses the table of its group. A
+private label may be the number of a set of classes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
     """Builds the method from a config whose method is ``privatized``."""
 
     def __init__(self, loaded: LoadedConfig, method: Privatized) -> None:
-        """Read the certificate, and what undoes the bias. Raises InputError, before any data."""
+        """Read the certificate and choose the correction, before any data. Raises InputError."""
         super().__init__(loaded, method)
         if method.artifact is not None:
             self._source = artifact_source(loaded.path(method.artifact))
@@ -66,30 +66,30 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         self._here = method.private_column is None
         self._refuse_true_labels()
         self._correction = self._chosen_correction()
-        # private labels as they come need no groups: what made them decides nothing any more
+        # private labels that are used unchanged need no groups
         by_group = self._here or method.artifact is not None
         self._groups = self._group_columns() if by_group else []
         if self._replaced and self._correction is not None:
             if self.classes is None:
-                reason = "its labels are no classes, or are too many of them"
+                reason = "its labels are not classes, or there are too many of them"
                 raise loaded.error(("method", "artifact"), reason)
             assert self._source.artifact is not None
             require_correction(self._source.artifact, self._correction, str(self._source.path))
         others = [name for name in (method.id_column, method.user_column) if name is not None]
         self.columns = tuple(dict.fromkeys((self._column, *others, *self._groups)))
         if method.user_column and self._source.certificate.privacy.epsilon_prior > 0:
-            reason = "how many labels of a user the artifact's prior has seen is not known here"
-            raise loaded.error(("method", "user_column"), f"{reason}: compile with another prior")
+            reason = "cannot tell how many labels of a user the artifact's private prior counted"
+            raise loaded.error(("method", "user_column"), f"{reason}; compile with another prior")
 
     def _refuse_true_labels(self) -> None:
-        """The label that the artifact was compiled for is nothing public. Raises ConfigError.
+        """Refuse the artifact's label where public data are expected. Raises ConfigError.
 
-        A table may hold it beside its private labels, which then protect nothing: a model that sees
-        it as a feature is trained on true labels.
+        A table may hold true labels beside private ones. A model that sees them as a feature is
+        trained on true labels.
         """
         label, method = self._source.certificate.label.column, self.method
         data = self.loaded.config.data
-        if label == method.private_column:  # which took the place of the true one
+        if label == method.private_column:  # private labels may keep the name of the true ones
             return
         places: dict[KeyPath, tuple[str | None, ...]] = {
             ("method", "user_column"): (method.user_column,),
@@ -100,25 +100,25 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         }
         for place, names in places.items():
             if label in names:
-                reason = f"{label!r} is the label of {self._source.path}: no label is public"
+                reason = f"{label!r} is the label of {self._source.path}; labels are not public"
                 raise self.loaded.error(place, reason)
 
     def _chosen_correction(self) -> Correction | None:
-        """Of the loss of classes; None of a regression. Raises ConfigError for sets without it."""
+        """The correction of a loss of classes; None for a regression. Raises ConfigError."""
         config, method, artifact = self.loaded.config, self.method, self._source.artifact
         if config.loss != "cross_entropy":
             if self._source.sets:
                 reason = (
-                    f"{config.loss} is for numbers, and the private labels of "
-                    f"{self._source.certificate.name} are sets of classes: take cross_entropy, or "
-                    "compile for that loss"
+                    f"{config.loss} is for numbers, but the private labels of "
+                    f"{self._source.certificate.name} are sets of classes; use cross_entropy, or "
+                    "compile for this loss"
                 )
                 raise self.loaded.error(("loss",), reason)
             return None
         if self._source.sets and artifact is None:
             reason = (
-                "private labels are sets of classes here, and a certificate does not hold "
-                "Pr[set | class]: name the artifact instead"
+                "private labels are sets of classes, and a certificate does not contain "
+                "Pr[set | class]; give artifact instead"
             )
             raise self.loaded.error(("method", "certificate"), reason)
         if config.closed_form:
@@ -132,24 +132,24 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
 
     @property
     def _replaced(self) -> bool:
-        """Whether numbers of the artifact take the place of private labels."""
+        """Whether numbers from the artifact replace the private labels."""
         if self._source.artifact is None:
             return False
-        if self._correction is None:  # sums of numbers can be debiased
+        if self._correction is None:  # sums can be debiased
             return self.loaded.config.closed_form
         return self._correction != "none" or self._source.sets
 
     def _group_columns(self) -> list[str]:
-        """The columns that say which table a row has. Raises ConfigError."""
+        """The columns that decide the table of a row. Raises ConfigError."""
         names, data = [c.name for c in self._source.groups.columns], self.loaded.config.data
         key = ("method", "certificate" if self._source.artifact is None else "artifact")
         if names and isinstance(data, IdxData):
             raise self.loaded.error(
-                key, "has a table for each group, from columns: idx files have none"
+                key, "has a table for each group, which needs columns; idx files have none"
             )
         for label in (data.label, self._column):
             if label in names:
-                reason = f"takes {label!r} for a group: a label cannot be its own group"
+                reason = f"uses {label!r} as a group column; a label cannot be its own group"
                 raise self.loaded.error(key, reason)
         return names
 
@@ -163,7 +163,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         source, artifact = setting.dataset.train.source, self._source.artifact
         parts = [] if artifact is None else rows_by_table(artifact, tables, private)
         if not all(part.are_outputs() for part in parts):
-            never = f"holds labels that {self._source.path} never outputs"
+            never = f"has labels that {self._source.path} never outputs"
             raise DataError(f"{source}: {self._column!r} {never}")
         targets, shares, left = self._targets(setting, private, parts)
         correction = self._correction
@@ -196,8 +196,10 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
     def _targets(
         self, setting: Setting, private: NDArray[Any] | Cells, parts: Sequence[TableRows]
     ) -> tuple[NDArray[Any] | Coded, NDArray[np.float64] | None, float | None]:
-        """What stands for the true labels, about the shares of the classes behind private ones, for
-        a closed form, and the bias that is left of numbers, if it is undone."""
+        """The training targets, the estimated class shares, and the remaining bias of numbers.
+
+        Shares are for closed forms. The bias is None if numbers are not debiased.
+        """
         task, source = setting.loss.task, setting.dataset.train.source
         if self._replaced and self._correction is not None:
             # Columns stand for the labels of the artifact, the model's outputs for the classes.
@@ -210,25 +212,25 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         return task.targets(private, source, self._column), None, None
 
     def _require_same_source(self, setting: Setting) -> None:
-        """The statement and the debiasing weights are those of the file that labels went through.
+        """Check that the labels were randomized with this file.
 
-        Raises RunFolderError; DataError if Parquet files note another artifact of private labels
-        (of a certificate's file, the artifact's SHA-256 is not known).
+        Raises RunFolderError if the run was started with another file. Raises DataError if Parquet
+        files name another artifact; a certificate file does not give the artifact's SHA-256.
         """
         found = self._source
         if setting.stored is not None and str(setting.stored.get(SOURCE)) != found.sha256:
             raise RunFolderError(
-                f"{found.path}: is not the file that the run was started with: put that one "
-                "back, or start another run"
+                f"{found.path}: is not the file that the run was started with; restore that file "
+                "or start another run"
             )
         if not self._here and found.artifact is not None:
             for path, metadata in setting.dataset.train.files:
                 require_artifact(path, metadata, self._column, found.sha256, found.path)
 
     def _tables(self, setting: Setting) -> NDArray[np.int64] | None:
-        """The number of each row's table; None where all rows have the same.
+        """The table of each row; None if all rows have the same.
 
-        Raises InputError; RunFolderError if the run was started with others.
+        Raises InputError, or RunFolderError if the run was started with other tables.
         """
         if not self._groups:
             return None
@@ -236,7 +238,9 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         tables = table_of_row(self._source.groups, train)
         stored = None if setting.stored is None else setting.stored.get(TABLES)
         if stored is not None and not np.array_equal(stored, tables):
-            raise RunFolderError(f"{train.source}: the run was started with other groups")
+            raise RunFolderError(
+                f"{train.source}: the run was started with other groups; start another run"
+            )
         return tables
 
     def _private(self, setting: Setting) -> NDArray[Any] | Cells:
@@ -271,25 +275,25 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         chosen = self.method.column is not None or not self._here
         if not chosen and certificate.label.column != self._column:
             notes.append(
-                f"{certificate.name} was compiled for the column {certificate.label.column!r}, and "
-                f"randomizes {self._column!r}: is it the artifact of this label?"
+                f"{certificate.name} was compiled for the column {certificate.label.column!r} but "
+                f"randomizes {self._column!r}; check that it is the artifact of this label"
             )
         bias = self._source.largest_bias
         if left is not None and left > _MOST_BIAS_LEFT:
             notes.append(
                 f"{certificate.name}: {certificate.mechanism} gives different labels nearly the "
-                f"same outputs, and training cannot average that out: predictions of private "
-                f"labels are off by {left:.0%} of the labels' standard deviation; goal: training "
-                "in the spec avoids that"
+                f"same outputs, so predictions are off by {left:.0%} of the labels' standard "
+                "deviation; training cannot average this out, but goal: training in the spec "
+                "avoids it"
             )
         elif regression and left is None and bias is not None and bias > _NEGLIGIBLE_BIAS:
             notes.append(
                 f"{certificate.name}: {certificate.mechanism} is biased by up to {bias:.4g}, "
-                "which training cannot average out; goal: training in the spec avoids that"
+                "which training cannot average out; goal: training in the spec avoids it"
             )
         return tuple(notes)
 
 
 def _storable(array: NDArray[Any]) -> NDArray[Any]:
-    """Text as numpy's own, which needs no pickle."""
+    """Text as a numpy string array, which can be stored without pickle."""
     return array.astype(str) if array.dtype == object else array

@@ -1,6 +1,8 @@
-"""What a run promises whose labels a certified randomizer made private."""
+"""The promise of a run on labels that a certified randomizer made private."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from labeldp_verify.claims import DECLARED_BY
 
@@ -26,9 +28,9 @@ def privatized_statement(
     correction: Correction | None,
     debiased: bool,
 ) -> Statement:
-    """The promise for ``labels`` that are used, and that there are.
+    """The promise; ``labels`` counts the labels that are used, and all labels.
 
-    ``correction`` and ``debiased`` say what a loss or a closed form undoes.
+    ``correction`` and ``debiased`` say what a loss or a closed form corrects.
     """
     used, whole = labels
     certificate, privacy = source.certificate, source.certificate.privacy
@@ -36,41 +38,42 @@ def privatized_statement(
     most = method.max_examples_per_user
     where = f"randomized once with {certificate.mechanism} ({certificate.name})"
     if source.sets:
-        where += ", which answers with the number of a set of classes"
+        where += ", whose output is the number of a set of classes"
     names = [column.name for column in source.groups.columns]
     if names:
         where += (
-            f" by the table of its row's group ({source.groups.tables:,} tables; by "
+            f", using the table of its row's group ({source.groups.tables:,} tables; by "
             f"{', '.join(names)})"
         )
     parts = privacy.epsilon_label, privacy.epsilon_prior, privacy.epsilon_total
     label, prior, total = (written(part) for part in parts)
     mechanism = (
-        f"each of {used:,} labels was {where}, ε = {label} a label; the label "
-        f"distribution behind it cost ε = {prior} for each compile that read the labels, "
-        f"at least {total} in all for a label in both"
+        f"each of {used:,} labels was {where}, with ε = {label} per label; the prior spent "
+        f"ε = {prior} for each compile that read the labels; a label in both spent at least "
+        f"{total} in total"
     )
     again = written(float(exact(privacy.epsilon_label) * (most or 1)))
     remarks = {
-        "Training only post-processes the private labels and spends nothing more, however "
-        "long or often it runs on the same private labels.": True,
+        "Training only post-processes the private labels. It spends nothing more, even if it is "
+        "repeated on the same private labels.": True,
         cost_to_users(most or 1, used, whole): most is not None,
-        another_run(f"ε = {again}", doing="randomizes again and "): here and not keyed,
         "Another run with the same key, artifact, ids, label_version and true labels gives "
-        "these private labels again and spends nothing; true labels that have changed need "
-        f"another label_version, and spend ε = {label} a label again.": keyed,
-        f"ε = {prior} of the label distribution is what one compile spent, as the artifact "
-        "declares: every further compile on the same labels spends it again, and nothing "
-        "here counts them.": privacy.epsilon_prior > 0,
-        "ε is that of the labels that were used: if further ones of "
-        f"{method.private_column!r} are released, their users pay for these, too.": (
+        "the same private labels and spends nothing. True labels that have changed need "
+        f"another label_version and spend ε = {label} per label again.": keyed,
+        f"The artifact declares that one compile spent ε = {prior} on the prior. Every further "
+        "compile on the same labels spends it again, and nothing here counts "
+        "them.": privacy.epsilon_prior > 0,
+        "ε counts the labels that were used. If further labels of "
+        f"{method.private_column!r} are released, their users spend ε for these, too.": (
             not here and most is not None
         ),
-        f"That {method.private_column!r} was made with this artifact, and that its labels "
-        "were randomized once, is declared in the config; nothing here can prove it.": not here,
-        "That groups are public and were fixed before any label was seen is declared by "
-        f"{DECLARED_BY} of the artifact; nothing here can prove it.": bool(names),
-        "The certificate was believed: labeldp verify proves ε of an artifact.": (
+    }
+    declared = {
+        f"The config declares that {method.private_column!r} was made with this artifact and that "
+        "its labels were randomized once; nothing here can prove it.": not here,
+        f"{DECLARED_BY[0].upper()}{DECLARED_BY[1:]} of the artifact declares that groups are "
+        "public and were fixed before any label was seen; nothing here can prove it.": bool(names),
+        "The certificate was believed; labeldp verify proves the ε of an artifact.": (
             source.artifact is None
         ),
     }
@@ -90,7 +93,7 @@ def privatized_statement(
         "correction": correction,
         "labels": used,
     }
-    return protected(
+    stated = protected(
         config,
         epsilon=float(exact(privacy.epsilon_total) * (most or 1)),
         mechanism=mechanism,
@@ -98,7 +101,15 @@ def privatized_statement(
         released=("the private labels", "the parameters", "metrics on the private labels"),
         secret=(
             "the true labels",
-            *(("the key file: with ids and private labels it undoes the noise",) if keyed else ()),
+            *(
+                ("the key file, which with ids and private labels removes the noise",)
+                if keyed
+                else ()
+            ),
         ),
         remarks=tuple(remark for remark, holds in remarks.items() if holds),
+        declared=tuple(remark for remark, holds in declared.items() if holds),
     )
+    if keyed or not here:
+        return stated
+    return replace(stated, again=another_run(f"ε = {again}", doing="randomizes again and "))

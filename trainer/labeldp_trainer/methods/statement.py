@@ -1,4 +1,4 @@
-"""The privacy statement of a run: as JSON, as one line, and as paragraphs with headings."""
+"""The privacy statement of a run as JSON, as one line, and as paragraphs with headings."""
 
 from __future__ import annotations
 
@@ -14,36 +14,44 @@ FORMAT_VERSION = "1.0"
 ADJACENCY = "replacing the label of one row; features and the number of rows are public"
 _MAX_CHARACTERS = 20_000
 _COLUMNS = 100
+_WORDS = ("remarks", "again", "declared")  # stand in the paragraph alone
 _INDENT, _ITEM = "  ", "- "
-_TEST_LABELS = "metrics on the test set, which are computed from its true labels"
+_TEST_LABELS = "metrics on the test set, which use its true labels"
 
 
-def another_run(spent: str, *, doing: str = "", free: str = "") -> str:
-    """The remark that a promise is one run's; ``free`` goes on with what spends nothing."""
-    return f"Starting another run {doing}spends {spent} again; resuming this one does not{free}."
+def another_run(cost: str, *, doing: str = "", free: str = "") -> str:
+    """The remark that a promise holds for one run; ``free`` adds what spends nothing."""
+    return f"Starting another run {doing}spends {cost} again; resuming this one does not{free}."
 
 
 def written(number: float) -> str:
-    """ε or δ with all its digits: a rounded one may promise more than is kept."""
+    """ε or δ with all digits. A rounded value could promise more than is kept."""
     return repr(float(number)).removesuffix(".0")
+
+
+def spent(epsilon: float, delta: float) -> str:
+    """ε and δ with their names; δ = 0 is left out."""
+    return f"ε = {written(epsilon)}" + (f", δ = {written(delta)}" if delta else "")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What a run promises.
+    """The privacy promise of a run.
 
     Attributes:
-        method: its kind in the config.
-        epsilon: of (ε, δ)-DP for one label, or None without privacy.
-        delta: 0 for pure DP.
-        mechanism: in words.
+        method: the kind of method in the config.
+        epsilon: ε of (ε, δ)-DP for one unit, or None without privacy.
+        delta: δ; 0 for pure DP.
+        mechanism: the mechanism in words.
         details: numbers and digests behind ε.
-        released: what the promise covers and may be given away.
-        secret: what must not be given away.
-        not_covered: what the run writes that the promise does not cover.
-        remarks: further sentences of the paragraph.
-        adjacency: what may change without being noticed.
-        limits: what the proof leaves out.
+        released: what the promise covers and may be published.
+        secret: what must stay secret.
+        not_covered: what the run writes and the promise does not cover.
+        remarks: further sentences.
+        again: the sentence on what another run spends, if it spends anything.
+        declared: sentences on what nothing here can prove.
+        adjacency: which tables count as neighbours.
+        limits: what the proof does not cover.
     """
 
     method: str
@@ -57,10 +65,12 @@ class Statement:
     not_covered: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    again: str = ""
+    declared: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The contents of ``privacy.json``."""
-        facts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "remarks"}
+        facts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _WORDS}
         return {
             "format_version": FORMAT_VERSION,
             "method": self.method,
@@ -71,25 +81,25 @@ class Statement:
         }
 
     def paragraph(self) -> str:
-        """All of it in one line, whatever names a certificate brought in."""
+        """The whole statement in one line. Names from a certificate cannot add a line."""
         if self.epsilon is None:
             promise = self._promise()
         else:
             promise = f"{self._promise()} Mechanism: {self.mechanism}."
         sentences = [f"{title}: {'; '.join(items)}." for title, items in self._lists() if items]
-        return one_line(" ".join([promise, *sentences, *self.remarks]), _MAX_CHARACTERS)
+        return one_line(" ".join([promise, *sentences, *self._remarks()]), _MAX_CHARACTERS)
 
     def text(self) -> str:
-        """The contents of ``privacy.txt``: short paragraphs, each under its heading.
+        """The contents of ``privacy.txt``: short paragraphs with headings.
 
-        Only headings begin a line, and only items have their mark where it stands: whatever names
-        a certificate brought in, they stand further to the right.
+        Only headings start at the left margin, and only items start with a mark. So names from a
+        certificate cannot look like either.
         """
         parts: list[tuple[str, str, Sequence[str]]] = [("Promise", "", (self._promise(),))]
         if self.epsilon is not None:
             parts.append(("Mechanism", "", (f"{self.mechanism}.",)))
         parts += [(title, _ITEM, items) for title, items in self._lists()]
-        parts.append(("Remarks", _ITEM, self.remarks))
+        parts.append(("Remarks", _ITEM, self._remarks()))
         paragraphs = [
             "\n".join([title, *(line for item in items for line in _wrapped(item, mark))])
             for title, mark, items in parts
@@ -100,9 +110,11 @@ class Statement:
     def _promise(self) -> str:
         if self.epsilon is None:
             return f"There is no privacy: {self.mechanism}."
-        kind = f"(ε = {written(self.epsilon)}"
-        kind += ")-label-DP" if self.delta == 0 else f", δ = {written(self.delta)})-label-DP"
+        kind = f"({spent(self.epsilon, self.delta)})-label-DP"
         return f"What is released is {kind} under this adjacency: {self.adjacency}."
+
+    def _remarks(self) -> tuple[str, ...]:
+        return (*self.remarks, *((self.again,) if self.again else ()), *self.declared)
 
     def _lists(self) -> tuple[tuple[str, Sequence[str]], ...]:
         return (
@@ -125,25 +137,27 @@ def protected(
     delta: float = 0.0,
     limits: tuple[str, ...] = (),
     again: tuple[str, str] | None = None,
+    declared: tuple[str, ...] = (),
 ) -> Statement:
-    """The promise of a method with privacy, for the unit that its config names.
+    """The promise of a method with privacy, for the unit in its config.
 
-    ``again``: what another run does, and what is free instead, for the remark on its cost.
+    ``again`` says what another run does and what spends nothing instead.
     """
     most = config.examples_per_user
     adjacency = ADJACENCY
     if most is None:
-        remarks = ("A person with several labels pays for each of them.", *remarks)
+        remarks = ("A person with several labels spends ε for each of them.", *remarks)
     else:
         adjacency = (
-            f"replacing all labels of one user, of whose rows at most {most:,} are used, chosen "
-            "without looking at labels; features, who owns which row, and the number of rows are "
+            f"replacing all labels of one user, with at most {most:,} rows of each user, chosen "
+            "without reading labels; features, who owns which row, and the number of rows are "
             "public"
         )
+    further = ""
     if again is not None:
-        spent = f"ε = {written(epsilon)}"
-        spent = spent if delta == 0 else f"({spent}, δ = {written(delta)})"
-        remarks = (*remarks, another_run(spent, doing=again[0], free=again[1]))
+        cost = spent(epsilon, delta)
+        cost = cost if delta == 0 else f"({cost})"
+        further = another_run(cost, doing=again[0], free=again[1])
     return Statement(
         method=config.method.kind,
         epsilon=epsilon,
@@ -160,19 +174,21 @@ def protected(
         not_covered=() if config.data.test is None else (_TEST_LABELS,),
         limits=limits,
         remarks=remarks,
+        again=further,
+        declared=declared,
     )
 
 
 def cost_to_users(most: int, used: int, rows: int) -> str:
-    """The remark on ``rows`` labels of users, of whom at most ``most`` labels each are used."""
+    """The remark on a user's ε: ``used`` of ``rows`` labels, at most ``most`` of each user."""
     return (
-        f"At most {most:,} labels of a user were used, {used:,} of {rows:,} in all: ε is {most:,} "
-        "times that of a label (group privacy)."
+        f"At most {most:,} labels of each user were used ({used:,} of {rows:,} labels). So ε is "
+        f"{most:,} times the ε of a label (group privacy)."
     )
 
 
 def _wrapped(text: str, mark: str) -> list[str]:
-    """Lines of at most ``_COLUMNS``, the first of which begins with the mark."""
+    """Lines of at most ``_COLUMNS`` columns. The first one starts with the mark."""
     room = _COLUMNS - len(_INDENT + mark)
     lines: list[str] = []
     for word in one_line(text, _MAX_CHARACTERS).split():
@@ -186,7 +202,7 @@ def _wrapped(text: str, mark: str) -> list[str]:
 
 
 def _pieces(word: str, room: int) -> list[str]:
-    """The word, or parts of it that are no wider than a line; no character has three columns."""
+    """The word, or parts that fit in a line. No character is wider than two columns."""
     if width(word) <= room:
         return [word]
     return [word[i : i + room // 2] for i in range(0, len(word), room // 2)]

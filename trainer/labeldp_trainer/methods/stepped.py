@@ -133,7 +133,7 @@ class _Epochs:
                 lines.append(self._record(state, values | test(state.params), seconds))
                 if not finite:
                     if int(state.best_epoch) > 0:
-                        break  # whatever follows is NaN, too: the best parameters are known
+                        break  # all later epochs would be NaN, too; the best parameters are known
                     raise self._diverged(int(state.epoch))
                 if int(state.epoch) % training.checkpoint_every == 0 or self._finished(state):
                     checkpoints.save(state)
@@ -147,7 +147,9 @@ class _Epochs:
         if self.method.training_loss is not None:
             advice += f", or set {part}training.early_stopping"
         private = self.method.statement.epsilon is not None
-        then = "what another run spends stands in privacy.txt" if private else "this folder may go"
+        then = (
+            "privacy.txt says what another run spends" if private else "you can delete this folder"
+        )
         where = f"{self.folder.path}: training diverged in epoch {epoch}"
         return DivergedError(f"{where}: {advice}; {then}")
 

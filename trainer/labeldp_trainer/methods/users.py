@@ -1,4 +1,4 @@
-"""Which rows of a user take part, decided without a look at any label."""
+"""Chooses the rows of each user that take part, without reading labels."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows_of_users(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -
 
 
 def owners_of(loaded: LoadedConfig, train: DataPart) -> Int64[np.ndarray, " n"] | None:
-    """[n] the number of the user who owns each row; None if labels are the units.
+    """The number of the user of each row, [n]; None if each label is protected on its own.
 
     Raises DataError.
     """
@@ -59,7 +59,7 @@ def user_facts(setting: Setting) -> dict[str, str]:
 
 
 def user_rows(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
-    """Rows by user, at most so many each as the config says; None if labels are the units.
+    """Rows by user, limited as the config says; None if each label is protected on its own.
 
     The choice is a function of the public user column and the public seed. Raises DataError.
     """
@@ -78,10 +78,10 @@ def used_rows(setting: Setting) -> NDArray[np.int64]:
 
 
 def limited_to_users(setting: Setting) -> Setting:
-    """Without the rows of a user beyond the most that are used. Raises InputError."""
+    """The setting with at most the allowed rows of each user. Raises InputError."""
     loaded, train = setting.loaded, setting.dataset.train
     if loaded.config.user_column is None:
         return setting
     part = train.take(used_rows(setting))
-    loaded.require_batch(part.rows, "examples that are left of all users")
+    loaded.require_batch(part.rows, "examples that remain after limiting rows per user")
     return dataclasses.replace(setting, dataset=dataclasses.replace(setting.dataset, train=part))

@@ -78,7 +78,9 @@ def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Mode
     if config is None and loaded.config.closed_form:
         return closed_form_model(loaded.config.loss, shape, outputs)
     if config is None:
-        raise loaded.error(("model",), "this key is missing (from Python, give train a model)")
+        raise loaded.error(
+            ("model",), "this key is missing (Python code may pass a model to train instead)"
+        )
     model = _build(loaded, config, shape, outputs)
     if config.scale != 1 or config.offset != 0:
         return Scaled(model, config.scale, config.offset)
@@ -105,7 +107,7 @@ def _build(loaded: LoadedConfig, config: ModelConfig, shape: FeatureShape, outpu
     if isinstance(config, MlpConfig):
         return Mlp(shape, outputs, tuple(config.hidden), config.embedding)
     if shape.image is None:
-        raise loaded.error(("model", "kind"), f"{config.kind} needs images: use mlp or linear")
+        raise loaded.error(("model", "kind"), f"{config.kind} needs images; use mlp or linear")
     if isinstance(config, CnnConfig):
         least = _LEAST_SIDE[config.variant]
         if min(shape.image[:2]) < least:

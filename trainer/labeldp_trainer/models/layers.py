@@ -181,7 +181,7 @@ def norm_init(channels: int) -> Layer:
 
 @dispatched
 def group_norm(x: Float[Array, "b h w c"], layer: Layer, groups: int) -> Float[Array, "b h w c"]:
-    """Normalises groups of channels of each example (Wu and He 2018)."""
+    """Normalizes groups of channels of each example (Wu and He 2018)."""
     b, h, w, c = x.shape
     y = x.reshape(b, h * w, groups, c // groups)
     mean = y.mean(axis=(1, 3), keepdims=True)

@@ -1,4 +1,4 @@
-"""Verifying a release from the file and the features, without any state of the run that made it."""
+"""Verifies a release from its file and the features, without the run that made it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALIKE = 1e-2
 
 
 class ReleaseCheck(NamedTuple):
-    """One claim: whether it holds, and in words."""
+    """A claim in words, and whether it holds."""
 
     ok: bool
     words: str
@@ -34,9 +34,9 @@ def checks(
     classes: tuple[int | str, ...] | None,
     label: str,
 ) -> Iterator[ReleaseCheck]:
-    """Everything that the promise of a release rests on, one after the other.
+    """All checks of the promise of a release.
 
-    That the sum was taken over these rows, and the noise drawn as stated, no file can prove.
+    No file can prove that the sum was taken over these rows and that the noise was drawn as stated.
     """
     facts = release.facts
     epsilon, delta = Fraction(facts.epsilon), Fraction(facts.delta)
@@ -47,7 +47,7 @@ def checks(
     ends = None if method.label_range is None else tuple(method.label_range)
     yield ReleaseCheck(
         facts.classes == classes and (facts.label_range == ends or classes is not None),
-        "classes or range of the labels are those of the config",
+        "the classes or the range of the labels are those of the config",
     )
     if facts.label is not None:  # files of earlier versions do not say
         yield ReleaseCheck(

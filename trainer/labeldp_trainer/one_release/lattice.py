@@ -75,7 +75,7 @@ class Weights:
     def _factors(
         self, moved: Float64[np.ndarray, "b d"], shares: Float32[np.ndarray, " b"] | None
     ) -> Float64[np.ndarray, " b"]:
-        # numpy adds in another order in another layout: rows one after another, whatever came in
+        # numpy adds in another order in another layout: rows in one layout for every input
         squares = np.square(np.ascontiguousarray(moved))
         lengths = np.sqrt(squares.sum(axis=1))
         factor: Float64[np.ndarray, " b"] = self.scale / np.maximum(lengths, self.floor)

@@ -1,6 +1,6 @@
-"""What is released: a noisy integer statistic, and all that proves what it costs (``release.npz``).
+"""The release (``release.npz``): a noisy integer statistic, and everything that proves its ε and δ.
 
-It can be published. Whoever has the features can verify it and fit models to it, at no cost.
+It can be published. Anyone who has the features can verify it and fit models, which spends nothing.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def read_release(path: Path) -> Release:
     """Read a file that somebody else may have written. Raises TrainerError.
 
     Every fact is checked: the text must be the one that this release would be written with, so that
-    no unknown or repeated key, no other number and no other noise can stand there.
+    it can hold no unknown or repeated key, no other number and no other noise.
     """
     try:
         arrays = _stored(path)
@@ -149,9 +149,9 @@ def read_release(path: Path) -> Release:
     except FileNotFoundError:
         raise TrainerError(f"{path}: there is no such file") from None
     except DAMAGE:
-        raise TrainerError(f"{path}: is no release, or is damaged") from None
+        raise TrainerError(f"{path}: is not a release, or is damaged") from None
     if found is None:
-        raise TrainerError(f"{path}: has format {version[:20]!a}: upgrade labeldp-trainer")
+        raise TrainerError(f"{path}: has format {version[:20]!a}; upgrade labeldp-trainer")
     return found
 
 

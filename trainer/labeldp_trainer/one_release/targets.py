@@ -47,5 +47,5 @@ def _numbers(values: Any) -> Float64[np.ndarray, " n"]:
     array = as_numpy(values)
     if array.dtype.kind in "buif":
         return array.astype(np.float64)
-    # a column without numbers, whatever its cells are: its type is public, and says so
+    # a column of another type: its type is public and says that it has no numbers
     return np.full(len(array), np.nan)

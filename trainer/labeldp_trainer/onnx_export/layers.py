@@ -79,7 +79,7 @@ def _pool(op: str, x: Tensor) -> Tensor:
 
 @layers.group_norm.register
 def _group_norm(x: Tensor, layer: dict[str, Tensor], groups: int) -> Tensor:
-    """Groups of channels of each example, normalised as if each were one channel."""
+    """Groups of channels of each example, normalized as if each were one channel."""
     first = x.node("Transpose", perm=_FIRST)
     ones, zeros = np.ones(groups), np.zeros(groups)
     together = first.node("Reshape", [0, groups, -1])
@@ -90,7 +90,7 @@ def _group_norm(x: Tensor, layer: dict[str, Tensor], groups: int) -> Tensor:
 
 @patches.raw.register
 def _patches(x: Tensor, arrays: Mapping[str, Tensor]) -> Tensor:
-    """Answers of the kernels to normalised patches: the scale of a patch is taken out of them."""
+    """Answers of the kernels to normalized patches: the scale of a patch is taken out of them."""
     kernel, pooling = arrays["kernel"], arrays["pooling"]
     size, _, channels, count = kernel.shape
     image = x.node("Transpose", perm=_FIRST)

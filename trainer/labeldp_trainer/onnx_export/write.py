@@ -1,4 +1,4 @@
-"""A trained run as one ONNX model, checked against JAX before anybody gets it."""
+"""Exports a trained run as one ONNX model, after checking it against JAX."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def onnx_model(trained: Trained) -> bytes:
     try:
         return graph.to_bytes("labeldp_model", metadata)
     except ValueError as error:  # protobuf's 2 GB
-        raise InputError(f"{trained.folder.path}: cannot be one ONNX file: {error}") from None
+        raise InputError(
+            f"{trained.folder.path}: cannot be exported as one ONNX file: {error}"
+        ) from None
 
 
 def check(trained: Trained, model: bytes, data: Path | None = None) -> Deviation:
@@ -106,7 +108,7 @@ def check(trained: Trained, model: bytes, data: Path | None = None) -> Deviation
     if not relative <= MOST_RELATIVE or not _same_classes(trained, probabilities, found):
         raise DataError(
             f"{trained.folder.path}: the exported model differs from the trained one by "
-            f"{relative:.2g} of the largest output: nothing is written"
+            f"{relative:.2g} of the largest output, so nothing was written"
         )
     return Deviation(part.rows, largest, relative)
 
@@ -132,7 +134,9 @@ def _input_names(encoder: Encoder) -> list[str]:
     names = [column.name for column in (*encoder.numeric, *encoder.categorical)]
     for name in names:
         if name in _OUTPUTS or not name:
-            raise DataError(f"a feature column is called {name!r}: no input of a model can be")
+            raise DataError(
+                f"a feature column is named {name!r}, which a model input cannot be; rename it"
+            )
     return names
 
 
@@ -193,7 +197,7 @@ def _statement(trained: Trained) -> str:
     try:
         return json.dumps(read_json(path))
     except (OSError, ValueError):
-        raise RunFolderError(f"{path}: is missing or damaged") from None
+        raise RunFolderError(f"{path}: is missing or damaged; train again") from None
 
 
 def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart]:
@@ -210,8 +214,8 @@ def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart
     path = data or next((path for path in paths if path.exists()), None)
     if path is None:
         raise DataError(
-            f"{paths[0]}: is not there: name a file with --data, on whose rows the exported model "
-            "is compared with the trained one"
+            f"{paths[0]}: is missing; use --data FILE to name rows on which to compare the exported "
+            "model with the trained one"
         )
     encoder = trained.encoder
     for _, columns, part in encoded_rows(trained, files_of(path)[0]):
@@ -240,6 +244,6 @@ def _as_in_file(encoder: ArrayEncoder, part: DataPart) -> Any:
         return part.features
     if not part.bytes_:
         raise DataError(
-            f"{part.source}: holds no bytes, as in training: name another file with --data"
+            f"{part.source}: has no bytes as in training; name another file with --data"
         )
     return np.round(part.features * MOST_BYTE).astype(np.uint8)

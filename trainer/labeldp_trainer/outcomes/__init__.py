@@ -1,1 +1,1 @@
-"""What a finished run is for: its predictions, its model as a file, its place among other runs."""
+"""Uses of a finished run: summary, predictions, export, and comparison with other runs."""

@@ -1,6 +1,6 @@
-"""Predictions of a finished run for the rows of a file, batch by batch.
+"""Predictions of a finished run for the rows of a file, in batches.
 
-A table keeps its columns, of which only the features are looked at; labels need not be there.
+A table keeps its columns. Only features are read; labels are not needed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from labeldp_trainer.errors import DataError
 from labeldp_trainer.outcomes.trained import Trained
 
 PREDICTION, PROBABILITY = "prediction", "probability_"
-_EXPECTED = "expected a .parquet, .csv or .npz name for the output (.tsv and .csv.gz, too)"
+_EXPECTED = "expected an output name that ends in .parquet, .csv, .tsv, .csv.gz or .npz"
 Progress = Callable[[int], None]
 
 
@@ -68,10 +68,12 @@ def new_columns(trained: Trained, *, probabilities: bool) -> list[str]:
     if not probabilities:
         return [PREDICTION]
     if trained.loss.task.classes is None:
-        raise DataError("--probabilities is for classes: this run predicts numbers")
+        raise DataError("--probabilities needs classes; this run predicts numbers")
     names = [PREDICTION, *(f"{PROBABILITY}{c}" for c in trained.loss.task.classes)]
     if len(set(names)) < len(names):
-        raise DataError("--probabilities: two classes are the same as text")
+        raise DataError(
+            "--probabilities: two classes have the same text and would share a column name"
+        )
     return names
 
 
@@ -126,15 +128,15 @@ def encoded_rows(
 
 
 def _require_free(path: Path, names: list[str], trained: Trained, form: TextForm | None) -> None:
-    """Raise DataError if a new column is there already, or names of text stand there twice."""
+    """Raise DataError if a new column is there already, or names of text are there twice."""
     data = trained.loaded.config.data
     assert isinstance(data, TableData)
     known = list(read_schema(path, form or data.form)[0].names)
     for name in (*known, *names):
         if known.count(name) > 1:
-            raise refused(path, f"has several columns called {name!r}")
+            raise refused(path, f"has several columns named {name!r}")
         if name in names and name in known:
-            raise refused(path, f"has a column {name!r} already: rename it first")
+            raise refused(path, f"already has a column {name!r}; rename it first")
 
 
 def _predicted(trained: Trained, part: DataPart) -> list[pa.Array]:
@@ -147,7 +149,7 @@ def _predicted(trained: Trained, part: DataPart) -> list[pa.Array]:
     if strange:
         raise DataError(
             f"{part.source}: the model gives no finite number for {strange:,} of {part.rows:,} "
-            "rows: their features are too far from those of training"
+            "rows, because their features are too far from those of training"
         )
     values, probabilities = trained.predictions(outputs)
     return [values, *map(pa.array, () if probabilities is None else probabilities.T)]

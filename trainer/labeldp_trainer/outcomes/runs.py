@@ -1,6 +1,7 @@
-"""Training runs side by side, read from their folders; nothing here imports JAX.
+"""Compares training runs, read from their folders, without JAX.
 
-A run folder is somebody's letter: what cannot be read makes its run a damaged one, and no other.
+Run folders are untrusted: a folder that cannot be read is reported as damaged, and the others are
+not affected.
 """
 
 from __future__ import annotations
@@ -129,7 +130,9 @@ def _run_folders(path: Path) -> list[Path]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     found = [child for child in inside if child.is_dir() and _is_run(child)]
     if not found:
-        raise InputError(f"{path}: is no run folder and holds none: labeldp train makes them")
+        raise InputError(
+            f"{path}: is not a run folder and contains none; labeldp train creates them"
+        )
     return found
 
 
@@ -143,7 +146,7 @@ def _read(path: Path) -> Run:
     except InputError as error:
         reason = str(error)
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        reason = f"{path}: a file of it is missing or damaged"
+        reason = f"{path}: a file is missing or damaged"
     return Run(str(path), "damaged", reason)
 
 
@@ -155,15 +158,15 @@ def _whole(path: Path) -> Run:
     epsilon, delta = _promised(loaded, promise)
     if isinstance(config.method, Central) and "noise" not in promise["details"]:
         raise InputError(
-            f"{path}: no ε holds: its noise was made of float32 numbers, by an older version, and "
-            "shows labels to anyone who knows the features; do not publish it, train again"
+            f"{path}: has no valid ε: an older version made its noise of float32 numbers, which "
+            "discloses labels to anyone who knows the features. Do not publish it; train again"
         )
     unit = "user" if promise["details"].get("unit") == "user" else "label"
     lines = read_lines(path / "metrics.jsonl")
     run = Run(
         str(path),
         "unfinished",
-        f"{path}: is not finished: go on with labeldp train --resume",
+        f"{path}: is not finished; resume it with labeldp train --resume",
         name=config.name,
         method=config.method.kind,
         representation=None if config.representation is None else config.representation.kind,
@@ -216,7 +219,7 @@ def _promised(
     if not isinstance(method, Approximate):  # where ε is that of each label
         least *= loaded.config.examples_per_user or 1
     if delta is None or epsilon < float(least) or delta < least_delta:
-        raise ValueError("a smaller promise than that of the config")
+        raise ValueError("a smaller ε or δ than in the config")
     return epsilon, delta
 
 

@@ -103,7 +103,7 @@ def _note(alike: Sequence[Run]) -> str:
     of = "the test rows" if rows is None or len(known) > 1 else f"{rows:,} test rows"
     note = f"metrics are estimates from {of}, whose labels no ε covers, one training run each"
     if len(alike) > 1:
-        note += "; the best of several looks better there than it is"
+        note += "; the best of several runs looks better than it is"
     if rows is None or alike[0].metric != "accuracy":
         return f"{note}; they have no interval"
     margin = at_most(math.sqrt(math.log(2 / (1 - _CONFIDENCE)) / (2 * rows)), 2)

@@ -81,17 +81,19 @@ def open_trained(path: Path) -> Trained:
     loaded = folder.config(stated.data_directory).final
     if stated.model_from != "config":
         raise RunFolderError(
-            f"{path}: was trained with a model from Python, which no folder holds: call its apply "
-            "with labeldp_trainer.load_params"
+            f"{path}: was trained with a model from Python, which is not in the folder; call its "
+            "apply with the parameters from labeldp_trainer.load_params"
         )
     if not folder.params.exists():
-        raise RunFolderError(f"{path}: is not finished: go on with labeldp train --resume")
+        raise RunFolderError(f"{path}: is not finished; resume it with labeldp train --resume")
     encoder, task = stated.features, Task(None if stated.classes is None else tuple(stated.classes))
     representation = None if loaded.config.representation is None else restored(path)
     shape = encoder.shape
     if representation is not None:
         if representation.shape != shape:
-            raise RunFolderError(f"{path}: encoder.json and representation do not fit: train again")
+            raise RunFolderError(
+                f"{path}: encoder.json and representation/ do not match; train again"
+            )
         shape = FeatureShape(numeric=representation.width)
     model = build_model(loaded, shape, task.outputs)
     params = load_params(folder.params, jax.eval_shape(model.init, jax.random.key(0)))
@@ -103,9 +105,9 @@ def _encoder(folder: RunFolder) -> EncoderFile:
     """Raises RunFolderError."""
     path = folder.path / ENCODER
     found = folder.document(
-        ENCODER, f"{path}: is missing or damaged; runs of earlier versions have none: train again"
+        ENCODER, f"{path}: is missing or damaged (earlier versions did not write it); train again"
     )
     try:
         return EncoderFile.model_validate(found)
     except ValueError:
-        raise RunFolderError(f"{path}: is damaged: train again") from None
+        raise RunFolderError(f"{path}: is damaged; train again") from None

@@ -37,7 +37,9 @@ def verify_release(
     """
     method = loaded.config.method
     if not isinstance(method, OneRelease):
-        raise loaded.error(("method", "kind"), "expected one_release: releases are its alone")
+        raise loaded.error(
+            ("method", "kind"), "expected one_release, the only method with releases"
+        )
     release = read_release(path)
     if published is not None:
         restored(published)  # before a long computation: is there one?
@@ -72,6 +74,6 @@ def _check_published(
     apart = float(np.abs(again - vectors).max()) / size
     return ReleaseCheck(
         apart <= _MOST_APART,
-        f"the published vectors are what their map gives for the features here, to {apart:.1e} of "
-        f"their size (at most {_MOST_APART:g}); that it was learnt without labels was not repeated",
+        f"the published map gives the published vectors for these features, up to {apart:.1e} of "
+        f"their size (at most {_MOST_APART:g}); not checked: that it was learned without labels",
     )

@@ -66,7 +66,7 @@ def _require_finite(vectors: NDArray[np.float32], part: DataPart) -> NDArray[np.
     """The same. Raises DataError if a vector overflowed."""
     if not (np.isfinite(vectors.min(initial=0)) and np.isfinite(vectors.max(initial=0))):
         raise DataError(
-            f"{part.source}: the representation gives no finite numbers for some rows: their "
+            f"{part.source}: the representation gives no finite numbers for some rows; their "
             "features are too large, or too far from those of training"
         )
     return vectors
@@ -106,7 +106,7 @@ def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
         if test.features.shape[1] != train.features.shape[1]:
             raise loaded.error(
                 ("representation", "test"),
-                f"has {test.features.shape[1]:,} columns, the training part "
+                f"has {test.features.shape[1]:,} columns, but the training part has "
                 f"{train.features.shape[1]:,}",
             )
     encoder = ArrayEncoder.of(train)
@@ -213,4 +213,6 @@ def _notes(facts: dict[str, Any]) -> tuple[str, ...]:
     if not files:
         return ()
     listed = one_line(", ".join(files))
-    return (f"the representation was learnt from the features of {listed}, too; from no label",)
+    return (
+        f"the representation was also learned from the features of {listed}, but from no labels",
+    )

@@ -27,7 +27,7 @@ def _learn(source: FeatureSource) -> Learnt:
     random = np.random.default_rng(source.seed)
     sample = _sample(source, learnt, random)
     bandwidth = config.scale * _median_distance(sample)
-    source.require(bandwidth > 0, "most rows have the same features: there is no bandwidth")
+    source.require(bandwidth > 0, "most rows have the same features, so no bandwidth can be chosen")
     directions = random.standard_normal((sample.shape[1], config.features)) / bandwidth
     phases = random.uniform(0, 2 * math.pi, config.features)
     drawn = {"directions": directions.astype(np.float32), "phases": phases.astype(np.float32)}

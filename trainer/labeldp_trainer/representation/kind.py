@@ -13,7 +13,7 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import DataPart, FeatureShape
 
 Arrays = Mapping[str, NDArray[Any]]
-NOTHING_LEFT = "every column that it makes is constant: nothing is left"
+NOTHING_LEFT = "every column of the representation is constant, so nothing is left"
 Steps = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and of how much."""
 
@@ -29,7 +29,7 @@ class FeatureSource:
     Attributes:
         loaded: the config.
         shape: of an example.
-        parts: the training part, and whatever else may be looked at.
+        parts: the training part, and all other parts that may be read.
         seed: of what is drawn.
         steps: progress.
     """

@@ -2,7 +2,7 @@
 
 Coates, Lee and Ng 2011, An analysis of single-layer networks in unsupervised feature learning.
 
-Patches p of training images are normalised, (p − mean)/√(var + c), whitened (ZCA) and clustered by
+Patches p of training images are normalized, (p − mean)/√(var + c), whitened (ZCA) and clustered by
 spherical k-means. A place of an image answers to each centre with ReLU; answers are pooled in
 pool × pool regions, and the square root makes their scales alike. Whitening and centring are part
 of the kernels, so that one product of matrices does all of it.
@@ -42,7 +42,7 @@ def learn(source: FeatureSource) -> Learnt:
     config = source.loaded.config.representation
     assert isinstance(config, Patches)
     shape = source.shape.image
-    source.require(shape is not None, "patches is for images [n, height, width, channels]", "kind")
+    source.require(shape is not None, "patches needs images [n, height, width, channels]", "kind")
     assert shape is not None
     height, width, channels = shape
     reason = f"{config.size} is more than a side of the images, {height} × {width}"
@@ -146,7 +146,7 @@ def _centres(
     """
     lengths = np.einsum("nd,nd->n", points, points)
     usable = points[lengths > 1e-3 * max(float(lengths.mean()), 1e-6)]  # not the flat ones
-    source.require(len(usable) > 0, "no image has any contrast: all are flat")
+    source.require(len(usable) > 0, "no image has any contrast")
     centres = _unit_rows(random.standard_normal((count, points.shape[1])))
     for done in range(_ITERATIONS):
         source.steps(_WORD, done, _ITERATIONS)

@@ -30,7 +30,7 @@ def _nothing_learnt(source: FeatureSource) -> Learnt:
 
 
 def _embeddings(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
-    """They take the place of features: nothing but principal components is learnt."""
+    """They take the place of features: only principal components are learned."""
     del arrays
     return x  # type: ignore[no-any-return]
 

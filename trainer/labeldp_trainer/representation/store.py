@@ -71,7 +71,7 @@ def restored(run: Path) -> Representation:
     try:
         return _read(folder, _facts_of(folder))
     except DAMAGE:
-        raise RunFolderError(f"{folder}: is missing or damaged: start another run") from None
+        raise RunFolderError(f"{folder}: is missing or damaged; start another run") from None
 
 
 def save(run: Path, representation: Representation | None, dataset: Dataset) -> None:

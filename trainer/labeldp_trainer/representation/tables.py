@@ -59,7 +59,7 @@ class _Numbers:
         with np.errstate(over="ignore", invalid="ignore"):
             values = (numbers[:, kept] - means[None, :]) / deviations[None, :]
         finite = bool(np.isfinite(values).all())
-        source.require(finite, "vectors of some features are infinite: rescale the features")
+        source.require(finite, "some standardized features are infinite; rescale the features")
         data = source.loaded.config.data
         named = data.numeric if isinstance(data, TableData) else None
         names = named or [str(j) for j in range(numbers.shape[1])]
@@ -73,10 +73,10 @@ class _Numbers:
             return ()
         listed = ", ".join(repr(self.names[j]) for j in dropped[:5])
         more = f" and {len(dropped) - 5:,} more" if len(dropped) > 5 else ""
-        return (f"representation: constant features are left out: {listed}{more}",)
+        return (f"the representation ignores constant features: {listed}{more}",)
 
     def quantiles(self, count: int) -> list[NDArray[np.float32]]:
-        """Of each column the least and the largest value, and at most so many between them."""
+        """Of each column the smallest and the largest value, and at most ``count`` between them."""
         places, found = np.linspace(0, 1, count + 2), []
         for column in self.values.T:
             # Of distinct values, so that a heavy one (zero, mostly) does not take all knots.
@@ -221,7 +221,7 @@ def _crosses(
     hashed = isinstance(config.crosses, int)
     pairs = _pairs(source, config, names)
     entries = [sizes[i] * sizes[j] for i, j in pairs]
-    reason = f"{sum(entries):,} pairs of values are too many: list pairs, or raise min_count"
+    reason = f"{sum(entries):,} pairs of values are too many; list fewer pairs, or raise min_count"
     source.require(sum(entries) <= _MOST_ENTRIES, reason, "crosses")
     tables, width = [], config.crosses if isinstance(config.crosses, int) else 0
     for (i, j), count in zip(pairs, entries, strict=True):
@@ -247,11 +247,11 @@ def _crosses(
 
 def _pairs(source: FeatureSource, config: Splines, names: Sequence[str]) -> list[tuple[int, int]]:
     if isinstance(config.crosses, int):
-        reason = "needs two features or more that are not constant"
+        reason = "needs at least two features that are not constant"
         source.require(len(names) > 1, reason, "crosses")
         return list(combinations(range(len(names)), 2))
     for name in (name for pair in config.crosses for name in pair):
-        source.require(name in names, f"{name!r} is no feature that is not constant", "crosses")
+        source.require(name in names, f"{name!r} is not a feature, or is constant", "crosses")
     return [(names.index(a), names.index(b)) for a, b in config.crosses]
 
 
@@ -280,7 +280,7 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _require_width(source: FeatureSource, width: int) -> None:
     source.require(width > 0, NOTHING_LEFT)
-    reason = f"{width:,} columns (a category is one) are more than {MOST_COLUMNS:,}"
+    reason = f"{width:,} columns (one per category) are more than {MOST_COLUMNS:,}"
     source.require(width <= MOST_COLUMNS, reason)
 
 

@@ -27,7 +27,7 @@ class State(NamedTuple):
         params: the current parameters.
         opt_state: of optax.
         epoch: int32, epochs done.
-        best_params: those of least private training loss, at the end of an epoch.
+        best_params: those of least training loss, at the end of an epoch.
         best_loss: float32, that loss.
         best_epoch: int32, how many epochs had been done then.
     """
@@ -62,7 +62,7 @@ class Checkpoints:
         self._manager.close()
 
     def save(self, state: State) -> None:
-        """Write the state of so many epochs; it appears whole or not at all."""
+        """Write the state after an epoch, completely or not at all."""
         self._manager.save(int(state.epoch), args=ocp.args.StandardSave(_numbered(state)))
 
     def restore(self, like: State) -> State | None:
@@ -79,7 +79,9 @@ class Checkpoints:
                 newest, args=ocp.args.StandardRestore(abstract)
             )
         except (ValueError, KeyError, OSError) as error:
-            raise RunFolderError(f"{self._path}: the checkpoint cannot be read") from error
+            raise RunFolderError(
+                f"{self._path}: the checkpoint cannot be read; start another run"
+            ) from error
         leaves, structure = jax.tree.flatten(like)
         restored = [found.get(str(index), leaf) for index, leaf in enumerate(leaves)]
         state: State = jax.tree.unflatten(structure, restored)
@@ -87,7 +89,7 @@ class Checkpoints:
 
 
 def _remove_unfinished(path: Path) -> None:
-    """Orbax would do it too, behind a warning that no --quiet holds back."""
+    """Orbax would do this too, but with a warning that --quiet does not suppress."""
     for folder in path.glob(_UNFINISHED):
         if folder.is_dir() and not folder.is_symlink():
             try:
@@ -122,7 +124,7 @@ def load_params(path: Path, like: Params) -> Params:
     if set(names) != set(arrays) or any(
         arrays[name].shape != leaf.shape for name, leaf in _named(like)
     ):
-        raise RunFolderError(f"{path}: holds the parameters of another model")
+        raise RunFolderError(f"{path}: has the parameters of another model")
     leaves = [jnp.asarray(arrays[name]) for name in names]
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
 

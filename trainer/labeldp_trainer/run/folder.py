@@ -6,14 +6,14 @@ encoder.json         how features become arrays, and the classes
 privacy.json, .txt   the statement
 kept.npz             what a resumed run must not draw again: private labels, or the key of
                      the noise; only its owner may read it
-representation/      what was learnt from features, and their vectors
-metrics.jsonl        one line an epoch
-stages/1, 2, …       of a training in stages: kept.npz, metrics.jsonl, checkpoints of each
+representation/      what was learned from features, and their vectors
+metrics.jsonl        one line per epoch
+stages/1, 2, …       for training in stages: kept.npz, metrics.jsonl, checkpoints of each
 learning_curve.png
-checkpoints/         of orbax
-fitted.npz           of a run with refine: the parameters of the linear student
+checkpoints/         checkpoints of orbax
+fitted.npz           with refine: the parameters of the linear student
 params.npz           the final parameters
-result.json          the last file to appear
+result.json          the last file that is written
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.config import LoadedConfig, parse_config
 from labeldp_trainer.errors import RunFolderError
 
-if TYPE_CHECKING:  # methods import JAX, and whoever looks at a run folder need not
+if TYPE_CHECKING:  # methods import JAX, which code that reads run folders does not need
     from labeldp_trainer.methods.statement import Statement
 
 
@@ -43,7 +43,7 @@ DAMAGE = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError),
     *(EOFError, MemoryError, RuntimeError, zipfile.BadZipFile),
 )
-"""What reading a file raises that somebody else wrote, or that is damaged."""
+"""Errors from reading a file that is damaged or that somebody else wrote."""
 _OTHERS_WRITE = 0o022
 _MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
@@ -74,7 +74,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = False) -> None:
-    """Write an uncompressed .npz archive; of a secret one nobody but the owner may read ever."""
+    """Write an uncompressed .npz archive. Only the owner can ever read a secret one."""
     with replaced_when_whole(path, most=0o600 if secret else 0o7777) as file:
         # numpy's stub takes any keyword for allow_pickle
         np.savez(file, **arrays)  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz archive; nothing in it is executed."""
-    # A file of our own: numpy leaves one open that is no archive.
+    # Open it here: numpy does not close a file that is not an archive.
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
@@ -96,7 +96,7 @@ IDENTITY = {
     "representation_sha256": "other vectors of its representation",
     "parameters": "another model",
 }
-"""What a run that goes on must have in common with its folder, and what it has otherwise."""
+"""What a resumed run must have in common with its folder, and the words for a difference."""
 MACHINE = ("device", "devices", "versions", "environment", "program_sha256")
 
 
@@ -123,13 +123,13 @@ class RunFolder:
 
     @property
     def result(self) -> Path:
-        """The sign that the run is complete."""
+        """The result, which exists once the run is complete."""
         return self.path / "result.json"
 
     def facts(self) -> dict[str, Any]:
         """The contents of ``run.json``. Raises RunFolderError."""
         return self.document(
-            "run.json", f"{self.path}: is no run folder, or is damaged: choose another folder"
+            "run.json", f"{self.path}: is not a run folder, or is damaged; choose another folder"
         )
 
     def document(self, name: str, otherwise: str) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class RunFolder:
         except (OSError, ValueError, KeyError):
             raise RunFolderError(otherwise) from None
         if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
-            raise RunFolderError(f"{self.path}: has format {version}: upgrade labeldp-trainer")
+            raise RunFolderError(f"{self.path}: has format {version}; upgrade labeldp-trainer")
         return found
 
     def config(self, directory: Any = None) -> LoadedConfig:
@@ -153,25 +153,26 @@ class RunFolder:
             data = path.read_bytes()
             text = data.decode()
         except (OSError, ValueError):
-            raise RunFolderError(f"{path}: is missing or damaged") from None
+            raise RunFolderError(f"{path}: is missing or damaged; start another run") from None
         if hashlib.sha256(data).hexdigest() != self.facts().get("config_sha256"):
             raise RunFolderError(f"{path}: is not the config that the run was started with")
         start = self.path / directory if isinstance(directory, str) else self.path
         return parse_config(text, str(path), start)
 
     def stored(self) -> dict[str, NDArray[Any]]:
-        """What the method asked to keep. Raises RunFolderError.
+        """What the method stored. Raises RunFolderError.
 
-        Nobody else can have written it: noise, private labels and what they cost are taken from it.
+        It is read only if no other user can have written it, because it holds noise keys, private
+        labels and their ε.
         """
         path = self.path / "kept.npz"
         try:
             if path.stat().st_mode & _OTHERS_WRITE:
-                raise RunFolderError(f"{path}: others may write to it: start another run")
+                raise RunFolderError(f"{path}: other users can write to it; start another run")
             return read_arrays(path)
         except (OSError, ValueError, EOFError, zipfile.BadZipFile):
             raise RunFolderError(
-                f"{self.path}: kept.npz is missing or damaged: the run cannot go on without "
+                f"{self.path}: kept.npz is missing or damaged, so the run cannot resume without "
                 "spending again; start another run"
             ) from None
 
@@ -185,14 +186,14 @@ class RunFolder:
         for name, other in IDENTITY.items():
             if name in facts and old.get(name) != facts[name]:
                 raise RunFolderError(
-                    f"{self.path}: was started with {other}: choose another folder"
+                    f"{self.path}: was started with {other}; choose another folder"
                 )
         for name in MACHINE if machine else ():
             if old.get(name) != facts[name]:
                 raise RunFolderError(
-                    f"{self.path}: was started with {name} {old.get(name)}, now {facts[name]}: "
-                    "repeated steps would not give the same bits, and the same noise on other "
-                    "sums shows labels; go on where it was started, or start another run"
+                    f"{self.path}: was started with {name} {old.get(name)}, now {facts[name]}; "
+                    "repeated steps would give other bits, and the same noise on other "
+                    "sums discloses labels. Resume it where it was started, or start another run"
                 )
 
 
@@ -202,7 +203,7 @@ def require_new(path: Path) -> None:
         return
     RunFolder(path).facts()
     raise RunFolderError(
-        f"{path}: exists already; say --resume to go on with it, or choose another folder"
+        f"{path}: already exists; use --resume to continue it, or choose another folder"
     )
 
 
@@ -225,9 +226,9 @@ def create_run(
     keep: Mapping[str, NDArray[Any]],
     also: Callable[[Path], None] = lambda part: None,
 ) -> RunFolder:
-    """Make a run folder; it appears whole or not at all. Raises RunFolderError.
+    """Create a run folder completely or not at all. Raises RunFolderError.
 
-    ``also`` writes what else must be in it from the start.
+    ``also`` writes further files that must be in it from the start.
     """
     with new_folder(path) as part:
         write_bytes(part / "config.yaml", config_text.encode())
@@ -241,7 +242,7 @@ def create_run(
 
 @contextmanager
 def new_folder(path: Path, *, most: int = 0o7777) -> Iterator[Path]:
-    """A folder that appears whole, with the mode ``most`` at most, or not at all.
+    """Create a folder completely, with at most the mode ``most``, or not at all.
 
     Raises RunFolderError.
     """
@@ -250,4 +251,4 @@ def new_folder(path: Path, *, most: int = 0o7777) -> Iterator[Path]:
         with folder_when_whole(path, most=most) as part:
             yield part
     except OSError as error:
-        raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error
+        raise RunFolderError(f"{path}: cannot be created: {error.strerror or error}") from error

@@ -78,8 +78,8 @@ def draw_curve(path: Path, lines: list[Line]) -> None:
     if axes.get_lines():
         axes.legend()
     else:
-        # A private run without a test set: the loss on its training labels stays secret.
-        note = "no loss may be shown without a test set"
+        # The loss on the training labels of a private run stays secret.
+        note = "without a test set, every loss is secret"
         axes.text(0.5, 0.5, note, ha="center", va="center", transform=axes.transAxes)
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=120)

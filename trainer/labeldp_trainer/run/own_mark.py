@@ -1,10 +1,10 @@
-"""A mark on what labeldp wrote for a user, by which it is known again: HMAC under the user's key.
+"""Marks files that this user's labeldp wrote: an HMAC with the user's key.
 
-A digest inside a file says nothing about who wrote the file. What is taken from a folder that
-nobody named, as a representation out of a run beside the new one, must bear this mark. The key
-stands in ``$XDG_STATE_HOME/labeldp/mark.key`` (``~/.local/state`` by default), is made when first
-needed, and is read only where nobody else can have read or written it. Without a key there is no
-mark, and nothing is taken.
+A digest inside a file does not say who wrote the file. Files from a folder that the user did not
+name, such as a representation of a run beside the new one, need this mark. The key is in
+``$XDG_STATE_HOME/labeldp/mark.key`` (``~/.local/state`` by default). It is created when needed and
+used only if no other user can read or write it. Without a key there is no mark, and no such
+file is used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What decides the bits of a step, besides the config and the data.
+"""Everything besides the config and the data that decides the bits of a step.
 
-A private run that is resumed repeats steps with the same noise. If they gave other sums, the
-difference of the two would have no noise at all; so whatever changes bits is written down, and the
-run goes on only where all of it is the same.
+A resumed private run repeats steps with the same noise. If these gave other sums, the difference of
+the two would have no noise. So everything that changes bits is recorded, and the run resumes only
+if all of it is the same.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Stages:
             return RunFolder(path)
         if self.run.result.exists() or self._path(number + 1).exists():
             raise RunFolderError(
-                f"{path}: is missing, and the run cannot go on without spending again; start "
+                f"{path}: is missing, so the run cannot resume without spending again; start "
                 "another run"
             )
         return None
@@ -105,8 +105,8 @@ def require_repeatable(folder: RunFolder, devices: Devices) -> None:
     if not repeats and folder.metrics.exists():
         raise RunFolderError(
             f"{folder.path}: was run on a {devices.kind} without XLA_FLAGS="
-            "--xla_gpu_deterministic_ops=true: repeated steps would not give the same bits, "
-            "and the same noise on other sums shows labels; start another run"
+            "--xla_gpu_deterministic_ops=true; repeated steps would give other bits, "
+            "and the same noise on other sums discloses labels. Start another run"
         )
 
 

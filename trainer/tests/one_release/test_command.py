@@ -69,14 +69,14 @@ def test_a_run_has_a_test_metric_and_none_of_training_labels(place, name, metric
     assert (statement["epsilon"], statement["delta"]) == (2, 1e-5)
     assert statement["details"]["proved_delta"] <= 1e-5
     assert statement["secret"] == ["the true labels"]
-    several = "A person with several labels pays for each of them." in statement["statement"]
+    several = "A person with several labels spends ε for each of them." in statement["statement"]
     assert several == (name != "users")
     moves = "all labels of a user together move" if name == "users" else "a label moves"
     assert f"; {moves} it by at most √" in statement["mechanism"]
     assert "Starting another run" in (folder / "privacy.txt").read_text()
     assert (
         "Starting another run draws another release and spends (ε = 2, δ = 1e-05) again; resuming "
-        "this one does not; --from-release release.npz fits this one again and costs nothing."
+        "this one does not; --from-release release.npz fits this one again and spends nothing."
     ) in statement["statement"]
     assert ("all labels of one user" in statement["adjacency"]) == (name == "users")
     assert not (folder / "metrics.jsonl").exists()
@@ -488,7 +488,7 @@ def test_options_that_exclude_each_other(place, tmp_path):
     release = place / "runs" / "classes" / "release.npz"
     arguments = ["train", str(place / "classes.yaml"), "--vectors", str(tmp_path)]
     result = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "x")])
-    assert result.exit_code == 2 and "is for --verify-release" in result.stderr
+    assert result.exit_code == 2 and "needs --verify-release" in result.stderr
     for options in (("-o", tmp_path / "x"), ("--resume",), ("--from-release", release)):
         config, *rest = map(str, (place / "classes.yaml", *options))
         arguments = ["train", config, "--verify-release", str(release), *rest]

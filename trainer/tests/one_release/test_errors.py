@@ -105,7 +105,7 @@ def test_wrong_features(place):
     for value in (np.nan, np.inf, -np.inf):
         x = arrays["x"].copy()
         x[3, 1] = value
-        assert "NaN or infinite" in message(x)
+        assert "NaN, infinite" in message(x)
     assert "constant" in message(np.ones_like(arrays["x"]))
     assert "constant" in message(arrays["x"][:1].repeat(40, axis=0))
     x = arrays["x"].copy()

@@ -170,7 +170,7 @@ def test_kill_and_resume(place, tmp_path):
 
 PATE = "pate, epsilon: 30, delta: 1e-5, teachers: 10, queries: 20"
 STEPS = "optimizer: {learning_rate: 1}\ntraining: {epochs: 1, batch_size: 1}\n"
-ONLY = ":7: refine: only the student of method pate may be a network: leave it out"
+ONLY = ":7: refine: needs method pate; to train a network: leave it out"
 WRONG = {
     "another method": (IMAGES.replace(PATE, "alibi, epsilon: 1") + STEPS, ONLY),
     "another closed form": (IMAGES.replace(PATE, "one_release, epsilon: 1, delta: 1e-5"), ONLY),

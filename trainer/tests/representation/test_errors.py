@@ -22,10 +22,13 @@ from trainer.tests.trainer_helpers import write_tables
     [
         ("{kind: patch}", "t.yaml:5: representation.kind: 'patch' is unknown; did you mean"),
         ("{kind: patches, sise: 3}", "representation.sise: unknown key; did you mean 'size'?"),
-        ("{kind: patches, components: 0}", "expected a number of components, 1 … 8,192, or all"),
+        (
+            "{kind: patches, components: 0}",
+            "expected a number of components from 1 to 8,192, or all",
+        ),
         ("{kind: patches, components: most}", "expected a number of components"),
-        ("{kind: patches, patches: 4000}", "36,000 columns are more than 8,192"),
-        ("{kind: splines}", "t.yaml:5: representation.kind: splines is for tables"),
+        ("{kind: patches, patches: 4000}", "36,000 columns; at most 8,192 are allowed"),
+        ("{kind: splines}", "t.yaml:5: representation.kind: splines needs a table"),
         ("{kind: file, train: a.npz}", "representation.test: this key is missing"),
         ("{kind: random_fourier, scale: 0}", "representation.scale: expected greater than 0"),
     ],
@@ -39,9 +42,9 @@ def test_configs_of_images(tmp_path, representation, expected):
 @pytest.mark.parametrize(
     ("representation", "expected"),
     [
-        ("{kind: patches}", "representation.kind: patches is for images"),
-        ("{kind: splines, crosses: [a, b]}", "or a list of pairs of two feature columns"),
-        ("{kind: splines, crosses: [[a, a]]}", "or a list of pairs of two feature columns"),
+        ("{kind: patches}", "representation.kind: patches needs images"),
+        ("{kind: splines, crosses: [a, b]}", "or a list of pairs of feature columns"),
+        ("{kind: splines, crosses: [[a, a]]}", "or a list of pairs of feature columns"),
         ("{kind: splines, crosses: -1}", "expected a number of hashed columns"),
     ],
 )
@@ -53,7 +56,7 @@ def test_configs_of_tables(tmp_path, representation, expected):
 
 def test_unlabelled_test_needs_a_test_part(tmp_path):
     text = IMAGES.replace(", test: test.npz", "")
-    with pytest.raises(ConfigError, match=r"there is no data\.test"):
+    with pytest.raises(ConfigError, match=r"but data\.test is missing"):
         loaded(tmp_path, "{kind: pca, unlabelled: [test]}", text)
 
 
@@ -62,10 +65,10 @@ def test_unlabelled_test_needs_a_test_part(tmp_path):
     [
         ("{kind: patches, size: 7}", "representation.size: 7 is more than a side of the images"),
         ("{kind: patches, size: 5, pool: 3}", "representation.pool: 3 is more than the 2 places"),
-        ("{kind: self_supervised}", "self_supervised is gone: take patches, or kind: file"),
+        ("{kind: self_supervised}", "self_supervised was removed; use patches, or kind: file"),
         ("{kind: pca, unlabelled: [gone.npz]}", "gone.npz: there is no such file"),
-        ("{kind: file, train: short.npz, test: test.npz}", "a row for each row of the data"),
-        ("{kind: file, train: nan.npz, test: test.npz}", "are NaN, infinite or beyond float32"),
+        ("{kind: file, train: short.npz, test: test.npz}", "with a row for each row of the data"),
+        ("{kind: file, train: nan.npz, test: test.npz}", "NaN, infinite or too large for float32"),
     ],
 )
 def test_data_of_images(tmp_path, representation, expected):

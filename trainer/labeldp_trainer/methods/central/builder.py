@@ -1,7 +1,7 @@
 """``method: {kind: dp_sgd}`` and ``{kind: labeldp_pro}``: a private step, its noise calibrated.
 
-The published ``labeldp_pro`` projects noisy sums onto what gradients can be. Whatever is done to a
-noisy sum is post-processing: its promise is that of ``dp_sgd``.
+The published ``labeldp_pro`` projects noisy sums onto what gradients can be. Computing with a
+noisy sum is post-processing, so its promise is that of ``dp_sgd``.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
         }
 
     def _at_most(self, name: str, given: int | None, default: int, units: int) -> int:
-        """So many of the units as are given. Raises ConfigError if there are fewer."""
+        """The given number of units, or the default. Raises ConfigError if there are fewer."""
         if given is not None and given > units:
             reason = f"{given:,} is more than the {units:,} units"
             raise self.loaded.error(("method", name), reason)
@@ -148,16 +148,18 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
             alone = method.user_column is None
             lost = "the label of one row" if alone else "the labels of one user"
             notes.append(
-                f"δ = {written(method.delta)} is no less than 1/{units:,}: publishing {lost} "
-                "drawn at random would be allowed, too; choose a far smaller δ"
+                f"δ = {written(method.delta)} is at least 1/{units:,}: such a δ would even allow "
+                f"publishing {lost} drawn at random; choose a much smaller δ"
             )
         if not setting.devices.kind.startswith("cpu"):
             notes.append(
-                "a run that has begun is resumed only where steps repeat bit by bit: on a GPU with "
+                "this run can be resumed only if its steps repeat bit by bit; on a GPU this needs "
                 "XLA_FLAGS=--xla_gpu_deterministic_ops=true"
             )
         if isinstance(method, LabelDpPro) and method.denoiser != "noop" and not method.projection:
-            notes.append(f"projection: {config.projection}, by the memory it needs")
+            notes.append(
+                f"projection: {config.projection} was chosen because of the memory it needs"
+            )
         return tuple(notes)
 
 

@@ -12,16 +12,16 @@ from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.methods.statement import Statement, protected
 
 LIMITS = (
-    "sampling and noise come from AES-256 in counter mode under a secret key: the promise is "
+    "sampling and noise come from AES-256 in counter mode with a secret key, so the promise is "
     "computational",
-    "hyperparameters tuned on the same labels are not accounted for",
+    "tuning hyperparameters on the same labels is not counted",
 )
 _BATCHES = {
     "secret": "each of {units:,} {unit}s takes part with probability q = {rate:.6g} (Poisson "
     "sampling, amplified because batches stay secret)",
     "public": "each of {units:,} {unit}s takes part with probability q = {rate:.6g} (Poisson "
     "sampling, not amplified: batches may be known)",
-    "partition": "{batch:,} of {units:,} {unit}s take part, each once an epoch (not amplified: "
+    "partition": "{batch:,} of {units:,} {unit}s take part, each once per epoch (not amplified: "
     "batches may be known)",
 }
 
@@ -31,7 +31,7 @@ def central_statement(
 ) -> Statement:
     """The promise of a run whose σ was calibrated for (ε, δ) and ``config.plan``.
 
-    ``coordinates``: entries of a gradient; ``rows``: those that take part.
+    ``coordinates`` counts the entries of a gradient, ``rows`` the rows that take part.
     """
     plan, lattice = config.plan, config.lattice
     unit = "label" if method.user_column is None else "user"
@@ -72,15 +72,18 @@ def central_statement(
             "label_range": method.label_range,
             **further,
         },
-        released=("the parameters after every step", "all that follows from them and features"),
+        released=(
+            "the parameters after every step",
+            "everything computed from these and from features",
+        ),
         secret=(
             "the labels",
             "kept.npz, which holds the key of sampling and noise",
-            "gradients before the noise, and the loss on the training labels",
+            "gradients without noise, and the loss on the training labels",
             "how long steps took",
-            *(("who was in which batch",) if amplified else ()),
+            *(("which rows were in which batch",) if amplified else ()),
         ),
-        again=("", ": it repeats steps with the same batches and the same noise"),
+        again=("", ", because it repeats steps with the same batches and noise"),
         limits=LIMITS,
     )
 
@@ -94,8 +97,8 @@ def _mechanism(config: StepConfig, unit: str) -> str:
     cut = ""
     if plan.truncation_probability > 0:
         cut = (
-            f", and larger samples than {plan.max_batch:,} are cut at random (probability "
-            f"{plan.truncation_probability:.2g} a step, which ε includes)"
+            f", and samples larger than {plan.max_batch:,} are cut at random (probability "
+            f"{plan.truncation_probability:.2g} per step, which ε includes)"
         )
     scaled = "scaled by public numbers and " if config.clipping == "label_free" else ""
     then = "" if config.denoiser == "noop" else f"; {config.denoiser} post-processes the noisy sum"
@@ -110,5 +113,5 @@ def _mechanism(config: StepConfig, unit: str) -> str:
 
 def _accountant(plan: NoisePlan) -> str:
     if plan.batches == "secret" and plan.batch < plan.units:
-        return "privacy loss distributions, every rounding upwards,"
+        return "privacy loss distributions, always rounded up,"
     return "the exact curve of the Gaussian mechanism"

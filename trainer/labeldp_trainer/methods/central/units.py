@@ -57,7 +57,7 @@ def make_units(setting: Setting, method: Central) -> Units:
         low, high = (np.float32(end) for end in method.label_range)
         if ((targets < low) | (targets > high)).any():
             raise loaded.error(
-                ("method", "label_range"), f"some labels in {train.source} are outside"
+                ("method", "label_range"), f"some labels in {train.source} are outside it"
             )
     own = user_rows(loaded, train)
     if own is None:
@@ -133,18 +133,18 @@ def kept_arrays(
     kinds = {name: (str(array.dtype), array.shape) for name, array in stored.items()}
     if kinds.get("noise_key", ("", ()))[1] == (2,):
         raise RunFolderError(
-            "it was begun by an older version, whose noise of float32 numbers shows labels: "
+            "it was started by an older version, whose float32 noise discloses labels; "
             "start another run"
         )
     if kinds != _ARRAYS:
-        raise RunFolderError("kept.npz holds no key of this method: start another run")
+        raise RunFolderError("kept.npz has no key for this method; start another run")
     if not stored["noise_multiplier"] >= calibrate():
-        raise RunFolderError("kept.npz has less noise than ε needs: start another run")
+        raise RunFolderError("kept.npz has less noise than ε needs; start another run")
     known = stored["labels_hash"].tobytes()
     if not hmac.compare_digest(known, _hash(stored["labels_key"].tobytes(), labels)):
         raise RunFolderError(
-            "the run was started with other labels: the same noise on both would show the "
-            "difference; start another run"
+            "the run was started with other labels; the same noise on both would disclose the "
+            "difference. Start another run"
         )
     return dict(stored)
 

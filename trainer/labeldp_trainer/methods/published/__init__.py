@@ -1,1 +1,1 @@
-"""Methods that exist to be compared with the papers; what to use stands one folder above."""
+"""Methods for comparison with papers. The recommended methods are one folder above."""

@@ -82,7 +82,7 @@ def _statement(setting: Setting, method: Alibi) -> Statement:
         mechanism=(
             f"each of {n:,} labels was written as {classes} entries 0 and 1, and discrete Laplace "
             f"noise of scale 2/ε = {2 / method.epsilon:.6g} was added to each entry, once; a label "
-            f"changes two entries by 1, and pays ε = {written(method.epsilon)}"
+            f"changes two entries by 1 and spends ε = {written(method.epsilon)}"
         ),
         details={
             "epsilon_label": method.epsilon,

@@ -1,9 +1,9 @@
 """Clusters as the public groups of a spec: the compiler's priors by group, and its tables.
 
-Who asks for clusters says that labels differ by them, and what their histograms may cost. So every
-cluster has one, all of ε_prior is for these, and none leans on the others: where a cluster is
-nearly one class, its own counts say so through much noise. ``labeldp compile`` cannot know that. It
-pays for the histogram of all rows first, and pools groups that might not be worth it.
+A user who asks for clusters expects labels to differ between them and chooses ε_prior. So every
+cluster has its own histogram, all of ε_prior is spent on these, and none uses the others. If a
+cluster is nearly one class, its counts show it through much noise. ``labeldp compile`` cannot know
+this. It spends ε on the histogram of all rows first, and pools groups with too few rows.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ClusterTables:
         epsilons = exact(self._method.epsilon_prior), exact(self._method.epsilon)
         plan = plan_each_table(*epsilons, known.sizes)
         with _as_config_errors(self._loaded):
-            # Whatever could fail without the histograms fails before they are paid for.
+            # Everything that can fail without the histograms fails before they spend ε.
             pipeline.require_compilable(spec, plan, known.rows)
         counts = np.zeros((clusters + 1, spec.domain.size), np.int64)
         np.add.at(counts, (cluster, label_indexes(spec.domain)([array])), 1)

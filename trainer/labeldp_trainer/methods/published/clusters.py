@@ -47,7 +47,7 @@ class ClustersBuilder(LabelNoiseBuilder[Clusters]):
         classification = loaded.config.loss == "cross_entropy"
         if classification and method.domain is not None:
             raise loaded.error(
-                ("method", "domain"), "is for regression; the classes are the domain"
+                ("method", "domain"), "is for regression; for classes, the classes are the domain"
             )
         if not classification and method.domain is None:
             reason = "regression needs a domain, as in domain: {kind: integer, min: 0, max: 52}"
@@ -98,7 +98,7 @@ def cluster_of_examples(setting: Setting, method: Clusters) -> NDArray[np.int64]
     """[n] the cluster of each training example. Raises InputError."""
     rows = setting.dataset.train.rows
     if method.k > rows:
-        reason = f"{method.k:,} are more than the {rows:,} examples"
+        reason = f"{method.k:,} clusters are more than the {rows:,} examples"
         raise setting.loaded.error(("method", "k"), reason)
     if method.embeddings is None:
         points = _features(setting, method)
@@ -107,8 +107,8 @@ def cluster_of_examples(setting: Setting, method: Clusters) -> NDArray[np.int64]
         taken = setting.loaded.config.data.rows
         points = read_embeddings(path, array, rows, taken).astype(np.float64)
     if points.shape[1] > _MOST_COLUMNS:
-        reason = f"{points.shape[1]:,} columns (a category is one) are too many to cluster by"
-        raise setting.loaded.error(("method", "k"), f"{reason}: name some under columns")
+        reason = f"{points.shape[1]:,} columns (one per category) are too many to cluster by"
+        raise setting.loaded.error(("method", "k"), f"{reason}; list some of them under columns")
     points = principal_components(points, method.components)
     return k_means(points, method.k, setting.loaded.config.training.seed)
 
@@ -136,7 +136,7 @@ def _features(setting: Setting, method: Clusters) -> Floats:
             codes = np.arange(setting.dataset.shape.vocabularies[place])
             parts.append((features["categorical"][:, [place]] == codes[None, :]).astype(float))
         else:
-            reason = f"{name!r} is no feature: it is not under data.numeric or data.categorical"
+            reason = f"{name!r} is not a feature; it is not in data.numeric or data.categorical"
             raise setting.loaded.error(("method", "columns"), reason)
     return np.concatenate(parts, axis=1)
 
@@ -148,7 +148,7 @@ def _statement(setting: Setting, method: Clusters, kept: Arrays) -> Statement:
         setting,
         epsilon=float(exact(method.epsilon_prior) + exact(method.epsilon)),
         mechanism=(
-            f"{n:,} labels were counted once, in one histogram a cluster of public features "
+            f"{n:,} labels were counted once, in one histogram per cluster of public features "
             f"({method.k:,} in all), with discrete Laplace noise of scale "
             f"{float(kept[SCALE]):.6g} (ε = {written(method.epsilon_prior)}); each label was "
             f"randomized once with {kind} for its cluster's histogram "

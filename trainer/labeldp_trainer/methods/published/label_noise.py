@@ -33,13 +33,13 @@ class LabelNoiseBuilder(MethodBuilder[L]):
         """Raises ConfigError if the loss is not for classes."""
         super().__init__(loaded, method)
         if self.for_classes and loaded.config.loss != "cross_entropy":
-            reason = f"method {loaded.config.method.kind} is for classes: it needs cross_entropy"
+            reason = f"method {loaded.config.method.kind} needs loss: cross_entropy"
             raise loaded.error(("loss",), reason)
 
     def build(self, setting: Setting) -> Stepped:
         """Steps on private labels of the rows that take part. Raises InputError."""
         if self.method.mixup is not None and setting.dataset.shape.vocabularies:
-            reason = "cannot mix categorical columns: leave it out, or use numeric features"
+            reason = "cannot mix categorical columns; remove this key, or use only numeric features"
             raise self.loaded.error(("method", "mixup"), reason)
         whole, setting = setting, limited_to_users(setting)
         if setting.stored is None:
@@ -79,7 +79,7 @@ def statement(
     released: str = "the private labels",
     remarks: tuple[str, ...] = (),
 ) -> Statement:
-    """The promise of a run in which every label was randomized exactly once, with fresh words.
+    """The promise of a run in which every label was randomized once, with fresh random bits.
 
     ``epsilon`` is that of a label; for a user it is that of all labels that are used
     (Theorem 7 (f)). ``setting`` is that of the rows that take part.
@@ -95,8 +95,7 @@ def statement(
         released=(released, "the parameters", "metrics on the private labels"),
         remarks=(
             *remarks,
-            "Training only post-processes private labels and spends nothing more, however long it "
-            "runs.",
+            "Training only post-processes private labels, so it spends nothing more.",
             *(() if most is None else (cost_to_users(most, used, rows),)),
         ),
         again=("randomizes again and ", ""),

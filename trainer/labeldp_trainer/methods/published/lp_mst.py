@@ -120,7 +120,7 @@ class LpMstBuilder(LabelNoiseBuilder[LpMst]):
         bounds[-1] = n
         sizes = [int(size) for size in np.diff(bounds)]
         if min(sizes) < 1:
-            reason = f"{len(sizes)} leave a stage without any of the {n:,} examples"
+            reason = f"{len(sizes)} stages leave one without any of the {n:,} examples"
             raise self.loaded.error(("method", "stages"), reason)
         self.loaded.require_batch(sizes[0], "examples of the first stage")
         return sizes
@@ -131,7 +131,7 @@ class LpMstBuilder(LabelNoiseBuilder[LpMst]):
             stage.setting,
             epsilon=epsilon,
             mechanism=(
-                f"{n:,} labels were split over {stages} stages without a look at them, and each "
+                f"{n:,} labels were split over {stages} stages without reading them, and each "
                 f"was randomized exactly once with RRWithPrior, ε = {written(epsilon)}; the prior "
                 "of a stage is the model that the stages before it trained on private labels"
             ),

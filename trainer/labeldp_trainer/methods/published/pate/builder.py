@@ -83,11 +83,11 @@ class PateBuilder(MethodBuilder[Pate]):
         method, units = self.method, rows.units
         whose = "labels" if rows.owners is None else "users"
         if method.teachers is not None and method.teachers > units:
-            reason = f"{method.teachers:,} are more than the {units:,} {whose}: each needs its own"
+            reason = f"{method.teachers:,} teachers are more than the {units:,} {whose}"
             raise self.loaded.error(("method", "teachers"), reason)
         n = len(rows.vectors)
         if method.queries is not None and method.queries > n:
-            reason = f"{method.queries:,} are more than the {n:,} rows"
+            reason = f"{method.queries:,} queries are more than the {n:,} rows"
             raise self.loaded.error(("method", "queries"), reason)
         promise = exact(method.epsilon), exact(method.delta)
         try:
@@ -119,11 +119,11 @@ class PateBuilder(MethodBuilder[Pate]):
             epsilon=method.epsilon,
             delta=method.delta,
             mechanism=(
-                f"{sizes.teachers:,} teachers, each fitted to the labels of rows of its own, gave "
-                f"{noise.queries:,} public rows a vote each; all {noise.queries:,} × "
+                f"{sizes.teachers:,} teachers, each fitted to the labels of its own rows, gave "
+                f"each of {noise.queries:,} public rows a vote; all {noise.queries:,} × "
                 f"{noise.classes:,} counts got discrete Gaussian noise of standard deviation "
-                f"{noise.deviation:.4g}, once; a {unit} changes one teacher, which moves the "
-                f"counts by at most √{2 * noise.queries:,}, however the votes fell (Theorem 17)"
+                f"{noise.deviation:.4g} once; a {unit} changes one teacher, which moves the "
+                f"counts by at most √{2 * noise.queries:,} for any votes (Theorem 17)"
             ),
             details={
                 "teachers": sizes.teachers,
@@ -132,8 +132,8 @@ class PateBuilder(MethodBuilder[Pate]):
                 **noise.proved.details(exact(method.epsilon)),
             },
             released=(
-                "the noisy votes (kept.npz) and all that is computed from them and from features: "
-                "every fit",
+                "the noisy votes (kept.npz) and everything computed from them and from features, "
+                "such as every fit",
             ),
             again=("lets teachers vote again and ", ""),
         )

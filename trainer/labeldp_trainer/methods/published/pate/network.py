@@ -40,7 +40,7 @@ Images = Float[Array, "b h w c"]
 Augment = Callable[[PRNGKeyArray, Images], Images]
 _REMARK = (
     "The final model is a network that was trained on the fitted model's predictions for public "
-    "features (refine); it saw no label, so this is post-processing and costs no ε."
+    "features (refine). It saw no label, so this is post-processing and spends nothing."
 )
 
 
@@ -142,15 +142,15 @@ def _if_worse(before: Line, metrics: Line) -> tuple[str, ...]:
     if not before or metrics["test_accuracy"] >= before["accuracy"]:
         return ()
     return (
-        f"refining made the model worse: test accuracy {metrics['test_accuracy']:.4g}, "
-        f"{before['accuracy']:.4g} before: leave refine out, or train longer",
+        f"refining made the model worse: its test accuracy is {metrics['test_accuracy']:.4g}, "
+        f"before it was {before['accuracy']:.4g}; remove refine, or train longer",
     )
 
 
 def refined(setting: Setting) -> Callable[[ClosedForm], Method]:
     """What becomes of a linear student, by the part ``refine`` of the config; itself without it.
 
-    Whatever does not fit is refused here, before anything is spent. Raises InputError.
+    Everything that does not fit is refused here, before anything is spent. Raises InputError.
     """
     loaded, dataset, refine = setting.loaded, setting.original, setting.loaded.config.refine
     if refine is None or dataset is None:
@@ -192,11 +192,13 @@ def augmentation(loaded: LoadedConfig, refine: Refine, shape: FeatureShape) -> A
     if shape.image is None:
         for key in ("shift", "flip", "sure"):
             if getattr(refine, key):
-                raise loaded.error((key,), "is for images [n, height, width, channels]")
+                raise loaded.error((key,), "needs images [n, height, width, channels]")
         return None
     shift, flip = DEFAULT_SHIFT if refine.shift is None else refine.shift, refine.flip
     if refine.shift is not None and shift >= min(shape.image[:2]):
-        raise loaded.error(("shift",), f"{shift:,} pixels leave nothing of an image")
+        raise loaded.error(
+            ("shift",), f"{shift:,} pixels is not less than the shorter side of the images"
+        )
     most = min(shape.image[:2]) - 1
     shift = min(shift, most)
     further = min(2 * shift, most)

@@ -102,15 +102,15 @@ def chosen(
         queries = min(int((teachers / heard) ** 2), most)
         if queries < min(classes, rows):
             raise ValueError(
-                f"is out of reach: the noise drowns the votes of teachers, {teachers:,} at most "
+                f"is too small: the noise hides the votes of at most {teachers:,} teachers "
                 f"for {units:,} {unit}, on as many queries as there are classes ({classes:,}); "
-                "raise it, or take one_release"
+                "raise it, or use one_release"
             )
     noise = VoteNoise.least(queries, classes, epsilon, delta)
     if noise.deviation > teachers:
         raise ValueError(
-            f"is out of reach: the noise on each count has the standard deviation "
-            f"{noise.deviation:,.3g}, and there are {teachers:,} teachers to hear; raise it, ask "
-            "fewer queries, or take one_release"
+            f"is too small: the noise on each count has a standard deviation of "
+            f"{noise.deviation:,.3g}, but there are only {teachers:,} teachers; raise it, use "
+            "fewer queries, or use one_release"
         )
     return Sizes(teachers, noise)

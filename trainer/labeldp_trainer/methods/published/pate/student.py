@@ -31,7 +31,7 @@ _CHUNK = 256
 def probabilities(
     counts: Float64[np.ndarray, "q k"], deviation: float, teachers: int
 ) -> Float64[np.ndarray, "q k"]:
-    """Of each class, given noisy counts of votes of so many teachers."""
+    """Of each class, given noisy counts of the votes of ``teachers`` teachers."""
     odds = counts * (LEAD * teachers / deviation**2)
     odds -= odds.max(axis=1, keepdims=True)
     found = np.exp(odds)
@@ -74,7 +74,7 @@ def propagated(
 ) -> Int64[np.ndarray, " r"]:
     """The likeliest class of each point, of which the first q were voted on.
 
-    F ← α·S·F + (1 − α)·Y with S the normalised graph of nearest neighbours (learning with local and
+    F ← α·S·F + (1 − α)·Y with S the normalized graph of nearest neighbours (learning with local and
     global consistency, Zhou et al. 2003). Y is divided by the root of what all votes give a class,
     so that a frequent one does not spread over the rows of a rare one.
     """

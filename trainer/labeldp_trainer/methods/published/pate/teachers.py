@@ -43,7 +43,7 @@ def query_rows(
 
 
 def parts(units: int, teachers: int, seed: int) -> Int32[np.ndarray, " u"]:
-    """[u] the teacher of each of u units, at random, by turns: no label is looked at."""
+    """[u] the teacher of each of u units, at random, evenly, without reading labels."""
     found = np.empty(units, np.int32)
     order = np.random.default_rng(seed).permutation(units)
     found[order] = np.arange(units) % teachers

@@ -108,7 +108,7 @@ def test_categories_have_no_radii():
 
     codes = CATEGORICAL_SPEC.replace("red, green, blue", "1, 2, 3").replace("green", "2")
     report = check_bytes(rebuilt(compile_text(codes).model, claim))
-    assert not report.ok and "radii speak of numbers" in report.checks[-1].detail
+    assert not report.ok and "radii need labels that are numbers" in report.checks[-1].detail
 
 
 def test_radii_of_the_newest_format_only(short):

@@ -1,4 +1,4 @@
-"""One string for the column or columns of a label: how ledgers and keyed draws name it."""
+"""One string that names the column or columns of a label in ledgers and keyed draws."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from labeldp_verify.graph import canonical_json
 
 
 def key_of(columns: Sequence[str]) -> str:
-    """One column, or a list of them that no other list reads like."""
+    """One column's name, or a list of names that no other list is written like."""
     return columns[0] if len(columns) == 1 else canonical_json(list(columns))
 
 

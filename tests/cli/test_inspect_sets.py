@@ -41,7 +41,7 @@ def test_every_label_of_every_set_is_a_row(artifact, tmp_path, ending):
 def test_what_has_no_sets_is_refused_and_nothing_is_left(artifact, tmp_path):
     other = compile_text(text_of(4, 5).replace("subset_selection", "randomized_response"))
     result = labeldp("inspect", other.write(tmp_path / "other"), "--sets", tmp_path / "x.csv")
-    assert result.exit_code == 2 and "no sets of labels" in result.stderr
+    assert result.exit_code == 2 and "not sets of labels" in result.stderr
     result = labeldp("inspect", artifact, "--sets", tmp_path / "x.csv", "--label", "nobody")
     assert result.exit_code == 2 and "nobody" in result.stderr
     result = labeldp("inspect", artifact, "--sets", tmp_path / "x.txt")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "scipy")
 _PAY_AGAIN = (
-    "say --overwrite to replace it (a private prior is then paid for again), "
-    "or choose another directory"
+    "use --overwrite to replace it (this spends the ε of a private prior again), or choose another "
+    "directory"
 )
 
 

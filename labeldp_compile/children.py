@@ -1,4 +1,4 @@
-"""Processes of our own: what has to hold while one is started."""
+"""What must hold while a child process is started."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-# ^C last, so that it is the last one for which others stand in; see
+# ^C last, so that its handler is replaced last; see
 # ``labeldp_verify.console.interrupts``.
 _ENDING = [
     getattr(signal, name) for name in ("SIGALRM", "SIGTERM", "SIGINT") if hasattr(signal, name)
@@ -18,9 +18,9 @@ _ENDING = [
 
 @contextmanager
 def no_main() -> Iterator[None]:
-    """Children that are started here do not run the caller's script again.
+    """Keep children that are started here from running the caller's script again.
 
-    A script that compiles at its top level would pay for another prior in each of them.
+    A script that compiles at its top level would spend ε on another prior in each of them.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
@@ -32,17 +32,17 @@ def no_main() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Processes that are made here leave ^C, which the terminal sends to all, to this one.
+    """Let only this process handle ^C, which the terminal sends to its children, too.
 
-    And they are made to the end: a child that was told half of what it is to do prints a traceback.
+    A signal does not interrupt the start of a child: half-started children print tracebacks.
     Blocking ^C is not enough for that, since the system gives it to another thread, and Python
-    calls the handler in the main one. What comes in between is heard at the end, so nothing may
-    wait: give a child little at its start, which a pipe holds, and send it the rest.
+    calls the handler in the main one. Signals are handled at the end, so nothing here may wait:
+    give a child only as much at its start as a pipe holds, and send it the rest later.
     """
     if sys.platform == "win32":
         yield
         return
-    from multiprocessing import resource_tracker  # noqa: PLC0415  # for those who start one
+    from multiprocessing import resource_tracker  # noqa: PLC0415  # only if a child is started
 
     resource_tracker.ensure_running()  # it would let ^C through again
     with _postponed():
@@ -55,8 +55,8 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def _postponed() -> Iterator[None]:
-    """Handlers of Python's that may raise are called at the end."""
-    came: dict[int, None] = {}  # in their order
+    """Call Python's handlers, which may raise, at the end."""
+    came: dict[int, None] = {}  # in the order of arrival
     if threading.current_thread() is not threading.main_thread():
         yield  # where no handler runs
         return
@@ -75,5 +75,5 @@ def _postponed() -> Iterator[None]:
 
 
 def heeding_kills() -> None:
-    """In a child: a signal ends it, though it was forked while its parent postponed them."""
+    """Call this in a child: SIGTERM then ends it, though its parent postponed signals."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,7 +1,8 @@
 """Names of columns: whether two can mean one column, and one string for those of a label.
 
-Spark and DuckDB ignore case, and spreadsheets show neither blanks at the ends nor how an accent is
-encoded. A name that some engine takes for the label's is refused wherever a column must be public.
+Spark and DuckDB ignore case. Spreadsheets do not show blanks at the ends, or how an accent is
+encoded. If an engine could mistake a name for the label's, it is refused wherever a column must be
+public.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from labeldp_verify.graph import canonical_json
 
 
 def is_among(name: str, others: Iterable[str]) -> bool:
-    """Whether a column may be taken for one of the others, by their names alone."""
+    """Whether a column could be mistaken for one of the others, by the names alone."""
     return _folded(name) in map(_folded, others)
 
 

@@ -1,6 +1,6 @@
-"""The URL of a ledger in a PostgreSQL database; nothing that is said of it holds its password.
+"""The URL of a ledger in a PostgreSQL database; its password is never shown.
 
-Needs no driver: specs are checked without one.
+No driver is needed: specs are checked without one.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Url:
         name: for messages, without it.
         schema: where the ledger's tables are.
         has_password: whether it holds one, or another secret.
-        states_schema: whether ``schema`` was said.
+        states_schema: whether the URL states ``schema``.
         parameters: all but schema and secrets, by name; ``hosts``, ``user`` and ``database`` are
-            those before the question mark.
+            the parts before the question mark.
     """
 
     conninfo: str
@@ -57,24 +57,24 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Url:
-        """``postgresql://USER@HOST:PORT/DATABASE?schema=NAME``, and what else libpq knows.
+        """Read ``postgresql://USER@HOST:PORT/DATABASE?schema=NAME``, with other options of libpq.
 
         Raises InputError, which does not quote the text: it may hold a password.
         """
         found = _URL.fullmatch(text)
         if found is None:
             raise InputError(
-                "postgresql://…: is no URL of a ledger: expected "
-                "postgresql://USER@HOST:PORT/DATABASE?schema=NAME, with other characters than "
-                "letters, digits and . _ ~ + - written as %XX"
+                "postgresql://…: is not the URL of a ledger: expected "
+                "postgresql://USER@HOST:PORT/DATABASE?schema=NAME, with %XX for every "
+                "character but letters, digits and . _ ~ + -"
             )
         pairs = [pair.split("=") for pair in (found["query"] or "").split("&") if pair]
         schemas = [value for key, value in pairs if key == "schema"]
         schema = schemas[0] if schemas else DEFAULT_SCHEMA
         if len(schemas) > 1 or not _SCHEMA.fullmatch(schema):
             raise InputError(
-                "postgresql://…: schema: expected one name of small letters, digits and "
-                "underscores, at most 63, that begins with neither a digit nor pg_"
+                "postgresql://…: schema: expected one name of at most 63 lowercase letters, digits "
+                "and underscores that does not begin with a digit or pg_"
             )
         rest = [f"{key}={value}" for key, value in pairs if key != "schema"]
         shown = [
@@ -119,5 +119,5 @@ def is_url(text: str) -> bool:
 
 
 def hidden(line: str) -> str:
-    """A line of a spec, as long as it was, that shows no more of a URL than how it begins."""
+    """A line of a spec of the same length, in which only the scheme of a URL is shown."""
     return _IN_A_LINE.sub(lambda found: "•" * len(found[0]), line)

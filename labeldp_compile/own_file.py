@@ -1,4 +1,4 @@
-"""Files that decide about secrets: opened once, so that what was checked is what is read."""
+"""Files that decide about secrets: opened once, so that the checked file is the one read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OwnFile:
 
     @property
     def is_file(self) -> bool:
-        """No folder, pipe or device."""
+        """Whether it is a regular file: no folder, pipe or device."""
         return stat.S_ISREG(self.status.st_mode)
 
     def is_exposed(self, mode: int) -> bool:
@@ -31,7 +31,7 @@ class OwnFile:
 
 
 def read_own(path: Path, most: int, *, links: bool = True) -> OwnFile:
-    """At most so many bytes; no pipe is waited for. Raises OSError, and ValueError for a NUL."""
+    """Read at most ``most`` bytes; no pipe is waited for. Raises OSError; ValueError for a NUL."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if not links:
         flags |= getattr(os, "O_NOFOLLOW", 0)

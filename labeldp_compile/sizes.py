@@ -1,7 +1,7 @@
-"""Upper bounds on an artifact's bytes, for every prior: known before one is paid for.
+"""Upper bounds on an artifact's bytes that hold for every prior, so before any ε is spent.
 
-Where the tables depend on the prior, the mechanism sees to it that they fit: it merges rare outputs
-or takes fewer of them.
+If the tables depend on the prior, the mechanism makes them fit: it merges rare outputs, or uses
+fewer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from labeldp_verify.graph import bucket_grid, canonical_json
 
 from labeldp_compile.spec import Spec
 
-# Graph, certificate and test vectors at their longest, but for what is counted label by label:
+# Graph, certificate and test vectors at their longest, without what is counted for each label:
 # at most 204, 510 and 680 vectors, and eight fractions of 2,000 digits.
 _FIXED = {"window": 45_000, "additive": 90_000, "table": 95_000}
 _VECTORS = {"window": 204, "additive": 510, "table": 680}
@@ -26,7 +26,7 @@ _CODE = 11  # an int64 in an attribute
 
 
 def most_bytes(spec: Spec, epsilon: Fraction, rows: int | None) -> int:
-    """The most bytes of the spec's artifact, whatever the prior; ``rows`` is n, if it is known.
+    """The most bytes of the spec's artifact, for any prior; ``rows`` is n, if it is known.
 
     ``epsilon`` is ε₂. Raises ValueError if the artifact could be larger than a verifier reads.
     """
@@ -35,8 +35,8 @@ def most_bytes(spec: Spec, epsilon: Fraction, rows: int | None) -> int:
     tables = spec.named_mechanism.most_table_bytes(spec.domain, epsilon, room)
     if tables > room:
         raise ValueError(
-            f"the file could have {besides + tables:,} bytes, more than the "
-            f"{steps.MAX_FILE_BYTES:,} that a verifier reads: use fewer labels, or shorter names"
+            f"the file could have {besides + tables:,} bytes, and a verifier reads at most "
+            f"{steps.MAX_FILE_BYTES:,}: use fewer labels, or shorter names"
         )
     return besides + tables
 
@@ -63,7 +63,7 @@ def _besides_tables(spec: Spec, rows: int | None) -> int:
 
 
 def claims_bytes(spec: Spec, rows: int, *, proved: bool) -> int:
-    """What a certificate says of one table of several, at most but for fractions of unusual length.
+    """The most bytes in a certificate about one table, except for unusually long fractions.
 
     ``proved`` says whether it lists dual values.
     """

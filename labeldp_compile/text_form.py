@@ -1,7 +1,7 @@
-"""How a text table is written: what stands between cells, and what its bytes mean.
+"""How a text table is written: what separates cells, and what its bytes mean.
 
-An encoding is one byte a character, and ASCII where ASCII is: then no byte of a label can eat a
-delimiter, a quote or a line end, and no label decides how another is read. UTF-8 is the other one.
+An encoding is UTF-8, or has one byte per character and contains ASCII. Then no byte of a label can
+swallow a delimiter, a quote or a line end, and no label changes how another is read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ENCODINGS = {UTF8, "ascii", *_ISO, *_WINDOWS, "koi8-r", "koi8-u", "mac-roman"}
 
 @dataclass(frozen=True)
 class TextForm:
-    """What a text table does not say itself.
+    """What a text table does not state itself.
 
     Attributes:
         delimiter: one ASCII character; None: a tab in .tsv, a comma elsewhere.
@@ -38,8 +38,7 @@ def read_delimiter(text: str) -> str:
     text = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(text) != 1 or not text.isascii() or text.isalnum() or text in _FORBIDDEN:
         raise ValueError(
-            "expected one ASCII character that is no letter, digit, quote or line end, as in ';', "
-            "or tab"
+            "expected one ASCII character such as ';', or tab: no letter, digit, quote or line end"
         )
     return text
 
@@ -52,8 +51,8 @@ def read_encoding(text: str) -> str:
         name = ""
     if name not in _ENCODINGS:
         raise ValueError(
-            "expected utf-8, or an encoding of one byte a character as latin-1, cp1252 or koi8-r; "
-            "convert others to UTF-8"
+            "expected utf-8, or an encoding of one byte per character such as latin-1, cp1252 or "
+            "koi8-r; convert files in other encodings to UTF-8"
         )
     return name
 

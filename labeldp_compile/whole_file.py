@@ -1,4 +1,4 @@
-"""Output files of the commands: asked for first, then whole or not at all; errors for people."""
+"""Output files of the commands: checked first, then written whole or not at all."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def require_output(
     *inputs: Path | None,
     endings: Sequence[str] = (),
     overwrite: bool = False,
-    way_out: str = "say --overwrite to replace it",
+    way_out: str = "use --overwrite to replace it",
     makes_folder: bool = False,
 ) -> None:
-    """Raise InputError unless a file can be written under this name; nothing is lost by asking.
+    """Raise InputError unless a file can be written under this name; changes nothing.
 
-    To be called before anything is read, solved or spent. The file must be none of the ``inputs``.
+    Call it before anything is read, solved or spent. The file must be none of the ``inputs``.
     ``endings`` are those that the name may have, the usual one first; ``way_out`` ends the message
-    about a name that is taken, be it by a link that leads nowhere. Its folder must be there, unless
-    the caller ``makes_folder``.
+    about a name that is taken, also by a broken link. Its folder must exist, unless the caller
+    ``makes_folder``.
     """
     for other in inputs:
         if other is not None and path.exists() and other.exists() and path.samefile(other):
-            raise InputError(f"{path}: is the input; write to another file")
+            raise InputError(f"{path}: is the input: write to another file")
     if endings and path.suffix.lower() not in endings:
         raise InputError(f"{path}: expected a name that ends in {endings[0]}")
     if path.is_dir():
@@ -46,14 +46,16 @@ def require_output(
 
 
 def require_folder(path: Path) -> None:
-    """Raise InputError unless a folder can be made under this name; an empty one is taken."""
+    """Raise InputError unless a folder can be made under this name; it may exist if it is empty."""
     if os.path.lexists(path):
         try:
             empty = not path.is_symlink() and not any(path.iterdir())
         except OSError:
             empty = False
         if not empty:
-            raise InputError(f"{path}: exists already; a folder is not replaced: remove it first")
+            raise InputError(
+                f"{path}: exists already, and folders are not replaced: remove it first"
+            )
     _require_room(path)
 
 
@@ -104,7 +106,7 @@ def folder_when_whole(
 def name_held_in(folder: Path, name: str) -> Iterator[None]:
     """``labeldp_runtime.whole_file.name_held`` in a folder, whose OSErrors are DataErrors.
 
-    The folder is made, and goes again if it is empty at the end.
+    The folder is made if it is missing, and removed at the end if it is empty.
     """
     ancestors = (folder, *folder.absolute().parents)
     made = list(itertools.takewhile(lambda path: not os.path.lexists(path), ancestors))
@@ -128,5 +130,5 @@ def _as_data_errors(path: Path) -> Iterator[None]:
     except whole_file.UnfinishedError as error:
         raise DataError(printable(str(error))) from None
     except OSError as error:
-        reason = error.strerror or "the disk or the folder refuses it"
+        reason = error.strerror or "the disk or the folder refuses the file"
         raise DataError(f"{printable(str(path))}: cannot be written: {printable(reason)}") from None

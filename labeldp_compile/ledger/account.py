@@ -1,4 +1,4 @@
-"""Sums over the entries, in exact fractions: what each data set may pay, and has paid."""
+"""Sums over the entries, in exact fractions: what each data set may spend, and has spent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labeldp_compile.ledger.entries import BrokenChainError, Entry
 
 
 class OverBudgetError(InputError):
-    """The data set's budget cannot pay for what is asked."""
+    """The data set's budget is too small for what is asked."""
 
     exit_code = 1
 
@@ -29,7 +29,7 @@ class DataSet:
 
     @property
     def left(self) -> Fraction:
-        """What may still be spent; below 0 if the budget was lowered under what was spent."""
+        """What may still be spent; below 0 if the budget was lowered below what was spent."""
         return self.budget - self.spent
 
 
@@ -57,14 +57,14 @@ def add_up(entries: Sequence[Entry]) -> tuple[dict[str, DataSet], list[Problem]]
     for entry in entries:
         if entry.kind not in ("budget", "spend"):
             continue
-        facts = entry.facts  # a hash stands over it: it is as some labeldp wrote it
+        facts = entry.facts  # the hash covers it: it is as labeldp wrote it
         name, epsilon = facts["data_set"], Fraction(facts["epsilon"])
         account = accounts.get(name)
         if entry.kind == "budget":
             accounts.setdefault(name, DataSet(Fraction(0))).budget = epsilon
             continue
         if account is None or epsilon < 0 or epsilon > account.left:
-            reason = f"entry {entry.number} of the ledger spends what was not there"
+            reason = f"entry {entry.number} of the ledger spends more than the budget allowed"
             overspent.append((entry.number, BrokenChainError(reason)))
         account = accounts.setdefault(name, DataSet(Fraction(0)))
         account.spent += epsilon
@@ -74,7 +74,7 @@ def add_up(entries: Sequence[Entry]) -> tuple[dict[str, DataSet], list[Problem]]
 
 
 def require_budget(path: str, entries: Sequence[Entry], name: str, epsilon: Fraction) -> None:
-    """Raise OverBudgetError unless a data set can pay ε; InputError if it has no budget at all."""
+    """Raise OverBudgetError unless a data set can spend ε; InputError if it has no budget."""
     account = data_sets(entries).get(name)
     if account is None:
         raise InputError(
@@ -84,6 +84,6 @@ def require_budget(path: str, entries: Sequence[Entry], name: str, epsilon: Frac
     if epsilon > account.left:
         raise OverBudgetError(
             f"{path}: over budget: the data set {name!r} has spent {float(account.spent):.6g} of "
-            f"its budget ε = {float(account.budget):.6g}, and this would take "
+            f"its budget ε = {float(account.budget):.6g}, and this would spend "
             f"{float(epsilon):.6g} more; no label was read"
         )

@@ -1,6 +1,6 @@
-"""A ledger as it is read and written, whatever store it is in: entries in a chain that is checked.
+"""Read and write a ledger, in any store: entries in a chain that is checked.
 
-Each use is one transaction, which begins with the whole chain.
+Each use is one transaction, which begins by checking the whole chain.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Ledger:
         return entry
 
     def adopt(self, client: ClientKey) -> Entry | None:
-        """From now on digests have the client's key; nothing is added if they had one already."""
+        """Digests have the client's key from now on; nothing is added if the ledger has one."""
         if binding_of(self.entries) is not None:
             return None
         mac = client.adoption(self.entries[-1].hash)
@@ -57,14 +57,14 @@ class Ledger:
         """The ledger's own random bytes; the first entry has their hash."""
         key = self.rows.key()
         if hashlib.sha256(key).hexdigest() != self.entries[0].facts.get("key_sha256"):
-            raise BrokenChainError("the key of the ledger is not the one that it began with")
+            raise BrokenChainError("the key of the ledger is not the one that it was created with")
         return key
 
 
 def in_transaction(store: Store, body: Callable[[Ledger], T], *, waiting: Say | None = None) -> T:
-    """What ``body`` gives, who is the only reader and writer until it ends (``Store.run``).
+    """Return what ``body`` gives. No one else reads or writes until it ends (``Store.run``).
 
-    Raises InputError if there is no ledger, or it is not its owner's alone, and BrokenChainError.
+    Raises InputError if there is no ledger, or others may open it, and BrokenChainError.
     """
 
     def use(rows: LedgerRows) -> T:
@@ -79,8 +79,8 @@ def in_transaction(store: Store, body: Callable[[Ledger], T], *, waiting: Say | 
 def create_ledger(where: Path | str, say: Say = lambda line: None) -> None:
     """Make an empty ledger, whole or not at all; InputError if there is one already.
 
-    ``where`` is the path of a file, which gets the mode 0600, or a URL. The client's key is made,
-    too, if the user has none, which ``say`` is told.
+    ``where`` is the path of a file, which gets the mode 0600, or a URL. If the user has no client
+    key, one is made, and ``say`` gets a line about it.
     """
     key = secrets.token_bytes(32)
     facts = {
@@ -95,7 +95,7 @@ def create_ledger(where: Path | str, say: Say = lambda line: None) -> None:
 def read_entries(where: Path | str, head: str | None = None) -> list[Entry]:
     """All entries; raises BrokenChainError if they, the key or the sums were tampered with.
 
-    ``head`` is a hash that was noted earlier, which must be in the chain.
+    ``head`` is a hash that was noted earlier and must be in the chain.
     """
 
     def read(ledger: Ledger) -> list[Entry]:
@@ -114,7 +114,7 @@ class Contents:
     Attributes:
         entries: all of them.
         accounts: of every data set, from the entries that are understood.
-        problems: why others are not, or spent what was not there, by number.
+        problems: by number, why an entry is not understood, or that it went over budget.
     """
 
     entries: list[Entry]
@@ -123,7 +123,7 @@ class Contents:
 
 
 def read_contents(where: Path | str) -> Contents:
-    """What a ledger holds, also where a use of it would be refused for what an entry says.
+    """What a ledger holds, even if an entry is one for which other commands refuse the ledger.
 
     Raises BrokenChainError if the chain is not whole.
     """
@@ -136,11 +136,11 @@ def read_contents(where: Path | str) -> Contents:
 
 
 def upgrade_ledger(where: Path | str, say: Say) -> Entry | None:
-    """Bring the ledger of an earlier version up to date; does nothing to one that is.
+    """Bring the ledger of an earlier version up to date; a current one stays as it is.
 
-    What refuses changes is put in place, also where an entry is not understood. A ledger without a
-    client key takes this user's from now on: the entry that says so is returned. ``say`` is told of
-    a key that is made. Raises InputError where this user may not, and BrokenChainError.
+    Triggers that refuse changes are set, even if an entry is not understood. A ledger without a
+    client key takes this user's from now on: the entry that says so is returned. ``say`` gets a
+    line if a key is made. Raises InputError if this user may not do it, and BrokenChainError.
     """
     store = open_store(where)
 
@@ -156,17 +156,18 @@ def upgrade_ledger(where: Path | str, say: Say) -> Entry | None:
 
 
 def is_guarded(where: Path | str) -> bool:
-    """Whether the store has what refuses to change, delete, replace or skip entries.
+    """Whether the store itself refuses to change, delete, replace or skip entries.
 
-    The next entry sets it; until then mistakes with other programs are found, but not stopped.
+    The next entry sets its triggers. Until then, mistakes made with other programs are found but
+    not stopped.
     """
     return in_transaction(open_store(where), lambda ledger: ledger.rows.is_guarded)
 
 
 def set_budget(where: Path | str, data_set: str, epsilon: Fraction, reason: str | None) -> Entry:
-    """Say what may be spent on a data set, in all its versions, from now on.
+    """Set what may be spent on a data set, over all its versions, from now on.
 
-    What was said before stays in the chain. Raises InputError.
+    Earlier budgets stay in the chain. Raises InputError.
     """
     facts: dict[str, object] = {"data_set": data_set, "epsilon": str(epsilon)}
     if reason is not None:
@@ -188,7 +189,9 @@ def _checked(name: str, rows: LedgerRows) -> list[Entry]:
     except BrokenChainError as error:
         raise BrokenChainError(f"{name}: {error}") from None
     except (TypeError, ValueError, KeyError, RecursionError) as error:
-        raise BrokenChainError(f"{name}: holds what no ledger of labeldp holds") from error
+        raise BrokenChainError(
+            f"{name}: is damaged: it holds an entry that labeldp does not write"
+        ) from error
     if str(version).partition(".")[0] not in _READS:
         shown = one_line(str(version), 100)
         raise InputError(f"{name}: has format {shown!r}, this labeldp reads {FORMAT_VERSION!r}")

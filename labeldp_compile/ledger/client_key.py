@@ -1,14 +1,14 @@
 """The client's key, and digests of data under it: nobody else can confirm a guess of labels.
 
-A ledger keeps a digest of each data file that was read. The key of that digest was in the ledger
-once, so that a server, or anybody who gave a ledger's file away, could test guesses of all labels.
-It is in a file of the user's now, one for all compilers that share a ledger; the ledger has its
-hash, and no other key is taken.
+A ledger keeps a digest of each data file that was read. In earlier versions the key of that digest
+was in the ledger: its server, or anyone with a copy of its file, could test guesses of all labels.
+Now the key is in a file of the user, one for all compilers that share a ledger. The ledger has its
+hash, and accepts no other key.
 
 A ledger that an earlier labeldp began is adopted: an entry states the hash of the client's key and
 a MAC, under this key, of the hash of the entry before. Only priors before it are compared under the
-ledger's own key. Nobody without the client's key can add such priors: a comparison with a digest
-that the server chose would tell it whether its guess was right.
+ledger's own key. Without the client's key nobody can add such priors. Otherwise a server could
+choose a digest, and learn from the comparison whether its guess was right.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class ClientKey:
 
     @property
     def sha256(self) -> str:
-        """The hash by which a ledger knows it."""
+        """The hash that a ledger stores."""
         return hashlib.sha256(self.secret).hexdigest()
 
     def adoption(self, previous: str) -> str:
-        """The MAC with which a ledger is adopted, after the entry that has this hash."""
+        """The MAC that adopts a ledger after the entry with this hash."""
         return hmac.new(self.secret, _ADOPTS + previous.encode(), hashlib.sha256).hexdigest()
 
     def digest_key(self, salt: bytes) -> bytes:
-        """The key of a ledger's digests; ``salt`` is the ledger's own key, which may be known."""
+        """The key of a ledger's digests; ``salt`` is the ledger's own key, and no secret."""
         return hmac.new(self.secret, _DIGESTS + salt, hashlib.sha256).digest()
 
 
@@ -97,32 +97,32 @@ def require_bound(client: ClientKey | None, entries: Sequence[Entry], ledger: st
     binding = binding_of(entries)
     if binding is None:
         raise InputError(
-            f"{ledger}: was begun by an earlier labeldp, whose digests of labels the server "
-            "can test guesses against; its owner gives it a client key with: "
-            f"labeldp ledger upgrade {ledger}; nothing was spent"
+            f"{ledger}: an earlier labeldp created it without a client key, so its server could "
+            f"test guesses of labels; its owner adds a key with: labeldp ledger upgrade {ledger}; "
+            "nothing was spent"
         )
     if client is None:
         raise InputError(
-            f"{ledger}: digests its data with a client key, and {user_config().ledger_key} does "
-            "not exist: copy the key file of the other compilers there; nothing was spent"
+            f"{ledger}: needs its client key, but {user_config().ledger_key} does not exist: copy "
+            "the key file of the other compilers there; nothing was spent"
         )
     bound, mac = binding.facts["client_key_sha256"], binding.facts.get("mac")
     if bound != client.sha256:
         raise InputError(
-            f"{ledger}: digests its data with another client key (SHA-256 "
-            f"{bound[:16]}…) than {client.path} ({client.sha256[:16]}…): all "
-            "compilers of a ledger share one key file; nothing was spent"
+            f"{ledger}: has another client key (SHA-256 {bound[:16]}…) than the one in "
+            f"{client.path} ({client.sha256[:16]}…): all compilers of a ledger share one key file; "
+            "nothing was spent"
         )
     if mac is not None and not hmac.compare_digest(mac, client.adoption(binding.previous)):
         raise InputError(
-            f"{ledger}: entry {binding.number} adopts the ledger, but not with the key in "
-            f"{client.path}: somebody without the key wrote it; nothing was spent"
+            f"{ledger}: entry {binding.number} states the client key, but was not made with the "
+            f"key in {client.path}: somebody without that key wrote it; nothing was spent"
         )
     return binding
 
 
 def make_client_key(say: Callable[[str], None]) -> ClientKey:
-    """The key, made now if there is none, which ``say`` is told; raises InputError."""
+    """The key. If there is none, it is made now, and ``say`` gets a line. Raises InputError."""
     key = find_client_key()
     if key is not None:
         return key
@@ -134,15 +134,15 @@ def make_client_key(say: Callable[[str], None]) -> ClientKey:
     except FileExistsError:
         pass  # another process was faster
     except OSError as error:
-        raise InputError(f"{path}: cannot be made: {error.strerror or error}") from error
+        raise InputError(f"{path}: cannot be created: {error.strerror or error}") from error
     else:
         say(
-            f"{path}: a new key, with which ledgers digest your data: back it up, share it with "
-            "the other compilers of a ledger, and with nobody else"
+            f"{path}: a new key, with which ledgers make digests of your data: back it up, and "
+            "share it only with the other compilers of a ledger"
         )
     key = find_client_key()
     if key is None:
-        raise InputError(f"{path}: was made and is gone")
+        raise InputError(f"{path}: was created, but is missing now: run the command again")
     return key
 
 

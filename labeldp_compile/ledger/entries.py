@@ -1,8 +1,8 @@
 """The entries of a ledger: what each kind holds, and how each names the one before by its hash.
 
-None can be altered without altering all later ones. A hash says that an entry is as it was written,
-not by whom: nothing is added up that is not understood (a kind that a later version of labeldp
-added could be a spend), and no answer stands in a ledger for which nobody paid.
+No entry can be altered without altering all later ones. A hash shows that an entry is as it was
+written, but not who wrote it. So a ledger with an entry that is not understood is refused (a kind
+that a later version added could be a spend), and so is a prior for which no ε was spent.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def next_entry(entries: Sequence[Entry], kind: str, facts: dict[str, Any]) -> En
 def check_chain(entries: Sequence[Entry], head: str | None = None) -> None:
     """Raise BrokenChainError unless every entry is the one that was written.
 
-    ``head`` is a hash that was noted earlier. A chain alone does not show that its tail was cut
-    off, or that all of it was written anew; that a noted hash is still in it does.
+    ``head`` is a hash that was noted earlier. A chain alone does not show that its end was cut
+    off, or that all of it was rewritten. A noted hash that is still in it does.
     """
     previous = START
     for number, entry in enumerate(entries):
@@ -109,18 +109,18 @@ def check_chain(entries: Sequence[Entry], head: str | None = None) -> None:
             raise BrokenChainError(f"entry {number} of the ledger is missing")
         expected = _hash(number, entry.kind, entry.body, previous)
         if entry.previous != previous or entry.hash != expected:
-            raise BrokenChainError(f"entry {number} of the ledger is not the one that was written")
+            raise BrokenChainError(f"entry {number} of the ledger was changed after it was written")
         previous = entry.hash
     if not entries or entries[0].kind != "ledger":
-        raise BrokenChainError("the ledger does not begin as one")
+        raise BrokenChainError("the ledger has no valid first entry")
     if head is not None and not any(hmac.compare_digest(head, entry.hash) for entry in entries):
         raise BrokenChainError(
-            "the noted head is not in the ledger: entries were cut off, or written anew"
+            "the noted head is not in the ledger: entries were cut off, or rewritten"
         )
 
 
 def head_text(entries: Sequence[Entry]) -> str:
-    """The hash of the last entry, to be noted where the ledger's owner cannot change it."""
+    """The hash of the last entry. Note it where the ledger's owner cannot change it."""
     return entries[-1].hash
 
 
@@ -152,19 +152,19 @@ def _is_table(value: Any) -> bool:
 
 
 def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]:
-    """The numbers of the entries that no spend may follow, and why.
+    """The numbers of the entries for which a ledger is refused, and why.
 
-    BrokenChainError if one does not hold what its kind says, or is a prior that nobody paid;
+    BrokenChainError if an entry lacks what its kind needs, or is a prior without a spend;
     InputError for a kind that this labeldp does not know.
     """
     is_bound = False
-    answered: set[int] = set()  # the spends that have their prior: another would replace it
+    answered: set[int] = set()  # the spends that have their prior
     for entry in entries:
         if entry.kind not in FIELDS:
             yield (
                 entry.number,
                 InputError(
-                    f"entry {entry.number} is of a kind that this labeldp does not know "
+                    f"entry {entry.number} has a kind that this labeldp does not know "
                     f"({entry.kind[:40]!a}): use the version that wrote it"
                 ),
             )
@@ -176,20 +176,20 @@ def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]
             not all(re.search(token, _json(facts.get(key))) for key, token in fields.items())
             or (entry.kind == "prior" and not _is_answer(facts["answer"]))
             or (entry.kind == "ledger") != (entry.number == 0)
-            or (is_bound and entry.kind == "key")  # a ledger takes one client key for ever
+            or (is_bound and entry.kind == "key")  # a ledger has one client key
         ):
-            reason = f"entry {entry.number} holds what no labeldp writes"
+            reason = f"entry {entry.number} has fields that no labeldp writes"
             yield entry.number, BrokenChainError(reason)
         elif entry.kind == "prior":
             if facts["spend"] in answered or not _is_paid(entry, entries):
-                reason = f"entry {entry.number} is a prior that no entry before it paid"
+                reason = f"entry {entry.number} is a prior for which no earlier entry spent ε"
                 yield entry.number, BrokenChainError(reason)
             answered.add(facts["spend"])
         is_bound |= entry.kind in ("ledger", "key") and "client_key_sha256" in facts
 
 
 def _json(value: Any) -> str:
-    """A text or an integer as JSON, of an object how it begins, of others nothing."""
+    """A text or an integer as JSON; of an object its first character; nothing for other values."""
     if isinstance(value, dict):
         return "{"
     return canonical_json(value) if type(value) in (str, int) else ""

@@ -1,9 +1,8 @@
 """Which store a ledger's name means: a file, or a schema of a PostgreSQL database by its URL.
 
-Specs may name the servers in the user's own configuration, and no others. libpq takes passwords
-from the environment, ``.pgpass``, service files and tickets, and sends them to the host that a URL
-says. A spec is somebody else's text. So its URL only chooses: the connection is the one that the
-configuration describes.
+Specs may name only the servers in the user's own configuration. libpq takes passwords from the
+environment, ``.pgpass``, service files and tickets, and sends them to the host in a URL. A spec may
+come from a stranger. So its URL only selects a server: the configuration describes the connection.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ _PLACE = ("hosts", "database", "host", "hostaddr", "port", "dbname", "service")
 def open_store(where: Path | str, *, by_spec: bool = False) -> Store:
     """The store of a path or a URL, not opened yet; raises InputError for a URL that is none.
 
-    A server that is named by a spec must stand in the user's configuration, which describes the
-    connection; others are refused.
+    A server that a spec names must be in the user's configuration, which describes the connection;
+    others are refused.
     """
     if isinstance(where, str) and is_url(where):
         from labeldp_compile.ledger.postgres_store import PostgresStore  # noqa: PLC0415
@@ -55,8 +54,8 @@ def configured(url: Url, config: UserConfig) -> Url:
         if _names(url.parameters, server.parameters):
             return server.in_schema(url.schema)
     raise InputError(
-        f"{url.name}: this spec names a server that your configuration does not; your password is "
-        f"sent to no other. If it is yours, write into {config.path}: [ledger] servers = "
+        f"{url.name}: this spec names a server that is not in your configuration, so your password "
+        f"is not sent there. If you trust it, write into {config.path}: [ledger] servers = "
         '["postgresql://…"], with the URL of the spec, but no schema'
     )
 
@@ -72,9 +71,9 @@ def _server(text: str, config: UserConfig) -> Url:
     except InputError as error:
         raise InputError(f"{config.path}: ledger.servers: {error}") from None
     if server.has_password:
-        reason = "leave the password to ~/.pgpass or PGPASSWORD"
+        reason = "has a password: put it into ~/.pgpass or PGPASSWORD instead"
     elif server.states_schema:
-        reason = "specs say the schema: leave it out"
+        reason = "has a schema, which specs state: leave it out"
     else:
         return server
     raise InputError(f"{config.path}: ledger.servers: {server.name}: {reason}")

@@ -6,7 +6,7 @@ or cast of that role is found. Tables are named with their schema.
 
 A compiler's role may insert rows with SQL of its own. So ``follow`` takes a ``spend`` or a
 ``prior`` only if every labeldp will read it: the hash is that of the row, the body holds the fields
-that its kind has and no others (``entries.py``), a spend is within the budget, a prior was paid.
+that its kind has and no others (``entries.py``), a spend is within the budget, a prior has a spend.
 JSON is looked at as text, token by token (``->`` of the type json): 1e2 is no integer for Python.
 No literal has a backslash, which a setting of the caller's would read differently.
 """

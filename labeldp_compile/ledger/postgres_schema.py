@@ -1,8 +1,8 @@
 """The tables of a ledger in PostgreSQL, and the triggers with which they refuse changes.
 
 ``entries`` and ``secret`` hold what the SQLite file holds. ``token`` is not part of the chain: it
-tells a compiler whether a commit that was not answered was its own. ``turn`` is empty; to lock it
-needs the right to UPDATE it, which nobody needs of the others.
+tells a compiler whether its unanswered commit was done. ``turn`` is empty; locking it needs the
+right to UPDATE it, a right that nobody needs on the other tables.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _COLUMNS = {
     "turn": [],
 }
 _FUNCTIONS = {"refuse": REFUSE, "follow": FOLLOW}
-_PATH = "pg_catalog, pg_temp"  # of the functions, whatever path their caller has
+_PATH = "pg_catalog, pg_temp"  # of the functions, for every path of a caller
 _KINDS = ", ".join(f"'{kind}'" for kind in FIELDS)
 _KIND = f"ADD CONSTRAINT entries_kind CHECK (kind = ANY (ARRAY[{_KINDS}])) NOT VALID"
 _ROW, _BEFORE, _INSERT, _DELETE, _UPDATE, _TRUNCATE = 1, 2, 4, 8, 16, 32  # of pg_trigger.tgtype
@@ -157,12 +157,12 @@ class PostgresRows(LedgerRows):
     def create_tables(self) -> None:
         """Make the tables, and the schema if it is not there.
 
-        Raises InputError if the schema is somebody else's.
+        Raises InputError if the schema belongs to another role.
         """
         for (role,) in self._about(_FOREIGN_SCHEMA):
             raise InputError(
                 f"{self._name}: the schema belongs to the role {one_line(role)!a}, who could "
-                f"replace the ledger: take another one, or ALTER SCHEMA {self._session.schema} "
+                f"replace the ledger: use another schema, or ALTER SCHEMA {self._session.schema} "
                 "OWNER TO its owner"
             )
         if not self._about("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s"):
@@ -184,8 +184,8 @@ class PostgresRows(LedgerRows):
         for table, role, right, is_public in self._about(_FIND_RIGHTS):
             if is_public:
                 raise InputError(
-                    f"{name}: others may use it; it holds a secret key: REVOKE ALL ON ALL TABLES "
-                    f"IN SCHEMA {schema} FROM PUBLIC"
+                    f"{name}: everybody may use it, and it holds a secret key: REVOKE ALL ON ALL "
+                    f"TABLES IN SCHEMA {schema} FROM PUBLIC"
                 )
             if (table, right) not in _RIGHTS:
                 raise InputError(
@@ -195,7 +195,8 @@ class PostgresRows(LedgerRows):
                 )
         if self.execute("SHOW fsync") != [("on",)]:
             raise InputError(
-                f"{name}: its server runs with fsync = off: what was spent could be forgotten"
+                f"{name}: its server runs with fsync = off, so it could lose what was spent: turn "
+                "fsync on"
             )
 
     @property
@@ -216,8 +217,8 @@ class PostgresRows(LedgerRows):
             return
         if self._about(_IS_OWNER) != [(True,)]:
             raise InputError(
-                f"{self._name}: is not for this role: its triggers are an earlier version's, or "
-                "were taken away; the owner of its tables sets them with: "
+                f"{self._name}: cannot be used by this role: its triggers are those of an earlier "
+                "version, or were removed; the owner of its tables sets them with: "
                 f"labeldp ledger upgrade {self._name}"
             )
         for table, trigger in _TRIGGERS:

@@ -14,7 +14,7 @@ from labeldp_compile.ledger.store import SECONDS_TO_WAIT
 from labeldp_compile.ledger_url import Url
 
 _LONGEST = 400  # characters of the server's words
-# What a URL may set otherwise. A connection of which nothing is heard is given up after a minute.
+# A URL may set others. A connection that stays silent is given up after a minute.
 _DEFAULTS: dict[str, Any] = {
     "application_name": "labeldp",
     "connect_timeout": "10",
@@ -28,9 +28,7 @@ _DISTURBED = ("40001", "40P01", "23505")  # serialization, deadlock, a number th
 _AWAY = ("08", "57P", "25P03", "53")  # connection, shutdown, idle for too long, no room
 _NO_TABLE = ("42P01", "3F000")
 _EXISTS = ("42P06", "42P07", "42723")  # a schema, a table, a function
-_NO_LEDGER = (
-    "the schema {!r} holds no ledger; a new one is made by: labeldp ledger init postgresql://…"
-)
+_NO_LEDGER = "the schema {!r} holds no ledger; create one with: labeldp ledger init postgresql://…"
 
 
 class DisturbedError(Exception):
@@ -38,11 +36,11 @@ class DisturbedError(Exception):
 
 
 class ExistsError(Exception):
-    """What is to be made is there."""
+    """What is to be created exists already."""
 
 
 class LostError(Exception):
-    """The server is away, or has no room: nothing of the transaction is kept, or it is unknown."""
+    """The server is away or full: nothing of the transaction is kept, or that is unknown."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,9 @@ class Session:
     def transaction(self) -> Iterator[None]:
         """Committed at the end; after an exception, closing the connection undoes all of it."""
         self.execute("BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE")
-        # Names without a schema mean PostgreSQL's own, not a temporary table, type or operator of
-        # somebody who had this connection before, from a pool. And nobody is kept waiting for ever
-        # by a client that is stopped or whose host is gone.
+        # Names without a schema mean those of PostgreSQL. A pooled connection may have temporary
+        # tables, types or operators of its previous user. And a client that is stopped, or whose
+        # host is gone, must not keep others waiting for ever.
         self.execute("SET LOCAL search_path = pg_catalog, pg_temp")
         self.execute(f"SET LOCAL lock_timeout = {int(1000 * SECONDS_TO_WAIT)}")
         self.execute("SET LOCAL idle_in_transaction_session_timeout = 60000")
@@ -86,13 +84,13 @@ def connected(url: Url) -> Iterator[Session]:
     except psycopg.Error:  # whose message may hold the whole URL
         raise InputError(
             f"{url.name}: has a parameter that PostgreSQL's libpq does not know, or a %XX that is "
-            "no character"
+            "not a character"
         ) from None
     try:
         connection = psycopg.connect(
             **{**_DEFAULTS, **given, "client_encoding": "utf8"},
             autocommit=True,
-            prepare_threshold=None,  # which poolers of connections do not bear
+            prepare_threshold=None,  # which connection poolers do not support
         )
     except psycopg.Error as error:
         raise LostError(f"cannot be reached: {_words(error)}") from None
@@ -109,7 +107,7 @@ def _driver(name: str) -> Any:
         import psycopg  # noqa: PLC0415  # of an extra
     except ImportError as error:
         raise InputError(
-            f"{name}: needs psycopg, as the extra labeldp[postgres]: pip install 'psycopg[binary]'"
+            f"{name}: needs psycopg, the extra labeldp[postgres]: pip install 'psycopg[binary]'"
         ) from error
     return psycopg
 
@@ -124,8 +122,8 @@ def _explained(url: Url, error: Any, *, lost: bool) -> Exception:
         return ExistsError(words)
     reasons = {
         **dict.fromkeys(_NO_TABLE, _NO_LEDGER.format(url.schema)),
-        "42501": f"is not for this role: {words}",
-        "55P03": f"somebody has kept it locked for {SECONDS_TO_WAIT:g} seconds",
+        "42501": f"cannot be used by this role: {words}",
+        "55P03": f"another session has kept it locked for {SECONDS_TO_WAIT:g} seconds",
     }
     return InputError(f"{url.name}: {reasons.get(state, f'cannot be used: {words}')}")
 

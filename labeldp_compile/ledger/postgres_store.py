@@ -2,8 +2,8 @@
 
 Transactions are SERIALIZABLE, and one follows another: each begins by locking the table ``turn``,
 before its snapshot is taken, so that it sees all that the one before wrote. A number is a primary
-key: who does not wait for a turn finds it taken, and begins again. Where the connection is lost in
-the middle of a commit, the token of its rows says whether it was done.
+key: a writer that does not wait for its turn finds it taken, and begins again. If the connection is
+lost during a commit, the token of its rows shows whether the commit was done.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from labeldp_compile.ledger.postgres_session import (
 from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, Store, T
 from labeldp_compile.ledger_url import Url
 
-_ATTEMPTS = 20  # of a transaction that others disturb, which those that wait for their turn do not
+_ATTEMPTS = 20  # of a transaction that writers disturb who do not wait for their turn
 _SECONDS_TO_SETTLE = 30.0  # for a server that went away in the middle of a commit
 _LONGEST_PAUSE = 2.0
 
@@ -65,15 +65,15 @@ class PostgresStore(Store):
                 disturbed += 1
                 if disturbed == _ATTEMPTS:
                     raise InputError(
-                        f"{self.name}: others who do not wait for their turn wrote each of "
-                        f"{_ATTEMPTS} times ({error}); nothing was written"
+                        f"{self.name}: other programs, which do not wait for their turn, wrote "
+                        f"during each of {_ATTEMPTS} attempts ({error}); nothing was written"
                     ) from error
                 _pause(disturbed)
             except LostError as error:
                 if waiting is None or time.monotonic() > end:
                     raise InputError(f"{self.name}: {error}; nothing was written") from error
                 if not lost:
-                    waiting(f"{self.name}: {error}; waiting for it")
+                    waiting(f"{self.name}: {error}; waiting for the server")
                 lost += 1
                 _pause(lost)
 
@@ -109,20 +109,20 @@ class PostgresStore(Store):
                 if time.monotonic() > end:
                     raise InputError(
                         f"{self.name}: {lost}; whether entry {number} was written cannot be known "
-                        "before it is back: see labeldp ledger show"
+                        "until the server is back: see labeldp ledger show"
                     ) from error
                 tried += 1
                 _pause(tried)
 
 
 def _take_turn(session: Session) -> None:
-    """Wait for all others; what is committed from here on is on the disk."""
+    """Wait for all other transactions; what is committed from here on is on the disk."""
     if session.execute("SHOW synchronous_commit") == [("off",)]:
         session.execute("SET LOCAL synchronous_commit = on")
     session.execute("LOCK TABLE {schema}.turn IN EXCLUSIVE MODE")
 
 
 def _pause(times: int) -> None:
-    """Longer each time, and not as long as others do."""
+    """Wait: longer each time, for a random time that others do not share."""
     longest = min(_LONGEST_PAUSE, 0.05 * 2 ** min(times, 10))
     time.sleep(random.uniform(longest / 2, longest))  # noqa: S311  # no secret

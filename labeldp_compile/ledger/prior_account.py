@@ -1,12 +1,12 @@
-"""What a private prior does with the ledger: pay before a label is read, or recall.
+"""What a private prior does with the ledger: spend ε before a label is read, or recall.
 
     1  recall   the same question to the same declared version was answered: nothing is spent
     2  spend    otherwise ε₁ is appended, in one transaction with the look at the budget
     3  read     only now labels are read, and the data must be those that had this version before
     4  keep     the noisy answer is appended, for the next time
 
-The answer is used only when 4 is on the disk: whatever fails after it, the next compile recalls it.
-Whoever dies between 2 and 4 has spent ε₁, and there is nothing to recall; the next one pays again
+The answer is used only when 4 is on the disk. After any later failure the next compile recalls it.
+A compile that ends between 2 and 4 has spent ε₁ without an answer. The next one spends ε₁ again,
 and says so.
 """
 
@@ -44,12 +44,12 @@ from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.text_form import PLAIN, TextForm
 
 _COPIES = 4  # of an answer: as text, in SQLite's pages, in its journal
-_IN_VAIN = "Nothing was computed from it, but the ε of this attempt stays in the ledger"
+_IN_VAIN = "Nothing was computed from the file, but the ε of this attempt stays spent in the ledger"
 
 
 @dataclass(frozen=True)
 class Question:
-    """What decides the noisy histogram, apart from the data: asked twice, it is the same answer."""
+    """What decides the noisy histogram, apart from the data. The same question has one answer."""
 
     column: str
     counts: str | None
@@ -60,7 +60,7 @@ class Question:
     groups: dict[str, Any] | None = None
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, where cells and groups stand only if there are any."""
+        """SHA-256 of the canonical JSON, which has cells and groups only if there are any."""
         facts = {**vars(self), "epsilon": str(self.epsilon)}
         # A form that is not stated is not in the digests of earlier versions either.
         stated = {key: value for key, value in vars(facts.pop("form")).items() if value is not None}
@@ -87,7 +87,7 @@ class PriorAccount:
     ) -> None:
         """``store`` has the ledger, ``spec`` is the name in the spec.
 
-        ``say`` is told what was recalled or spent.
+        ``say`` gets a line about what was recalled or spent.
         """
         self._store, self._say = store, say
         self._client: ClientKey | None = None
@@ -113,12 +113,12 @@ class PriorAccount:
         return answer
 
     def forecast(self, question: Question) -> str:
-        """What would happen, in words; raises OverBudgetError if it could not be paid."""
+        """A line on what would happen; raises OverBudgetError if the budget is too small."""
 
         def look(ledger: Ledger) -> str:
             if self._find(ledger, question) is not None:
                 return (
-                    f"{self.name}: recalls the noisy prior of an earlier compile: nothing is spent"
+                    f"{self.name}: reuses the noisy prior of an earlier compile: nothing is spent"
                 )
             self._require_key(ledger, find_client_key())
             data_set = self._names["data_set"]
@@ -133,7 +133,8 @@ class PriorAccount:
         return in_transaction(self._store, look)
 
     def spend(self, question: Question) -> int:
-        """Append ε₁ and return the entry's number; raises OverBudgetError if it cannot be paid.
+        """Append ε₁ and return the entry's number; raises OverBudgetError if the budget is too
+        small.
 
         A ledger of an earlier version, if it is a file, takes the client's key from now on. Another
         key than the ledger's, or none, is an InputError before anything is spent.
@@ -153,9 +154,10 @@ class PriorAccount:
         number, in_vain, adopted = in_transaction(self._store, pay)
         if adopted is not None:
             self._say(
-                f"{self.name}: entry {adopted.number} adopts the ledger of an earlier version: "
-                f"digests of data have the key in {client.path} from now on. Priors before it are "
-                "compared under the ledger's own key: if somebody gave you this ledger, begin one"
+                f"{self.name}: entry {adopted.number} upgrades the ledger of an earlier version: "
+                f"digests of data use the key in {client.path} from now on. Earlier priors are "
+                "compared with the ledger's own key: if somebody gave you this ledger, create a "
+                "new one"
             )
         self._say(f"{self.name}: entry {number} spends ε₁ = {float(epsilon):g}{_again(in_vain)}")
         return number
@@ -163,8 +165,8 @@ class PriorAccount:
     def require_room(self, size: int) -> None:
         """Raise InputError unless the ledger's disk has room for an answer of ``size`` bytes.
 
-        For use before ``spend``: an answer that cannot be written has been paid for in vain. What a
-        server has left is not known; ``keep`` waits for it.
+        Call it before ``spend``: otherwise ε may be spent on an answer that cannot be written. The
+        room of a server is not known; ``keep`` waits for it.
         """
         free = self._store.free_bytes()
         if free is not None and free < _COPIES * size:
@@ -200,8 +202,8 @@ class PriorAccount:
             facts, same = entry.facts, is_same(entry)
             if self._is_ours(entry) and not same:
                 raise DataError(
-                    f"{file}: is not the file that was called "
-                    f"{self._names['data_version']!r} before: other data need another "
+                    f"{file}: differs from the file that was called "
+                    f"{self._names['data_version']!r} before: data that changed need a new "
                     f"data_version. {_IN_VAIN}"
                 )
             shared = columns_of(facts["column"]) & columns_of(column)
@@ -214,9 +216,9 @@ class PriorAccount:
         return digests[0]
 
     def keep(self, spent: int, question: Question, digest: str, answer: dict[str, Any]) -> None:
-        """Append the noisy answer, which is no secret any more.
+        """Append the noisy answer, which is no longer secret.
 
-        It was paid for: a server that is away by now is waited for.
+        Its ε is spent, so a server that is away now is waited for.
         """
         facts = {
             **self._names,
@@ -239,12 +241,12 @@ class PriorAccount:
         return self._client
 
     def _require_key(self, ledger: Ledger, client: ClientKey | None) -> None:
-        """Raise InputError where ``spend`` would, for the key; a file can still take one."""
+        """Raise InputError if ``spend`` would refuse the key; a file can still take one."""
         if not self._store.is_own or binding_of(ledger.entries) is not None:
             require_bound(client, ledger.entries, self.name)
 
     def _find(self, ledger: Ledger, question: Question) -> Entry | None:
-        """The latest entry that answers the question, and was paid with its ε₁."""
+        """The latest entry that answers the question, and for which its ε₁ was spent."""
         wanted = question.digest()
         for entry in reversed(ledger.entries):
             if entry.kind != "prior" or not self._is_ours(entry):
@@ -255,7 +257,7 @@ class PriorAccount:
         return None
 
     def _spent_in_vain(self, ledger: Ledger, question: Question) -> list[int]:
-        """The entries that paid for this question, and no prior came of them."""
+        """The entries that spent ε on this question without a prior."""
         answered = {e.facts["spend"] for e in ledger.entries if e.kind == "prior"}
         return [
             entry.number
@@ -298,6 +300,6 @@ def _again(in_vain: list[int]) -> str:
         return ""
     entries = ", ".join(map(str, in_vain))
     return (
-        f"; the same was paid for by entry {entries}, of which no noisy prior came: that compile "
-        "was stopped before it had one, was refused the data, or is still running"
+        f"; entry {entries} spent ε on the same question without a noisy prior: that compile was "
+        "stopped before it had one, was refused the data, or is still running"
     )

@@ -1,8 +1,8 @@
 """The ledger's file: SQLite that only grows, readable by its owner alone.
 
 One writer at a time (BEGIN IMMEDIATE), every commit flushed to the disk (synchronous = EXTRA, with
-a rollback journal). Triggers stop mistakes in every program that writes with SQLite, until somebody
-takes them away on purpose; the chain shows that.
+a rollback journal). Triggers stop mistakes in every program that writes with SQLite. If somebody
+removes them and changes an entry, the chain shows it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _GUARDS = {
 
 
 class SqliteStore(Store):
-    """A ledger in a file of its own: it is refused if others may open it."""
+    """A ledger in a file, which is refused if others may open it."""
 
     is_own = True
 
@@ -92,13 +92,15 @@ class SqliteStore(Store):
             with replaced_when_whole(path, most=_OWNER_ONLY, replace=False) as file:
                 file.write(data)
         except FileExistsError as error:
-            raise InputError(f"{path}: exists already; a ledger is never replaced") from error
+            raise InputError(
+                f"{path}: exists already, and a ledger is never replaced: choose another name"
+            ) from error
         except (OSError, sqlite3.Error) as error:
             reason = getattr(error, "strerror", None) or error
-            raise InputError(f"{path}: cannot be made: {reason}") from error
+            raise InputError(f"{path}: cannot be created: {reason}") from error
 
     def run(self, body: Callable[[LedgerRows], T], *, waiting: Say | None = None) -> T:
-        """See ``Store.run``; a file is never away, so that nothing is told to ``waiting``."""
+        """See ``Store.run``; a file is never away, so ``waiting`` is not called."""
         path = self._path
         _require_private(path)
         # mode=rw: what was deleted a moment ago is not made anew.
@@ -141,7 +143,7 @@ class _SqliteRows(LedgerRows):
 
     def require_tables(self) -> None:
         if not self._made("table").items() >= _TABLES.items():
-            # A view in their place could go on for ever.
+            # A view in their place could have endless rows.
             raise BrokenChainError(f"{self._path}: its tables are not those of a ledger")
 
     def read(self) -> list[tuple[Any, ...]]:
@@ -151,7 +153,7 @@ class _SqliteRows(LedgerRows):
             raise _unusable(self._path, error) from error
 
     def guard(self) -> None:
-        """Triggers of an earlier version, or ones that were taken away, are replaced."""
+        """Triggers of an earlier version are replaced; ones that were removed are set again."""
         found = self._made("trigger")
         for name, text in _GUARDS.items():
             if found.get(name) != text:
@@ -168,11 +170,12 @@ class _SqliteRows(LedgerRows):
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> InputError:
-    return InputError(f"{path}: is no ledger that can be used: {error}")
+    return InputError(f"{path}: cannot be used as a ledger: {error}")
 
 
 def _set_up(connection: sqlite3.Connection) -> None:
-    # The file may be a stranger's: what its views and triggers may call has no side effects.
+    # The file may come from a stranger: its views and triggers may call only what has no side
+    # effects.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA journal_mode = DELETE")
     connection.execute("PRAGMA synchronous = EXTRA")
@@ -182,23 +185,27 @@ def _require_private(path: Path) -> None:
     try:
         status = path.stat()
     except ValueError as error:  # a NUL in the name
-        raise InputError(f"{str(path)!a}: is no name of a file: {error}") from error
+        raise InputError(f"{str(path)!a}: is not a file name: {error}") from error
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be read: {error.strerror}; a new ledger is made by: "
+            f"{path}: cannot be read: {error.strerror}; create a new ledger with: "
             f"labeldp ledger init {path}"
         ) from error
     if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"{path}: is no ledger of labeldp")
+        raise InputError(f"{path}: is not a ledger of labeldp")
     if is_others(status):
-        raise InputError(f"{path}: belongs to somebody else, who may change it: make a copy")
+        raise InputError(
+            f"{path}: belongs to another user, who may change it: make a copy of your own"
+        )
     if status.st_mode & 0o077:
         if not _is_sqlite(path):  # not one to change the mode of
-            raise InputError(f"{path}: is no ledger of labeldp")
-        raise InputError(f"{path}: others may open it; it holds a secret key: chmod 600 {path}")
+            raise InputError(f"{path}: is not a ledger of labeldp")
+        raise InputError(f"{path}: others may open it, and it holds a secret key: chmod 600 {path}")
     if status.st_nlink > 1:
         # SQLite names its journal after the file: under another name a crash is not undone.
-        raise InputError(f"{path}: has a second name (a hard link); keep one, or make a copy")
+        raise InputError(
+            f"{path}: has a second name (a hard link): remove one name, or make a copy"
+        )
 
 
 def _is_sqlite(path: Path) -> bool:
@@ -207,10 +214,10 @@ def _is_sqlite(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError:
-        return True  # who may not read it cannot tell
+        return True  # it cannot be read, so nothing is known
 
 
 def _require_ledger(path: Path, connection: sqlite3.Connection) -> None:
     """Before anything is set up, which would change the database of another program."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-        raise InputError(f"{path}: is no ledger of labeldp")
+        raise InputError(f"{path}: is not a ledger of labeldp")

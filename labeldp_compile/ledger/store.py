@@ -1,7 +1,7 @@
-"""What a ledger's entries are kept in: one transaction at a time, of which all or nothing stays.
+"""Where a ledger's entries are kept: one transaction at a time, which is kept whole or not at all.
 
-A store knows rows. What they say, how each names the one before, and what they add up to is the
-same for all stores: ``book.py``, ``entries.py`` and ``account.py``.
+A store knows rows. Their meaning, the chain that links them, and their sums are the same for all
+stores: ``book.py``, ``entries.py`` and ``account.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from labeldp_compile.ledger.entries import BrokenChainError, Entry
 
 T = TypeVar("T")
 Say = Callable[[str], None]
-SECONDS_TO_WAIT = 120.0  # for other writers; of a server that is away, for what was paid already
+SECONDS_TO_WAIT = 120.0  # for other writers; for a server that is away, after ε was spent
 _COLUMNS = "number, kind, body, previous, hash"
 
 
@@ -23,9 +23,9 @@ class LedgerRows(ABC):
     """The rows of a ledger inside one transaction, whose only reader and writer this is.
 
     Attributes:
-        schema, only, mark: how SQL names the schema of a table, reads no other table with it, and
-            marks a value.
-        more_columns, more: what a row has behind an entry.
+        schema, only, mark: in SQL, the schema of a table, the word that leaves out child tables,
+            and the mark of a value.
+        more_columns, more: what a row has besides an entry.
     """
 
     schema: ClassVar[str] = ""
@@ -44,9 +44,9 @@ class LedgerRows(ABC):
 
     @abstractmethod
     def guard(self) -> None:
-        """Put in place what refuses changes, where it is not as this version has it.
+        """Set the triggers that refuse changes, if they are not those of this version.
 
-        Raises InputError where this user may not.
+        Raises InputError if this user may not set them.
         """
 
     @property
@@ -66,7 +66,7 @@ class LedgerRows(ABC):
     def add(self, entry: Entry) -> None:
         """Add a row; raises BrokenChainError if something in the store keeps it out or alters it.
 
-        What the store has to refuse changes is put in place first where it is not.
+        Missing triggers are set first.
         """
         self.guard()
         values = (*astuple(entry), *self.more)
@@ -74,8 +74,10 @@ class LedgerRows(ABC):
         self.execute(f"INSERT INTO {self.schema}entries VALUES ({marks})", *values)  # noqa: S608
         table = f"{self.only}{self.schema}entries WHERE number = {self.mark}"
         found = f"SELECT {_COLUMNS}{self.more_columns} FROM {table}"  # noqa: S608
-        if self.execute(found, entry.number) != [values]:  # a trigger of somebody else's
-            raise BrokenChainError("the ledger holds a trigger that keeps entries out of it")
+        if self.execute(found, entry.number) != [values]:  # a trigger that labeldp did not make
+            raise BrokenChainError(
+                "the ledger has a foreign trigger that keeps entries out of it: remove the trigger"
+            )
 
     def key(self) -> bytes:
         """The ledger's own random bytes; empty if there is not exactly one such value.
@@ -87,11 +89,11 @@ class LedgerRows(ABC):
 
 
 class Store(ABC):
-    """Where one ledger is; nothing is opened before it is asked for something.
+    """Where one ledger is; nothing is opened before a method needs it.
 
     Attributes:
         name: for messages: a path, or a URL without its password.
-        is_own: whether everybody who spends from it may do everything to it: it is one user's file.
+        is_own: whether it is one user's file, in which that user may do everything.
     """
 
     name: str
@@ -105,9 +107,9 @@ class Store(ABC):
     def run(self, body: Callable[[LedgerRows], T], *, waiting: Say | None = None) -> T:
         """What ``body`` gives, called in a transaction that is on the disk when this returns.
 
-        An exception undoes all of it. Where others stand in the way, ``body`` is called again on
-        what the ledger holds by then: it must do nothing but read and add rows. With ``waiting``,
-        which is told once, a server that is away is waited for. Raises InputError.
+        An exception undoes all of it. If others write at the same time, ``body`` is called again on
+        the new contents: it must do nothing but read and add rows. With ``waiting``, a server that
+        is away is waited for, and ``waiting`` gets one line. Raises InputError.
         """
 
     def free_bytes(self) -> int | None:

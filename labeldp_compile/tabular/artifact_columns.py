@@ -31,18 +31,16 @@ def renamed(
     true labels, which are no groups. Raises InputError.
     """
     if given and not columns:
-        raise InputError("a group column is for an artifact with a table for each group")
+        raise InputError("a group column needs an artifact with a table for each group")
     names = [column.name for column in columns]
     if len(names) == 1 and ONLY in given:
         given = {names[0]: given[ONLY]}
     if unknown := [name for name in given if name not in names]:
         way = "say which, as NAME=COLUMN" if unknown == [ONLY] else f"not {unknown[0]!r}"
-        raise InputError(
-            f"the artifact's columns of groups are {', '.join(map(repr, names))}: {way}"
-        )
+        raise InputError(f"the artifact's group columns are {', '.join(map(repr, names))}: {way}")
     found = tuple(replace(column, name=given.get(column.name, column.name)) for column in columns)
     if len({column.name for column in found}) != len(found):
-        raise InputError("two columns of groups cannot be one column of the table")
+        raise InputError("two group columns cannot be the same column of the table")
     for column in found:
         if column.name in labels:
             raise InputError(

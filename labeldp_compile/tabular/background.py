@@ -1,5 +1,5 @@
-"""Read ahead and write behind, on one thread each (Arrow works outside Python's lock), and where
-Arrow takes its memory from."""
+"""Read ahead and write behind, on one thread each (Arrow works without Python's lock); and choose
+where Arrow gets its memory."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def write_behind(
 ) -> Iterator[Callable[[T], None]]:
     """A function that hands an item to ``write`` on another thread, one at a time and in order.
 
-    Items wait for that thread until their sizes are more than ``room`` together. An error of one
-    call is raised by a later one, or at the end of the ``with`` block; then items that wait are
-    not written.
+    It returns at once while the sizes of the waiting items are at most ``room`` together. An error
+    is raised by a later call, or at the end of the ``with`` block; waiting items are then not
+    written.
     """
     thread = ThreadPoolExecutor(1)
     waiting: deque[tuple[int, Future[None]]] = deque()

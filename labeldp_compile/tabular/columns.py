@@ -3,7 +3,7 @@
 Nothing here looks at a label's value to decide whether to fail: a column either has a usable type,
 or it is refused as a whole. Nulls become the label that the out-of-domain rule names.
 
-The rules for groups are the runtime's: whatever is not listed, and every null, has the table of all
+The rules for groups are the runtime's: nulls, and values that are not listed, have the table of all
 other rows. Cells of text (CSV) are read by the grammar of ``number_cells`` where bands need
 numbers; where integers are listed, only an integer without a point or an exponent is one of them.
 """

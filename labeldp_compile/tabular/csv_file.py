@@ -1,6 +1,6 @@
-"""Read a CSV file as the text that it is: nothing is inferred, and a row may be long.
+"""Read a CSV file as text: no type is inferred, and rows may be long.
 
-What is wrong with a file is a DataError, which quotes no cell.
+A file with an error raises DataError, which quotes no cell.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from labeldp_compile.tabular.text_stream import TextSource, TextStream
 from labeldp_compile.text_form import LIKELY, PLAIN, UTF8, TextForm
 
 BLOCK_BYTES = 1 << 22  # parsed at once, but for rows that are longer
-# Each holds before the work: a few kilobytes of gzip can become gigabytes.
+# Each limit is checked before the work: a few kilobytes of gzip can become gigabytes.
 MAX_ROW_BYTES = 1 << 26
 MAX_HEADER_BYTES = 1 << 22
 MAX_COLUMNS = 100_000
 _HEAD_BYTES = 1 << 13
 
 
-# All that is said: the message of a library may quote a label.
+# No more is said: the message of a library may quote a label.
 DAMAGED = "is damaged, and cannot be read to the end"
 
 
@@ -72,7 +72,7 @@ class CsvFile:
         except OSError:
             names = []
         if not names:
-            raise refused(path, "is empty, or not a CSV file in UTF-8, with commas and a header")
+            raise refused(path, "is empty, or not a CSV file in UTF-8 with commas and a header")
         return cls(path, names, delimiter, len(header), lines, header, source)
 
     def other_delimiter(self, column: str) -> str | None:
@@ -166,11 +166,11 @@ def empty_is_null(cells: pa.Array) -> pa.Array:
 
 
 def _no_text(source: TextSource) -> str:
-    """What is wrong with bytes, and the way out."""
+    """What is wrong with bytes, and what to do."""
     if source.encoding != UTF8:
-        return f"bytes that {source.encoding} does not have: give the encoding of the file"
+        return f"bytes that are not in {source.encoding}: give the encoding of the file"
     return (
-        "bytes that are no UTF-8: if the file is in Latin-1, say --encoding latin-1 (in a spec or "
+        "bytes that are not UTF-8: if the file is in Latin-1, use --encoding latin-1 (in a spec or "
         "a config: encoding: latin-1)"
     )
 

@@ -1,8 +1,8 @@
 """Where rows and cells of CSV begin and end, and the text in them.
 
 A quote opens a quoted cell where a cell begins, and is an ordinary character elsewhere; inside, it
-is doubled. Rows end with LF, CR LF or CR outside quotes. Lines are counted as rows end: a line end
-inside quotes counts for nothing, so that no label decides which line a message names.
+is doubled. Rows end with LF, CR LF or CR outside quotes. Lines are counted by ends of rows: a line
+end inside quotes does not count, so that no label decides which line a message names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Places = NDArray[np.int64]
 
 
 class BadRowError(Exception):
-    """A row is not what the header says; the message quotes no cell."""
+    """A row does not fit the header; the message quotes no cell."""
 
     def __init__(self, line: int, reason: str) -> None:
         """``line`` counts from 1, as rows end."""
@@ -122,7 +122,7 @@ class RowForm:
         """The cells of whole rows, which ``ends`` end if they are known; the last row may have no
         end. An empty line is a row of one column, and else none.
 
-        Raises BadRowError unless every row has so many ``columns``; ``line`` is that of the first.
+        Raises BadRowError unless every row has ``columns`` cells; ``line`` is that of the first.
         """
         data = np.frombuffer(text, dtype=np.uint8)
         ends = self.ends(text) if ends is None else ends

@@ -1,4 +1,4 @@
-"""Write CSV: cells of Arrow columns, and the rows of a CSV file in which every other byte stays."""
+"""Write CSV: cells of Arrow columns, or the rows of a CSV file with new labels in them."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ class EditedCsv:
         self._file.finish()
 
     def _pieces(self, cells: Cells, new: Sequence[pa.Array]) -> Iterator[pa.Array | pa.Scalar]:
-        """What stands between edits, up to the next row, and what comes in their places."""
+        """The text between edits, up to the next row, and the new cells."""
         next_rows = np.append(cells.begins[1:, 0], len(cells.text))
         at = np.append(0, next_rows[:-1])
         drawn = dict(zip(self._places, new, strict=False))
         first = min({*range(len(self._csv.names))} - self._dropped)
         for place in sorted({*drawn, *self._dropped}):
             begins, ends = cells.begins[:, place], cells.ends[:, place]
-            if place in self._dropped:  # with the delimiter before it, or else behind it
+            if place in self._dropped:  # with the delimiter before it, or else after it
                 begins, ends = (begins, ends + 1) if place < first else (begins - 1, ends)
             yield between(cells.text, at, begins)
             if place in drawn:

@@ -1,9 +1,9 @@
-"""What the name of a file says of its format; and the parts of a table in a folder.
+"""The format of a file, by its name; and the parts of a table in a folder.
 
 Spark writes such folders. The parts are the regular files of one format, by name. Names that begin
-with ``.`` or ``_`` are left out. Anything else is refused rather than left out: a prior of a part
-of the rows, or of rows that are in the folder twice, is not the one that is paid for. No link is
-followed, for a folder may be somebody else's.
+with ``.`` or ``_`` are left out. Anything else is refused, not left out: ε would be spent on a
+prior that misses rows, or counts rows twice. No link is followed, since the folder may come from a
+stranger.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXPECTED = (
 _PARQUET = (".parquet", ".pq")
 _TEXT = {".csv": ",", ".tsv": "\t"}
 _LEFT_OUT = (".", "_")
-# Their folders hold files whose rows were deleted or replaced.
+# Their folders also hold files with rows that were deleted or replaced.
 _TABLE_FORMATS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
 
@@ -39,7 +39,7 @@ class Format:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is CSV, with whatever delimiter."""
+        """Whether it is CSV, with any delimiter."""
         return self.delimiter is not None
 
 
@@ -61,7 +61,7 @@ def require_format(path: Path, *, stream: bool = False) -> Format:
     if found is None:
         raise refused(path, EXPECTED)
     if not (stream and is_stream(path)) and not path.is_file():
-        raise refused(path, "there is no such file")
+        raise refused(path, "does not exist")
     return found
 
 
@@ -80,15 +80,15 @@ def parts_of(folder: Path) -> list[Path]:
     parts = []
     for entry in entries:
         if kind := _TABLE_FORMATS.get(entry.name):
-            reason = f"is a {kind} table, whose files hold rows that it has no more"
+            reason = f"is a {kind} table, whose files still hold deleted rows"
             raise refused(folder, f"{reason}: write it as plain Parquet first")
         if not entry.name.startswith(_LEFT_OUT):
             parts.append(_regular(folder, entry))
     if not parts:
-        raise refused(folder, "holds no parts of a table: .parquet, .csv or .tsv files")
+        raise refused(folder, "holds no parts of a table: expected .parquet, .csv or .tsv files")
     kinds = {form.is_text for part in parts if (form := format_of(part)) is not None}
     if len(kinds) > 1:
-        raise refused(folder, "holds Parquet and CSV parts: give one of them")
+        raise refused(folder, "holds both Parquet and CSV parts: keep one kind")
     return parts
 
 
@@ -100,11 +100,15 @@ def files_of(table: Path) -> list[Path]:
 def _regular(folder: Path, entry: os.DirEntry[str]) -> Path:
     path = folder / entry.name
     if entry.is_symlink():
-        raise refused(path, "is a link, and links in a folder of parts are not followed")
+        raise refused(
+            path, "is a link, and links in a folder of parts are not followed: put the file there"
+        )
     if entry.is_dir(follow_symlinks=False):
-        raise refused(path, "is a folder, and the parts of a table lie in one: give that one alone")
+        raise refused(
+            path, "is a folder inside a folder of parts: give the folder that has the parts"
+        )
     if not entry.is_file(follow_symlinks=False):
-        raise refused(path, "is no regular file")
+        raise refused(path, "is not a regular file: remove it from the folder")
     if format_of(path) is None:
-        raise refused(path, f"is no part of a table: {EXPECTED}")
+        raise refused(path, f"is not a part of a table: {EXPECTED}")
     return path

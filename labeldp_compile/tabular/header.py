@@ -1,4 +1,4 @@
-"""What a table says about itself without its cells: names, types and the number of rows."""
+"""What a table states without its cells: names, types and the number of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from labeldp_compile.text_form import PLAIN, TextForm, shown
 
 @dataclass(frozen=True)
 class ColumnHeader:
-    """One column of a table, seen from outside.
+    """What a table states about one column.
 
     Attributes:
         type: of its cells; None for CSV, which states no types.
@@ -35,9 +35,9 @@ class ColumnHeader:
 def read_header(path: Path, column: str, form: TextForm = PLAIN) -> ColumnHeader:
     """What the footer of a Parquet file or the first line of a CSV file says about a column.
 
-    Of a folder, the first part says it, and the footers of all how many rows there are. Reads no
-    cell, and does not look at the minima and maxima that a footer may hold. Raises DataError if
-    the file or the column is missing, or of a type that cannot hold labels.
+    Of a folder, the first part is read, and the footers of all parts for the number of rows. No
+    cell is read, and no minimum or maximum that a footer may hold. Raises DataError if the file or
+    the column is missing, or if the column's type cannot hold labels.
     """
     types: list[pa.DataType | None] = []
     counts: list[int | None] = []
@@ -56,8 +56,8 @@ def read_header(path: Path, column: str, form: TextForm = PLAIN) -> ColumnHeader
 def read_schema(
     path: Path, form: TextForm = PLAIN, *, stream: bool = False
 ) -> tuple[pa.Schema, int | None, CsvFile | None]:
-    """What a file says without its cells: its columns, its rows if it says that, and the CSV file
-    if it is one, whose columns are text. Raises DataError."""
+    """What a file states without its cells: its columns; the number of rows, if it states it; and
+    the CSV file, if it is one. Columns of CSV are text. Raises DataError."""
     if require_format(path, stream=stream).is_text:
         csv = CsvFile.open(path, form)
         return pa.schema([(name, pa.string()) for name in csv.names]), None, csv
@@ -73,7 +73,7 @@ def rows_in(parts: Sequence[int | None]) -> int | None:
 def require_column(path: Path, column: str, names: list[str], csv: CsvFile | None = None) -> None:
     """Raise DataError, with the nearest name, unless exactly one column has this name.
 
-    Where another delimiter would make columns of a text table's header, it is named.
+    The message names another delimiter if that one would find columns in a text table's header.
     """
     if names.count(column) > 1:
         raise refused(path, f"has several columns called {column!r}")
@@ -84,7 +84,7 @@ def require_column(path: Path, column: str, names: list[str], csv: CsvFile | Non
         hint = f"did you mean {close[0]!r}?" if close else f"its columns: {known}"
         if mark is not None:
             hint = (
-                f"the header looks as if it were separated by {shown(mark)}: --delimiter "
+                f"the header seems to be separated by {shown(mark)}: use --delimiter "
                 f"{shown(mark)} (in a spec or a config: delimiter: {_in_yaml(mark)}); {hint}"
             )
         raise refused(path, f"has no column {column!r}; {hint}")

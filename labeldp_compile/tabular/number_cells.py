@@ -6,8 +6,9 @@
     space   = blank, tab, line feed, vertical tab, form feed or carriage return
     digits  = one or more of 0 to 9
 
-Letters may be large or small. All else is no number: an empty cell, ``nan``, ``0x10``, ``1_000``,
-``1,5``, digits of other scripts. The value is that of the decimal number, however long it is.
+Letters may be upper or lower case. Nothing else is a number: no empty cell, ``nan``, ``0x10``,
+``1_000``, ``1,5``, or digits of other scripts. The value is that of the decimal number, however
+long it is.
 """
 
 from __future__ import annotations

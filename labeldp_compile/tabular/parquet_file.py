@@ -20,10 +20,10 @@ _ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 def read_footer(path: Path) -> tuple[pq.FileMetaData, pa.Schema]:
-    """What a Parquet file says of itself, and its schema. Raises DataError.
+    """The metadata of a Parquet file, and its schema. Raises DataError.
 
-    A footer is refused if it has more bytes or columns than it may: an entry of a few bytes takes
-    a hundred times as many.
+    A footer with too many bytes or columns is refused: in memory an entry takes a hundred times as
+    many bytes as in the file.
     """
     try:
         with path.open("rb") as file:

@@ -1,8 +1,8 @@
 """Write Parquet whose layout depends on the number of rows and on the columns written alone.
 
-How rows arrive (in which batches, with which dictionaries) depends on how the input was cut, and
-so perhaps on the bytes of true labels. Nothing of that reaches the file: a row group is gathered
-row by row, and each of its columns is one array when it is written.
+The batches and dictionaries in which rows arrive depend on how the input was cut, and so perhaps on
+the bytes of true labels. Nothing of that reaches the file: a row group is gathered row by row, and
+each of its columns is one array when it is written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ParquetSink:
     """Gathers rows until they fill a row group, and writes it.
 
     Row groups end after ``GROUP_ROWS`` rows, or with the row whose bytes fill ``GROUP_BYTES``, of
-    the columns that are written: a true label that is replaced counts for nothing. Numbers that
+    the columns that are written: true labels that are replaced do not count. Numbers that
     hardly repeat in the first rows get no dictionary.
 
     ``like`` is the metadata of the input (None: no Parquet): leaf columns get the codec that the
@@ -81,7 +81,7 @@ class ParquetSink:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Forget what is not written; pyarrow would write the end of the file when it can."""
+        """Forget what is not written; otherwise pyarrow writes the end of the file later."""
         if self._writer is None:
             return
         with contextlib.suppress(Exception):  # the disk may be full
@@ -127,7 +127,7 @@ def _options(
     if like is not None and like.num_row_groups:
         group = like.row_group(0)
         theirs = [group.column(i).compression for i in range(group.num_columns)]
-        # Names of nested columns may be spelled in another way: what counts is the place.
+        # Names of nested columns may be spelled in another way, so the place decides.
         places = (min(i, len(theirs) - 1) for i in range(len(paths)))
         codecs = [_CODECS.get(theirs[place], "SNAPPY") for place in places]
         options["compression"] = dict(zip(paths, codecs, strict=True))
@@ -135,8 +135,8 @@ def _options(
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
-    """Whether a dictionary is worth a try: not for numbers of which the first rows hold mostly
-    different ones, since filling it would cost more than all else that is done to the column."""
+    """Whether to try a dictionary: not for numbers that hardly repeat in the first rows. Filling it
+    would then cost more than all other work on the column."""
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)):
         return True

@@ -1,5 +1,5 @@
-"""Where private columns stand in a table: in place of the label's, or behind the last one; and the
-schema that it has then."""
+"""Where private columns are in a table: in place of the label's, or after the last one; and the
+resulting schema."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Placement:
 
     Attributes:
         names: of the private columns.
-        replaced: of each the label column whose place it takes; None behind the last column.
-        dropped: label columns that nothing replaces, and that may not stay.
+        replaced: of each, the label column whose place it takes; None after the last column.
+        dropped: label columns that are removed without a replacement.
     """
 
     names: tuple[str, ...]
@@ -39,8 +39,8 @@ class Placement:
     def of(cls, labels: Sequence[str], add_as: str | None, *, one_answer: bool) -> Placement:
         """For these label columns: ``add_as`` keeps them, and names what is added beside them.
 
-        Of several labels each has a private column, NAME_COLUMN where it is added; with
-        ``one_answer`` there is one for all of them, ``private_label``.
+        Each of several label columns has a private column, called NAME_COLUMN if it is added. With
+        ``one_answer`` all of them share one, ``private_label``.
         """
         if add_as is None:
             if len(labels) == 1 or not one_answer:
@@ -63,7 +63,10 @@ class Placement:
         """Raise DataError if a private column would be called like another one of the file."""
         for name in self.names:
             if name in file.schema.names and not self.goes(name):
-                raise refused(file.path, f"has a column {name!r} already")
+                raise refused(
+                    file.path,
+                    f"has a column {name!r} already: choose another name for the private column",
+                )
 
 
 def output_schema(
@@ -74,9 +77,9 @@ def output_schema(
 ) -> pa.Schema:
     """The input's fields, with the private columns where they are placed.
 
-    Of the metadata of the schema, pandas' own (index, types) is kept, with entries for the private
-    columns that are true, and ``notes`` on private columns are written; of the label's metadata the
-    field id that other files know the column by.
+    Of the schema's metadata, that of pandas (index, types) is kept, with correct entries for the
+    private columns, and ``notes`` on private columns are written. Of the label's metadata the field
+    id is kept, by which other files refer to the column.
     """
     named = dict(zip(placement.names, private, strict=True))
     drawn = dict(zip(placement.replaced, named.items(), strict=True))

@@ -1,7 +1,7 @@
 """Where private labels come from, in the metadata of a Parquet file's schema.
 
-It is a note, and no proof: anybody can write another one. It keeps honest people from randomizing a
-column twice, and from reading one artifact's labels with another.
+It is a note, not a proof: anyone can write another one. It protects against mistakes: randomizing a
+column twice, or reading one artifact's labels with another.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _NEVER = "0000-00-00T00:00:00Z"
 _DAMAGED = (
-    "its note on private labels (the schema's metadata, labeldp) is damaged, or of a later version "
-    "of labeldp"
+    "its note on private labels (labeldp, in the schema's metadata) is damaged, or written by a "
+    "later version of labeldp"
 )
 
 
@@ -69,7 +69,7 @@ def require_true(
     column: str,
     hint: str = "randomize the table with the true ones",
 ) -> None:
-    """Raise DataError if the column holds private labels, as far as the file says it.
+    """Raise DataError if the file says that the column holds private labels.
 
     ``hint`` says what to do instead.
     """
@@ -77,7 +77,7 @@ def require_true(
     if entry is not None:
         raise refused(
             path,
-            f"{column!r} holds private labels already (of the artifact "
+            f"{column!r} already holds private labels (of the artifact "
             f"{entry.artifact_sha256[:_SHOWN_DIGITS]}…): {hint}",
         )
 
@@ -85,13 +85,13 @@ def require_true(
 def require_artifact(
     path: Path, metadata: Mapping[bytes, bytes] | None, column: str, sha256: str, artifact: Path
 ) -> None:
-    """Raise DataError if another artifact made the column, as far as the file says it."""
+    """Raise DataError if the file says that another artifact made the column."""
     entry = read_note(path, metadata).get(column)
     if entry is not None and entry.artifact_sha256 != sha256:
         shown, expected = (text[:_SHOWN_DIGITS] for text in (entry.artifact_sha256, sha256))
         raise refused(
             path,
-            f"the private labels in {column!r} are those of another artifact (sha256 {shown}…, and "
+            f"another artifact made the private labels in {column!r} (sha256 {shown}…, but "
             f"{artifact} is {expected}…): give the artifact that made them",
         )
 

@@ -1,4 +1,4 @@
-"""Stream a Parquet or CSV file, or a folder of such parts, batch by batch, whatever its size."""
+"""Stream a Parquet or CSV file of any size, or a folder of such parts, batch by batch."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class TableReader:
                 require_artifact(file.path, file.metadata, column, sha256, artifact)
 
     def noted_columns(self) -> list[str]:
-        """The columns of which a file says that they are private. Raises DataError."""
+        """The columns that a file notes as private. Raises DataError."""
         files = self.files
         names = {name for file in files for name in read_note(file.path, file.metadata)}
         return [name for name in files[0].schema.names if name in names]
@@ -152,7 +152,7 @@ class TableReader:
             raise refused(self.path, f"{self.id_column!r}: {error}") from None
 
     def counts_of(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """How many rows have the labels of one batch. Raises DataError for what is no count."""
+        """How many rows have each label of one batch. Raises DataError for other values."""
         assert self.count_column is not None
         return count_array(self.path, self.count_column, batch.column(self.count_column))
 
@@ -182,9 +182,11 @@ def open_table(
     for column in labels:
         for other, what in ((id_column, "id"), *((name, "group") for name in groups)):
             if column == other:
-                raise refused(path, f"{column!r} cannot be both the label and its {what}")
+                raise refused(
+                    path, f"{column!r} cannot be both the label and its {what}: name another column"
+                )
         if labels.count(column) > 1:
-            raise refused(path, f"{column!r} cannot be two columns of the label")
+            raise refused(path, f"{column!r} is named twice as a label column: name it once")
     table = TableReader(path, labels, all_columns, domain, id_column, count_column, group_columns)
     if not path.is_dir() or (stream and is_stream(path)):
         return _open_file(table, form, None, stream=stream, true_labels=true_labels)
@@ -252,8 +254,8 @@ def read_columns(
 def _check_types(table: TableReader, schema: pa.Schema, *, true_labels: bool) -> None:
     """Raise DataError if labels or counts of a Parquet file have a type that they cannot have.
 
-    Labels that must be true, and are private already, are refused for that: their type may be
-    another.
+    If labels must be true but are private already, the error says that, and not that their type
+    is wrong.
     """
     if true_labels:
         for column in table.label_columns:
@@ -274,8 +276,8 @@ def _require_same_type(path: Path, column: str, kind: pa.DataType, first: TableR
     if not (same or pa.types.is_null(kind) or pa.types.is_null(expected)):
         raise refused(
             path,
-            f"{column!r} has the type {kind}, but {expected} in {first.path.name}: the parts of a "
-            "table have one type",
+            f"{column!r} has the type {kind}, but {expected} in {first.path.name}: all parts of a "
+            "table need the same type",
         )
 
 

@@ -1,7 +1,7 @@
 """How many bytes each row of a column has: a function of its values alone.
 
-``nbytes`` of Arrow will not do where sizes decide what others see: it also counts masks and
-dictionaries, which depend on how a file was read, piece by piece.
+``nbytes`` of Arrow cannot be used where sizes decide what others see: it also counts masks and
+dictionaries, which depend on how a file was cut into pieces.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _of_lists(column: pa.Array) -> NDArray[np.int64]:
     else:
         ends = column.offsets.to_numpy()
     found: NDArray[np.int64] = np.diff(before[ends])
-    # Nothing where the list is null, whatever stands in its place.
+    # A null list counts nothing, even if there are values in its place.
     if column.null_count:
         found = np.where(column.is_valid().to_numpy(zero_copy_only=False), found, 0)
     return found + _OFFSET

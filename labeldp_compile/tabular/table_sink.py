@@ -24,8 +24,8 @@ Rows = tuple[Cells | None, pa.RecordBatch, list[pa.Array]]
 class TableSink:
     """Writes the rows of one file with private columns.
 
-    From CSV to CSV with the same delimiter all other bytes stay what they are (in UTF-8). Other
-    columns are written anew, by a sink that learns their schema from the first batch.
+    From CSV to CSV with the same delimiter, all other bytes stay as they are (in UTF-8). Otherwise
+    columns are written again, by a sink that learns their schema from the first batch.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class TableSink:
             self._sink.finish()
 
     def abandon(self) -> None:
-        """Let go of the file, which is not going to be whole; to be called while it is open."""
+        """Give up the unfinished file; call this while it is open."""
         if isinstance(self._sink, ParquetSink):
             self._sink.abandon()
 
@@ -98,9 +98,9 @@ def require_writable(table: TableReader, output: Path, placement: Placement) -> 
     if form is None:
         raise refused(
             output,
-            "expected a .parquet or .csv name for the output (.tsv, .csv.gz and .tsv.gz, too)",
+            "expected an output name that ends in .parquet, .csv, .tsv, .csv.gz or .tsv.gz",
         )
     for field in table.schema if form.is_text else ():
         if not placement.goes(field.name) and not csv_holds(field.type):
-            raise refused(output, f"CSV cannot hold {field.name!r}, a {field.type}")
+            raise refused(output, f"CSV cannot hold {field.name!r}, a {field.type}: write Parquet")
     return form

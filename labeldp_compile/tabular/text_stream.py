@@ -1,4 +1,4 @@
-"""The bytes of a text table as UTF-8, whatever it is packed and written in; nothing is kept."""
+"""The bytes of a text table as UTF-8, from any encoding and from gzip; nothing is stored."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class TextStream:
-    """Reads UTF-8 from a file in another encoding of one byte a character.
+    """Reads UTF-8 from a file in UTF-8 or in an encoding of one byte per character.
 
-    A byte that the encoding does not have becomes bytes that are no UTF-8.
+    A byte that the encoding does not have becomes bytes that are not UTF-8.
     """
 
     def __init__(self, file: BinaryIO, source: TextSource) -> None:
@@ -61,7 +61,7 @@ class TextStream:
 
 @dataclass
 class TextSource:
-    """A text table that can be opened: a file as often as one likes, standard input once."""
+    """A text table that can be opened: a file any number of times, standard input once."""
 
     path: Path
     gzipped: bool = False
@@ -97,8 +97,8 @@ class TextSource:
         if is_stream(self.path):
             stream, self._stream = self._stream, None
             if stream is None:
-                # It is only to find out which ids are the same that rows are read again.
-                reason = "standard input cannot be read again to say which; give a file"
+                # Rows are only read again to find out which ids are the same.
+                reason = "standard input cannot be read again to find them: give a file"
                 raise refused(self.path, f"some rows have the same id, and {reason}")
             yield stream
             return

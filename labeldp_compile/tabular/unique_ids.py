@@ -1,14 +1,14 @@
-"""Find ids that stand in a table twice, exactly, in memory that does not grow with the table.
+"""Find ids that are in a table twice, exactly, in memory that does not grow with the table.
 
 Only a digest of 64 bits is kept for each row: in memory at first, and of a larger table in a file
-without a name. In the end they are sorted, the file in place, and neighbours compared. If no digest
-occurs twice, no id does. If one does, the ids are read again to see whether it is an accident
-(which it is once in 2^64 pairs) or not.
+without a name. At the end they are sorted, the file in place, and neighbours compared. If no digest
+occurs twice, no id does. Otherwise the ids are read again, since two ids can have one digest by
+chance (once in 2^64 pairs).
 
-The file stands in the folder of the output, may be read by its owner only, and has no name, so
-that it goes with the process, however that ends. It holds no label and, once sorted, no row's
-place: of integers the ids themselves, of text and bytes a digest that anyone can compute, both of
-which the output holds, too. It takes 8 bytes a row.
+The file is in the folder of the output, may be read by its owner only, and has no name, so that it
+is gone when the process ends. It holds no label and, once sorted, no row's place. Of integers it
+holds the ids, of text and bytes a digest that anyone can compute; the output has these ids, too. It
+takes 8 bytes per row.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Digests = NDArray[np.uint64]
 
 
 class UniqueIds:
-    """Collects the ids of a table part by part; ``check`` refuses it if one stands there twice."""
+    """Collects the ids of a table part by part; ``check`` refuses a table with an id twice."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """No ids so far; without a ``folder`` for the file all digests stay in memory."""
@@ -76,9 +76,9 @@ class UniqueIds:
             refuse_pairs(suspects, read_again())
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file, which removes it."""
         if self._file is not None:
-            with suppress(OSError):  # of a full disk, which was said before
+            with suppress(OSError):  # of a full disk, which was reported before
                 self._file.close()
 
     def _write(self, digests: _Digests) -> None:

@@ -1,8 +1,8 @@
-"""One array of many pieces, the same however they were cut: dictionaries included.
+"""One array from many pieces, the same for every way of cutting them, with its dictionary.
 
-A reader gives every piece a dictionary of its own, with the entries of the input's row group in
-their order. In what is written, entries are those that occur, sorted; only of a dictionary that is
-declared to be ordered do entries and order stay, for they are part of its type.
+A reader gives every piece its own dictionary, with the entries of the input's row group in their
+order. A written dictionary has the entries that occur, sorted. Only a dictionary that is declared
+as ordered keeps its entries and their order, which are part of its type.
 """
 
 from __future__ import annotations

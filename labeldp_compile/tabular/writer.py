@@ -1,4 +1,4 @@
-"""Rewrite a table with one column replaced or added; the result appears whole or not at all."""
+"""Rewrite a table with private labels; the result appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -47,12 +47,14 @@ def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
     """
     if is_stream(output):
         if not is_stream(table) and table.is_dir():
-            raise InputError(f"{table}: is a folder, and its parts are not one CSV: name a folder")
+            raise InputError(
+                f"{table}: is a folder, whose parts are not one CSV: write to a folder"
+            )
         return
     if not is_stream(table) and table.is_dir():
         inside = output.absolute().parent.resolve()
         if inside.is_relative_to(table.resolve()):
-            raise InputError(f"{output}: lies in the input; write to another folder")
+            raise InputError(f"{output}: is inside the input: write to another folder")
         require_folder(output)
         return
     require_output(output, table, overwrite=overwrite)
@@ -62,24 +64,23 @@ def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
 class Rewriting:
     """A copy of a table with private labels; ``run`` writes it.
 
-    The private column takes the label's place (and name), or stands behind the last column under
-    the name ``add_as``; for those of a joint label, and for ``one_answer`` to all of them, see
-    ``Placement``.
+    The private column takes the label's place (and name), or is added after the last column under
+    the name ``add_as``. For joint labels, and for ``one_answer`` to them, see ``Placement``.
 
-    A folder of parts becomes a folder of as many, under the same names. ``output`` may be ``-``:
-    CSV on standard output, where what is written cannot be taken back. The format follows the
+    A folder of parts becomes a folder of parts with the same names. ``output`` may be ``-``: CSV on
+    standard output, where written rows cannot be removed after an error. The format follows the
     suffix of ``output``; its mode is at most that of the table.
 
     Attributes:
         randomize: takes labels [n], and ``ids=`` too if the table has an id column, ``columns=`` if
-            it has columns of groups; of a joint label columns [n] by their names, and gives such
-            back (or one answer [n]).
+            it has columns of groups; of a joint label columns [n] by their names, and returns
+            such columns (or one answer [n]).
         whole: whether the numbers of all columns, or of each, are whole for every label: such
             columns become integers.
         provenance: what a Parquet file notes of the columns.
         delimiter: of CSV whose name says no other (None: a comma).
         progress: called with the number of rows of each batch.
-        found: called with the name of what a killed run left of this output, which is removed.
+        found: called with the name of a leftover of a killed run, which is removed.
         rows: written so far.
     """
 
@@ -99,8 +100,8 @@ class Rewriting:
     def run(self) -> int:
         """Write the output; returns the number of rows.
 
-        Raises DataError if an id is null or stands in the table twice: finding that out needs 8
-        bytes a row of the disk on which ``output`` is, or of memory for standard output.
+        Raises DataError if an id is null or is in the table twice. Finding that out needs 8 bytes
+        per row, on the disk of ``output``, or in memory for standard output.
         """
         table, output = self.table, self.output
         self.placement = Placement.of(table.label_columns, self.add_as, one_answer=self.one_answer)
@@ -168,7 +169,8 @@ class Rewriting:
         if file.id_column is not None:
             ids = file.ids_of(batch)
             self.unique.add(ids)
-            # Where ids that come twice keep the file from its name, nobody else need look for them.
+            # A file with an id twice does not get its name, so the randomizer need not look for
+            # them.
             options["ids"] = ids if is_stream(self.output) else CheckedIds(ids)
         given = labels if len(labels) > 1 else next(iter(labels.values()))
         drawn = self.randomize(given, **options)
@@ -198,9 +200,8 @@ class Rewriting:
 def _most_mode(table: TableReader, output: Path, *, keeps_labels: bool) -> int:
     """What the output's mode may be: a copy is no more readable than the original.
 
-    Only the mode of an output that is replaced may be wider, for its owner chose that; but not if
-    the output holds true labels. Standard input has the mode of the file that it is; a pipe is its
-    owner's alone.
+    A file that is replaced keeps its mode, which its owner chose, unless the output holds true
+    labels. Standard input has the mode of its file; of a pipe only the owner may read.
     """
     if output.exists() and not keeps_labels:
         return 0o7777

@@ -15,7 +15,7 @@
 
 const FORMAT_MAJOR = '1';
 const MAX_FILE_BYTES = 64 * 2 ** 20;
-const CHUNK = 16384; // labels a run: the tensors of one chunk stay in a core's cache
+const CHUNK = 16384; // labels per run: the tensors of one chunk stay in a core's cache
 const MAX_POINTS = 2 ** 20; // of a grid
 const SHOWN = 200; // characters of a file's text in an error
 const FEW_WORDS = 128; // fewer come sooner from the kernel than from AES
@@ -31,15 +31,15 @@ export class ArtifactError extends Error {
   name = 'ArtifactError';
 }
 
-/** A compiled label randomizer, made by `Randomizer.load`: fresh secure words at every call. */
+/** A compiled label randomizer, made by `Randomizer.load`: fresh random bits at every call. */
 export class Randomizer {
   #ort;
   #session;
-  #width; // random words a label
-  #labels; // of each column: its name, the graph's input, its type, what stands in for null
-  #groups; // the same of the columns of groups
+  #width; // random words per label
+  #labels; // of each column: its name, the graph's input, its type, what replaces null
+  #groups; // the same for the group columns
   #outputs; // of each column of private labels: the graph's output and its type
-  #sets; // of labels, if private labels are that
+  #sets; // of labels, if private labels are sets
 
   /** The claims in the file. `labeldp verify` proves them, once, before deployment. */
   certificate;
@@ -89,31 +89,31 @@ export class Randomizer {
       throw new ArtifactError('the certificate is damaged');
     }
     if (!(await randomizer.#passesSelfTest(metadata.get('labeldp.self_test')))) {
-      throw new ArtifactError('this build of onnxruntime computes wrongly: use another version');
+      throw new ArtifactError('this build of onnxruntime gives wrong results: use another version');
     }
     return randomizer;
   }
 
   /**
    * Private labels for an array of labels: Float64Array, or BigInt64Array or string[] for
-   * categories; BigInt64Array where they are numbers of sets of labels (see `members`).
+   * categories; BigInt64Array if private labels are numbers of sets (see `members`).
    *
-   * Where labels have several columns, an object with the `labelColumns` by their names, each an
-   * array of its own, and the private columns in such an object (numbers of sets are one array).
-   * Throws a TypeError unless all are there, with one label a row.
+   * If labels have several columns, give an object with an array for each of the `labelColumns`.
+   * The private columns come in such an object (numbers of sets are one array). Throws a TypeError
+   * unless all columns are there, with one label per row.
    *
-   * Labels are an array or, where they are numbers, any typed array. Numbers, bigints and booleans
-   * (0 and 1) are numbers; where labels are integers they go to the nearest one (halves to the even
-   * one). Each element is read alone, and none throws, because an error would disclose it: whatever
-   * is no number (no text), NaN, holes, getters and labels outside the domain follow the artifact's
-   * out-of-domain rule. JavaScript rounds integers above 2^53 before they get here: read such labels
-   * into bigints. Throws a TypeError for another type than an array, and for a typed array where
-   * labels are text.
+   * Labels are an array or, if they are numbers, any typed array. Numbers, bigints and booleans (0
+   * and 1) are numbers; integer labels are rounded to the nearest integer (halves to even). Each
+   * element is read on its own, and none throws, because an error would disclose it. Elements that
+   * are not numbers (not text), NaN, holes, getters and labels outside the domain follow the
+   * artifact's out-of-domain rule. JavaScript rounds integers above 2^53 before they get here: read
+   * such labels into bigints. Throws a TypeError for another type than an array, and for a typed
+   * array if labels are text.
    *
-   * An artifact with a table for each public group takes `groups`, one a label, if they come from
-   * one column, or `columns`, an object with the `groupColumns` by their names: text, or integers
-   * (which are not rounded: 2.5 is no listed integer), or numbers for bands. Whatever is not listed
-   * has the table of all others. Throws a TypeError unless there is one group a label.
+   * An artifact with a table for each public group takes `groups`, one per label, if they come from
+   * one column. Otherwise it takes `columns`, an object with the `groupColumns` by name: text,
+   * integers (not rounded: 2.5 is not a listed integer), or numbers for bands. Groups that are not
+   * listed have the table of all others. Throws a TypeError unless there is one group per label.
    */
   async randomize(labels, { groups, columns } = {}) {
     const arrays = this.#read(labels, groups, columns);
@@ -121,8 +121,8 @@ export class Randomizer {
   }
 
   /**
-   * As `randomize`, with words that the caller brings, for tests: a BigUint64Array, of which each
-   * label takes its share in turn. They must be uniform, secret and never used twice.
+   * As `randomize`, with words that the caller supplies, for tests: a BigUint64Array, from which
+   * each label takes its share in turn. They must be uniform, secret and never used twice.
    */
   async applyWords(labels, words, { groups, columns } = {}) {
     const arrays = this.#read(labels, groups, columns);
@@ -134,27 +134,27 @@ export class Randomizer {
   }
 
   /**
-   * The labels in a private label, where private labels are sets of them: in the order of the
-   * domain, as strings, as numbers, or as bigints where they are categories.
+   * The labels in a private label, if private labels are sets: in the order of the domain, as
+   * strings, as numbers, or as bigints if they are categories.
    *
-   * Subset selection answers with the number of a set (a bigint; an integer does, too), or, at a
-   * large ε, with a label, which is a set of one. Throws a TypeError for an artifact of another
-   * mechanism, whose private labels are no sets, and for what is no private label of this one.
-   * Where labels have several columns, each label is an array, one value a column.
+   * Subset selection answers with the number of a set (a bigint; an integer is accepted) or, at a
+   * large ε, with a label, which is a set of one. Throws a TypeError if private labels are not
+   * sets, and for a value that is not a private label of this artifact. If labels have several
+   * columns, each label is an array with one value per column.
    */
   members(output) {
     if (this.#sets === undefined) {
-      throw new TypeError('the private labels of this artifact are no sets of labels');
+      throw new TypeError('the private labels of this artifact are not sets of labels');
     }
     return membersOf(this.#sets, output);
   }
 
-  /** The names of the columns that the groups come from; none if there is one table for all. */
+  /** The names of the group columns; none if there is one table for all. */
   get groupColumns() {
     return this.#groups.map(({ name }) => name);
   }
 
-  /** The names of the columns that the labels come from: one, or those of a label of several. */
+  /** The names of the label columns: one or several. */
   get labelColumns() {
     return this.#labels.map(({ name }) => name);
   }
@@ -184,14 +184,14 @@ export class Randomizer {
     if (!others.length) return [convert(labels, first.type, first.missing)];
     if (typeof labels !== 'object' || labels === null || isArray(labels)) {
       const names = printable(this.labelColumns);
-      throw new TypeError(`expected columns of labels by their names: ${names}`);
+      throw new TypeError(`expected label columns by name: ${names}`);
     }
     const arrays = this.#labels.map(({ name, type, missing }) =>
       convert(columnOf(labels, name, 'labels'), type, missing),
     );
     const counts = arrays.map((array) => array.length);
     if (new Set(counts).size > 1) {
-      throw new TypeError(`expected one label a row in each column, got ${counts.join(', ')}`);
+      throw new TypeError(`expected one label per row in each column, got ${counts.join(', ')}`);
     }
     return arrays;
   }
@@ -201,17 +201,17 @@ export class Randomizer {
     const given = [groups, columns].filter((value) => value !== undefined).length;
     if (!this.#groups.length) {
       if (!given) return [];
-      throw new TypeError('this artifact has one table for all labels: it takes no groups');
+      throw new TypeError('this artifact has one table for all labels and takes no groups');
     }
     if (given !== 1 || (groups !== undefined && this.#groups.length > 1)) {
       const names = printable(this.groupColumns);
-      throw new TypeError(`expected one group a label, as columns by their names: ${names}`);
+      throw new TypeError(`expected one group per label, as columns by name: ${names}`);
     }
     return this.#groups.map(({ name, type, missing }) => {
       const given = groups === undefined ? columnOf(columns, name, 'groups') : groups;
       const values = convert(given, type, missing, true);
       if (values.length !== count) {
-        throw new TypeError(`expected one group a label, got ${values.length} for ${count} labels`);
+        throw new TypeError(`expected one group per label, got ${values.length} of ${count}`);
       }
       return values;
     });
@@ -268,7 +268,7 @@ export class Randomizer {
   }
 }
 
-/** What a file says as one line for terminals and logs: no control characters, no bidi marks. */
+/** Text of a file as one line for terminals and logs: no control characters, no bidi marks. */
 export function printable(value) {
   const text = typeof value === 'string' ? value : `${JSON.stringify(value)}`;
   const escaped = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
@@ -289,9 +289,9 @@ function freshWords(count) {
 }
 
 /**
- * On Node few words are the kernel's own; many are the stream of AES-256 in counter mode under a key
- * of the kernel. No generator is kept between calls: Node's own, OpenSSL's, draws the same in a copy
- * of the process (a checkpoint that is restored twice) that has its process id.
+ * On Node few words come from the kernel; many are the stream of AES-256 in counter mode under a key
+ * from the kernel. No generator is kept between calls: that of Node (OpenSSL's) draws the same in a
+ * copy of the process (a checkpoint that is restored twice) with the same process id.
  */
 function fillOnNode(words) {
   if (words.length <= FEW_WORDS) {
@@ -311,14 +311,14 @@ function fillByKernel(array) {
   const { fstatSync, openSync, readSync } = process.getBuiltinModule('node:fs');
   if (kernel === undefined) {
     const device = openSync('/dev/urandom', 'r');
-    if (!fstatSync(device).isCharacterDevice()) throw new Error('/dev/urandom is no device');
+    if (!fstatSync(device).isCharacterDevice()) throw new Error('/dev/urandom is not a device');
     kernel = device;
   }
-  if (readSync(kernel, array) !== array.byteLength) throw new Error('the kernel gives no words');
+  if (readSync(kernel, array) !== array.byteLength) throw new Error('no random bytes came');
   return array;
 }
 
-/** Of each column of the labels its name, its domain, and a label for the out-of-domain rule. */
+/** For each label column its name, its domain, and a label for the out-of-domain rule. */
 function labelColumns({ label, joint }, certificateText) {
   const isJoint = label.domain.kind === 'joint';
   if (isJoint !== (joint !== undefined)) throw new Error('one has no columns');
@@ -363,7 +363,7 @@ function missingLabel({ kind, out_of_domain: rule }) {
   return rule.default;
 }
 
-/** The sets of labels that private labels are, if they are that; throws if they are damaged. */
+/** The sets of labels, if private labels are sets; throws if they are damaged. */
 function setsOf({ sets, outputs }, columns) {
   if (sets === undefined) return undefined;
   const domains = columns.map((column) => domainOf(column.domain));
@@ -407,7 +407,7 @@ function domainOf({ kind, min, max, points, values }) {
   return { count: values.length, at: (i) => values[i], indexOf };
 }
 
-/** The combinations of several domains, of which the last moves fastest. */
+/** The combinations of several domains, the last domain fastest. */
 function jointOf(domains) {
   const at = (number) =>
     domains.reduceRight((labels, domain) => {
@@ -466,11 +466,11 @@ function asBigInt(value) {
   return Number.isInteger(value) ? BigInt(value) : undefined;
 }
 
-/** The labels in a private label; a TypeError quotes none. */
+/** The labels in a private label; a TypeError quotes no label. */
 function membersOf({ domain, blocks }, output) {
   if (blocks === null) {
     const index = domain.indexOf(output);
-    if (index < 0) throw new TypeError('this is no private label of the artifact');
+    if (index < 0) throw new TypeError('this is not a private label of the artifact');
     return [domain.at(index)];
   }
   const number = asBigInt(output);
@@ -509,7 +509,7 @@ function isArray(values) {
   return Array.isArray(values) || ArrayBuffer.isView(values);
 }
 
-/** A group that is not listed, which stands in for null. */
+/** A group that is not listed, which replaces null. */
 function unlisted(values, type) {
   if (type === 'float64') return NaN;
   const listed = new Set(values); // numbers beyond 2^53 are not exact here, but stay beyond it
@@ -524,7 +524,7 @@ function unlisted(values, type) {
 
 /**
  * Values as the array that a tensor of labels or groups takes. What is refused is decided by the
- * container's type alone, and each element is read alone: none changes how another is read.
+ * container's type alone, and each element is read on its own.
  */
 function convert(values, type, missing, areGroups = false) {
   const what = areGroups ? 'groups' : 'labels';
@@ -558,7 +558,7 @@ function convert(values, type, missing, areGroups = false) {
   return labels;
 }
 
-/** An array's own element; getters are not called, for their code could change other elements. */
+/** An array's element; getters are not called, since they could change other elements. */
 function ownElement(values, i) {
   try {
     return Object.getOwnPropertyDescriptor(values, i)?.value;
@@ -611,14 +611,14 @@ async function readMetadata(bytes) {
   for (const { number, payload, start, end } of fields(bytes)) {
     if (number !== 14) continue;
     const [key, value] = [...fields(payload)].map((f) => decoder.decode(f.payload));
-    if (metadata.has(key)) throw new ArtifactError('the file is damaged: one key twice');
+    if (metadata.has(key)) throw new ArtifactError('the file is damaged: a key occurs twice');
     metadata.set(key, value);
     if (key === 'labeldp.content_sha256') {
       content = new Blob([bytes.subarray(0, start), bytes.subarray(end)]);
     }
   }
   const format = metadata.get('labeldp.format_version');
-  if (format === undefined) throw new ArtifactError('this is no labeldp artifact');
+  if (format === undefined) throw new ArtifactError('this is not a labeldp artifact');
   if (format.split('.')[0] !== FORMAT_MAJOR) {
     throw new ArtifactError(`format ${printable(format)} is unknown: upgrade this reader`);
   }
@@ -650,7 +650,7 @@ function* fields(bytes) {
     const tag = varint();
     const length = varint(); // or, in a field that is an integer, its value
     if (tag % 8 === 2) at += length;
-    else if (tag % 8 !== 0) throw new ArtifactError('this is no labeldp artifact');
+    else if (tag % 8 !== 0) throw new ArtifactError('this is not a labeldp artifact');
     if (at > bytes.length) throw new ArtifactError('the file is damaged: it ends too early');
     if (tag % 8 === 2) {
       const payload = bytes.subarray(at - length, at);

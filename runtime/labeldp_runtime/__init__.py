@@ -51,7 +51,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The randomizer, loaded when it is used: whoever needs keys or files waits for no library."""
+    """The randomizer, loaded when it is used: keys and files need no library."""
     if name == "Randomizer":
         return import_module("labeldp_runtime.randomizer").Randomizer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -35,7 +35,7 @@ def read_bytes(path: Path) -> bytes:
         raise ArtifactError(f"{path}: cannot be read: {error.strerror}") from error
     if len(data) > MAX_FILE_BYTES:
         raise ArtifactTooLargeError(
-            f"{path}: is larger than {MAX_FILE_BYTES:,} bytes: it is no labeldp artifact"
+            f"{path}: is larger than {MAX_FILE_BYTES:,} bytes: it is not a labeldp artifact"
         )
     return data
 
@@ -51,12 +51,12 @@ def check_bytes(data: bytes, source: str) -> None:
     versions = [_VERSION.fullmatch(value) for key, value, _, _ in entries if key == _VERSION_KEY]
     if not versions or None in versions:
         raise ArtifactError(
-            f"{source}: is no labeldp artifact, or only a part of one: labeldp compile writes them"
+            f"{source}: is not a labeldp artifact, or only part of one: labeldp compile writes them"
         )
     for version in versions:
         if version is not None and version[1].decode() != FORMAT_MAJOR:
             raise UnsupportedFormatError(
-                f"{source}: has format {version[1].decode()}, "
+                f"{source}: has format {version[1].decode()}, and "
                 f"this labeldp-runtime reads {FORMAT_MAJOR}.x: upgrade it"
             )
     if not (whole and _checksum_holds(data, entries)):
@@ -66,18 +66,20 @@ def check_bytes(data: bytes, source: str) -> None:
     try:
         fields = count_fields(data, _MAX_FIELDS)
     except WireError as error:
-        raise ArtifactError(f"{source}: is no labeldp artifact: it is no protobuf") from error
+        raise ArtifactError(
+            f"{source}: is not a labeldp artifact: it is not a protobuf file"
+        ) from error
     if fields > _MAX_FIELDS:  # onnxruntime would take gigabytes to find out
         raise ArtifactTooLargeError(
-            f"{source}: holds more than {_MAX_FIELDS:,} parts: it is no labeldp artifact"
+            f"{source}: has more than {_MAX_FIELDS:,} fields: it is not a labeldp artifact"
         )
 
 
 def _metadata_entries(data: bytes) -> Iterator[_Entry]:
-    """The entries of a model's metadata, however often a key stands there.
+    """The entries of a model's metadata, with repeated keys.
 
-    They are found as a protobuf reader finds them, so that a text elsewhere in the file that looks
-    like an entry is none. Raises ValueError where the bytes stop being a protobuf message.
+    They are found as a protobuf reader finds them: a text elsewhere in the file that looks like an
+    entry does not count. Raises ValueError where the bytes stop being a protobuf message.
     """
     for count, (number, value, start, end) in enumerate(fields(data)):
         if count == _MAX_MODEL_FIELDS:
@@ -90,7 +92,7 @@ def _metadata_entries(data: bytes) -> Iterator[_Entry]:
 
 
 def _checksum_holds(data: bytes, entries: list[_Entry]) -> bool:
-    """True if the file has exactly one checksum among its metadata, and it is right.
+    """Whether the file has exactly one checksum in its metadata, and it is right.
 
     It is the SHA-256 of the same file without the checksum's own entry. It guards against
     accidents, not against forgers: anyone who rewrites the file can write its checksum too.

@@ -1,4 +1,4 @@
-"""The canonical label: 64 bits that stand for all labels which the artifact cannot tell apart.
+"""The canonical label: 64 bits that stand for all labels that the artifact cannot tell apart.
 
 Clamping, defaults and rounding to the nearest grid point come first, by the very comparisons and
 float64 operations of the artifact's graph. Unbiased rounding is random, so it comes after: there

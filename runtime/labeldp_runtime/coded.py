@@ -1,9 +1,9 @@
 """A graph's twin that takes codes for texts and answers with codes: integers are far faster.
 
 A code is the place of a text among the keys of the graph's own ``LabelEncoder``, and their number
-for every other text. The twin has a gather in the place of each such node, and instead of texts
-that it would answer with their numbers. All else it has from the file, node for node, so that it
-draws as the file does; the vectors of the self-test try both.
+for every other text. The twin has a gather in place of each such node, and answers with numbers
+instead of texts. Everything else is copied from the file, node for node, so that it draws as the
+file does. The vectors of the self-test run on both.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _Coder:
             if number == _NODE:
                 graph += self._node(node, texts)
         if set(self._inputs) != texts or set(self._outputs) != answers:
-            raise ValueError("texts that come from elsewhere than from a table")
+            raise ValueError("texts that do not come from a table")
         body = b"".join(_field(*field) for field in graph)
         model = b"".join(_field(n, body if n == _GRAPH else value) for n, value in self._model)
         return CodedGraph(model, self._inputs, self._outputs)
@@ -122,7 +122,7 @@ class _Coder:
             self._outputs[output] = self._entries[used[0]]
             return [(_NODE, node)]
         if op != "LabelEncoder" or len(given) != 1 or used[0] in self._inputs:
-            raise ValueError("texts that are read by something else than a table")
+            raise ValueError("texts that are not read by a table")
         keys, values = _table([value for n, value in parts if n == _ATTRIBUTE])
         self._inputs[used[0]] = keys
         table = f"{output}_of_code"
@@ -145,7 +145,7 @@ def _table(attributes: list[bytes]) -> tuple[tuple[str, ...], list[int]]:
     values = [_signed(v) for n, v in named["values_int64s"] if n == 8]
     (default,) = (_signed(v) for n, v in named["default_int64"] if n == 3)
     if len(keys) != len(values) or len(set(keys)) < len(keys):
-        raise ValueError("a table of texts that is none")
+        raise ValueError("not a valid table of texts")
     return keys, [*values, default]
 
 

@@ -1,8 +1,8 @@
 """DuckDB: a randomizer as an SQL function that is called for each row, once for each mention.
 
 Without ``side_effects`` DuckDB computes such a function once for equal mentions, once for all rows
-of a constant, and twice for a filter on its result, so that words are shared or drawn again.
-docs/engines.md has the list, and what remains.
+of a constant, and twice for a filter on its result. Then rows share random bits, or labels are
+drawn twice. docs/engines.md has the list, and what remains.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ def register(
 
     Labels are taken as DOUBLE (numbers of every type but BOOLEAN become that by themselves),
     BIGINT (categories that are integers) or VARCHAR; other columns are refused when the query is
-    read, whatever their values. NULL follows the out-of-domain rule, and the result is never NULL.
+    read, for all values. NULL follows the out-of-domain rule, and the result is never NULL.
 
-    Without a key each mention of the function draws fresh words for each row, and spends ε of the
-    label: mention it once and store the result. A ReplayWarning says so. With a key, repeated
-    ids are only found inside one vector of 2,048 rows: call ``refuse_duplicates`` before.
+    Without a key each mention of the function draws fresh random bits for each row, and spends ε of
+    the label: mention it once and store the result. A ReplayWarning says so. With a key, repeated
+    ids are only found inside one vector of 2,048 rows: call ``refuse_duplicates`` first.
 
     Args:
         connection: a connection of the ``duckdb`` package. The function lives as long as it does.
         name: of the SQL function.
         randomizer: the compiled randomizer, with or without a key.
         id_type: with a key, the SQL type of the ids: BIGINT, UBIGINT, VARCHAR or BLOB.
-        version: of the labels; labels that changed need a new one, and pay ε again.
+        version: of the labels; labels that changed need a new one, and spend ε again.
     """
     version = check_version(version)
     if not randomizer.is_keyed:
@@ -77,12 +77,12 @@ def register(
         warnings.warn(
             f"without a key each mention of {name}() in a query, and each query, draws new private "
             "labels and spends ε of every label again: mention it once and store the result, or "
-            "give a randomizer with a key, and id_type=" + _unnest(randomizer),
+            "use a randomizer with a key, and id_type=" + _unnest(randomizer),
             ReplayWarning,
             stacklevel=2,
         )
     elif id_type not in _ID_TYPES:
-        raise IdError(f"this randomizer has a key: say id_type=, one of {', '.join(_ID_TYPES)}")
+        raise IdError(f"this randomizer has a key: give id_type=, one of {', '.join(_ID_TYPES)}")
 
     label_names, label_types = randomizer.label_columns, _label_types(randomizer)
     is_joint = len(randomizer.output_types) > 1
@@ -139,7 +139,7 @@ def refuse_duplicates(relation: DuckDBPyRelation, id_column: str) -> None:
 def _unnest(randomizer: Randomizer) -> str:
     if len(randomizer.output_types) == 1:
         return ""
-    return "; UNNEST around the call mentions it once for each column: take them of a subquery"
+    return "; UNNEST around the call mentions it once for each column: use a subquery"
 
 
 def _whole(column: Any) -> Any:

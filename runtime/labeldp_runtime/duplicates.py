@@ -1,7 +1,7 @@
-"""Find ids that stand in a column twice, exactly.
+"""Find ids that are in a column twice, exactly.
 
-Only a digest of 64 bits of each id is compared. If no digest occurs twice, no id does. If one does,
-the ids themselves say whether it is an accident (which it is once in 2^64 pairs) or not.
+Only a digest of 64 bits of each id is compared. If no digest occurs twice, no id does. Otherwise
+the ids are compared, since two ids can have one digest by chance (once in 2^64 pairs).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUSPECTS = 1024  # digests that are looked at in one reading of the ids
 
 
 def refuse_duplicates(ids: Ids) -> None:
-    """Raise DuplicateIdError if an id stands in this column twice."""
+    """Raise DuplicateIdError if an id is in this column twice."""
     digests = ids.digests()
     if len(ids) > 1 and not increasing(digests):
         suspects = repeated(digests)
@@ -30,14 +30,14 @@ def refuse_duplicates(ids: Ids) -> None:
 
 
 def increasing(digests: NDArray[np.uint64]) -> bool:
-    """True if the ids are increasing numbers, as they often are: then nothing is sorted."""
+    """Whether the ids are increasing numbers, as they often are: then nothing is sorted."""
     before, after = digests[:-1], digests[1:]
     parts = (slice(start, start + _PART_ROWS) for start in range(0, len(before), _PART_ROWS))
     return all((after[part] > before[part]).all() for part in parts)
 
 
 def repeated(digests: NDArray[np.uint64], table_rows: int = _TABLE_ROWS) -> NDArray[np.uint64]:
-    """Digests that stand in the array twice, each once.
+    """Digests that are in the array twice, each listed once.
 
     Up to ``table_rows`` rows a hash table in the cache is several times as fast as sorting. Rows
     of one slot compete for it: each loser is compared with the winner, and the losers try again.

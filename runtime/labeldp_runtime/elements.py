@@ -1,4 +1,4 @@
-"""One Python object as a label, whatever it is: what a list or an object column is made of.
+"""Any Python object as a label: an element of a list or of an object column.
 
 Such a container declares no type, so every object is read on its own, by these rules:
 
@@ -8,9 +8,9 @@ Such a container declares no type, so every object is read on its own, by these 
 | numbers | bool, int, float, Decimal, Fraction, a real scalar of numpy | the number |
 | both | anything else: None, NaN, other types, arrays, lists | missing |
 
-A number goes to the nearest integer or float64, halves to even, and to the ends of that type where
-it lies beyond them. No method of an object's own class runs, only those of the built-in type that
-it is or inherits from: an object cannot raise, warn, or answer differently the second time.
+A number becomes the nearest integer or float64 (halves to even), or the end of that type if it is
+beyond it. No method of an object's own class runs, only those of the built-in type that it is or
+inherits from: an object cannot raise, warn, or answer differently the second time.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Lookup:
     """The texts of a certificate, each with its place: what a graph of codes takes (``coded``).
 
     Attributes:
-        texts: in their order, each another.
-        other: their number, which stands for nulls and for all that is not among them.
+        texts: in their order, all different.
+        other: their number, the code of nulls and of all other values.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -52,7 +52,7 @@ class Lookup:
         self.texts, self.other = tuple(texts), len(texts)
         self._places: dict[str | None, int] = {text: i for i, text in enumerate(self.texts)}
         if len(self._places) < len(self.texts):
-            raise ValueError("a text stands there twice")
+            raise ValueError("a text is listed twice")
 
     def codes(self, values: Collection[Any]) -> NDArray[np.int64]:
         """Codes [n] of objects, each read on its own; never raises."""

@@ -2,11 +2,12 @@
 
 No generator lives longer than a call: a process that is copied (a fork, a container checkpoint, a
 snapshot) never draws what its copy draws. OpenSSL's generator, ``ssl.RAND_bytes``, is kept between
-calls and reseeds when the process id changes, which a process id namespace or a reused id hides.
+calls and reseeds when the process id changes. A process id namespace or a reused id hides that.
 
-Few bytes are the kernel's own. Many are the AES-256 counter mode (NIST SP 800-38A) of OpenSSL under
-a key of 256 bits that the kernel gave for this call: as secure as AES-256 as a pseudorandom
-permutation, up to b²/2^129 for b blocks. numpy's generators are not secure and never used.
+Few bytes come from the kernel itself. Many are the AES-256 counter mode (NIST SP 800-38A) of
+OpenSSL under a key of 256 bits that the kernel gave for this call: as secure as AES-256 as a
+pseudorandom permutation, up to b²/2^129 for b blocks. numpy's generators are not secure and never
+used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can go wrong, and the way out."""
+"""What can go wrong, and what to do."""
 
 from labeldp_runtime.printable import OneLine
 
@@ -8,7 +8,7 @@ class RuntimeArtifactError(OneLine):
 
 
 class ArtifactError(RuntimeArtifactError):
-    """The file is missing, damaged, too large, or no labeldp artifact."""
+    """The file is missing, damaged, too large, or not a labeldp artifact."""
 
 
 class DamagedArtifactError(ArtifactError):
@@ -32,7 +32,7 @@ class PlatformError(RuntimeArtifactError):
 
 
 class PolicyError(RuntimeArtifactError):
-    """The artifact is not the one that ``require`` asks for; the message says in what."""
+    """The artifact is not what ``require`` asks for; the message says why."""
 
 
 class LabelError(OneLine, ValueError):
@@ -40,15 +40,15 @@ class LabelError(OneLine, ValueError):
 
 
 class GroupError(OneLine, ValueError):
-    """The groups are missing, of another type than the artifact's, or not one a label."""
+    """The groups are missing, of another type than the artifact's, or not one per label."""
 
 
 class IdError(OneLine, ValueError):
-    """The ids are missing, null, of an unusable type, or not one a label."""
+    """The ids are missing, null, of an unusable type, or not one per label."""
 
 
 class DuplicateIdError(IdError):
-    """Two labels of one input have the same id: ids must tell label occurrences apart."""
+    """Two labels of one input have the same id: each label needs an id of its own."""
 
 
 class KeyFileError(OneLine, ValueError):
@@ -56,11 +56,11 @@ class KeyFileError(OneLine, ValueError):
 
 
 class EngineError(RuntimeError):
-    """Without a key this engine could lose rows and draw others twice, unnoticed: give one."""
+    """Without a key this engine could lose rows and draw others twice, unnoticed: give a key."""
 
 
 class ReplayWarning(UserWarning):
-    """An engine may compute the private labels again, which spends ε again without a key."""
+    """An engine may compute the private labels again, and without a key that spends ε again."""
 
 
 class MissingExtraError(ImportError):

@@ -1,4 +1,4 @@
-"""Where a frame's labels, groups and ids stand, and where private columns go: for every engine."""
+"""Where a frame's labels, groups and ids are, and where private columns go: for every engine."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Names:
-    """What a caller says of a frame's columns: see ``labeldp_runtime.polars.randomize``."""
+    """What a caller states about a frame's columns: see ``labeldp_runtime.polars.randomize``."""
 
     column: LabelNames
     ids: str | None
@@ -65,11 +65,11 @@ class Names:
         find: Callable[[str, type[ValueError]], int],
         refuse_taken: Callable[[Sequence[str], str], None],
     ) -> Layout:
-        """Where they stand among a frame's ``columns``.
+        """Their positions among a frame's ``columns``.
 
         ``find`` gives a column's position or raises the error; ``refuse_taken`` raises LabelError
-        if a new column cannot be called so beside the others. One private column for several labels
-        takes the place of the first. Raises LabelError, GroupError or IdError.
+        if the name of a new column is taken. One private column for several labels takes the place
+        of the first. Raises LabelError, GroupError or IdError.
         """
         version = check_version(self.version)
         sources = label_sources(randomizer, self.column)
@@ -81,7 +81,7 @@ class Names:
         if not randomizer.is_keyed and (self.ids is not None or version != 0):
             raise IdError(NO_KEY)
         if randomizer.is_keyed and self.ids is None:
-            raise IdError("this randomizer has a key: say ids=, the column that names each label")
+            raise IdError("this randomizer has a key: give ids=, the column that names each label")
         ids = None if self.ids is None else find(self.ids, IdError)
         if self.ids in sources.values():
             raise IdError(f"{self.ids!r} cannot be both the label and its id")
@@ -109,7 +109,7 @@ def label_sources(randomizer: Randomizer, given: LabelNames) -> dict[str, str]:
     names = randomizer.label_columns
     if len(randomizer.label_types) == 1:
         if not isinstance(given, str):
-            raise LabelError("the label of this artifact is one column: give its name, a text")
+            raise LabelError("the label of this artifact is one column: give its name as a text")
         return {given: given}
     if isinstance(given, str):
         raise LabelError(
@@ -120,7 +120,7 @@ def label_sources(randomizer: Randomizer, given: LabelNames) -> dict[str, str]:
     if set(sources) != set(names) or len(sources) != len(given):
         raise LabelError(f"expected the artifact's label columns {names}, each once")
     if len(set(sources.values())) < len(sources):
-        raise LabelError("two columns of a label cannot be the same column")
+        raise LabelError("two label columns cannot be the same column of the frame")
     return {name: sources[name] for name in names}
 
 
@@ -141,9 +141,11 @@ def private_names(
     if add_as is None:
         return list(sources.values())
     if not isinstance(add_as, Mapping) or set(add_as) != set(sources):
-        raise LabelError(f"expected a name for each private column, by {list(sources)}")
+        raise LabelError(
+            f"expected a name for each private column, as a mapping with the keys {list(sources)}"
+        )
     if len(set(add_as.values())) < len(add_as):
-        raise LabelError("two private columns cannot have one name")
+        raise LabelError("two private columns cannot have the same name")
     return [add_as[name] for name in sources]
 
 
@@ -167,10 +169,10 @@ def group_sources(
     sources = {name: given.get(name, name) for name in names}
     for name, source in sources.items():
         if source in labels:
-            raise GroupError(f"{source!r} cannot be both the label and a group, which is public")
+            raise GroupError(f"{source!r} cannot be both the label and a group: groups are public")
         if source not in columns:
             raise GroupError(
-                f"there is no column {source!r} of groups; group_columns={{{name!r}: …}} says "
-                "which other column it is"
+                f"the frame has no group column {source!r}: if it has another name, give "
+                f"group_columns={{{name!r}: …}}"
             )
     return sources

@@ -2,7 +2,7 @@
 
 What an id is depends on its own value alone, never on its container or neighbours: an integer is
 the same in int8 and uint64, text the same in a list, an Arrow dictionary or a Polars Series. The
-integer 5 and the text "5" are different ids. UUID objects are their 16 bytes; UUIDs written out are
+integer 5 and the text "5" are different ids. UUID objects are their 16 bytes; UUIDs as strings are
 text.
 """
 
@@ -27,8 +27,8 @@ _HALF, _THIRD = np.uint64(32), np.uint64(29)
 def null_id(column: str | None = None) -> IdError:
     """The error for ids with nulls; ``column`` names them if a query found them."""
     return IdError(
-        f"{_named(column)}an id is null: its label would have no random bits of its own; "
-        "give every row an id, or leave out the rows that have none"
+        f"{_named(column)}an id is null, so its label has no random bits: "
+        "give every row an id, or remove the rows without one"
     )
 
 
@@ -36,7 +36,7 @@ def repeated_id(where: str, column: str | None = None) -> DuplicateIdError:
     """The error for an id of several rows; ``where`` says which."""
     return DuplicateIdError(
         f"{_named(column)}{where}, which would show whether their labels are equal: "
-        "an id must name one label; add what tells them apart (a date, a line number) "
+        "an id must name one label; add what distinguishes them (a date, a line number) "
         "to the id, or remove the repeated rows"
     )
 
@@ -74,7 +74,7 @@ class ByteIds:
 
     Attributes:
         kind: text (UTF-8) or binary.
-        data: the buffer; the ids stand in it one behind the other.
+        data: the buffer with the ids, one after the other.
         starts: int64 [n], where each id begins.
         lengths: int64 [n], its number of bytes, at most ``MAX_ID_BYTES``.
     """
@@ -88,18 +88,18 @@ class ByteIds:
     def of(
         cls, kind: Literal["text", "binary"], data: bytes | memoryview, lengths: NDArray[np.int64]
     ) -> ByteIds:
-        """Ids that stand one behind the other in ``data``. Raises IdError if one is too long."""
+        """Ids that follow one another in ``data``. Raises IdError if one is too long."""
         if len(lengths) and int(lengths.max()) > MAX_ID_BYTES:
-            raise IdError(f"an id is longer than {MAX_ID_BYTES:,} bytes: use a shorter name for it")
+            raise IdError(f"an id is longer than {MAX_ID_BYTES:,} bytes: use a shorter id")
         starts = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=starts[1:])
         return cls(kind, np.frombuffer(data, dtype=np.uint8), starts[:-1], lengths)
 
     @classmethod
     def of_width(cls, data: bytes | memoryview, rows: int, width: int) -> ByteIds:
-        """Binary ids of so many bytes each, one behind the other in ``data``."""
+        """Binary ids of ``width`` bytes each, one after the other in ``data``."""
         if width > MAX_ID_BYTES:
-            raise IdError(f"ids are longer than {MAX_ID_BYTES:,} bytes: use shorter names")
+            raise IdError(f"ids are longer than {MAX_ID_BYTES:,} bytes: use shorter ids")
         lengths = np.broadcast_to(np.int64(width), rows)
         starts = np.arange(rows, dtype=np.int64) * width
         return cls("binary", np.frombuffer(data, dtype=np.uint8), starts, lengths)
@@ -109,7 +109,7 @@ class ByteIds:
         return len(self.lengths)
 
     def __getitem__(self, rows: slice) -> ByteIds:
-        """Ids that stand one behind the other, in the same buffer."""
+        """Some of the ids, in the same buffer."""
         return ByteIds(self.kind, self.data, self.starts[rows], self.lengths[rows])
 
     def value(self, row: int) -> bytes:
@@ -149,8 +149,8 @@ class CheckedIds:
 class Pieces:
     """The ids of a column cut into pieces of 8 bytes, longest ids first.
 
-    With that order the ids that have an i-th piece are the first so many, so that each position is
-    one pass over arrays.
+    In that order the ids that have an i-th piece come first, so each position is one pass over
+    arrays.
     """
 
     def __init__(self, ids: ByteIds) -> None:
@@ -170,11 +170,11 @@ class Pieces:
         self._numbers = np.ndarray(size, dtype="<u8", buffer=self._data, strides=(1,))
 
     def count_beyond(self, position: int) -> int:
-        """How many ids have more than so many bytes."""
+        """How many ids have more than ``position`` bytes."""
         return int(np.searchsorted(self._descending, -position, side="left"))
 
     def take(self, piece: int, count: int) -> NDArray[np.uint64]:
-        """Bytes 8·piece … 8·piece + 7 of the first ``count`` ids, little-endian; zeros behind."""
+        """Bytes 8·piece … 8·piece + 7 of the first ``count`` ids, little-endian; then zeros."""
         if self._is_even and count:
             return self._slice(piece, count)
         numbers = self._numbers[self._starts[:count] + 8 * piece]
@@ -205,7 +205,7 @@ class Pieces:
 
 
 def _padded(ids: ByteIds) -> NDArray[np.uint8]:
-    """The bytes of these ids alone, with zeros behind."""
+    """The bytes of these ids alone, followed by zeros."""
     if not len(ids):
         return np.zeros(_PADDING, dtype=np.uint8)
     start, stop = int(ids.starts[0]), int(ids.starts[-1] + ids.lengths[-1])

@@ -3,11 +3,10 @@
 A label of one column is the combination of one column, and an artifact without groups has no group
 columns: nothing else in the runtime asks how many there are.
 
-Whatever group is not listed in the certificate goes to the table of all other groups, nulls
-included, and never raises. What a group's column may be is decided by the type that it declares:
-integers for groups that are integers, text for text, numbers for bands. Integers are not rounded: a
-column of floats is refused for listed integers, and an object that is no integer is no listed
-group.
+Groups that are not listed in the certificate, and nulls, use the table of all other groups and
+never raise. A group column is accepted by the type that it declares: integers for groups that are
+integers, text for text, numbers for bands. Integers are not rounded: a column of floats is refused
+for listed integers, and an object that is not an integer is not a listed group.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ _TYPES = {"int64": int, "string": str, "float64": float}
 
 @dataclass(frozen=True)
 class InputColumn:
-    """One column: what it is called, where it goes, and what stands in for its nulls.
+    """One column: its name, its input, and what replaces its nulls.
 
     Attributes:
-        name: None where the certificate names none.
+        name: None if the certificate names none.
         input: of the graph.
         element_type: of that input: int64, float64 or string.
         stated: the certificate's domain of a label's column, or its column of groups.
@@ -102,7 +101,7 @@ class Inputs:
         names = [c["name"] for c in stated["joint"]["columns"]] if joint else [label.get("column")]
         names = [name if isinstance(name, str) else None for name in names]
         if joint and len({*names} - {None}) < max(len(domains), 2):
-            raise ValueError("the columns of a label need names, each another")
+            raise ValueError("the columns of a label need different names")
         if "groups" in stated and not groups:
             raise ValueError("groups without a column")
         own = len(domains)
@@ -119,7 +118,7 @@ class Inputs:
             raise ValueError("the label is its own group")
         self._sets = joint and "sets" in stated and stated["sets"]["blocks"] is not None
         if outputs != (1 if self._sets else own):
-            raise ValueError("the graph's outputs are not those of the certificate")
+            raise ValueError("the outputs of graph and certificate differ")
         self._places = [_group_places(column) for column in self.groups]
         self._tables = _tables(stated["groups"], self._places) if groups else None
 
@@ -186,8 +185,8 @@ class Inputs:
         names = [str(column.name) for column in self.labels]
         if labels is None or is_column(labels):
             raise LabelError(
-                f"the labels have several columns: give {names} by their names, as a mapping, a "
-                "frame or a table"
+                f"the label has several columns: give {names} by name, in a mapping, a frame or a "
+                "table"
             )
         return [column_named(labels, name, "labels", LabelError) for name in names]
 
@@ -196,16 +195,20 @@ class Inputs:
         if not names:
             if groups is None and columns is None:
                 return []
-            raise GroupError("this artifact has one table for all labels: it takes no groups")
-        how = f"give columns=, a frame or a mapping with the columns {names}"
+            raise GroupError(
+                "this artifact has one table for all labels and takes no groups: leave them out"
+            )
+        how = f"give columns=, a frame or a mapping with {names}"
         if len(names) == 1:
             how = f"give groups=, from the column {names[0]!r}"
         if (groups is None) == (columns is None):
-            raise GroupError(f"this artifact has a table for each group: {how}, one a label")
+            raise GroupError(
+                f"this artifact has a table for each group: {how}, one group per label"
+            )
         if groups is None:
             return [column_named(columns, name, "groups", GroupError) for name in names]
         if len(names) > 1 or gives_columns(groups):
-            raise GroupError(f"the groups come from columns by their names: {how}")
+            raise GroupError(f"the groups come from columns by name: {how}")
         return [groups]
 
     def _read_label(self, column: InputColumn, values: Any) -> tuple[NDArray[Any], Like]:
@@ -222,7 +225,7 @@ def _read_group(column: InputColumn, values: Any, given: Given) -> NDArray[Any]:
         refuse_misaligned(label, values, "groups", GroupError)
         if are_one_column(label, values):
             raise GroupError(
-                f"the column of {column.name!r} is the label, which cannot be its own group: "
+                f"the column for {column.name!r} is the label, which cannot be its own group: "
                 "groups are public"
             )
     try:
@@ -231,7 +234,7 @@ def _read_group(column: InputColumn, values: Any, given: Given) -> NDArray[Any]:
         reason = str(error).replace("labels", "groups")
         raise GroupError(f"the column {column.name!r}: {reason}") from None
     if len(read) != given.count:
-        raise GroupError(f"expected one group a label, got {len(read)} for {given.count} labels")
+        raise GroupError(f"expected one group per label, got {len(read)} for {given.count} labels")
     return read
 
 
@@ -246,7 +249,7 @@ def _missing_group(stated: dict[str, Any], element_type: str) -> Missing:
     wanted = _TYPES[element_type]
     listed = stated["bands"] if wanted is float else stated["values"]
     if type(listed) is not list or not listed or set(map(type, listed)) != {wanted}:
-        raise ValueError("the groups are not of the type that the graph takes")
+        raise ValueError("the groups have another type than the graph takes")
     if wanted is int and not -(2**63) <= min(listed) <= max(listed) < 2**63:
         raise ValueError("a group does not fit int64")
     if wanted is float:
@@ -258,7 +261,7 @@ def _missing_group(stated: dict[str, Any], element_type: str) -> Missing:
 
 def _group_places(column: InputColumn) -> tuple[int, Canonical]:
     """How many places a column's groups have, and the function that finds them: what is not listed
-    has the place behind the last."""
+    has the place after the last."""
     if column.element_type != "float64":
         listed = column.stated["values"]
         return len(listed), category_rows(listed, len(listed))

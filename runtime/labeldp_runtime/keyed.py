@@ -130,7 +130,7 @@ def check_version(version: int) -> int:
     """The version, if it is a whole number of 64 bits; raises IdError."""
     whole = isinstance(version, int | np.integer) and not isinstance(version, bool)
     if not whole or not 0 <= version < 2**64:
-        raise IdError(f"a version is a whole number from 0 to 2^64 - 1, this is {version!r}")
+        raise IdError(f"a version is a whole number from 0 to 2^64 - 1, not {version!r}")
     return int(version)
 
 

@@ -6,8 +6,9 @@ A key file is three lines of ASCII:
     key: 64 hexadecimal digits
     fingerprint: 16 hexadecimal digits
 
-The fingerprint is the start of HMAC-SHA-256(key, "labeldp-fingerprint-1"). It finds a damaged key,
-which would otherwise silently draw other noise, and names a key without disclosing it.
+The fingerprint is the start of HMAC-SHA-256(key, "labeldp-fingerprint-1"). It detects a damaged
+key, which would otherwise draw other noise without a message, and names a key without disclosing
+it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _FILE = re.compile(
 class Key:
     """A secret of 32 bytes that belongs to the owner of the labels.
 
-    Whoever holds the key, the ids and the private labels can undo the noise.
+    Anyone who has the key, the ids and the private labels can undo the noise.
 
     >>> from labeldp_runtime import Key
     >>> key = Key.create("labels.key")
@@ -49,7 +50,7 @@ class Key:
         Raises KeyFileError if there are not exactly 32. Passwords are no keys.
         """
         if len(secret) != KEY_BYTES:
-            raise KeyFileError(f"a key is {KEY_BYTES} random bytes, these are {len(secret)}")
+            raise KeyFileError(f"a key has {KEY_BYTES} random bytes, not {len(secret)}")
         self._secret, self._path = bytes(secret), path
 
     @classmethod
@@ -69,12 +70,14 @@ class Key:
             raise KeyFileError(refusal)
         found = _FILE.fullmatch(text)
         if found is None:
-            raise KeyFileError(f"{path}: is no key file, or damaged; labeldp keygen writes them")
+            raise KeyFileError(
+                f"{path}: is not a key file, or is damaged: labeldp keygen writes key files"
+            )
         if found.group(1) != b"1":
             raise KeyFileError(f"{path}: has a newer format: upgrade labeldp-runtime")
         key = cls(bytes.fromhex(found.group(2).decode()), path.absolute())
         if key.fingerprint != found.group(3).decode():
-            raise KeyFileError(f"{path}: is damaged: key and fingerprint do not agree")
+            raise KeyFileError(f"{path}: is damaged: key and fingerprint differ")
         return key
 
     @classmethod
@@ -90,7 +93,9 @@ class Key:
             with replaced_when_whole(path, most=0o600, replace=False) as file:
                 file.write(text.encode())
         except FileExistsError:
-            raise KeyFileError(f"{path}: exists already, and keys are never overwritten") from None
+            raise KeyFileError(
+                f"{path}: exists already, and keys are never overwritten: choose another name"
+            ) from None
         except OSError as error:
             raise KeyFileError(f"{path}: cannot be written: {error.strerror or error}") from error
         return key
@@ -122,18 +127,18 @@ class Key:
         if self._path is None:
             raise TypeError(
                 "a key that was not loaded from a file cannot be pickled: "
-                "load it in each process, or keep it in a key file"
+                "load it in each process, or store it in a key file"
             )
         return _reload, (str(self._path), self.fingerprint)
 
 
 def why_no_secret(path: Path, mode: int) -> str | None:
-    """Why a file of this mode keeps no secret, in a sentence; None where it may."""
+    """Why a file of this mode cannot keep a secret, in a sentence; None if it can."""
     if os.name != "posix" or not mode & 0o077:
         return None
     return (
         f"{path}: may be read or changed by other users (mode {mode:04o}): "
-        f"say chmod 600 {path}, and make a new key if others may have read it"
+        f"run chmod 600 {path}, and make a new key if others may have read it"
     )
 
 

@@ -1,8 +1,9 @@
 """From the cells of a column to the exact type of an artifact's input.
 
-What is refused is decided by the container, never by a label: a label that raised, or that changed
-how another is read, would be disclosed. Nor by the type of an array or a column: libraries infer it
-from the values, so that one label may decide it. Labels of a type that cannot be read are missing.
+The container alone decides what is refused, never a label: a label that raised, or that changed how
+another is read, would be disclosed. The type of an array or a column does not decide either:
+libraries infer it from the values, so one label may change it. Labels of an unreadable type are
+missing.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from labeldp_runtime.elements import Lookup
 from labeldp_runtime.errors import LabelError
 
 Missing = str | int | float | Lookup
-"""What stands in for a label that is missing, of text, integers or numbers; with a Lookup texts
-are read as its codes, and ``other`` is what is missing."""
+"""What replaces a missing label of text, integers or numbers. With a Lookup, texts are read as its
+codes, and ``other`` is the missing one."""
 Declared = Literal["text", "integers", "numbers", "objects", "other"]
 
 _LAST = np.nextafter(2.0**63, 0)  # float64 inside int64
@@ -33,10 +34,10 @@ _NUMPY_INTEGERS = frozenset(np.dtype(letter).type for letter in "bBhHiIlLqQ")
 
 @dataclass(frozen=True)
 class Cells:
-    """A column of whatever library, taken apart.
+    """A column of any library, taken apart.
 
     Attributes:
-        declares: what its type says of the values; objects say nothing, and are read one by one.
+        declares: what its type says about the values; objects are read one by one.
         kind: the library's name of that type, for messages.
         values: [n] an array of numbers, or objects; of a dictionary its entries [m].
         nulls: [n] which values are null; None where the type says that by the value.

@@ -1,4 +1,4 @@
-"""Open an artifact: a session of its graph, its certificate, and whether the two fit together."""
+"""Open an artifact: a session of its graph, and its certificate, checked against each other."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def open_artifact(data: bytes, source: str) -> Opened:
         plain = open_session(data, optimised=False)  # for the self-test only
         metadata = session.get_modelmeta().custom_metadata_map
     except Exception as error:  # onnxruntime raises types of its own
-        raise ArtifactError(f"{source}: is not an ONNX file that onnxruntime loads") from error
+        raise ArtifactError(f"{source}: is not an ONNX file that onnxruntime can load") from error
     try:
         stated: dict[str, Any] = json.loads(metadata["labeldp.certificate"])
         insecure = stated["insecure"]
@@ -88,14 +88,14 @@ def open_artifact(data: bytes, source: str) -> Opened:
         ways.append(partial(_run_coded, opened))
     if not run_self_test(ways, vectors, opened.inputs, opened.words_per_label):
         raise PlatformError(
-            f"{source}: onnxruntime {onnxruntime.__version__} computes wrongly on this "
-            "platform (or the file is damaged): use another version of onnxruntime"
+            f"{source}: onnxruntime {onnxruntime.__version__} gives wrong results on this "
+            "platform, or the file is damaged: use another version of onnxruntime"
         )
     return opened
 
 
 def _session_of(twin: CodedGraph) -> onnxruntime.InferenceSession:
-    """ValueError for a twin that is no graph, as the file's own was none of an artifact."""
+    """The session of a twin. ValueError if the file's graph was not that of an artifact."""
     try:
         return open_session(twin.model)
     except Exception as error:  # onnxruntime raises types of its own

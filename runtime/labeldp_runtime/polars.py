@@ -1,8 +1,8 @@
 """Polars: randomize a column of a DataFrame or LazyFrame, each row once.
 
 Not as an expression: ``pl.col(…).map_batches(randomizer)`` is computed once for each mention by the
-streaming engine, and once for a whole column if Polars sees that the column is constant (or if it
-was declared elementwise and the column is a literal), so that all rows share one word.
+streaming engine. It is computed once for a whole column if Polars sees that the column is constant,
+or if it was declared elementwise and the column is a literal: all rows then share random bits.
 docs/engines.md has the list.
 """
 
@@ -37,8 +37,8 @@ def randomize(
     """The frame with private labels in ``column``, or added as ``add_as``.
 
     The private column has the artifact's type (Float64, Int64 or String) and no nulls. A LazyFrame
-    stays lazy: within one query every row is drawn once, whatever is filtered, selected or used
-    twice later. With a key it is computed in one piece, since repeated ids are looked for in all
+    stays lazy: within one query every row is drawn once, even if later steps filter, select or use
+    it twice. With a key it is computed in one piece, since repeated ids are looked for in all
     rows; without one it streams, and a ReplayWarning says that each ``collect`` draws anew and
     spends ε again.
 
@@ -51,7 +51,7 @@ def randomize(
             of them all, as ``private_label``.
         randomizer: the compiled randomizer, with or without a key.
         ids: with a key, the column that names each label.
-        version: of the labels; labels that changed need a new one, and pay ε again.
+        version: of the labels; labels that changed need a new one, and spend ε again.
         group_columns: of an artifact with tables by group, which column gives each of the
             randomizer's ``group_columns``, where it has another name: ``{"age": "age_in_2024"}``.
         add_as: name of a column to add, which KEEPS the true labels beside it; of several columns
@@ -87,7 +87,7 @@ def randomize(
     if ids is None:
         warnings.warn(
             "without a key Polars draws new private labels at each collect, and each time spends ε "
-            "of every label again: collect or sink once, or give a randomizer with a key, and ids=",
+            "of every label again: collect or sink once, or use a randomizer with a key, and ids=",
             ReplayWarning,
             stacklevel=2,
         )

@@ -17,7 +17,7 @@ _DECIMAL = re.compile(r"\+?([0-9]{1,100}\.?[0-9]{0,100}|\.[0-9]{1,100})([eE][-+]
 _RATIONAL = re.compile(r"[0-9]{1,1000}(/[0-9]{1,1000})?")
 _NEEDS_LABELDP = (
     "a policy that verifies the artifact or its signature needs the package labeldp-verify: "
-    "in a clone of labeldp, pip install ./verifier; or pin the sha256 of a file that was verified"
+    "in a clone of labeldp, pip install ./verifier; or pin the sha256 of a verified file"
 )
 
 Epsilon = float | str | Decimal | Fraction
@@ -29,18 +29,18 @@ class Policy:
 
     Unless ``sha256`` pins the file, it is verified, which needs the extra
     ``labeldp-runtime[verify]``: a certificate is only worth reading in a file that verifies.
-    ``Policy()`` demands nothing but that.
+    ``Policy()`` demands only that.
 
     Attributes:
         max_epsilon: the most that one randomization of a label may spend. It is compared with the
             proved bound (``exact.epsilon_label_bound``); a float means the decimal that it prints.
-        name: of the spec. A declared field: it tells artifacts apart and proves nothing.
+        name: of the spec. It is declared: it distinguishes artifacts and proves nothing.
         sha256: of the whole file, 64 hexadecimal digits, from a place that you trust.
         public_key: PEM file of the key that must have signed the file; needs the same extra. The
-            signature lies beside the file: FILE.sig of an Ed25519 key, FILE.sigstore.json of one
+            signature is beside the file: FILE.sig of an Ed25519 key, FILE.sigstore.json of one
             on P-256.
-        max_total_epsilon: the most that a label may spend that the prior was counted from, too.
-            What a prior cost is declared (``exact.epsilon_total``): no file proves it.
+        max_total_epsilon: the most that a label may spend in total, if the prior was counted from
+            it, too. The ε of a prior is declared (``exact.epsilon_total``): no file proves it.
 
     >>> from pathlib import Path
     >>> from labeldp_compile import compile_spec  # another distribution
@@ -73,7 +73,7 @@ class Policy:
     def check_file(self, data: bytes, source: str, path: Path | None = None) -> None:
         """Raise PolicyError unless the bytes have the digest, or verify, and are signed.
 
-        ``path`` is where the file lies. Only bytes that meet all of this are executed.
+        ``path`` is where the file is. Only bytes that meet all of this are executed.
         """
         if self.public_key is not None:
             _check_signature(data, source, path, Path(self.public_key))
@@ -82,7 +82,7 @@ class Policy:
         elif (digest := hashlib.sha256(data).hexdigest()) != self.sha256.lower():
             raise PolicyError(
                 f"{source}: has the SHA-256 {digest}, not {self.sha256}: "
-                "deploy the file that was pinned, or verify this one and pin it"
+                "deploy the pinned file, or verify this one and pin it"
             )
 
     def check_certificate(self, certificate: Mapping[str, object], source: str) -> None:
@@ -93,7 +93,9 @@ class Policy:
             asked = self.max_total_epsilon is not None
             total = _rational(exact["epsilon_total"]) if asked else bound
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise PolicyError(f"{source}: its certificate lacks what the policy asks") from error
+            raise PolicyError(
+                f"{source}: its certificate lacks a field that the policy needs: compile it again"
+            ) from error
         if self.name is not None and name != self.name:
             raise PolicyError(
                 f"{source}: is the artifact {name!r}, not {self.name!r}: deploy the right file"
@@ -107,9 +109,9 @@ class Policy:
         most = self.max_total_epsilon
         if most is not None and total > _number("max_total_epsilon", most):
             raise PolicyError(
-                f"{source}: a label that its prior was counted from, too, spends at least ε = "
-                f"{float(total):.12g} in total, as is declared, and the policy allows {most}: "
-                "compile it with a smaller ε"
+                f"{source}: a label spends at least ε = {float(total):.12g} in total, if the prior "
+                f"was counted from it (declared), and the policy allows {most}: compile it with a "
+                "smaller ε"
             )
 
 
@@ -137,7 +139,9 @@ def _check_signature(data: bytes, source: str, path: Path | None, public_key: Pa
     except ImportError as error:
         raise MissingExtraError(_NEEDS_LABELDP) from error
     if path is None:
-        raise PolicyError(f"{source}: a signature lies beside a file: load it from its path")
+        raise PolicyError(
+            f"{source}: its signature is in a file beside it: load the artifact from its path"
+        )
     try:
         signed = read_signed_beside(path, public_key)
     except InputError as error:
@@ -145,12 +149,12 @@ def _check_signature(data: bytes, source: str, path: Path | None, public_key: Pa
     if not signed.holds(data):
         raise PolicyError(
             f"{source}: was not signed with the key of {public_key}: do not use it; deploy the "
-            "file that was signed, with its signature"
+            "signed file, with its signature"
         )
 
 
 _VERIFIED: set[str] = set()
-"""SHA-256 of the bytes that this process has verified; in its memory only, and of no other."""
+"""SHA-256 of the bytes that this process has verified; kept in memory only."""
 
 
 def _verify(data: bytes, source: str) -> None:

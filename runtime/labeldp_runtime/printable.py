@@ -1,6 +1,7 @@
-"""Text of others, made fit for a log or a terminal: it is one line, and nothing in it is obeyed.
+"""Text of others, made safe for a log or a terminal: one line, without control characters.
 
-Messages quote files: names, columns, reasons. Services log them, and a file is somebody's letter.
+Messages quote files: names, columns, reasons. Services log them, and a file may come from a
+stranger.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from labeldp_runtime.printable import one_line
 from labeldp_runtime.sets import Sets
 
 CHUNK = 1 << 16  # labels a run: with fewer the calls cost, with more the tensors leave the cache
-NO_KEY = "ids and versions need a key: Randomizer.load(…, key=…, context=…)"
+NO_KEY = "ids and versions need a key: use Randomizer.load(…, key=…, context=…)"
 _Words = Callable[[int, int], NDArray[np.uint64]]
 
 
@@ -40,8 +40,8 @@ class Randomizer:
 
     Without a key every call draws fresh secure randomness, and randomizing one record twice spends
     its ε twice. With a key and ids the same id, version and label always give the same private
-    label. Calls are thread-safe; forked children draw words of their own; one that was loaded from
-    a file can be pickled.
+    label. Calls are thread-safe; forked children draw other random bits; a randomizer that was
+    loaded from a file can be pickled.
 
     >>> from pathlib import Path
     >>> from labeldp_compile import compile_spec  # another distribution
@@ -63,14 +63,14 @@ class Randomizer:
         require: Policy | None = None,
         path: Path | None = None,
     ) -> None:
-        """Load from bytes; ``source`` names them in errors, ``path`` says where they lie.
+        """Load from bytes; ``source`` names them in errors, ``path`` is where they are.
 
         See ``load``.
         """
         if (key is None) != (context is None):
             raise ValueError("key and context belong together: give both, or neither")
         if context is not None and not _is_name(context):
-            raise ValueError("context is the name of the column that is randomized: a text")
+            raise ValueError("context must be the name of the column that is randomized, as a text")
         if isinstance(key, str | Path):
             key = Key.load(key)
         check_bytes(data, source)
@@ -155,7 +155,8 @@ class Randomizer:
         arrays of pyarrow and Series of pandas and Polars give their own kind, with the same index
         and name. NaN, nulls and labels outside the domain follow the artifact's out-of-domain rule
         and never raise; nor does the type of a column, which libraries infer from the labels: what
-        is no number (no text) counts as missing. Raises LabelError for another shape or container.
+        is not a number (not text) counts as missing. Raises LabelError for another shape or
+        container.
 
         Where the label has several columns, ``labels`` is a mapping, a frame or a table, of which
         the ``label_columns`` [n] are read, and the private columns [n] come as a dict by the same
@@ -165,8 +166,8 @@ class Randomizer:
 
         An artifact with tables by group takes ``groups`` [n], the public group of each label, if
         they come from one column: integers, text, or numbers for bands, as the certificate lists
-        them. Otherwise, or as well, it takes ``columns``: a frame, a table or a mapping, of which
-        it reads the ``group_columns``. Nulls and what is not listed have the table of all others.
+        them. Otherwise it takes ``columns``: a frame, a table or a mapping, of which it reads the
+        ``group_columns``. Nulls and what is not listed have the table of all others.
         Groups are public. Raises GroupError, also if the label is given as its own group: the same
         object, a Series of the same name, or the same memory; values are never compared.
 
@@ -194,30 +195,27 @@ class Randomizer:
 
     @property
     def label_type(self) -> str:
-        """What the artifact takes: int64, float64 or string.
+        """The type of a label: int64, float64 or string.
 
         Raises TypeError where the label has several columns: see ``label_types``.
         """
         if len(self.label_types) > 1:
-            raise TypeError("the label has several columns: label_types has the type of each")
+            raise TypeError("the label has several columns: use label_types")
         return self.label_types[0]
 
     @property
     def output_type(self) -> str:
-        """What a private label is: int64, float64 or string.
+        """The type of a private label: int64, float64 or string.
 
         Raises TypeError where it has several columns: see ``output_types``.
         """
         if len(self._output_types) > 1:
-            raise TypeError(
-                "the private label has several columns: output_types has the type of each"
-            )
+            raise TypeError("the private label has several columns: use output_types")
         return self._output_types[0]
 
     @property
     def label_columns(self) -> list[str]:
-        """The columns that the label is declared to come from: one, or several whose combination
-        it is.
+        """The declared columns of the label: one, or several for a combination.
 
         >>> from pathlib import Path
         >>> from labeldp_compile import compile_spec  # another distribution
@@ -250,7 +248,7 @@ class Randomizer:
 
     @property
     def group_columns(self) -> list[str]:
-        """The columns that the groups are declared to come from; none if it takes no groups."""
+        """The declared columns of the groups; none if the artifact takes no groups."""
         return [str(column.name) for column in self._inputs.groups]
 
     @property
@@ -278,19 +276,19 @@ class Randomizer:
 
         Subset selection answers with the number of a set, or, at a large ε, with a label, which is
         a set of one. Labels of several columns are tuples, here and there. Raises TypeError for an
-        artifact of another mechanism, whose private labels are no sets, and ValueError for what is
-        no private label of this artifact.
+        artifact whose private labels are not sets, and ValueError for what is not a private label
+        of this artifact.
         """
         return self._the_sets().members(output)
 
     def _the_sets(self) -> Sets:
         if self._sets is None:
-            raise TypeError("the private labels of this artifact are no sets of labels")
+            raise TypeError("the private labels of this artifact are not sets of labels")
         return self._sets
 
     @property
     def certificate(self) -> dict[str, Json]:
-        """The certificate as it stands in the file; docs/artifact-format.md names its fields."""
+        """The certificate as it is in the file; docs/artifact-format.md lists its fields."""
         return self._stated
 
     @property
@@ -299,12 +297,12 @@ class Randomizer:
         return self._keyed is not None
 
     def __repr__(self) -> str:
-        """What it is, as the certificate declares it; of a key only that there is one."""
+        """Its name and ε, as the certificate states them, and whether it has a key."""
         stated = self.certificate
         privacy = stated.get("privacy")
         epsilon = privacy.get("epsilon_label") if isinstance(privacy, dict) else None
         return one_line(
-            f"<Randomizer {stated.get('name')!r}: ε = {epsilon} of a label, "
+            f"<Randomizer {stated.get('name')!r}: ε = {epsilon} per label, "
             f"{stated.get('labels')} labels, {stated.get('outputs')} outputs, "
             f"sha256 {self._sha256[:12]}…, {'keyed' if self.is_keyed else 'no key'}>"
         )
@@ -328,9 +326,9 @@ class Randomizer:
         groups: object = None,
         columns: object = None,
     ) -> object:
-        """Private labels for words [n] (or [n, w]) that the caller brings, as arrays of numpy.
+        """Private labels for words [n] (or [n, w]) that the caller supplies, as arrays of numpy.
 
-        For tests, and to compare platforms. The words must be uniform, secret, and never serve
+        For tests, and to compare platforms. The words must be uniform, secret, and never used
         twice: otherwise there is no privacy.
         """
         given = self._inputs.read(labels, groups, columns)
@@ -353,7 +351,8 @@ class Randomizer:
             return KeyedWords(key, context, digest, self._words_per_label)
         except DAMAGED as error:
             raise UnsupportedFormatError(
-                f"{source}: has labels that this labeldp-runtime cannot key: upgrade it"
+                f"{source}: has labels for which this labeldp-runtime has no keyed randomization: "
+                "upgrade it"
             ) from error
 
     def _words_of(self, given: Given, values: Any, version: int) -> _Words:
@@ -364,12 +363,13 @@ class Randomizer:
             refuse_misaligned(labels, values, "ids", IdError)
         if values is None:
             raise IdError(
-                "this randomizer has a key: give ids=…, or load it without a key for fresh words"
+                "this randomizer has a key: give ids=…, or load it without a key for fresh random "
+                "bits"
             )
         version = check_version(version)
         ids = values.ids if isinstance(values, CheckedIds) else read_ids(values)
         if len(ids) != given.count:
-            raise IdError(f"expected one id a label, got {len(ids)} for {given.count} labels")
+            raise IdError(f"expected one id per label, got {len(ids)} for {given.count} labels")
         if not isinstance(values, CheckedIds):
             refuse_duplicates(ids)
 

@@ -1,8 +1,8 @@
-"""Does this platform compute what the integers demand, whatever onnxruntime rewrites?
+"""Test whether this platform computes what the integers of an artifact demand.
 
-The boundary vectors of the file say what is demanded. They run with onnxruntime's graph
-optimisations and without: some of its versions leave out nodes that are needed. Real labels run
-around the points where their rounding turns, too, and there both ways must agree.
+The boundary vectors of the file have the expected outputs. They run with and without onnxruntime's
+graph optimisations, since some versions remove nodes that are needed. Real labels also run near the
+points where rounding changes, and there both ways must agree.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def run_self_test(
     inputs: Inputs,
     words: int,
 ) -> bool:
-    """True if all ways to run give every expected output, to the last bit, and agree elsewhere.
+    """Whether all ways to run give every expected output, to the last bit, and agree elsewhere.
 
     Each takes a feed [n] and words [n] or [n, words], and gives the outputs [n].
     """
@@ -86,7 +86,7 @@ def _around(
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """To the last bit; texts by what they say."""
+    """Whether two columns are equal, to the last bit."""
     if one.dtype == object:
         return bool(one.tolist() == other.tolist())
     return one.tobytes() == other.tobytes()

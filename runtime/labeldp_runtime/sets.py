@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _DIGITS = re.compile("[0-9a-f]+")
-_NO_LABEL = "this is no private label of the artifact"
+_NO_LABEL = "this is not a private label of the artifact"
 _MOST_LABELS = 2**53  # of a range
 _MOST_POINTS = 2**20  # of a grid, which is written out
 
@@ -32,14 +32,14 @@ class Sets:
             self.blocks = None
             return
         if not isinstance(texts, list) or len(texts) != stated["outputs"] or not texts:
-            raise ValueError("not one set an output")
-        # As many digits as labels need: there are no more labels than the file has room for.
+            raise ValueError("not one set per output")
+        # One bit per label: the file's size bounds the number of labels.
         width = -(-len(self.labels) // 4)
         if not all(len(text) == width and _DIGITS.fullmatch(text) for text in texts):
-            raise ValueError("a set that is no number of so many digits")
+            raise ValueError("a set whose number has the wrong digits")
         self.blocks = [int(text, 16) for text in texts]
         if any(block >> len(self.labels) for block in self.blocks):
-            raise ValueError("a set of more classes than there are")
+            raise ValueError("a set with a class that does not exist")
 
     def members(self, output: object) -> list[object]:
         """The labels in a private label, in the order of the domain; ValueError if it is none."""

@@ -1,8 +1,8 @@
 """Files and folders that appear whole or not at all, and that nobody else reads until then.
 
-What is written stands beside the final name, as ``.NAME.labeldp-partial``: mode 0600 (a folder:
-0700) from its first byte, and locked while its writer lives. A killed writer cannot remove it; the
-next one for the same name finds it there, without a lock, and does.
+A file is written beside its final name, as ``.NAME.labeldp-partial``, with the mode 0600 (a folder:
+0700) from the start, and locked while its writer lives. A killed writer cannot remove it. The next
+writer of the same name finds it without a lock, and removes it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _FOLDER = _LINK | getattr(os, "O_DIRECTORY", 0)
 
 
 class UnfinishedError(OSError):
-    """Something unfinished stands in the way, and may not be removed; the message says why."""
+    """An unfinished file is in the way and may not be removed; the message says why."""
 
 
 def say_removed(partial: Path) -> None:
     """One line on stderr."""
-    line = f"labeldp: {partial}: was left by a run that was killed, and is removed"
+    line = f"labeldp: {partial}: removed; a killed run had left it"
     sys.stderr.write(one_line(line) + "\n")
 
 
@@ -57,13 +57,13 @@ def replaced_when_whole(
 ) -> Iterator[BinaryIO]:
     """An open file that takes the name ``path`` at the end, synced, or is removed on failure.
 
-    The mode is in the end that of the file that is replaced, or else what the umask leaves; in
-    either case without the bits that ``most`` lacks. ``found`` is told the name of what a killed
-    writer had left, after it was removed.
+    The final mode is that of the replaced file, or else what the umask leaves; in both cases
+    without the bits that ``most`` lacks. ``found`` gets the name of a leftover of a killed writer,
+    after it was removed.
 
-    Raises UnfinishedError if another process writes the same file now, or if something stands in
-    the way that no killed writer of this user left; FileExistsError if ``replace`` is false and
-    the name is taken; OSError.
+    Raises UnfinishedError if another process writes the same file now, or if something is in the
+    way that no killed writer of this user left; FileExistsError if ``replace`` is false and the
+    name is taken; OSError.
     """
     partial = partial_of(path)
 
@@ -90,9 +90,9 @@ def replaced_when_whole(
 def folder_when_whole(
     path: Path, *, most: int = 0o777, found: Found = say_removed
 ) -> Iterator[Path]:
-    """A new folder, at first under another name: like ``replaced_when_whole``.
+    """A new folder that takes the name ``path`` at the end: like ``replaced_when_whole``.
 
-    A folder that has the name already is only replaced if it is empty.
+    An existing folder is only replaced if it is empty.
     """
     partial = partial_of(path)
 
@@ -118,9 +118,9 @@ def folder_when_whole(
 
 @contextmanager
 def name_held(path: Path) -> Iterator[None]:
-    """Keep others from a name, as ``replaced_when_whole`` does, and write nothing under it.
+    """Keep others from writing a name, as ``replaced_when_whole`` does, but write nothing.
 
-    What a killed holder left is removed without a word: nothing is in it. Raises UnfinishedError
+    The leftover of a killed holder is empty, and removed without a message. Raises UnfinishedError
     if another process holds the name or writes it, as above; OSError.
     """
     partial = partial_of(path)
@@ -141,7 +141,7 @@ def _new_file(path: Path) -> int:
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk: a rename that is lost could lose labels."""
+    """Wait until the names in a folder are on the disk: losing a rename could lose labels."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -175,7 +175,7 @@ def _removed(partial: Path) -> bool:
         kind = stat.S_IFMT(there.st_mode)
         if kind not in (stat.S_IFREG, stat.S_IFDIR) or there.st_uid != os.geteuid():
             raise UnfinishedError(
-                f"{partial}: is in the way, and no run of yours left it: remove it"
+                f"{partial}: is in the way, and was not left by a run of yours: remove it"
             )
         folder = kind == stat.S_IFDIR
         handle = os.open(partial, os.O_RDONLY | _FOLDER if folder else os.O_RDWR | _LINK)
@@ -192,8 +192,8 @@ def _removed(partial: Path) -> bool:
             )
         if locked is None:
             raise UnfinishedError(
-                f"{partial}: was left by another run, and this file system cannot tell whether "
-                "that has ended: remove it if it has"
+                f"{partial}: was left by another run, and this file system cannot show whether "
+                "that run has ended: if it has, remove the file"
             )
         shutil.rmtree(partial) if folder else partial.unlink()
         return True

@@ -1,7 +1,7 @@
-"""How much a protobuf file of ONNX holds, found without building it.
+"""Count the fields of an ONNX file (protobuf) without parsing it into objects.
 
-A message of no bytes takes two in the file and hundreds in memory, so that 60 MiB of them take
-gigabytes as soon as a parser sees them. This walks over tags and lengths only.
+An empty message takes two bytes in the file and hundreds in memory, so 60 MiB of them would take
+gigabytes in a parser. This code reads tags and lengths only.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _MODEL: Message = {**dict.fromkeys(range(1, 7), _TEXT), 7: _GRAPH, 8: _PAIR, 14:
 
 
 class WireError(ValueError):
-    """The bytes are no protobuf."""
+    """The bytes are not protobuf."""
 
 
 def count_fields(data: bytes, most: int, message: Message = _MODEL) -> int:
     """The number of fields, nested ones included; stops as soon as there are more than ``most``.
 
-    A field that no artifact has counts as all the fields that its bytes could hold. Raises
+    A field that no artifact has counts as the most fields that its bytes could hold. Raises
     WireError if tags and lengths do not fit together.
     """
     count = 0

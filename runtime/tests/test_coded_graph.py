@@ -149,7 +149,7 @@ def test_another_use_of_a_text_has_no_twin():
     compared(model)
     with pytest.raises(ValueError, match="not the graph of an artifact") as raised:
         coded(model.SerializeToString())
-    assert "something else than a table" in str(raised.value.__cause__)
+    assert "not read by a table" in str(raised.value.__cause__)
 
 
 def test_bytes_of_any_kind_have_a_twin_or_a_value_error():

@@ -163,7 +163,7 @@ def test_sets_hold_combinations(name):
             assert randomizer.members(row) == [row]
         strange = (3, "no", ("no",), ("no", 9, 0.1), ("no", None, 0.1), ("no", [1], 0.1), None)
         for output in (*strange, ["no", 0, 0.1], ("no", 0, 0.1, 1)):
-            with pytest.raises(ValueError, match="no private label of the artifact"):
+            with pytest.raises(ValueError, match="not a private label of the artifact"):
                 randomizer.members(output)
         return
     blocks = randomizer.certificate["sets"]["blocks"]
@@ -176,7 +176,7 @@ def test_sets_hold_combinations(name):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["no"], r"several columns: give \['converted', 'value'\] by their names"),
+        (["no"], r"several columns: give \['converted', 'value'\] by name"),
         (("no",), "several columns"),
         (np.zeros((2, 2)), "several columns"),
         (np.array([("no", 1)], dtype=[("converted", "U3"), ("value", "i8")]), "several columns"),
@@ -234,7 +234,7 @@ def test_ids_and_groups_and_words_are_checked_as_ever():
     labels = {"converted": ["no", "yes"], "value": [1, 2]}
     with pytest.raises(IdError, match="need a key"):
         fresh("text")(labels, ids=[1, 2])
-    with pytest.raises(IdError, match="one id a label"):
+    with pytest.raises(IdError, match="one id per label"):
         keyed("text")(labels, ids=[1, 2, 3])
     series = {"converted": ["no", "yes"], "value": pd.Series([1, 2], index=[7, 8])}
     with pytest.raises(IdError, match="different indexes"):

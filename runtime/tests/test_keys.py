@@ -67,12 +67,12 @@ def test_damaged_files_are_refused_and_quote_nothing(tmp_path):
     secret = key.secret.hex()
     flipped = ("0" if secret[0] != "0" else "1") + secret[1:]
     cases = {
-        "": "is no key file",
-        "password": "is no key file",
-        text[:-5]: "is no key file",
-        text + "more": "is no key file",
-        text.replace(secret, secret[:-1]): "is no key file",
-        text.replace(secret, flipped): "do not agree",
+        "": "is not a key file",
+        "password": "is not a key file",
+        text[:-5]: "is not a key file",
+        text + "more": "is not a key file",
+        text.replace(secret, secret[:-1]): "is not a key file",
+        text.replace(secret, flipped): "fingerprint differ",
         text.replace("key: 1", "key: 2"): "upgrade",
     }
     for i, (content, message) in enumerate(cases.items()):
@@ -132,7 +132,7 @@ def test_what_a_randomizer_says_of_itself(tmp_path):
     fresh, keyed = Randomizer.load(path), Randomizer.load(path, key=key, context="y")
     stated = fresh.certificate
     assert repr(fresh) == (
-        f"<Randomizer 'example': ε = {stated['privacy']['epsilon_label']} of a label, "
+        f"<Randomizer 'example': ε = {stated['privacy']['epsilon_label']} per label, "
         f"{stated['labels']} labels, {stated['outputs']} outputs, sha256 {digest[:12]}…, no key>"
     )
     assert repr(keyed) == repr(fresh).replace("no key", "keyed")

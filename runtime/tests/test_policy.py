@@ -72,12 +72,12 @@ def test_without_the_verifier_only_a_digest_will_do():
 def test_a_pinned_file_without_the_claims_is_refused():
     bare = recertified(MODEL, lambda c: c["exact"].pop("epsilon_label_bound"))
     digest = hashlib.sha256(bare).hexdigest()
-    with pytest.raises(PolicyError, match="lacks what the policy asks"):
+    with pytest.raises(PolicyError, match="lacks a field that the policy needs"):
         Randomizer(bare, require=Policy(max_epsilon=1, sha256=digest))
     bare = recertified(MODEL, lambda c: c["exact"].pop("epsilon_total"))
     digest = hashlib.sha256(bare).hexdigest()
     Randomizer(bare, require=Policy(max_epsilon=1, sha256=digest))
-    with pytest.raises(PolicyError, match="lacks what the policy asks"):
+    with pytest.raises(PolicyError, match="lacks a field that the policy needs"):
         Randomizer(bare, require=Policy(max_total_epsilon=1, sha256=digest))
 
 

@@ -107,7 +107,7 @@ def test_a_relative_path_is_pickled_as_it_was_when_it_was_loaded(path):
 def test_a_pickle_refuses_another_file_or_key(path, key, tmp_path):
     data = pickle.dumps(Randomizer.load(path, key=key, context="y"))
     path.write_bytes(file("integers"))
-    with pytest.raises(PolicyError, match="deploy the file that was pinned"):
+    with pytest.raises(PolicyError, match="deploy the pinned file"):
         pickle.loads(data)
     path.unlink()
     with pytest.raises(ArtifactError, match="cannot be read"):

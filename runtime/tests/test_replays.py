@@ -90,7 +90,7 @@ def test_ids_that_the_caller_looks_through_give_the_same_and_are_not_refused():
     assert np.array_equal(randomizer(labels, ids=twice)[:-1], expected[:-1])
     with pytest.raises(DuplicateIdError):
         randomizer(labels, ids=twice.ids)
-    with pytest.raises(IdError, match="one id a label"):
+    with pytest.raises(IdError, match="one id per label"):
         randomizer(labels[:-1], ids=twice)
 
 
@@ -167,7 +167,7 @@ def test_misuse_is_refused(tmp_path):
     randomizer = keyed()
     with pytest.raises(IdError, match="give ids"):
         randomizer([1, 2])
-    with pytest.raises(IdError, match="one id a label"):
+    with pytest.raises(IdError, match="one id per label"):
         randomizer([1, 2], ids=[1])
     with pytest.raises(IdError, match="null"):
         randomizer([1, 2], ids=["a", None])

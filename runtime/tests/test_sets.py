@@ -46,9 +46,9 @@ def test_exact_labels_and_what_is_no_private_label():
     assert text.members(np.int64(1)) == text.members(1)
     large = Randomizer(model("large ε, codes"))
     for output in (2**63, "3", 3.5, None):
-        with pytest.raises(ValueError, match="no private label of the artifact"):
+        with pytest.raises(ValueError, match="not a private label of the artifact"):
             large.members(output)
-    with pytest.raises(TypeError, match="no sets of labels"):
+    with pytest.raises(TypeError, match="not sets of labels"):
         Randomizer(file("integers")).members(0)
 
 

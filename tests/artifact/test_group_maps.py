@@ -250,7 +250,7 @@ def test_groups_of_several_columns_are_given_by_name():
         ({"groups": ["é", "x"], "columns": columns}, "give columns="),
         ({"columns": {"age": [1, 2]}}, "no column 'work'"),
         ({"columns": [1, 2]}, "no column 'age'"),
-        ({"columns": {**columns, "age": [1]}}, "one group a label"),
+        ({"columns": {**columns, "age": [1]}}, "one group per label"),
         ({"columns": {**columns, "age": np.array(["a", "b"])}}, "column 'age': expected numbers"),
     ]:
         with pytest.raises(GroupError, match=message):

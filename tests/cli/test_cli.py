@@ -146,7 +146,7 @@ def test_randomize_refuses_to_lose_anything(place):
         (table, table, "--overwrite"): "is the input",
         (table, place / "visits.csv"): "exists already",
         (table, place / "no" / "dir.parquet"): "there is no directory",
-        (table, place / "out.xlsx"): "expected a .parquet or .csv name",
+        (table, place / "out.xlsx"): "expected an output name that ends in .parquet",
         (place / "missing.parquet", place / "o.parquet"): "no such file",
         (table, place / "o.parquet", "--column", "visit"): "did you mean 'visits'?",
         (table, place / "o.parquet", "--column", "id"): "the integer domain of the spec needs",

@@ -93,7 +93,10 @@ def test_columns_of_groups_under_other_names(file, tmp_path):
     for flags, expected in [
         (("--group-column", "years"), "say which, as NAME=COLUMN"),
         (("--group-column", "a=years"), "not 'a'"),
-        (("--group-column", "age=years", "--group-column", "work=years"), "cannot be one column"),
+        (
+            ("--group-column", "age=years", "--group-column", "work=years"),
+            "cannot be the same",
+        ),
         (("--group-column", "age=y", "--group-column", "work=job"), "both the label and its group"),
         (("--group-column", "age="), "expected COLUMN"),
     ]:

@@ -166,7 +166,7 @@ def test_misuse_writes_nothing(place):
         (["--version", "0"], "--version needs --key"),
         ([*key, "--id-column", "number", "--context", ""], "must not be empty"),
         (["--key", place / "no.key", "--id-column", "number"], "cannot be read"),
-        (["--key", place / "t.csv", "--id-column", "number"], "chmod 600|no key file"),
+        (["--key", place / "t.csv", "--id-column", "number"], "chmod 600|not a key file"),
         (["--key", place / "open.key", "--id-column", "number"], "chmod 600"),
     ]
     for options, message in cases:

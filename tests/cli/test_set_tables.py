@@ -89,5 +89,5 @@ def test_a_private_column_is_not_randomized_again(place, name):
     place(name)
     randomize("t.parquet", "p.parquet", *KEYED)
     again = labeldp("randomize", "sets.onnx", "p.parquet", "-o", "again.parquet")
-    assert again.exit_code == 2 and "'y' holds private labels already" in again.stderr
+    assert again.exit_code == 2 and "'y' already holds private labels" in again.stderr
     assert not Path("again.parquet").exists()

@@ -73,14 +73,14 @@ FORM = ["--delimiter", ";", "--encoding", "latin-1"]
 def test_semicolons_and_latin_1_from_the_first_try_to_private_labels(place):
     start = ["init", "semi.csv", "--column", "y", "--kind", "integer", "--range", "0..4", "--yes"]
     start += ["--rows", "500", "--epsilon", "2"]
-    refused("separated by ';': --delimiter ';'", *start)
+    refused("separated by ';': use --delimiter ';'", *start)
     done(*start, *FORM)
     prior = yaml.safe_load((place / "y.yaml").read_text())["prior"]
     assert prior["delimiter"] == ";" and prior["encoding"] == "iso8859-1"
     assert json.loads(done("plan", "y.yaml", "--json").stdout)
     done("compile", "y.yaml", "-o", "build")
     run = ["randomize", "build/y.onnx", "semi.csv", "-o", "out.csv"]
-    refused("has no column 'y'; the header looks as if it were separated by ';'", *run)
+    refused("has no column 'y'; the header seems to be separated by ';'", *run)
     refused("line 2: the column 'name' holds bytes that are no UTF-8", *run, "--delimiter", ";")
     assert not list(place.glob("*out.csv*"))
     done(*run, *FORM)
@@ -124,11 +124,13 @@ def test_a_folder_from_init_to_estimate(place):
     ]
     found = json.loads(done("estimate", "build/y.onnx", "out", "--json").stdout)
     assert found["groups"][0]["rows"] == 500
-    refused("exists already; a folder is not", "randomize", "y.onnx", "parts", "-o", "out")
-    refused("exists already; a folder", "randomize", "y.onnx", "parts", "-o", "out", "--overwrite")
-    refused("lies in the input", "randomize", "y.onnx", "parts", "-o", "parts/out")
-    refused("lies in the input", "randomize", "y.onnx", "parts", "-o", "out/../parts/_x")
-    refused("name a folder", "randomize", "y.onnx", "parts", "-o", "-")
+    refused("exists already, and folders are not", "randomize", "y.onnx", "parts", "-o", "out")
+    refused(
+        "exists already, and folders", "randomize", "y.onnx", "parts", "-o", "out", "--overwrite"
+    )
+    refused("is inside the input", "randomize", "y.onnx", "parts", "-o", "parts/out")
+    refused("is inside the input", "randomize", "y.onnx", "parts", "-o", "out/../parts/_x")
+    refused("write to a folder", "randomize", "y.onnx", "parts", "-o", "-")
     (place / "empty").mkdir()
     done("randomize", "y.onnx", "parts", "-o", "empty", "--quiet")
     assert len(list((place / "empty").iterdir())) == 2
@@ -189,11 +191,13 @@ def test_a_private_file_says_what_made_it(place):
     assert set(entry) == {"artifact_sha256", "epsilon_label", "written"}
     assert entry["epsilon_label"] == 2 and entry["written"].endswith("Z")
     done("estimate", "y.onnx", "p.parquet")
-    error = refused("'y' are those of another artifact", "estimate", "half.onnx", "p.parquet")
+    error = refused(
+        "another artifact made the private labels in 'y'", "estimate", "half.onnx", "p.parquet"
+    )
     assert entry["artifact_sha256"][:16] in error.stderr and error.stderr.count("\n") == 1
     again = ["randomize", "y.onnx", "p.parquet", "-o"]
-    refused("'y' holds private labels already", *again, "q.parquet")
-    refused("'y' holds private labels already", *again, "q.parquet", "--add", "z")
+    refused("'y' already holds private labels", *again, "q.parquet")
+    refused("'y' already holds private labels", *again, "q.parquet", "--add", "z")
     said = done(*again, "q.parquet", "--column", "id").stderr
     assert "was compiled for the column 'y' but randomizes 'id'" in said
     assert "compiled for" not in done(*again, "r.parquet", "--column", "id", "--quiet").stderr

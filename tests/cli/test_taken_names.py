@@ -16,7 +16,7 @@ privacy: {epsilon: 1}
 prior: {kind: uniform}
 mechanism: {kind: rr_on_bins}
 """
-OVERWRITE = "exists already; say --overwrite to replace it"
+OVERWRITE = "exists already; use --overwrite to replace it"
 COMMANDS = {
     "report": (["report", "none.onnx", "-o"], "out.html", OVERWRITE),
     "sweep": (["sweep", "spec.yaml", "-o"], "out.html", OVERWRITE),

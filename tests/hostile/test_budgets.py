@@ -142,7 +142,7 @@ def test_the_runtime_counts_fields_before_onnxruntime_sees_them(model, monkeypat
     )
     most = count_fields(model, 10**9)
     limit(runtime_file, "_MAX_FIELDS", most - 1)
-    with pytest.raises(ArtifactError, match="parts: it is no labeldp artifact"):
+    with pytest.raises(ArtifactError, match="fields: it is not a labeldp artifact"):
         Randomizer(model)
     limit(runtime_file, "_MAX_FIELDS", most)
     with pytest.raises(pytest.fail.Exception, match="onnxruntime saw it"):
@@ -151,7 +151,7 @@ def test_the_runtime_counts_fields_before_onnxruntime_sees_them(model, monkeypat
 
 def test_a_policy_computes_no_number_without_end():
     for text in ("1e999999999", "9" * 10**6, "1/0", None, "-1"):
-        with pytest.raises(PolicyError, match="lacks what the policy asks"):
+        with pytest.raises(PolicyError, match="lacks a field that the policy needs"):
             Policy(max_epsilon=1).check_certificate(
                 {"name": "x", "exact": {"epsilon_label_bound": text}}, "x"
             )

@@ -203,7 +203,7 @@ def _add_wrong_groups(plan):
     add("too many nulls", "one (group )?a label", {**stated, "work": nulls})
     add("floats", "integers as groups|another type", {**stated, "code": stated["age"]})
     add("one table for all", "takes no groups", stated, plain)
-    add("nothing", "one group a label|a column .?age.? of groups", {})
+    add("nothing", "one group per label|a column .?age.? of groups", {})
 
     def add_options(name, reason, options, model=named):
         plan.add(f"wrong groups: {name}", model, reason, options=options, **labels)
@@ -212,7 +212,7 @@ def _add_wrong_groups(plan):
         add_options(name, "TypeError: expected", _columns(code=array))
     text = "TypeError: expected text as groups"
     add_options("numbers for text", text, _columns(work="new Uint8Array(2)"))
-    one_way = "TypeError: expected one group a label, as columns by their names: "
+    one_way = "TypeError: expected one group per label, as columns by name: "
     add_options("no names", one_way, "{groups: [7, 7]}")
     add_options("no options", one_way, "undefined")
     add_options("columns that are null", "TypeError: expected a column age", "{columns: null}")
@@ -243,4 +243,4 @@ def _add_refusals(plan):
         "a column too few": lambda v: [row.pop() for row in v["groups"]],
     }.items():
         failing = restated(model, "labeldp.self_test", change)
-        plan.add(f"refused: vectors with {name}", failing, "computes wrongly")
+        plan.add(f"refused: vectors with {name}", failing, "gives wrong results")

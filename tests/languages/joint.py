@@ -312,7 +312,7 @@ def _add_wrong_columns(plan):
 
     add("one is missing", r"expected a column .?__proto__.? of labels", {TEXT: text})
     add("other names", r"expected a column .*u.*202e.* of labels", {"x": numbers, VALUE: numbers})
-    lengths = "one label a row in each column, got 2, 1|not one a row"
+    lengths = "one label per row in each column, got 2, 1|not one a row"
     add("another length", lengths, {TEXT: text, VALUE: one})
     add("sets: another length", lengths, {TEXT: text, VALUE: one}, sets)
     add("numbers for text", "expected text|of another type", {TEXT: numbers, VALUE: numbers})
@@ -392,6 +392,6 @@ def _add_refusals(plan):
         "no rows": lambda v: v.update(labels=[], outputs=[], words=[]),
     }.items():
         failing = restated(two, "labeldp.self_test", change)
-        plan.add(f"refused: vectors of columns, {name}", failing, "computes wrongly")
+        plan.add(f"refused: vectors of columns, {name}", failing, "gives wrong results")
     newer = with_metadata(two, "labeldp.format_version", "2.3")
     plan.add("refused: columns of a newer format", newer, "2.3.*upgrade")

@@ -49,7 +49,7 @@ def add_sets(plan):
         _add_javascript(plan, name, elements)
     none = compile_text(INTEGER_SPEC).model
     case = {"type": "int64", "outputs": "float64", "members": ["1", "0"]}
-    plan.add("no sets", none, "the private labels of this artifact are no sets of labels", **case)
+    plan.add("no sets", none, "the private labels of this artifact are not sets of labels", **case)
     for name, change in DAMAGE.items():
         damaged = restated(model("codes"), "labeldp.certificate", change)
         plan.add(f"refused: sets are {name}", damaged, "certificate is damaged")

@@ -167,7 +167,7 @@ def test_an_earlier_file_goes_on_by_itself(bench):
     result = earlier(bench, "other", last="9")
     assert result.exit_code == 0
     assert "entry 4 adopts the ledger of an earlier version" in result.stderr
-    assert "if somebody gave you this ledger, begin one" in " ".join(result.stderr.split())
+    assert "if somebody gave you this ledger, create a new one" in " ".join(result.stderr.split())
     assert data_sets(bench.entries())["visits"].spent.denominator == 5
     assert "adopts" not in earlier(bench, "third", last="8").stderr
 
@@ -198,7 +198,7 @@ class TestAServerThatKnowsItsKey:
             bench.force(next_entry(entries, "key", facts))
             no_label_is_read()
             result = earlier(bench, "other", last="9")
-            assert result.exit_code == 2 and "without the key wrote it" in result.stderr
+            assert result.exit_code == 2 and "without that key wrote it" in result.stderr
             return
         # A beginning like a new ledger's: then no entry is compared under the server's key, so
         # that a digest of a right guess and one of a wrong guess are the same to the client.
@@ -244,7 +244,7 @@ def test_a_ledger_takes_one_client_key_for_ever(bench):
     facts = {"client_key_sha256": "0" * 64, "mac": "0" * 64, "time": "2026-01-01T00:00:00Z"}
     bench.force(next_entry(bench.entries(), "key", facts))
     result = bench.run("ledger", "verify", bench.ledger)
-    assert result.exit_code == 1 and "entry 5 holds what no labeldp writes" in result.stderr
+    assert result.exit_code == 1 and "entry 5 has fields that no labeldp writes" in result.stderr
 
 
 @BOTH_STORES

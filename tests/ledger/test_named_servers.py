@@ -73,7 +73,7 @@ def test_no_connection_is_made_to_a_server_that_only_a_spec_names(
         result = run(*command)
         assert result.exit_code == 2, (command, result.output)
         assert "of-the-user" not in result.output
-        assert "names a server that your configuration does not" in result.stderr
+        assert "names a server that is not in your configuration" in result.stderr
         assert str(config) in result.stderr and result.stderr.count("\n") == 1
     assert not connections
     # Named, it is connected to.
@@ -113,7 +113,7 @@ SERVER = "postgresql://me@db.example:5432/budgets?sslmode=verify-full&passfile=/
 def test_what_a_spec_may_choose(spec, found, tmp_path):
     config = UserConfig(tmp_path, ("postgresql://first.example/b", SERVER), tmp_path / "key")
     if not found:
-        with pytest.raises(InputError, match="names a server that your configuration does not"):
+        with pytest.raises(InputError, match="names a server that is not in your configuration"):
             configured(Url.parse(spec), config)
         return
     url = configured(Url.parse(spec), config)
@@ -155,7 +155,7 @@ def test_credentials_are_refused_in_specs_and_in_the_configuration(tmp_path, con
         ("[ledger]\nkey = ''", "expected the name of a file"),
         ('[ledger]\nkey = "a\\u0000"', "expected the name of a file"),
         ("[ledger]\nservers = ['postgresql://host/b?schema=a']", "leave it out"),
-        ("[ledger]\nservers = ['mysql://host/b']", "is no URL of a ledger"),
+        ("[ledger]\nservers = ['mysql://host/b']", "is not the URL of a ledger"),
         ("\udcff", "is no TOML"),
     ],
 )
@@ -178,7 +178,7 @@ def test_a_configuration_that_others_may_change(tmp_path, config, mode):
 def test_files_that_belong_to_somebody_else(tmp_path, config, bench):
     bench.open_budget("1")
     for path, message in (
-        (bench.ledger, "belongs to somebody else"),
+        (bench.ledger, "belongs to another user"),
         (config.parent / "ledger.key", "others may read this key"),
         (config, "others may write to it"),
     ):

@@ -217,12 +217,12 @@ def test_a_role_that_compiles_and_sets_no_budgets(used):
             sql(used, statement, user=role)
     sql(used, "DROP TRIGGER secret_stays ON secret")  # by the owner
     result = used.compile("third", last="10")
-    assert result.exit_code == 2 and "is not for this role" in result.stderr
+    assert result.exit_code == 2 and "cannot be used by this role" in result.stderr
     used.named = owners
     assert used.compile("third", last="10").exit_code == 0
     # Who has no right to the tables is told so.
     sql(used, f"REVOKE ALL ON {used.schema}.turn FROM {role}")
-    assert "is not for this role" in verify(used).stderr
+    assert "cannot be used by this role" in verify(used).stderr
 
 
 @pytest.mark.parametrize("rivals", [1, 3])
@@ -240,7 +240,7 @@ def test_who_does_not_wait_for_a_turn_makes_others_begin_again(used, monkeypatch
     if rivals < 3:
         assert in_transaction(open_store(used.ledger), body).number == 5
     else:
-        with pytest.raises(InputError, match=r"wrote each of 3 times .* nothing was written"):
+        with pytest.raises(InputError, match=r"during each of 3 attempts .* nothing was written"):
             in_transaction(open_store(used.ledger), body)
     assert seen == [4, 5, 6][: rivals + 1] and len(used.entries()) == 4 + max(rivals, 2)
     assert verify(used).exit_code == 0

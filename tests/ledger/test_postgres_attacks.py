@@ -477,8 +477,8 @@ def test_a_function_that_runs_as_its_maker_gives_no_more_rights(attacked, role):
         ("GRANT DELETE ON entries TO {role}", "has DELETE on entries"),
         ("GRANT UPDATE (body) ON entries TO {role}", "has UPDATE on entries"),
         ("GRANT REFERENCES ON entries TO {role}", "has REFERENCES on entries"),
-        ("GRANT SELECT (key) ON secret TO PUBLIC", "others may use it"),
-        ("GRANT INSERT (body) ON entries TO PUBLIC", "others may use it"),
+        ("GRANT SELECT (key) ON secret TO PUBLIC", "everybody may use it"),
+        ("GRANT INSERT (body) ON entries TO PUBLIC", "everybody may use it"),
     ],
 )
 def test_rights_that_undo_the_ledger_are_refused(attacked, role, grant_of, message):

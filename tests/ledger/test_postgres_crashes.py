@@ -50,7 +50,7 @@ def test_a_server_that_comes_back_while_labels_are_read(paying, once, how):
     once(obtain, "count_labels", goes_and_comes)
     result = paying.compile()
     back.join()
-    assert result.exit_code == 0 and result.stderr.count("waiting for it") == 1
+    assert result.exit_code == 0 and result.stderr.count("waiting for the server") == 1
     assert kinds(paying) == ["spend", "prior"] and whole(paying)
     assert "reusing" in paying.compile().stderr and spent(paying) == Fraction(1, 10)
 
@@ -65,7 +65,7 @@ def test_a_server_that_does_not_come_back_while_labels_are_read(paying, once, li
     assert kinds(paying) == ["spend"] and whole(paying)  # what was paid is not forgotten
     again = paying.compile()
     assert again.exit_code == 0
-    assert "the same was paid for by entry 2, of which no noisy prior came" in again.stderr
+    assert "entry 2 spent ε on the same question without a noisy prior" in again.stderr
 
 
 def test_a_server_that_goes_when_an_entry_is_not_committed(paying, monkeypatch):
@@ -153,7 +153,7 @@ def test_clients_that_are_killed(paying):
     results = [paying.compile(name, **domains[name]) for name in names]
     assert [result.exit_code for result in results] == [0, 0, 0]
     assert "entry 5 spends ε₁ = 0.1\n" in results[0].stderr
-    assert f"was paid for by entry {spends['before-the-prior']}" in results[1].stderr
+    assert f"spent ε on the same question {spends['before-the-prior']}" in results[1].stderr
     assert f"was spent by entry {spends['after-the-prior']}" in results[2].stderr
     assert spent(paying) == Fraction(4, 10)
 

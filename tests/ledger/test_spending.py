@@ -55,7 +55,7 @@ def test_plan_says_what_the_ledger_would_do(bench):
     spec, other = bench.spec(), bench.spec("other", last="9")
     assert "visits has spent 0 of 0.15" in bench.run("plan", spec).stdout
     assert bench.compile().exit_code == 0
-    assert "recalls the noisy prior" in bench.run("plan", spec).stdout
+    assert "reuses the noisy prior" in bench.run("plan", spec).stdout
     refused = bench.run("plan", other)
     assert refused.exit_code == 1 and "over budget" in refused.stderr
     assert len(bench.entries()) == 4

@@ -232,7 +232,7 @@ def test_a_database_of_another_program_is_left_as_it_is(bench):
     path.chmod(0o600)
     before = path.read_bytes()
     result = bench.compile()
-    assert result.exit_code == 2 and "is no ledger of labeldp" in result.stderr
+    assert result.exit_code == 2 and "is not a ledger of labeldp" in result.stderr
     assert path.read_bytes() == before
 
 
@@ -275,7 +275,7 @@ def test_a_beginning_that_is_nested_too_deeply(used):
     used.tamper(f"UPDATE entries SET body = '{body}', hash = '{digest}' WHERE number = 0")
     used.tamper("DELETE FROM entries WHERE number > 0")
     result = verify(used)
-    assert result.exit_code == 1 and "what no ledger of labeldp holds" in result.stderr
+    assert result.exit_code == 1 and "an entry that labeldp does not write" in result.stderr
 
 
 def test_a_second_name_is_refused(used):
@@ -291,7 +291,7 @@ def test_a_name_that_no_file_can_have(bench):
     spec = bench.spec()
     spec.write_text(spec.read_text().replace("budget.ledger", r'"budget\0.ledger"'))
     result = bench.run("compile", spec, "-o", bench.folder / "build")
-    assert result.exit_code == 2 and "is no name of a file" in result.stderr
+    assert result.exit_code == 2 and "is not a file name" in result.stderr
 
 
 def test_a_ledger_that_was_deleted_is_not_made_anew(bench, monkeypatch):

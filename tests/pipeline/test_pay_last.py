@@ -240,7 +240,7 @@ def test_a_ledger_without_room_for_the_answer_is_not_paid_from(ledgered):
 def test_a_spend_without_a_prior_is_named(ledgered):
     with ledgered.failing(obtain, "noisy_histogram", ZeroDivisionError()):
         assert isinstance(ledgered.compile().exception, ZeroDivisionError)
-    told = "the same was paid for by entry 2, of which no noisy prior came"
+    told = "entry 2 spent ε on the same question without a noisy prior"
     assert told in ledgered.plan().stdout
     again = ledgered.compile()
     assert again.exit_code == 0 and told in again.stderr and ledgered.spends() == 2

@@ -115,7 +115,7 @@ def test_each_private_column_takes_the_place_of_its_own(files, suffix, truth):
         again = CliRunner().invoke(
             main, ["randomize", str(files / "joint.onnx"), str(out), "-o", str(files / "p.parquet")]
         )
-        assert again.exit_code == 2 and "holds private labels already" in again.output
+        assert again.exit_code == 2 and "already holds private labels" in again.output
 
 
 def test_csv_keeps_every_other_byte(files):

@@ -68,12 +68,12 @@ def test_csv_parts(tmp_path):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda f: (f / "z.csv").write_text("y\n1\n"), "holds Parquet and CSV parts"),
-        (lambda f: (f / "\x1b[2J.txt").write_text("y\n1\n"), "is no part of a table"),
+        (lambda f: (f / "z.csv").write_text("y\n1\n"), "holds both Parquet and CSV parts"),
+        (lambda f: (f / "\x1b[2J.txt").write_text("y\n1\n"), "is not a part of a table"),
         (lambda f: (f / "year=2020").mkdir(), "year=2020: is a folder"),
         (lambda f: (f / "z.parquet").symlink_to(f / "part-0.snappy.parquet"), "is a link"),
         (lambda f: (f / "z.parquet").symlink_to("/nowhere"), "is a link"),
-        (lambda f: os.mkfifo(f / "z.parquet"), "is no regular file"),
+        (lambda f: os.mkfifo(f / "z.parquet"), "is not a regular file"),
         (lambda f: (f / "_delta_log").mkdir(), "is a Delta table"),
         (lambda f: pq.write_table(pa.table({"y": ["a"]}), f / "z.parquet"), "z.parquet: the label"),
         (

@@ -49,7 +49,7 @@ def test_what_is_no_delimiter(text):
 
 @pytest.mark.parametrize("text", ["utf-16", "utf-7", "shift_jis", "gb18030", "hex", "x\0", "é", ""])
 def test_encodings_in_which_a_label_could_eat_a_delimiter(text):
-    with pytest.raises(ValueError, match="one byte a character"):
+    with pytest.raises(ValueError, match="one byte per character"):
         read_encoding(text)
 
 
@@ -85,7 +85,7 @@ def test_a_bad_row_is_named_by_its_line_whatever_the_labels_are(tmp_path, cut, l
     rows = b"x,y\n" + b"a,%b\r\n" % label * 20
     for bad, said in {
         b"caf\xe9,1\n": "line 23: the column 'x' holds bytes that are no UTF-8: if the file is in "
-        "Latin-1, say --encoding latin-1",
+        "Latin-1, use --encoding latin-1",
         b"a\n": "line 23: has 1 cell, but the header has 2",
         b"a,1,b\n": "line 23: has 3 cells, but the header has 2",
     }.items():
@@ -110,7 +110,7 @@ def test_only_columns_that_are_read_are_looked_at(tmp_path):
             "x\ty",
             "separated by '\\t': --delimiter '\\t' (in a spec or a config: delimiter: \"\\t\")",
         ),
-        ("x|y;z", "has no column 'y'; the header looks as if it were separated by ';'"),
+        ("x|y;z", "has no column 'y'; the header seems to be separated by ';'"),
         ("x;z", "separated by ';'"),
     ],
 )

@@ -299,7 +299,7 @@ def test_a_note_of_another_artifact_is_refused(tmp_path):
         "{kind: none}", "{kind: privatized, artifact: colours.onnx, column: colour}"
     )
     own = hashlib.sha256((tmp_path / "colours.onnx").read_bytes()).hexdigest()
-    for sha256, said in ((own, None), ("0" * 64, "are those of another artifact")):
+    for sha256, said in ((own, None), ("0" * 64, "another artifact made the private labels")):
         note = write_note({"colour": Provenance(sha256, 1.0)})
         pq.write_table(
             table(ROWS, 0).replace_schema_metadata({KEY: note}), tmp_path / "train.parquet"
@@ -309,5 +309,5 @@ def test_a_note_of_another_artifact_is_refused(tmp_path):
         else:
             with pytest.raises(InputError, match=said):
                 built(tmp_path, private)
-        with pytest.raises(InputError, match="holds private labels already"):
+        with pytest.raises(InputError, match="already holds private labels"):
             built(tmp_path, here)

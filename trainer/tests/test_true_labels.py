@@ -66,7 +66,7 @@ def refused(directory, text):
 @pytest.mark.parametrize("kind", METHODS)
 def test_no_method_takes_private_labels_for_true_ones(place, kind):
     said = refused(place, config(kind, train="private_train.parquet"))
-    assert "private_train.parquet: 'colour' holds private labels already (of the artifact" in said
+    assert "private_train.parquet: 'colour' already holds private labels (of the artifact" in said
     hint = "randomize the table" if kind == "privatized" else "or method privatized"
     assert hint in said
 
@@ -74,7 +74,7 @@ def test_no_method_takes_private_labels_for_true_ones(place, kind):
 @pytest.mark.parametrize("kind", METHODS)
 def test_metrics_are_those_of_true_labels(place, kind):
     said = refused(place, config(kind, test="private_test.parquet"))
-    assert "private_test.parquet: 'colour' holds private labels already (of the artifact" in said
+    assert "private_test.parquet: 'colour' already holds private labels (of the artifact" in said
     assert "or remove data.test" in said
 
 
@@ -84,7 +84,7 @@ def test_every_part_of_a_folder_is_looked_at(place, tmp_path):
     pq.write_table(table(60, 3), tmp_path / "parts" / "a.parquet")
     randomized(tmp_path, place / "train.parquet", tmp_path / "parts" / "b.parquet")
     text = config("none", train="parts").replace("  test: test.parquet\n", "")
-    assert "b.parquet: 'colour' holds private labels already" in refused(tmp_path, text)
+    assert "b.parquet: 'colour' already holds private labels" in refused(tmp_path, text)
 
 
 def test_private_labels_are_taken_where_they_are_meant(place):

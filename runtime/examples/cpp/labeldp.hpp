@@ -52,7 +52,7 @@ struct ArtifactError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a file says as one line of ASCII for terminals and logs, the rest escaped as in JSON.
+/// Text of a file as one line of ASCII for terminals and logs, escaped as in JSON.
 inline std::string printable(const nlohmann::json& value) {
   const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   return (value.is_string() ? text.substr(1, text.size() - 2) : text).substr(0, 200);
@@ -69,15 +69,15 @@ inline void kernel_bytes(unsigned char* place, std::size_t size) {
     const long found = getentropy(place, part) == 0 ? static_cast<long>(part) : -1;
 #endif
     if (found < 0 && errno == EINTR) continue;
-    if (found <= 0) throw std::runtime_error("the kernel gives no random bytes");
+    if (found <= 0) throw std::runtime_error("the kernel gave no random bytes");
     place += found;
     size -= static_cast<std::size_t>(found);
   }
 }
 
-/// Fresh secret uniform words, few of them the kernel's own, many the stream of AES-256 in counter
-/// mode under a key of the kernel. No generator is kept between calls: one that is kept, OpenSSL's
-/// RAND_bytes for instance, draws the same in a copy of the process that has its process id.
+/// Fresh secret uniform words: few come from the kernel, many are the stream of AES-256 in counter
+/// mode under a key from the kernel. No generator is kept between calls: one such as OpenSSL's
+/// RAND_bytes draws the same in a copy of the process with the same process id.
 inline void fill_with_random_words(std::vector<std::uint64_t>& words) {
   unsigned char* const place = reinterpret_cast<unsigned char*>(words.data());
   const std::size_t size = words.size() * sizeof(std::uint64_t);
@@ -97,7 +97,7 @@ inline void fill_with_random_words(std::vector<std::uint64_t>& words) {
                            first_block.data()) != 1 ||
         EVP_EncryptUpdate(cipher.get(), place + start, &written, place + start, part) != 1 ||
         written != part) {
-      throw std::runtime_error("OpenSSL's AES failed: there are no random words");
+      throw std::runtime_error("OpenSSL's AES failed: there are no random bits");
     }
   }
 }
@@ -139,14 +139,14 @@ using Values =
 /// A label of several columns, one value a column.
 using Combination = std::vector<std::variant<std::int64_t, double, std::string>>;
 
-/// A compiled label randomizer: fresh secure words at every call. Calls are thread-safe.
+/// A compiled label randomizer: fresh secure random bits at every call. Calls are thread-safe.
 class Randomizer {
  public:
   /// Load an artifact and test the platform with the vectors inside. Throws ArtifactError.
   explicit Randomizer(const std::string& path) {
     const std::string bytes = read_file(path);
     if (!checksum_holds(bytes)) {
-      throw ArtifactError(path + ": is no labeldp artifact, or damaged: it lacks a right checksum");
+      throw ArtifactError(path + ": is no labeldp artifact, or is damaged: it has no valid checksum");
     }
     nlohmann::json vectors;
     try {
@@ -173,7 +173,7 @@ class Randomizer {
         outputs_.push_back({"", session_.GetOutputNameAllocated(i, allocator).get(), type, {}});
       }
     } catch (const std::exception&) {
-      throw ArtifactError(path + ": is no file that onnxruntime loads");
+      throw ArtifactError(path + ": is not a file that onnxruntime can load");
     }
     const std::string format = metadata("labeldp.format_version");
     if (format.substr(0, format.find('.')) != "1") {
@@ -193,14 +193,14 @@ class Randomizer {
       throw ArtifactError(path + ": its certificate is damaged");
     }
     if (!passes_self_test(vectors)) {
-      throw ArtifactError(path + ": onnxruntime computes wrongly here: use another version");
+      throw ArtifactError(path + ": onnxruntime gives wrong results here: use another version");
     }
   }
 
   /// The claims in the file. `labeldp verify` proves them, once, before deployment.
   const nlohmann::json& certificate() const { return certificate_; }
 
-  /// What stands in for a null label, by the artifact's out-of-domain rule.
+  /// What replaces a null label, by the artifact's out-of-domain rule.
   template <class Label>
   Label missing() const {
     require_one_column();
@@ -213,17 +213,17 @@ class Randomizer {
     for (const auto& part : labels_) {
       if (part.name == column) return part.missing.get<Label>();
     }
-    throw std::invalid_argument("the labels have no such column");
+    throw std::invalid_argument("the labels have no column of this name");
   }
 
   /// Private labels. Label is std::int64_t, double or std::string, and Output double, the type of
   /// the categories, or std::int64_t where private labels are numbers of sets (see `members`), as
   /// the artifact demands: std::invalid_argument otherwise. NaN, text that is
-  /// no UTF-8 and labels outside the domain follow the out-of-domain rule; no label's value throws,
+  /// not UTF-8 and labels outside the domain follow the out-of-domain rule. No label's value throws,
   /// because an error would disclose it.
   ///
   /// An artifact with a table for each public group takes `columns`, the `group_columns()` by name:
-  /// std::invalid_argument unless each has its type and one group a label. What is not listed has
+  /// std::invalid_argument unless each has its type and one group per label. What is not listed has
   /// the table of all other groups.
   template <class Output, class Label>
   std::vector<Output> randomize(const std::vector<Label>& labels,
@@ -240,7 +240,7 @@ class Randomizer {
 
   /// Private columns by their names, of an artifact whose labels have several: `labels` are the
   /// `label_columns()` by name, `groups` the `group_columns()`, if there are any.
-  /// std::invalid_argument unless each has its type and one value a row.
+  /// std::invalid_argument unless each has its type and one value per row.
   std::map<std::string, Values> randomize(const Columns& labels, const Columns& groups = {}) const {
     return by_name(answers(label_inputs<Combination>(labels, groups), fresh_words()));
   }
@@ -251,7 +251,7 @@ class Randomizer {
     return only<Output>(answers(label_inputs<Output>(labels, groups), fresh_words()));
   }
 
-  /// As `randomize`, with words that the caller brings, for tests: each label takes its share in
+  /// As `randomize`, with words that the caller supplies, for tests: each label takes its share in
   /// turn. They must be uniform, secret and never used twice.
   template <class Output, class Label>
   std::vector<Output> apply_words(const std::vector<Label>& labels,
@@ -286,15 +286,15 @@ class Randomizer {
   /// answers with the number of a set, or, at a large ε, with a label, which is a set of one. Where
   /// labels have several columns, a label is a Combination, and so is a private one at a large ε.
   ///
-  /// Throws std::invalid_argument for an artifact of another mechanism, whose private labels are no
-  /// sets, for other types, and for what is no private label of this artifact.
+  /// Throws std::invalid_argument if private labels are not sets, for other types, and
+  /// for values that are not private labels of this artifact.
   template <class Label, class Output>
   std::vector<Label> members(const Output& output) const {
     if constexpr (std::is_integral_v<Output> && !std::is_same_v<Output, std::int64_t>) {
       return members<Label>(static_cast<std::int64_t>(output));
     } else {
       if (!sets_) {
-        throw std::invalid_argument("the private labels of this artifact are no sets of labels");
+        throw std::invalid_argument("the private labels of this artifact are not sets of labels");
       }
       std::vector<Label> labels;
       if constexpr (kIsLabel<Label> && kIsLabel<Output>) {
@@ -324,10 +324,10 @@ class Randomizer {
   std::vector<ONNXTensorElementDataType> label_types() const { return types(labels_); }
   std::vector<ONNXTensorElementDataType> output_types() const { return types(outputs_); }
 
-  /// The columns that the labels come from: one, or those of a label of several.
+  /// The label columns: one or several.
   std::vector<std::string> label_columns() const { return names(labels_); }
 
-  /// The columns that the groups come from; none if there is one table for all labels.
+  /// The group columns; none if there is one table for all labels.
   std::vector<std::string> group_columns() const { return names(groups_); }
 
  private:
@@ -335,7 +335,7 @@ class Randomizer {
   struct Part {
     std::string name, graph_name;
     ONNXTensorElementDataType type;
-    nlohmann::json missing;  // stands in for a null
+    nlohmann::json missing;  // replaces a null
   };
 
   using Inputs = std::vector<Column>;  // in the order of the graph's
@@ -434,7 +434,7 @@ class Randomizer {
         is_label = place < columns[i].count;
         result = result * columns[i].count + place;
       }
-      if (!is_label) throw std::invalid_argument("this is no private label of the artifact");
+      if (!is_label) throw std::invalid_argument("this is not a private label of the artifact");
       return result;
     }
   };
@@ -591,7 +591,7 @@ class Randomizer {
 
   void require_one_column() const {
     if (labels_.size() == 1) return;
-    throw std::invalid_argument("the artifact's labels have several columns: give these by name");
+    throw std::invalid_argument("the artifact's labels have several columns: give them by name");
   }
 
   static std::vector<std::string> names(const std::vector<Part>& parts) {
@@ -653,7 +653,7 @@ class Randomizer {
     return true;
   }
 
-  /// Reads the sets of labels that private labels are, if they are that; false if they are damaged.
+  /// Reads the sets of labels, if private labels are sets; false if they are damaged.
   bool read_sets() {
     const auto stated = certificate_.find("sets");
     if (stated == certificate_.end()) return true;
@@ -772,7 +772,7 @@ class Randomizer {
   /// The columns of labels, and those of groups behind them.
   Inputs with_groups(Inputs inputs, const Columns& groups) const {
     if (groups_.empty() && !groups.empty()) {
-      throw std::invalid_argument("the artifact has one table for all labels: it takes no groups");
+      throw std::invalid_argument("the artifact has one table for all labels and takes no groups");
     }
     for (const Column& column : in_order(groups_, groups, inputs[0].size(), "groups", "label")) {
       inputs.push_back(column);
@@ -877,7 +877,7 @@ class Randomizer {
     }
     return outputs;
   }
-  /// A tensor in which `other` stands in for nulls.
+  /// A tensor in which `other` replaces nulls.
   template <class T>
   static Ort::Value tensor(const std::optional<T>* values, std::int64_t n,
                            const nlohmann::json& other) {

@@ -1,6 +1,6 @@
 """Columns of other libraries: labels and ids in, and the same kind of column out.
 
-No library is imported here before one of its objects arrives: then it is loaded already.
+A library is imported only when one of its objects arrives: then it is already loaded.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Like = Callable[[Private], Any]
 def read_labels(values: Any, element_type: str, missing: Missing) -> tuple[NDArray[Any], Like]:
     """Labels [n] as the artifact takes them, and how to make private labels like ``values``.
 
-    ``missing`` stands in for nulls, and for all labels of a column whose type cannot hold them:
-    libraries infer types from values, so that a refusal would tell of labels. Raises LabelError for
-    what is no column.
+    ``missing`` replaces nulls, and all labels of a column whose type cannot hold them: libraries
+    infer types from values, so refusing a type would disclose labels. Raises LabelError for what is
+    not a column.
     """
     library = library_of(values) or plain
     found = [labels_of(part, element_type, missing) for part in library.cells(values)]
@@ -43,8 +43,8 @@ def read_labels(values: Any, element_type: str, missing: Missing) -> tuple[NDArr
 
 
 def read_group_column(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
-    """Groups [n] as ``int64``, ``string`` or ``float64``; ``missing`` stands in for nulls, and for
-    what is no integer of 64 bits (no text, no number).
+    """Groups [n] as ``int64``, ``string`` or ``float64``; ``missing`` replaces nulls, and
+    what is not an integer of 64 bits (not text, not a number).
 
     Raises LabelError for a column that declares another type.
     """
@@ -81,7 +81,7 @@ def column_arrays(values: Any) -> list[Any]:
 def refuse_misaligned(labels: Any, others: Any, what: str, error: type[ValueError]) -> None:
     """Raise ``error`` if both are pandas Series whose indexes differ; ``what`` are the others."""
     if not _are_aligned(labels, others):
-        raise error(f"labels and {what} have different indexes: take both from the same frame")
+        raise error(f"labels and {what} have different indexes: take them from the same frame")
 
 
 def gives_columns(values: Any) -> bool:
@@ -100,9 +100,9 @@ def is_column(values: Any) -> bool:
 
 
 def column_named(columns: Any, name: str, what: str, error: type[ValueError]) -> Any:
-    """A column by its name, of whatever gives columns. Raises ``error`` if there is none.
+    """A column by its name, from a mapping, a frame or a table. Raises ``error`` if it is missing.
 
-    ``what`` is in the column, for the message.
+    ``what`` names its contents in the message.
     """
     missing = error(f"there is no column {name!r} of {what}")
     if isinstance(columns, Mapping):  # which may make what it lacks

@@ -31,8 +31,8 @@ def cells(values: Any) -> list[Cells]:
 
 
 def like(values: Any, private: NDArray[Any] | Texts) -> Any:
-    """Private labels [n] as an array, or as a chunked one if ``values`` are: in chunks of a number
-    of rows, for those of ``values`` may have been cut by the bytes of true labels."""
+    """Private labels [n] as an array, or as a chunked one if ``values`` are: in chunks of a fixed
+    number of rows: the chunks of ``values`` may depend on the bytes of true labels."""
     if isinstance(private, Texts):
         texts = pa.array(private.entries, type=pa.string())
         return _in_chunks(values, private.codes, pa.string(), texts.take)

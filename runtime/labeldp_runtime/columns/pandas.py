@@ -28,8 +28,7 @@ def aligned(labels: Any, ids: Any) -> bool:
 def cells(values: Any) -> list[Cells]:
     """A Series, or what one can be made of, taken apart.
 
-    Any type may have been found out by pandas from the values themselves, and decides nothing but
-    how they are read.
+    pandas may have inferred the type from the values, so it only decides how they are read.
     """
     if isinstance(values, pd.MultiIndex):  # of tuples, by the values
         return [Cells("other", "an index of several levels", [None] * len(values))]
@@ -46,7 +45,7 @@ def cells(values: Any) -> list[Cells]:
 def _of_extension(values: Any) -> Cells:
     kind = values.dtype
     if isinstance(kind, pd.CategoricalDtype):
-        # Whose type is that of the labels that occur: each is read on its own.
+        # Its type depends on the labels that occur, so each is read on its own.
         found = cells(pd.Series(kind.categories))[0]
         own = Cells(found.declares, found.kind, kind.categories.tolist())
         return Cells.coded(values.cat.codes.to_numpy(), own, "objects")
@@ -62,7 +61,7 @@ def _of_extension(values: Any) -> Cells:
 def like(values: Any, private: NDArray[Any] | Texts) -> Any:
     """Private labels [n] as a Series with the index and the name of ``values``, if it is one.
 
-    Text is of the type that pandas gives it, whatever that of the labels is.
+    Text gets the default type of pandas, for labels of any type.
     """
     if isinstance(private, Texts):
         if not isinstance(values, pd.Series):

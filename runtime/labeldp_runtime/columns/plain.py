@@ -17,7 +17,7 @@ from labeldp_runtime.ids import ByteIds, Ids, IntegerIds, null_id
 from labeldp_runtime.labels import Cells, Declared
 
 WANTED = "ids must be integers of at most 64 bits, text, bytes or UUIDs"
-# The order of a dict is that of its insertions, whatever the seed of the hashes.
+# The order of a dict is that of its insertions, for every seed of the hashes.
 _ORDERED: Any = (Sequence, type({}.keys()), type({}.values()))
 _DECLARED: dict[str, Declared] = {
     **{"O": "objects", "U": "text", "T": "text"},
@@ -30,7 +30,7 @@ _ONE_VALUE = (str, bytes, bytearray, memoryview)
 def cells(values: Any) -> list[Cells]:
     """An array, or a sequence of objects, taken apart.
 
-    Raises LabelError for an array of another shape, and for what is no ordered container.
+    Raises LabelError for an array of another shape, and for containers without an order.
     """
     array = _declared(values)
     if array is None:
@@ -48,7 +48,7 @@ def number_type(dtype: Any) -> Declared:
 
 
 def like(values: Any, private: NDArray[Any] | Texts) -> NDArray[Any]:
-    """Private labels [n] as an array of numpy, whatever ``values`` are."""
+    """Private labels [n] as an array of numpy, for all ``values``."""
     return private.array() if isinstance(private, Texts) else private
 
 
@@ -84,7 +84,7 @@ def ids(values: Any) -> Ids:
         width = array.dtype.itemsize
         return ByteIds.of_width(array.tobytes(), len(array), width)
     if kind == "S":
-        raise IdError("numpy's S type drops zeros at the end of an id: use V, or objects")
+        raise IdError("numpy's S type drops zeros at the end of an id: use the V type, or objects")
     raise IdError(f"{WANTED}, not {array.dtype}")
 
 
@@ -137,7 +137,7 @@ def text_ids(joined: str, characters: NDArray[np.int64]) -> ByteIds:
     try:
         data = joined.encode()
     except UnicodeEncodeError:
-        raise IdError("an id holds half a surrogate pair, which is no text: fix it") from None
+        raise IdError("an id holds half a surrogate pair, which is not text: fix the id") from None
     # Characters end where no continuation byte (10xxxxxx) follows.
     first = np.flatnonzero((np.frombuffer(data, dtype=np.uint8) & 0xC0) != 0x80)
     edges = np.append(first, len(data))[np.concatenate([[0], np.cumsum(characters)])]
@@ -145,7 +145,7 @@ def text_ids(joined: str, characters: NDArray[np.int64]) -> ByteIds:
 
 
 def _is_masked(values: Any) -> bool:
-    """Whether it is a masked array: not before somebody has loaded numpy.ma, which takes 20 ms."""
+    """Whether it is a masked array, without loading numpy.ma, which takes 20 ms."""
     return "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
 
 

@@ -1,7 +1,7 @@
 """Whether two columns are one: the same object, the same name, or the same place in memory.
 
-Values are never compared: an answer that depends on them would tell about labels. So a copy without
-a name is another column.
+Values are never compared: an answer that depends on them would disclose labels. So a copy without a
+name is another column.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ _SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 @contextmanager
 def large_batches(spark: SparkSession, rows: int = LARGE_BATCH) -> Iterator[None]:
-    """Let Spark hand over so many rows at a time, instead of 10,000, to all actions inside.
+    """Let Spark pass ``rows`` rows at a time, instead of 10,000, in all actions inside.
 
-    The setting is the session's: put the *action* inside (write, collect, …), since nothing runs
-    before, and mind that other queries of the session see it too while it holds. It is put back
-    at the end. A batch of all columns must fit in memory, once in the JVM and once in Python.
+    Put the *action* inside (write, collect, …), since nothing runs before it. The setting is the
+    session's: other queries of the session use it too, until it is reset at the end. A batch of all
+    columns must fit in memory, once in the JVM and once in Python.
     """
     before = spark.conf.get(_SETTING)
     spark.conf.set(_SETTING, str(rows))

@@ -34,10 +34,13 @@ def find_column(df: Any, name: str, error: type[ValueError]) -> int:
 
 
 def refuse_homonyms(names: Sequence[str], name: str, error: type[ValueError] = LabelError) -> None:
-    """Raise ``error`` if Spark, which ignores case, would take another column for this one."""
+    """Raise ``error`` if Spark, which ignores case, would confuse another column with this one."""
     for other in names:
         if other.lower() == name.lower():
-            raise error(f"the DataFrame has a column {other!r}, which Spark takes for {name!r}")
+            raise error(
+                f"the DataFrame has a column {other!r}, and Spark ignores case: rename it or "
+                f"{name!r}"
+            )
 
 
 def column(df: Any, name: str) -> Any:
@@ -61,13 +64,13 @@ def refuse_types(
 
 
 def refuse_ids(df: Any, name: str) -> None:
-    """Raise IdError unless the column can name labels and no id is null or stands there twice.
+    """Raise IdError unless the column can name labels and no id is null or repeated.
 
     Runs one job, which reads the ids and shuffles them by value.
     """
     refuse_id_type(df, name)
     ids = df.select(column(df, name).alias("id"))
-    # Nearly all ids differ: meeting their equals first is twice as fast as counting beforehand.
+    # Nearly all ids differ: a shuffle before counting is twice as fast as one after it.
     groups = ids.repartition("id").groupBy("id").count()
     found = groups.where("count > 1 OR id IS NULL").limit(1).collect()
     if not found:

@@ -1,4 +1,4 @@
-"""Count the labels of a Spark DataFrame for a private prior: the noise comes later, and once."""
+"""Count the labels of a Spark DataFrame for a private prior; noise is added later, once."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ def label_counts(
 ) -> pa.Table:
     """A pyarrow table {column, counts}: each label that occurs, and the number of its rows.
 
-    With ``group_columns`` these stand before the label, and there is a row for each combination
+    With ``group_columns`` these come before the label, and there is a row for each combination
     that occurs. These are EXACT counts, as sensitive as the labels: no noise is added here. Nulls
     are a row of their own, and so is NaN; −0.0 counts as 0.0. Labels that do not occur are missing:
     ``labeldp compile`` joins the domain. Runs one job. Raises LabelError or GroupError for a column
     that is missing or named twice.
     """
     if isinstance(group_columns, str):
-        raise TypeError("group_columns is a list of names, not one name")
+        raise TypeError("group_columns must be a list of names, not one name")
     find_column(df, column, LabelError)
     for name in group_columns:
         find_column(df, name, GroupError)
     names = [*group_columns, column]
     if len(set(names)) < len(names):
-        raise GroupError("a column stands twice among the label and its group_columns")
+        raise GroupError("a column is named twice among the label and group_columns: name it once")
     if counts in names:
-        raise LabelError(f"the counts need another name than the column {counts!r}")
+        raise LabelError(
+            f"{counts!r} is a label or group column: give the counts another name with counts="
+        )
     # Names without a meaning, since those of columns may hold dots.
     keys = [f"c{index}" for index in range(len(names))]
     values = [_plain(df, name).alias(key) for name, key in zip(names, keys, strict=True)]
@@ -48,7 +50,7 @@ def label_counts(
 
 
 def _plain(df: DataFrame, name: str) -> Any:
-    """A column whose texts are equal only if the artifact takes them for equal."""
+    """A column in which Spark compares texts as the artifact does."""
     collated = df.schema[name].dataType.simpleString().startswith("string collate")
     return column_of(df, name).cast("string") if collated else column_of(df, name)
 
@@ -72,7 +74,7 @@ def write_label_counts(
     if path.suffix.lower() not in (".parquet", ".pq"):
         raise ValueError(f"{path}: expected a .parquet name")
     if not overwrite and os.path.lexists(path):
-        raise FileExistsError(f"{path}: exists already; say overwrite=True to replace it")
+        raise FileExistsError(f"{path}: exists already; use overwrite=True to replace it")
     table = label_counts(df, column, group_columns=group_columns, counts=counts)
     with replaced_when_whole(path, most=0o600) as file:
         parquet.write_table(table, file)

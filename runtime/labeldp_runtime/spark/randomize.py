@@ -1,4 +1,4 @@
-"""Randomize the label of a Spark DataFrame, with fresh words or with keyed ones."""
+"""Randomize the label of a Spark DataFrame, with fresh random bits or with a key."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def randomize(
     or string) and no nulls; NaN, nulls and labels outside the domain follow the out-of-domain rule.
 
     Give ``key`` and ``id_column``: then every computation gives the same labels. Without a key the
-    result is drawn anew whenever Spark computes it (each action, each retry, each executor that is
-    lost), and every time spends ε of the label again: a ReplayWarning says so. Write it once and
-    read that. Sparks that could then lose rows and draw others twice unnoticed are refused.
+    result is drawn again whenever Spark computes it (each action, each retry, each executor that is
+    lost), and every time spends ε of the label again: a ReplayWarning says so. Write the result
+    once and read that. A Spark that could lose rows and draw others twice, unnoticed, is refused.
 
     Args:
         df: a DataFrame of PySpark 4.0 or newer.
@@ -70,10 +70,10 @@ def randomize(
             and once in each Python worker. The key itself never travels through Spark.
         context: what is randomized; by default the name of the private column. Labels of several
             columns have no default.
-        version: of the labels; labels that changed need a new one, and pay ε again.
+        version: of the labels; labels that changed need a new one, and spend ε again.
         group_columns: of an artifact with tables by group, which column gives each of those that
             its certificate names, where it has another name: ``{"age": "age_in_2024"}``. Spark must
-            compute them alike each time: a key binds the group.
+            compute the same groups each time: with a key, noise depends on the group.
         add_as: name of a column to add, which KEEPS the true labels beside it; of several columns
             the name of each: ``{"value": "private_value", "converted": "private_converted"}``.
         require: what the artifact must be; checked on the driver. Executors accept only the same
@@ -86,7 +86,7 @@ def randomize(
     and without a key EngineError for a Spark that would not notice rows drawn again (``rollback``).
     """
     if key is None and (id_column is not None or context is not None or version != 0):
-        raise IdError("id_column, context and version need a key: labeldp keygen makes one")
+        raise IdError("id_column, context and version need key=: labeldp keygen makes a key")
     if key is not None and id_column is None:
         raise IdError("a key needs id_column, the column that names each label")
     if key is None:
@@ -127,7 +127,7 @@ def randomize(
 def _default_context(column: LabelNames, add_as: PrivateNames | None) -> str:
     name = column if add_as is None else add_as
     if not isinstance(name, str) or not isinstance(column, str):
-        raise IdError("a label of several columns has no name of its own: say context=")
+        raise IdError("a label of several columns has no default context: give context=")
     return name
 
 
@@ -152,9 +152,10 @@ def _key_on_driver(key: KeySource) -> Key:
         key.__reduce__()
     except TypeError:
         raise KeyFileError(
-            "this key came from no file, and would have to travel inside the plan. Two ways out: "
-            "Key.load it from a file that every executor finds under the same path, or give a "
-            "function that fetches it from your secret manager: key=lambda: Key(…)"
+            "this key came from no file, and would have to travel inside the plan: use Key.load "
+            "with a file that every executor finds under the same path, or give a function that "
+            "fetches "
+            "the key from your secret manager: key=lambda: Key(…)"
         ) from None
     return key
 
@@ -166,8 +167,8 @@ def _refuse_secret(task: RandomizeLabels, key: Key) -> None:
     forms = (secret, secret.hex().encode(), secret.hex().upper().encode(), base64.b64encode(secret))
     if any(form in code for form in forms):
         raise KeyFileError(
-            "the function that fetches the key holds the key itself, which would travel inside "
-            "the plan: let it read the key where it runs"
+            "the function that fetches the key contains the key itself, which would travel inside "
+            "the plan: let the function read the key where it runs"
         )
 
 
@@ -176,8 +177,8 @@ def _check_ids(df: Any, id_column: str, *, whole: bool) -> None:
         refuse_id_type(df, id_column)
     elif df.isStreaming:
         raise IdError(
-            "the ids of a stream cannot be looked through: make sure that none is null or comes "
-            "twice, for ever, and say check_duplicates=False"
+            "the ids of a stream cannot be checked in advance: make sure that no id is ever null "
+            "or repeated, and give check_duplicates=False"
         )
     else:
         refuse_ids(df, id_column)

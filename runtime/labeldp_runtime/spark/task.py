@@ -40,8 +40,8 @@ class RandomizeLabels:
     Attributes:
         data: bytes of the artifact.
         sha256: of ``data``.
-        layout: where the columns are, and what comes out. What comes in has names of no meaning.
-        keyed: None for fresh words.
+        layout: where the columns are, and what comes out. The names of incoming columns have no
+        meaning. keyed: None for fresh words.
     """
 
     data: bytes = field(repr=False)
@@ -71,7 +71,9 @@ class RandomizeLabels:
         randomizer = _loaded.get(name)
         if randomizer is None:
             if hashlib.sha256(self.data).hexdigest() != self.sha256:
-                raise DamagedArtifactError("the artifact was damaged on its way to the executor")
+                raise DamagedArtifactError(
+                    "the artifact was damaged on its way to the executor: run the job again"
+                )
             if keyed is None:
                 randomizer = Randomizer(self.data)
             else:
@@ -86,7 +88,7 @@ def _fetched(keyed: KeyedTask) -> Key:
     key = keyed.key if isinstance(keyed.key, Key) else keyed.key()
     if key.fingerprint != keyed.fingerprint:
         raise KeyFileError(
-            f"the executor was given the key {key.fingerprint}, and the driver "
-            f"{keyed.fingerprint}: other noise would be drawn"
+            f"the executor has the key {key.fingerprint}, and the driver has {keyed.fingerprint}, "
+            "so other noise would be drawn: give both the same key file"
         )
     return key

@@ -197,7 +197,7 @@ def test_misuse_is_refused(connection):
         with pytest.raises(IdError, match="need a key"):
             register(connection, "f", fresh, **options)
     for kind in (None, "UUID", "DOUBLE"):
-        with pytest.raises(IdError, match="say id_type="):
+        with pytest.raises(IdError, match="give id_type="):
             register(connection, "f", keyed, id_type=kind)
 
 

@@ -159,7 +159,7 @@ def test_misuse_is_refused():
         randomize(FRAME, "y", FRESH, ids="id")
     with pytest.raises(IdError, match="need a key"):
         randomize(FRAME, "y", FRESH, version=1)
-    with pytest.raises(IdError, match="say ids="):
+    with pytest.raises(IdError, match="give ids="):
         randomize(FRAME, "y", KEYED)
     with pytest.raises(IdError, match="no column 'no'"):
         randomize(FRAME, "y", KEYED, ids="no")
@@ -206,8 +206,8 @@ def test_replays_bind_the_groups_of_the_frame(engine):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({"work": None}, {}, "no column 'work' of groups"),
-        ({}, {"group_columns": {"work": "job"}}, "no column 'job' of groups"),
+        ({"work": None}, {}, "no group column 'work'"),
+        ({}, {"group_columns": {"work": "job"}}, "no group column 'job'"),
         ({}, {"group_columns": {"wrok": "work"}}, "no group column 'wrok': its groups come from"),
         ({}, {"group_columns": {"code": "y"}}, "both the label and a group"),
         ({"code": pl.lit(7.0)}, {}, "column 'code': expected integers as groups"),
@@ -332,7 +332,7 @@ def test_the_number_of_a_set_takes_the_place_of_all_label_columns(engine, lazy):
             "text",
             ["value", "converted"],
             {"add_as": {"value": "p", "converted": "p"}},
-            "cannot have one name",
+            "cannot have the same name",
         ),
         (
             "text",

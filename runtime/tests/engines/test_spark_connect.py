@@ -48,7 +48,7 @@ def test_without_a_key_it_is_warned_of_and_drawn_for_each_action(found):
 
 def test_the_settings_of_the_server_decide_what_is_refused(found):
     assert "orderIndependentChecksum.enabled is off" in found["refused"]
-    assert "The way out is a key" in found["refused"]
+    assert "Use a key" in found["refused"]
     assert found["keyed_then"] == ["id", "y"]
 
 

@@ -214,8 +214,8 @@ def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart
     path = data or next((path for path in paths if path.exists()), None)
     if path is None:
         raise DataError(
-            f"{paths[0]}: is missing; use --data FILE to name rows on which to compare the exported "
-            "model with the trained one"
+            f"{paths[0]}: is missing; use --data FILE to name rows on which to compare the "
+            "exported model with the trained one"
         )
     encoder = trained.encoder
     for _, columns, part in encoded_rows(trained, files_of(path)[0]):

@@ -72,7 +72,7 @@ def check(directory, result, *, amplified):
     words = " ".join(words.split())
     assert f"in each of {steps} steps" in words
     assert f"σ = {sigma:.6g}" in words
-    assert ("who was in which batch" in words) is amplified
+    assert ("which rows were in which batch" in words) is amplified
     assert stat.S_IMODE((folder / "kept.npz").stat().st_mode) == 0o600
     assert "kept.npz, which holds the key" in words
     allowed = {"epoch", "test_loss", "test_accuracy", "test_mse", "test_mae"}
@@ -141,7 +141,7 @@ def test_users_are_the_units(tmp_path):
     assert statement["details"]["units"] == ROWS // 3
     assert statement["details"]["rows"] == 2 * (ROWS // 3)
     assert statement["details"]["sampling_rate"] == 30 / 40
-    assert "all labels of one user, of whose rows at most 2 are used" in statement["adjacency"]
+    assert "all labels of one user, with at most 2 rows of each user" in statement["adjacency"]
 
 
 def test_group_privacy_of_randomizers(tmp_path):
@@ -158,7 +158,7 @@ def test_group_privacy_of_randomizers(tmp_path):
     with np.load(tmp_path / "run" / "kept.npz") as archive:
         assert archive["private_labels"].shape == (80,)
     text = text.replace("batch_size: 30", "batch_size: 81")
-    with pytest.raises(Exception, match="the 80 examples that are left"):
+    with pytest.raises(Exception, match="the 80 examples that remain"):
         run(tmp_path, text, "other")
 
 
@@ -270,17 +270,17 @@ def test_no_epsilon_is_told_of_noise_of_floats(finished):
     (finished / "privacy.json").write_text(json.dumps(statement))
     (found,) = find_runs([finished])
     assert (found.status, found.epsilon) == ("damaged", None)
-    assert "no ε holds: its noise was made of float32 numbers" in found.reason
+    assert "has no valid ε: an older version made its noise of float32" in found.reason
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"noise_key": np.array([5, 7], np.uint32)}, "older version, whose noise of float32"),
-        ({"noise_key": np.arange(8, dtype=np.int64)}, "holds no key of this method"),
+        ({"noise_key": np.array([5, 7], np.uint32)}, "older version, whose float32 noise"),
+        ({"noise_key": np.arange(8, dtype=np.int64)}, "has no key for this method"),
         ({"noise_multiplier": np.array(0.1)}, "less noise than ε needs"),
         ({"noise_multiplier": np.array(np.nan)}, "less noise than ε needs"),
-        ({"more": np.zeros(1)}, "holds no key of this method"),
+        ({"more": np.zeros(1)}, "has no key for this method"),
     ],
 )
 def test_a_key_of_another_run_is_not_taken_up(finished, changed, message):

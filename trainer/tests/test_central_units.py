@@ -117,5 +117,5 @@ def test_a_prior_that_saw_more_labels_of_a_user_is_refused(tmp_path, known_noise
     compile_text(spec, tmp_path).write(tmp_path)
     options = "artifact: numbers.onnx, user_column: user, max_examples_per_user: 2"
     text = with_method(f"kind: privatized, {options}", REGRESSION)
-    with pytest.raises(ConfigError, match="how many labels of a user the artifact's prior has"):
+    with pytest.raises(ConfigError, match="cannot tell how many labels of a user the artifact's"):
         open_method(parse_config(text, "t.yaml", tmp_path))

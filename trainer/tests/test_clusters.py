@@ -83,7 +83,7 @@ def test_a_run(tmp_path, counted):
     said = statement(result.folder)
     assert (said["epsilon"], said["delta"]) == (1.5, 0.0)
     assert said["details"]["l1_sensitivity"] == 2
-    assert "one histogram a cluster of public features (3 in all)" in said["statement"]
+    assert "one histogram per cluster of public features (3 in all)" in said["statement"]
     run(tmp_path, TWO, resume=True)
     assert len(counted["counts"]) == 1
 

@@ -117,7 +117,7 @@ def test_every_label_is_randomized_by_the_table_of_its_row(tmp_path):
     assert set(artifact.artifact.tables[0].values) != set(artifact.artifact.tables[3].values)
     said = json.loads((tmp_path / "run" / "privacy.json").read_text())
     assert (said["epsilon"], said["details"]["group_columns"]) == (3.0, ["c", "age"])
-    assert "by the table of its row's group (7 tables; by c, age)" in said["statement"]
+    assert "using the table of its row's group (7 tables; by c, age)" in said["statement"]
     assert (
         "groups are public and were fixed before any label was seen; nothing here can prove it"
         in said["statement"]

@@ -107,7 +107,7 @@ def test_refused(tmp_path, method, expected):
 def test_stages_without_examples(tmp_path):
     write_problem(tmp_path, 50)
     text = config("kind: lp_mst, epsilon: 1, stages: 64").replace("size: 100", "size: 1")
-    assert "method.stages: 64 leave a stage without any of the 50" in refused(tmp_path, text)
+    assert "method.stages: 64 stages leave one without any of the 50" in refused(tmp_path, text)
 
 
 def test_regression_by_clusters_needs_a_domain(tmp_path):
@@ -122,4 +122,4 @@ def test_categories_are_not_mixed(tmp_path):
     text = text.replace("kind: none", "kind: lp_mst, epsilon: 1, mixup: 1")
     assert "method.mixup: cannot mix categorical columns" in refused(tmp_path, text)
     text = text.replace("lp_mst, epsilon: 1, mixup: 1", f"{CLUSTERS[6:]}, columns: [z]")
-    assert "method.columns: 'z' is no feature" in refused(tmp_path, text)
+    assert "method.columns: 'z' is not a feature" in refused(tmp_path, text)

@@ -33,7 +33,7 @@ def test_the_statement_is_for_all_labels_of_a_user(tmp_path, known_noise, method
     said = statement(result.folder)
     assert said["epsilon"] == epsilon
     assert (said["details"]["unit"], said["details"]["labels"]) == ("user", 400)
-    assert "replacing all labels of one user, of whose rows at most 2 are used" in said["adjacency"]
+    assert "replacing all labels of one user, with at most 2 rows of each user" in said["adjacency"]
     assert f"spends ε = {epsilon} again" in said["statement"]
     with np.load(result.folder / "kept.npz") as stored:
         assert len(stored["private_labels"]) == 400
@@ -88,7 +88,7 @@ mechanism: {kind: randomized_response}
 
 @pytest.mark.parametrize("method", KEPT)
 def test_what_a_run_has_kept_must_fit_its_rows(tmp_path, known_noise, method):
-    """Private labels of 350 rows trained 400 without a word."""
+    """Private labels of 350 rows trained 400 without a message."""
     write(tmp_path, 400)
     compile_text(SPEC).write(tmp_path)
     path = run(tmp_path, method, base=SHORT).folder / "kept.npz"

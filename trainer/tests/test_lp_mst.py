@@ -106,7 +106,7 @@ def test_labels_are_stored_before_they_are_used(tmp_path, drawn, monkeypatch):
     assert len(drawn) == 3
     jax.tree.map(np.testing.assert_array_equal, first.params, again.params)
     (tmp_path / "run" / "stages" / "2").rename(tmp_path / "gone")
-    with pytest.raises(RunFolderError, match=r"stages/2: is missing, and the run cannot go on"):
+    with pytest.raises(RunFolderError, match=r"stages/2: is missing, so the run cannot resume"):
         run(tmp_path, method, resume=True)
     assert len(drawn) == 3
 

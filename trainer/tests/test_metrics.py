@@ -18,5 +18,5 @@ def test_a_picture_without_a_loss_says_so(tmp_path, monkeypatch):
     metrics.draw_curve(tmp_path / "curve.png", [{"epoch": 1, "test_loss": 2.0}])
     assert words == []
     metrics.draw_curve(tmp_path / "curve.png", [{"epoch": 1}])
-    assert words == ["no loss may be shown without a test set"]
+    assert words == ["without a test set, every loss is secret"]
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")

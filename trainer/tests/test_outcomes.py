@@ -209,8 +209,10 @@ def test_outputs_are_not_replaced(place, tmp_path):
     output.touch()
     for words in (("predict", run, source, "-o", output), ("export", run, "-o", output)):
         assert "exists already; say --overwrite" in labeldp(*words, code=2)
-    assert "expected a .parquet" in labeldp("predict", run, source, "-o", tmp_path / "o", code=2)
-    assert "is for classes" in labeldp(
+    assert "expected an output name that ends in .parquet" in labeldp(
+        "predict", run, source, "-o", tmp_path / "o", code=2
+    )
+    assert "--probabilities needs classes" in labeldp(
         "predict", run, source, "-o", tmp_path / "p.parquet", "--probabilities", code=2
     )
     assert source.read_bytes() == before and not output.read_bytes()
@@ -327,7 +329,7 @@ def test_a_run_that_cannot_predict_says_so(place, tmp_path, name, change):
 
 
 def test_folders_that_hold_no_run(tmp_path):
-    assert "holds none: labeldp train makes them" in labeldp("runs", tmp_path, code=2)
+    assert "contains none; labeldp train creates them" in labeldp("runs", tmp_path, code=2)
     assert "there is no such folder" in labeldp("runs", tmp_path / "x", code=2)
 
 

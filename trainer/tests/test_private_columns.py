@@ -53,7 +53,7 @@ def test_true_numbers_are_no_outputs(tmp_path, suffix, model, spec):
     pa_csv.write_csv(private, tmp_path / "train.csv")
     text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y").replace(MLP, model)
     text = text.replace("train.parquet", f"train.{suffix}")
-    refused(tmp_path, text, "'y' holds labels that")
+    refused(tmp_path, text, "'y' has labels that")
     refused(tmp_path, text, "numbers.onnx never outputs")
 
 

@@ -229,7 +229,7 @@ def test_networks_take_every_correction(place, tmp_path, option, correction):
     assert found.statement.details["correction"] == correction
     assert found.statement.details["debiased"] is (correction == "backward")
     assert found.metrics["test_accuracy"] > 0.3
-    words = "subset_selection (sets), which answers with the number of a set of classes"
+    words = "subset_selection (sets), whose output is the number of a set of classes"
     assert words in found.statement.paragraph()
 
 
@@ -341,7 +341,7 @@ def test_at_a_large_epsilon_private_labels_are_labels(place, tmp_path, text):
             STEPS.replace("cross_entropy", "squared").replace("onnx", "onnx, correction: forward"),
             "correction: needs loss: cross_entropy",
         ),
-        (with_options(CLOSED, "private_column: wrong"), "'wrong' holds labels that"),
+        (with_options(CLOSED, "private_column: wrong"), "'wrong' has labels that"),
         (
             STEPS.replace(
                 "privatized, artifact: sets.onnx",

@@ -125,7 +125,7 @@ def test_deltas_below_what_is_resolved_are_refused(batches):
     plan = NoisePlan(100, 10, 5, 10 if batches == "partition" else 100, batches)
     assert epsilon(4.0, plan, 1e-300) > epsilon(4.0, plan, 1e-200) > 0
     for function in (calibrate, epsilon):
-        with pytest.raises(ValueError, match="1e-300, the least that is resolved"):
+        with pytest.raises(ValueError, match="1e-300"):
             function(4.0, plan, 9e-301)
 
 

@@ -183,7 +183,7 @@ def test_an_artifact_of_another_column_is_noted_unless_chosen(tmp_path):
     write_tables(tmp_path)
     write_artifact(tmp_path, INTEGERS.replace("column: y", "column: visits"))
     (note,) = run(tmp_path, with_method("privatized, artifact: numbers.onnx")).notes
-    assert "compiled for the column 'visits', and randomizes 'y'" in note
+    assert "compiled for the column 'visits' but randomizes 'y'" in note
     text = with_method("privatized, artifact: numbers.onnx, column: y")
     assert run(tmp_path, text, "chosen").notes == ()
 

@@ -128,7 +128,7 @@ def test_a_finished_run_is_resumed_as_it_is(place, undrawn):
     labeldp(place / "numbers.yaml", "-o", folder, code=2)
     release = folder / "release.npz"
     options = ("-o", folder, "--resume", "--from-release", release)
-    assert "leave --from-release out" in labeldp(place / "numbers.yaml", *options, code=2)
+    assert "remove --from-release" in labeldp(place / "numbers.yaml", *options, code=2)
     assert files(folder) == before
 
 

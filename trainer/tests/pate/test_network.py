@@ -30,7 +30,7 @@ refine:
 """
 SENTENCE = (
     "The final model is a network that was trained on the fitted model's predictions for public "
-    "features (refine); it saw no label, so this is post-processing and costs no ε."
+    "features (refine). It saw no label, so this is post-processing and spends nothing."
 )
 
 
@@ -111,7 +111,7 @@ def test_runs_names_the_network_and_compares_it(place):
 def test_a_network_that_is_worse_than_what_it_learnt_from_is_named(place, tmp_path):
     text = IMAGES.replace("epochs: 4", "epochs: 1").replace("0.02", "0.00001")
     result = train(parse_config(text, "short.yaml", place), tmp_path / "run")
-    assert result.notes[-1].startswith("refining made the model worse: test accuracy")
+    assert result.notes[-1].startswith("refining made the model worse: its test accuracy is")
 
 
 def test_further_rows_are_learnt_from_if_the_representation_was_allowed_to(place, tmp_path):

@@ -172,7 +172,7 @@ WRONG = {
         "epsilon: 4",
         "epsilon: 1, teachers: 10, queries: 40",
         "method.epsilon: is too small: the noise on each count has a standard deviation of 33.4, "
-        "and there are 10 teachers to hear",
+        "but there are only 10 teachers",
     ),
     "δ that no noise reaches": ("1e-5", "1e-200", "method.epsilon"),
     "no δ": (", delta: 1e-5", "", "method.delta"),

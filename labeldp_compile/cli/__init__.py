@@ -18,7 +18,7 @@ _COMMANDS = {
     "sweep": "Compare all mechanisms for the label, loss and prior of SPEC.",
     "choose": "Find the smallest ε, and the mechanism, that make private labels good enough.",
     "compile": "Compile SPEC into a randomizer with a certificate.",
-    "verify": "Re-derive every provable claim of an artifact from FILE alone.",
+    "verify": "Check every provable claim of an artifact from FILE alone.",
     "prove": "Write the integers of the artifact FILE, and a proof that they are private, for Coq.",
     "audit": "Randomize made-up labels, and test the outputs against what FILE certifies.",
     "randomize": "Randomize the labels of TABLE with ARTIFACT, which is verified first.",

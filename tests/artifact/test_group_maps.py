@@ -233,7 +233,7 @@ def test_groups_without_columns_are_one_table_and_in_no_file():
     model = read_model(file_of(DOMAIN, grouped((0, 1, 2))))
     stated = read_certificate(model)
     stated.parts["groups"].columns.clear()
-    with pytest.raises(DecodeError, match="groups without a column"):
+    with pytest.raises(DecodeError, match="there are groups, but no column"):
         read_groups(stated)
 
 

@@ -100,7 +100,7 @@ def test_a_million_labels_and_the_default():
 
     # The labels of windows are taken together; those of additive noise are not.
     windows = million(INTEGER_SPEC)
-    assert "the number of offsets" in check_bytes(windows).checks[-1].detail
+    assert "not one offset for each label" in check_bytes(windows).checks[-1].detail
     with pytest.raises(TooLargeError, match="1,000,000 labels"):
         check_bytes(windows, budget=Budget(5.0))
     with pytest.raises(TooLargeError, match="1,000,000 labels"):

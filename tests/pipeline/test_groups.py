@@ -314,7 +314,7 @@ def test_labels_for_training_say_something_in_every_group(place):
         ({"groups": "{column: work, bands: [1, 2]}"}, "'work': expected numbers as groups"),
         ({"groups": "{column: work}"}, "one of values, bands and assign"),
         ({"groups": "{values: [a]}"}, "say column: NAME"),
-        ({"groups": "{column: work, values: [a, a]}"}, "a group stands there twice"),
+        ({"groups": "{column: work, values: [a, a]}"}, "a group occurs twice"),
         ({"groups": "{column: work, values: [a, 1]}"}, "all text or all integers"),
         ({"groups": "{column: age, bands: [18, 18]}"}, "must increase"),
         ({"groups": "{column: age, bands: [65, 18]}"}, "must increase"),
@@ -322,7 +322,7 @@ def test_labels_for_training_say_something_in_every_group(place):
         ({"groups": "{column: a, columns: [{column: b, bands: [1]}]}"}, "columns stand alone"),
         (
             {"groups": "{columns: [{column: b, bands: [1]}, {column: b, bands: [2]}]}"},
-            "stands there twice",
+            "occurs twice",
         ),
         ({"groups": "{column: work, assign: {file: no.csv, key: a, group: b}}"}, "no.csv"),
         ({"prior": "kind: uniform", "privacy": ""}, "groups differ by their priors"),

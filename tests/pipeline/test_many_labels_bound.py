@@ -74,7 +74,7 @@ HOSTILE = {
     "a unit in words": (lambda c: c["optimality"].update(unit="one"), "optimality"),
     "a unit that is a power": (lambda c: c["optimality"].update(unit="1e-3"), "optimality"),
     "a class": (lambda c: c["optimality"].update(over="unbiased"), "this one is biased"),
-    "a wide class": (lambda c: c["optimality"].update(over="max", amount="99"), "alike"),
+    "a wide class": (lambda c: c["optimality"].update(over="max", amount="99"), "over all randomizers"),
     "an amount": (lambda c: c["optimality"].update(amount="1"), "no amount"),
     "both proofs": (lambda c: c["optimality"].update(alpha=["0"] * 10), "another shape"),
     "another bound": (lambda c: c["exact"].update(loss_lower_bound="1/1000"), "is stated as"),
@@ -108,7 +108,7 @@ def test_categories_have_no_radii():
 
     codes = CATEGORICAL_SPEC.replace("red, green, blue", "1, 2, 3").replace("green", "2")
     report = check_bytes(rebuilt(compile_text(codes).model, claim))
-    assert not report.ok and "radii speak of numbers" in report.checks[-1].detail
+    assert not report.ok and "radii need labels that are numbers" in report.checks[-1].detail
 
 
 def test_radii_of_the_newest_format_only(short):

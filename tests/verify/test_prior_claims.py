@@ -95,4 +95,4 @@ def test_groups_state_possible_facts_of_each_table(grouped, pooled):
     change(stated)
     report = check_bytes(form.rebuild(domain, stated))
     failed = next(check for check in report.checks if not check.ok)
-    assert failed.detail == "the prior's rows are no number of rows"
+    assert failed.detail == "the number of rows of the prior is out of range"

@@ -117,9 +117,9 @@ def test_radii_follow_lines_between_knots_rounded_down():
 @pytest.mark.parametrize(
     ("knots", "radii", "complaint"),
     [
-        ([0, 9], [1], "not one radius a knot"),
-        ([0], [1], "not one radius a knot"),
-        ([*range(10), 10], [1] * 11, "not one radius a knot"),
+        ([0, 9], [1], "one radius for each knot"),
+        ([0], [1], "one radius for each knot"),
+        ([*range(10), 10], [1] * 11, "one radius for each knot"),
         ([0, 8], [1, 1], "from the first to the last"),
         ([1, 9], [1, 1], "from the first to the last"),
         ([0, 5, 5, 9], [1] * 4, "do not increase"),
@@ -147,5 +147,5 @@ def test_the_bound_refuses_what_it_does_not_speak_of():
         ([1, 1], Fraction(1, 2), "squared"),
         ([1, 1, 1], Fraction(2), "squared"),
     ):
-        with pytest.raises(ValueError, match=r"bound|weights"):
+        with pytest.raises(ValueError, match=r"bound|weight"):
             radius_bound(two, weights, growth, two, loss)

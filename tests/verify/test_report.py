@@ -95,5 +95,7 @@ def test_a_summary_has_at_most_15_lines_and_says_where_its_numbers_come_from(fil
     assert ("groups" in facts) == file.startswith("groups")
     for brief in (False, True):
         words = " ".join(report.in_words("x", brief=brief))
-        assert ("declared by the author of the spec, not proved" in words) == ("groups" in facts)
+        assert ("declared public by the author of the spec, not proved" in words) == (
+            "groups" in facts
+        )
     assert len([x for x in report.in_words("x", brief=True) if "warning" not in x]) == 2

@@ -106,7 +106,7 @@ def test_overwriting_without_a_key_removes_the_old_signature(spec, keys, tmp_pat
     [
         ("missing.pem", "cannot be read"),
         ("public.pem", "no private key"),
-        ("rsa.pem", "no Ed25519 key"),
+        ("rsa.pem", "neither an Ed25519 key"),
         ("locked.pem", "openssl pkeyutl -sign"),
     ],
 )
@@ -119,8 +119,8 @@ def test_unusable_keys_are_found_before_anything_is_spent(spec, keys, tmp_path, 
 @pytest.mark.parametrize(
     ("key", "signature", "message"),
     [
-        ("key.pem", "s", "no public key"),
-        ("rsa-public.pem", "s", "no Ed25519 key"),
+        ("key.pem", "s", "not a public key"),
+        ("rsa-public.pem", "s", "neither an Ed25519 key"),
         ("public.pem", "missing", "cannot be read"),
         ("missing.pem", "s", "cannot be read"),
     ],

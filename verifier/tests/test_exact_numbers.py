@@ -132,7 +132,7 @@ def test_vectors_of_exact_numbers():
     for wrong, error in ((float("nan"), ValueError), (float("inf"), OverflowError)):
         with pytest.raises(error):
             ExactNumbers.of([1.0, wrong])
-    with pytest.raises(ValueError, match="lacks its weight"):
+    with pytest.raises(ValueError, match="differ in length"):
         exact.weighted([1])
 
 

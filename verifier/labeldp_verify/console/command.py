@@ -43,7 +43,7 @@ class _Once(argparse.Action):
     ) -> None:
         """Called by argparse for each occurrence."""
         if option_string and getattr(namespace, self.dest) is not None:
-            parser.error(f"{option_string} is given more than once")
+            parser.error(f"{option_string} is given more than once, and takes one")
         setattr(namespace, self.dest, values)
 
 

@@ -36,7 +36,7 @@ def short_summary(artifact: Artifact, checks: Sequence[Check]) -> list[Line]:
     name = clipped(one_line(certificate.name), _NAME_COLUMNS)
     text = f"{name} (declared); ε per label {label}; total ε {total}"
     if certificate.groups is not None:
-        text += f"; groups are public (declared by {DECLARED_BY}, not proved)"
+        text += f"; groups declared public by {DECLARED_BY}, not proved"
     return [("file", f"{text}; {passed(checks)}")]
 
 
@@ -57,7 +57,7 @@ def summary(artifact: Artifact, checks: Sequence[Check], sha256: str) -> list[Li
     if certificate.groups is not None:
         columns = (one_line(column.name) for column in certificate.groups.columns)
         names = ", ".join(clipped(column, _NAME_COLUMNS) for column in columns)
-        text = f"by {names}, which must be public: declared by {DECLARED_BY}, not proved"
+        text = f"by {names}: declared public by {DECLARED_BY}, not proved"
         lines.append(("groups", text))
     if artifact.only is not None:
         figures = artifact.only.figures()

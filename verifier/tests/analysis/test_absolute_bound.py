@@ -103,5 +103,5 @@ def test_what_is_no_problem_is_refused():
     ):
         with pytest.raises(ValueError, match="weights must be"):
             dual_is_feasible(labels, weights, growth, alpha, loss="absolute")
-    with pytest.raises(ValueError, match="equally many"):
+    with pytest.raises(ValueError, match="one weight and one dual value"):
         dual_is_feasible(labels, [1, 1], Fraction(2), alpha[:1], loss="absolute")

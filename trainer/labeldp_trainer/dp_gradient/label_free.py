@@ -76,8 +76,8 @@ def example_ball(loss: Loss, labels: Real[Array, " K"], centre: Centre = "mean")
     """Return the ball of one example over `labels`.
 
     For classes: all of them. For a loss whose gradient is affine in the label (squared, Poisson
-    log) the two ends of the label interval are enough, because a ball is convex. For other losses give a
-    grid; a label in between then costs utility (its δ is clipped), never privacy. `mean` puts the
+    log) the two ends of the label interval are enough, because a ball is convex. For other losses
+    give a grid; a label in between then costs utility (its δ is clipped), never privacy. `mean` puts the
     centre at the mean of the K gradients, for two ends the exact middle; `none` at zero.
     """
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import inspect
 import re
 from collections.abc import Iterator
 from typing import get_args, get_overloads
 
+import click
+from labeldp_trainer import cli as trainer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+from labeldp_compile.cli import main
 from labeldp_compile.mechanisms import all_mechanisms
 
 PAGES = {
@@ -30,9 +34,44 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, modules in PAGES.items():
         text = "\n".join(line for name in modules for line in module_page(name))
         files.append(File.generated(config, f"reference-{page}.md", content=f"# {page}\n\n{text}"))
+    commands = "\n".join(commands_page())
+    files.append(File.generated(config, "reference-commands.md", content=commands))
     mechanisms = "\n".join(mechanisms_page())
     files.append(File.generated(config, "reference-mechanisms.md", content=mechanisms))
     return files
+
+
+def commands_page() -> Iterator[str]:
+    """The lines on all commands: the help of each, and a table of its options."""
+    yield from ["# Options of the commands", "", "Made from the commands' own help."]
+    with click.Context(main, info_name="labeldp") as root:
+        for name in main.list_commands(root):
+            command = getattr(trainer, f"{name}_command", None) or main.get_command(root, name)
+            if isinstance(command, click.Group):
+                with click.Context(command, info_name=name, parent=root) as group:
+                    for inner in command.list_commands(group):
+                        yield from command_lines(f"{name} {inner}", command.commands[inner], group)
+            elif command is not None:
+                yield from command_lines(name, command, root)
+
+
+def command_lines(name: str, command: click.Command, above: click.Context) -> Iterator[str]:
+    """Heading, usage, help and options of one command."""
+    with click.Context(command, info_name=name.rsplit(maxsplit=1)[-1], parent=above) as context:
+        usage = " ".join(command.collect_usage_pieces(context))
+        yield from ["", f"## labeldp {name}", "", "```sh", f"labeldp {name} {usage}", "```", ""]
+        text = inspect.cleandoc(command.help or "").replace("\b\n", "")
+        yield from body(re.sub(r"(?<![\w`-])--[a-z][a-z-]*", r"``\g<0>``", text))
+        records = [it.get_help_record(context) for it in command.get_params(context)]
+    options = [record for record in records if record is not None and record[1]]
+    yield from ["", "| option | |", "|---|---|"] if options else []
+    for option, text in options:
+        yield f"| <code>{cell(option)}</code> | {prose(cell(text))} |"
+
+
+def cell(text: str) -> str:
+    """Text for a cell of a table: one line, in which nothing is markup."""
+    return html.escape(" ".join(text.split()), quote=False).replace("|", "&#124;")
 
 
 def mechanisms_page() -> Iterator[str]:

@@ -81,8 +81,8 @@ def test_training_on_one_release(folder, inside):
 
 
 def test_embeddings_of_another_library(folder, inside):
-    """The other blocks of docs/training.md."""
-    _, script, config = blocks_of("training.md")
+    """The blocks of docs/representations.md."""
+    script, config = blocks_of("representations.md")
     inside(folder)
     (folder / config.file_name).write_text(config.text, encoding="utf-8")
     exec(compile(script.text, script.file_name, "exec"), {})

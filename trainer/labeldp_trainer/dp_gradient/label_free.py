@@ -75,10 +75,10 @@ class LabelFree:
 def example_ball(loss: Loss, labels: Real[Array, " K"], centre: Centre = "mean") -> BallOf:
     """Return the ball of one example over `labels`.
 
-        For classes: all of them. For a loss whose gradient is affine in the label (squared, Poisson
-            log) the two ends of the interval are enough, as a ball is convex. For other losses give a
-        grid; a label in between then costs utility (its δ is clipped), never privacy. `mean` puts the
-            centre at the mean of the K gradients, for two ends the exact middle; `none` at zero.
+    For classes: all of them. For a loss whose gradient is affine in the label (squared, Poisson
+    log) the two ends of the interval are enough, as a ball is convex. For other losses give a
+    grid; a label in between then costs utility (its δ is clipped), never privacy. `mean` puts
+    the centre at the mean of the K gradients, for two ends the exact middle; `none` at zero.
     """
 
     def ball_of(params: PyTree, x: PyTree) -> Ball:

@@ -74,7 +74,10 @@ HOSTILE = {
     "a unit in words": (lambda c: c["optimality"].update(unit="one"), "optimality"),
     "a unit that is a power": (lambda c: c["optimality"].update(unit="1e-3"), "optimality"),
     "a class": (lambda c: c["optimality"].update(over="unbiased"), "this one is biased"),
-    "a wide class": (lambda c: c["optimality"].update(over="max", amount="99"), "over all randomizers"),
+    "a wide class": (
+        lambda c: c["optimality"].update(over="max", amount="99"),
+        "over all randomizers",
+    ),
     "an amount": (lambda c: c["optimality"].update(amount="1"), "no amount"),
     "both proofs": (lambda c: c["optimality"].update(alpha=["0"] * 10), "another shape"),
     "another bound": (lambda c: c["exact"].update(loss_lower_bound="1/1000"), "is stated as"),

@@ -1,4 +1,4 @@
-"""Counts the fields of an ONNX protobuf file without parsing it into objects.
+"""How much a protobuf file of ONNX holds, found without building it.
 
 A message of no bytes takes two in the file and hundreds in memory, so that 60 MiB of them take
 gigabytes as soon as a parser sees them. This walks over tags and lengths only.

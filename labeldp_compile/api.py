@@ -1,4 +1,4 @@
-"""The public functions. What a function needs is loaded when it is called: a solver takes a second.
+"""The public functions. Each loads its imports when it is called: a solver takes a second to load.
 
 The examples run from a folder that holds the example specs as ``specs``.
 """
@@ -31,7 +31,7 @@ def load_spec(path: FilePath) -> Spec:
     """Read and validate a spec file; touches no data.
 
     Args:
-        path: a YAML file, as docs/spec.md says.
+        path: a YAML file (docs/spec.md).
 
     Returns:
         The spec, frozen, with defaults filled in and ``auto`` resolved.
@@ -60,8 +60,8 @@ def plan(path: FilePath) -> Plan:
         and forecasts of outputs, bytes and seconds as ranges.
 
     Raises:
-        InputError: whatever ``compile_spec`` would refuse before it spends: SpecError, DataError,
-            BudgetError; OverBudgetError where the budget ledger would.
+        InputError: every error that ``compile_spec`` would raise before it spends: SpecError,
+            DataError, BudgetError; OverBudgetError if the budget ledger would refuse.
 
     >>> from labeldp_compile import plan
     >>> planned = plan("specs/doctor-visits.yaml")
@@ -83,21 +83,21 @@ def compile_spec(
     """Compile a spec file in memory: prior, solve, round to integers, certify, verify.
 
     A private prior spends its ε₁ **each time**, unless the spec names a budget ledger, which
-    recalls it. Name the ``directory`` that the artifact will be written to: it is then checked
-    before ε is spent, and what was spent is kept there until ``Compiled.write`` is done.
+    recalls it. Pass the ``directory`` that the artifact will be written to: it is then checked
+    before ε is spent, and keeps the noisy prior until ``Compiled.write`` is done.
 
     Args:
         path: a YAML file. Paths in it are relative to its folder.
-        directory: for ``Compiled.write``, which takes it again.
+        directory: the one that ``Compiled.write`` will get.
         overwrite: whether an artifact in the directory may be replaced.
-        progress: is told in words what was recalled or spent, and how a long solve goes.
+        progress: gets lines of text: what was recalled or spent, and the steps of a long solve.
 
     Returns:
-        The artifact: ``model`` (the bytes of the ONNX file), ``certificate`` and ``randomizer``
-        (the integers of the only table; ``artifact`` has those of several). It has verified.
+        The verified artifact: ``model`` (the bytes of the ONNX file), ``certificate`` and
+        ``randomizer`` (the integers of the only table; ``artifact`` has those of several tables).
 
     Raises:
-        InputError: SpecError, DataError, BudgetError; OverBudgetError where the ledger refuses.
+        InputError: SpecError, DataError, BudgetError; OverBudgetError if the ledger refuses.
 
     >>> from pathlib import Path
     >>> from labeldp_compile import compile_spec
@@ -128,24 +128,24 @@ def verify(
 ) -> Report:
     """Re-derive every provable claim of an artifact from its file; raises unless all hold.
 
-    The numbered checks are those of ``labeldp_verify.steps``; ``labeldp_verify.verify_file`` does
-    the same without this distribution, and without comparing with a spec.
+    The numbered checks are those of ``labeldp_verify.steps``. ``labeldp_verify.verify_file`` does
+    the same without this package, but does not compare with a spec.
 
     Args:
         path: the ONNX file; nothing in it is trusted.
         spec: also check that the file was made from this spec.
         public_key: also check the file's signature with this key (PEM; Ed25519 or P-256).
-        signature: its file, if it is not ``path`` with ``.sig`` added, or ``.sigstore.json`` of
-            a key on P-256.
-        budget: processor seconds and bytes at most; by default 20 s and 2 GB.
+        signature: the signature file; by default ``path`` with ``.sig`` added, or
+            ``.sigstore.json`` for a P-256 key.
+        budget: the most processor seconds and bytes; by default 20 s and 2 GB.
 
     Returns:
         The report: every check that was made, and the certificate.
 
     Raises:
         VerificationError: a check failed; its ``report`` says which.
-        InputError: a file cannot be read; TooLargeError, one of them, if checking would exceed the
-            budget: then nothing is said of the file.
+        InputError: a file cannot be read. Its subclass TooLargeError: the check would exceed the
+            budget, and says nothing about the file.
 
     >>> from pathlib import Path
     >>> from labeldp_compile import compile_spec, verify
@@ -184,16 +184,16 @@ def sweep(
 
     Args:
         path: a YAML file; its own mechanism is among those compared.
-        epsilons: totals for a label in both parts, in 10^-6 … 60, read as decimals; by default a
-            range from 0.1 to 8 and that of the spec.
+        epsilons: total ε of a label, in 10^-6 … 60, read as decimals; by default a range from 0.1
+            to 8 and that of the spec.
         mechanisms: names, ``"rr_top_k:5"`` with its k; by default all that apply.
         bias_frontier: add the unbiased randomizer under falling penalties on its bias.
         spend_prior: estimate a private prior, once for all points, and spend its ε₁. Without it
             a private prior is refused.
-        progress: is told what is compiled, and what was recalled or spent.
+        progress: gets lines of text: what is compiled, and what was recalled or spent.
 
     Returns:
-        Points and what could not be compiled, under the one prior; ``best`` goes by the spec's
+        Points, and what could not be compiled, under one prior. ``best`` depends on the spec's
         goal: the least noise in an estimated mean or share, or the least noisy label loss.
 
     Raises:
@@ -227,13 +227,13 @@ def choose(
     max_belief: str | tuple[str | float, str | float] | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Choice:
-    """Find the least ε of a label, and the mechanism, that make private labels good enough.
+    """Find the smallest ε of a label, and the mechanism, that make private labels good enough.
 
-    Several demands hold at once. No label is read: a private prior is taken as uniform. ε is one
-    of 0.01 … 20 with four significant digits; the mechanism was compiled and verified there.
+    Several targets must hold together. No label is read: a private prior is treated as uniform. ε
+    is in 0.01 … 20 with four significant digits; the mechanism was compiled and verified there.
 
     Args:
-        path: a YAML file, whose ε and mechanism play no part. Paths in it are relative to its
+        path: a YAML file, whose ε and mechanism are ignored. Paths in it are relative to its
             folder.
         mean_error: 95% margin of error of a mean over ``rows`` rows, for all labels (numbers).
         share_error: the same of the least certain share (categories).
@@ -241,16 +241,16 @@ def choose(
             or the probability that it is not the true one (categories).
         rows: of the mean or the shares.
         max_belief: ``"0.2@0.01"``: an observer's belief in a label whose share is 0.01 may rise to
-            0.2. Alone it gives the largest ε that keeps to it, and the mechanism that serves the
-            spec's goal best there.
-        progress: is told what is tried.
+            0.2. Without other targets, the result is the largest ε that allows this, and the best
+            mechanism for the spec's goal at that ε.
+        progress: gets lines of text: what is tried.
 
     Returns:
-        ε, the mechanism, how the others stand, and the lines of a spec that make it so.
+        ε, the mechanism, the results of the others, and the lines to put into a spec.
 
     Raises:
-        InputError: as ``load_spec``; a demand that has no meaning for these labels; with an
-            ``exit_code`` of 1 demands that no ε reaches.
+        InputError: as ``load_spec``; a target that has no meaning for these labels; with an
+            ``exit_code`` of 1, targets that no ε reaches.
 
     >>> from labeldp_compile import choose
     >>> found = choose("specs/visits.yaml", mean_error=0.05, rows=100_000)
@@ -275,27 +275,29 @@ def estimate(
     target: Target = "rows",
     budget: Budget | None = None,
 ) -> Aggregates:
-    """Histogram, mean and quantiles of true labels from a column of private ones; spends nothing.
+    """Estimate histogram, mean and quantiles of true labels from private ones; spends nothing.
 
     Args:
         artifact: the file that randomized the column; it is verified first.
-        table: a Parquet or CSV file, of which only the columns named here are read.
-        column: of private labels, several of a joint label; by default those of the certificate.
-        by: also for each group of rows with one value in this column.
-        group_columns: of an artifact with a table for each group, the table's columns of groups by
-            the artifact's names of them, where they differ.
-        target: whom the intervals of 95 % are about: the true labels of these ``"rows"``, or
-            the ``"population"`` that they were drawn from.
+        table: a Parquet or CSV file; only the columns named here are read.
+        column: the column of private labels, or several of a joint label; by default those of the
+            certificate.
+        by: also estimate for each group of rows with one value in this column.
+        group_columns: if the artifact has a table for each group: from its names of the columns of
+            groups to those of ``table``, where they differ.
+        target: what the 95% intervals are about: the true labels of these ``"rows"``, or the
+            ``"population"`` that they were drawn from.
         budget: of the verification; by default 20 s and 2 GB.
 
     Returns:
-        Groups, all rows first; of each the mean in units of the label, shares of the classes of
-        labels [c], and quantiles. What the artifact does not support is in ``refused``.
+        Groups, all rows first. Each has the mean in units of the label, the shares of the classes
+        of labels [c], and quantiles. Estimates that the artifact does not support are in
+        ``refused``.
 
     Raises:
         VerificationError: the artifact does not verify.
-        InputError: a file or column is missing or holds other values than the artifact's outputs,
-            or the artifact supports no estimate.
+        InputError: a file or column is missing, a value is not an output of the artifact, or the
+            artifact supports no estimate.
 
     >>> from pathlib import Path
     >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -334,25 +336,25 @@ def audit(
 ) -> AuditReport:
     """Randomize made-up labels, and test the outputs against what an artifact certifies.
 
-    A statistical test of what runs, beside the proof of the file that ``verify`` gives. A
-    faultless randomizer is accused once in a million audits; docs/audit.md has the error of
+    This is a statistical test of the running code, in addition to the proof of the file by
+    ``verify``. A correct randomizer fails one audit in a million; docs/audit.md has the error of
     each test.
 
     Args:
         artifact: the file; it is verified first.
-        function: ``"module:function"``, from an array of labels [n] to n outputs, audited in the
-            place of labeldp-runtime.
+        function: ``"module:function"``, from an array of labels [n] to n outputs, audited instead
+            of labeldp-runtime.
         samples: labels to randomize, at least 100,000.
-        processes: whether other processes are started, to see whether they share their words.
-        group: of an artifact with a table for each group, which one is tried, as ``labeldp inspect
-            --group`` names it; by default that with most rows.
+        processes: whether to start other processes, to check that they do not share random bits.
+        group: if the artifact has a table for each group: the group to test, as ``labeldp inspect
+            --group`` names it; by default the one with most rows.
         budget: of the verification; by default 20 s and 2 GB.
 
     Returns:
         The findings, and a lower bound on the ε of a label.
 
     Raises:
-        VerificationError: the artifact does not verify, and is not run.
+        VerificationError: the artifact does not verify; it is not run.
         InputError: a file or the function cannot be loaded, or fails.
 
     >>> from pathlib import Path

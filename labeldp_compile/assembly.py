@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "scipy")
 _PAY_AGAIN = (
-    "use --overwrite to replace it (this spends the ε of a private prior again), or choose another "
-    "directory"
+    "say --overwrite to replace it (a private prior then spends ε₁ again), "
+    "or choose another directory"
 )
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a compile makes: the file's bytes, and the artifact that the verifier reads in them.
+    """The result of a compile: the file's bytes, and the artifact that the verifier reads in them.
 
-    ``kept`` is the file that keeps the noisy prior until the artifact is written, if there is one;
+    ``kept`` is the file that keeps the noisy prior until the artifact is written, if there is one.
     ``goal`` is that of the spec.
     """
 
@@ -61,7 +61,7 @@ class Compiled:
 
     @property
     def only(self) -> Table:
-        """The table that all rows have; TypeError where public groups decide."""
+        """The table of all rows. Raises TypeError if there is a table for each group."""
         if self.artifact.only is None:
             raise TypeError("this artifact has a table for each group: see artifact")
         return self.artifact.only
@@ -81,12 +81,12 @@ class Compiled:
     ) -> Path:
         """Write NAME.onnx, NAME.certificate.json and, with a key, a signature.
 
-        That is NAME.onnx.sig of an Ed25519 key, NAME.onnx.sigstore.json of one on P-256.
+        The signature is NAME.onnx.sig for an Ed25519 key, and NAME.onnx.sigstore.json for a P-256
+        key. A signature of a replaced file is removed. At the end, the kept prior is removed.
 
-        Returns the path of the first. Raises InputError if they exist already and ``overwrite`` is
-        false, or while a compile works with the kept prior, unless the caller holds it already
-        (``prior_held``). A signature of the file that is replaced goes with it. At last the kept
-        prior, which is no longer needed, is removed.
+        Returns the path of the artifact. Raises InputError if the files exist and ``overwrite`` is
+        false, or while another compile works with the kept prior. A caller that holds it already
+        (``prior_held``) sets ``is_held``.
         """
         if self.kept is None:
             return self._write(directory, overwrite, key)
@@ -124,11 +124,11 @@ class Compiled:
 
 
 def paid_for(where: Path | str) -> str:
-    """What an error says where ε₁ was spent, and is remembered."""
+    """The end of an error message after ε₁ was spent and the prior was kept."""
     return (
         f"ε₁ of the prior stays spent, and its noisy histogram is kept in {where}: the next "
-        "compile that asks the same of these data at the same ε₁, for any loss, mechanism and ε of "
-        "the label, spends nothing"
+        "compile with the same question, data and ε₁ spends nothing, for any loss, mechanism and ε "
+        "of the label"
     )
 
 
@@ -142,9 +142,9 @@ def assemble(
     labels_per_user: int | None = None,
     observer: Observer = QUIET,
 ) -> Compiled:
-    """Everything behind the prior; touches no label.
+    """All steps after the prior; touches no label.
 
-    With ``labels_per_user`` the certificate states what a user with so many labels pays.
+    With ``labels_per_user`` the certificate states what a user with this many labels spends.
     """
     try:
         found = solve_tables(spec, prior, word_bits, observer)
@@ -163,9 +163,9 @@ def certified(
     *,
     run_graph: bool = True,
 ) -> Compiled:
-    """The artifact of integers that were solved for; raises InputError unless it verifies.
+    """The artifact of solved integers. Raises InputError unless it verifies.
 
-    ``run_graph`` says whether the graph is run, too: not for a file that nobody will keep.
+    ``run_graph`` says whether the graph is also run; a file that is not kept does not need it.
     """
     joint, losses = isinstance(spec.label, JointLabelSpec), spec.column_losses
     tools = TOOLS if labels_per_user is None else (*TOOLS, "dp-accounting")
@@ -209,9 +209,9 @@ def _version(name: str) -> str:
 
 
 def output_paths(directory: Path, name: str) -> tuple[Path, Path, Path, Path]:
-    """Where a compile writes the artifact, its certificate, and a signature if asked to.
+    """The paths of the artifact, its certificate, and its possible signatures.
 
-    The last two are those of an Ed25519 key and of one on P-256.
+    The last two are the signatures of an Ed25519 key and of a P-256 key.
     """
     artifact = directory / f"{name}.onnx"
     certificate = directory / f"{name}.certificate.json"

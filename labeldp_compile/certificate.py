@@ -37,7 +37,7 @@ from labeldp_compile.prior import TablePrior
 
 
 class ProvedBound(NamedTuple):
-    """A lower bound on the loss with its witness, as the certificate holds it."""
+    """A lower bound on the loss, with the witness in the certificate."""
 
     witness: Witness
     value: Fraction
@@ -50,13 +50,13 @@ def build_certificate(
     priors: Sequence[TablePrior],
     bounds: Sequence[DualBound | RadiusBound | None],
 ) -> Certificate:
-    """The certificate of integers: each of the tables [T + 1] by itself, and all together.
+    """The certificate of integers, for each of the tables [T + 1] and for all together.
 
     Each table has a prior, and a witness of a bound on its loss if there is one. ``provenance``
-    holds the prior of the last table, which all rows have that no other table is for.
+    holds the prior of the last table, which is for all rows without another table.
 
-    Raises ValueError if a table is not ε₂-DP: nothing uncertified is ever written. And if the parts
-    do not fit together.
+    Raises ValueError if a table is not ε₂-DP, so that nothing uncertified is ever written. Raises
+    it also if the parts do not fit together.
     """
     groups = integers.groups
     check_groups(groups)
@@ -64,14 +64,14 @@ def build_certificate(
         raise ValueError("every table needs integers, a size and a prior")
     sizes = [prior.size if groups.columns else 1 for prior in priors]
     if sum(sizes) <= 0:
-        raise ValueError("some group must have rows")
+        raise ValueError("at least one group must have rows")
     if {provenance.column, *provenance.columns} & {column.name for column in groups.columns}:
-        raise ValueError("the group cannot be the label: its table would tell the label")
+        raise ValueError("the group cannot be the label: its table would disclose the label")
     if provenance.prior != priors[-1].statement:
         raise ValueError("the prior must be that of the last table")
     if provenance.labels_per_user is not None:
         if groups.columns:
-            raise ValueError("labels_per_user is not there for groups yet")
+            raise ValueError("labels_per_user is not supported with groups")
         composition = composition_statement(
             integers.tables[0],
             provenance.labels_per_user,
@@ -95,7 +95,7 @@ def _proved(
     prior: TablePrior,
     dual: DualBound | RadiusBound | None,
 ) -> ProvedBound | None:
-    """The bound that the witness of a table proves."""
+    """The bound that a table's witness proves, if any."""
     labels, weights, epsilon = domain.labels(), prior.weights, provenance.epsilon_label
     if isinstance(dual, RadiusBound):
         return prove_radii(dual, loss, labels, weights, epsilon)
@@ -108,18 +108,18 @@ def _proved(
 
 
 def _belongs(dual: DualBound, labels: Labels, bias: ExactNumbers | None) -> bool:
-    """Whether the randomizer is of the class that the bound speaks of; short words may miss it."""
+    """Whether the randomizer is of the class of the bound; with short words it may not be."""
     if dual.rule.kind not in ("unbiased", "max"):
         return True
     most = unbiased_tolerance(labels) if dual.rule.kind == "unbiased" else dual.rule.amount
     return bias is not None and bias.largest() <= most
 
 
-# Dual values as exact decimals, moved by a hair so that the verifier can prove their bound.
+# Dual values as exact decimals, shifted slightly so that the verifier can prove their bound.
 #
 # A solver's duals violate their constraint by rounding. Subtracting the same t from every α adds
-# t·(k + (e^ε − 1)·|S|) to the verifier's F, S being the labels whose h is negative, so some
-# small t repairs it at a cost of k·t in the bound.
+# t·(k + (e^ε − 1)·|S|) to the verifier's F, where S is the set of labels whose h is negative. So a
+# small t repairs the constraint and lowers the bound by k·t.
 
 
 def prove_bound(
@@ -130,9 +130,9 @@ def prove_bound(
     epsilon: Fraction,
     scale: Fraction,
 ) -> ProvedBound | None:
-    """The bound on the squared, absolute or 0-1 loss that the duals prove, or None if nothing.
+    """The bound on the squared, absolute or 0-1 loss that the duals prove, or None.
 
-    ``scale`` is the loss of the randomizer: repairs start at 10^-17 of it and end at its size.
+    ``scale`` is the loss of the randomizer: repairs start at 10^-17 of it and grow to its size.
     """
     upper = exp_upper(epsilon)
     # A penalty prices bias by the prior, so β must vanish where the prior does.
@@ -164,10 +164,10 @@ _RADIUS_STEPS = 2**40  # of the range of the labels, rounded up to a power of tw
 def prove_radii(
     dual: RadiusBound, loss: Loss, labels: Labels, weights: Sequence[int], epsilon: Fraction
 ) -> ProvedBound | None:
-    """The bound on the squared or absolute loss that radii prove, or None if they prove nothing.
+    """The bound on the squared or absolute loss that radii prove, or None.
 
-    Rounded down they prove no more than before, but for the rounding in which they were found:
-    they shrink by 10^-12 of themselves at first, and by 10^-6 in the end.
+    Radii that are rounded down still prove a bound, except for the rounding in which they were
+    found. So they are made smaller, first by 10^-12 of their size, and at most by 10^-6.
     """
     y = ExactNumbers.of(labels)
     unit = Fraction(2) ** _power_above(y[-1] - y[0]) / _RADIUS_STEPS

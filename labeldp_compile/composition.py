@@ -1,4 +1,4 @@
-"""All labels of one user through one randomizer or several."""
+"""The total ε of all labels of one user, through one or several randomizers."""
 
 from __future__ import annotations
 
@@ -26,32 +26,33 @@ from labeldp_verify.forms import Randomizer
 from labeldp_compile.errors import InputError
 
 MARGIN = 1e-6
-"""δ is asked for smaller by this share. Convolutions in float64 can be off by more where δ is tiny:
-what is found counts only once the integers prove it (``Composition.epsilon``)."""
+"""δ is requested smaller by this share. For tiny δ, convolutions in float64 can be off by more: a
+result counts only if the integers prove it (``Composition.epsilon``)."""
 _UPWARDS = Context(prec=6, rounding=ROUND_CEILING)
 _NO_PACKAGE = (
-    "ε at a given δ is computed by dp-accounting, which is not installed: pip install dp-accounting"
+    "ε at a given δ needs the package dp-accounting, which is not installed: pip install "
+    "dp-accounting"
 )
 
 
 def require_accounting() -> None:
-    """Raise InputError if dp-accounting is not installed; for use before anything is spent."""
+    """Raise InputError if dp-accounting is not installed. Call it before anything is spent."""
     if importlib.util.find_spec("dp_accounting") is None:
         raise InputError(_NO_PACKAGE)
 
 
 def _loss_distribution(parts: Sequence[Part]) -> Any:
-    """dp-accounting's composed privacy loss distribution; None if nothing can be lost."""
+    """dp-accounting's composed privacy loss distribution; None if there is no privacy loss."""
     require_accounting()
-    # It takes a second to import, and most commands do without.
+    # It takes a second to import, and most commands do not need it.
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # noqa: PLC0415
 
     step, composed = common_step(parts), None
     for part in parts:
         if part.ratio == 1:
             continue
-        # Its accountant composes RandomizedResponse once, whatever the count: hence these losses,
-        # multiples of the step, whose masses are rounded up.
+        # Its accountant composes RandomizedResponse only once, for any count. So these are losses
+        # in multiples of the step, with masses rounded up.
         masses = masses_of(part, step)[0]
         losses = {j: math.nextafter(float(mass), math.inf) for j, mass in masses.items() if mass}
         pmf = pld_pmf.create_pmf(losses, float(step), 0.0, True)
@@ -64,26 +65,27 @@ _STEPS_UP = 10
 
 
 class Composition:
-    """What a user pays for all labels together; ``parts`` say how many go through which file."""
+    """What a user spends on all labels together; ``parts`` say how many labels use which file."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
-        """Each part has the ratio that its integers realise, and 1 … 10,000 labels."""
+        """Each part has the probability ratio of its integers, and 1 … 10,000 labels."""
         self.parts = tuple(parts)
 
     @cached_property
     def pure(self) -> Fraction:
-        """Σ L·ε over the parts, ε being the bound that the integers prove: (pure, 0)-DP."""
+        """Σ L·ε over the parts, where ε is the bound that the integers prove: (pure, 0)-DP."""
         bounds = (part.labels * least_log_bound(part.ratio) for part in self.parts)
         return sum(bounds, Fraction(0))
 
     def epsilon(self, delta: Decimal) -> Decimal | None:
-        """An ε, of 6 digits, with which the labels together are (ε, δ)-DP, 1e-12 ≤ δ < 1.
+        """An ε with 6 digits, for which the labels together are (ε, δ)-DP, 1e-12 ≤ δ < 1.
 
-        dp-accounting's, once the integers prove it (Theorem 12); None if only ``pure`` is proved,
-        i.e. no smaller ε is. Raises ValueError for another δ, and InputError without dp-accounting.
+        It is that of dp-accounting, if the integers prove it (Theorem 12). None if no ε smaller
+        than ``pure`` is proved. Raises ValueError for another δ, and InputError without
+        dp-accounting.
         """
         if not Decimal("1e-12") <= delta < 1:
-            raise ValueError(f"δ must lie between 1e-12 and 1; it is {delta}")
+            raise ValueError(f"δ must be between 1e-12 and 1; it is {delta}")
         found = self.accounted(float(delta))
         for step in range(_STEPS_UP):
             if not found.is_finite() or Fraction(found) >= self.pure:
@@ -116,10 +118,10 @@ class Composition:
 
 
 def compose(randomizers: Sequence[Randomizer], labels_per_user: int | Sequence[int]) -> Composition:
-    """The composition of so many labels of one user through each of the randomizers.
+    """The composition of one user's labels through each of the randomizers.
 
-    One number of labels is for each randomizer alike. Raises ValueError for numbers of labels that
-    are not 1 … 10,000, or not one a randomizer.
+    A single number of labels is used for every randomizer. Raises ValueError for a number of labels
+    that is not 1 … 10,000, or if there is not one per randomizer.
     """
     counts = (
         [labels_per_user] * len(randomizers)
@@ -140,7 +142,7 @@ _STATEMENT_UPWARDS = Context(prec=30, rounding=ROUND_CEILING)
 def composition_statement(
     randomizer: Randomizer, labels_per_user: int, epsilon_label: Fraction, epsilon_prior: Fraction
 ) -> CompositionClaims:
-    """The pure figure, L·ε₁ of the prior, and ε at five δ, none of them above L·ε₂."""
+    """L·ε₂, L·ε₁ of the prior, and ε at five δ, none of them above L·ε₂."""
     composition = compose([randomizer], labels_per_user)
     pure = labels_per_user * epsilon_label
     at = []

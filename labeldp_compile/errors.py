@@ -1,4 +1,4 @@
-"""The errors that a user can mend, each an ``InputError``: one message, and an exit code."""
+"""The errors that a user can fix. Each is an ``InputError``: one message and an exit code."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class DataError(InputError):
 
 
 class BudgetError(InputError):
-    """The privacy budget cannot pay for what the spec asks."""
+    """The spec asks to spend more than the privacy budget allows."""
 
 
 def refused(path: Path, reason: str) -> DataError:
-    """The error that refuses a file, in a message that a terminal shows and does not obey."""
+    """The error that refuses a file; its message has no control characters."""
     return DataError(f"{printable(str(path))}: {printable(reason)}")

@@ -1,4 +1,4 @@
-"""What the noise on a private histogram is called, and how large it is; imports nothing heavy."""
+"""The name and size of the noise on a private histogram; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NOISE = "discrete Laplace"
 
 
 def variance(scale: float) -> float:
-    """Of the noise of this scale: 2q/(1 − q)² with q = e^(−1/scale)."""
+    """The variance of the noise of this scale: 2q/(1 − q)² with q = e^(−1/scale)."""
     return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
 
 

@@ -1,4 +1,4 @@
-"""Who is told how long work goes, and what it spends: given once, and handed on whole."""
+"""Callbacks for progress and spending, which are passed on as one object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _quiet(*arguments: object) -> None:
-    """Nobody is told."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class Observer:
     """Each function does nothing unless one is given.
 
     Attributes:
-        rows: so many more rows, or labels, are done.
-        step: a line of text for each step of a long solve.
-        say: a line of text: what was recalled or spent, and warnings before.
-        spending: the plan of a prior and n, if it is known, before any noise is drawn; whatever
-            it raises stops the work before ε is spent.
+        rows: gets the number of rows or labels done since the last call.
+        step: gets a line of text for each step of a long solve.
+        say: gets a line of text: what was recalled or spent, and warnings before that.
+        spending: gets the plan of a prior, and n if it is known, before any noise is drawn. An
+            exception from it stops the work before ε is spent.
     """
 
     rows: Callable[[int], None] = _quiet

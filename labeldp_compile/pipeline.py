@@ -29,7 +29,7 @@ from labeldp_compile.tables import SolvedTables, problem_of, require_room
 if TYPE_CHECKING:
     from labeldp_compile.signing import PrivateKey
 
-MAX_REHEARSED_LABELS = 1024  # of the integers: more of them are computed alike
+MAX_REHEARSED_LABELS = 1024  # integers; more of them are computed in the same way
 MAX_REHEARSED_PLACES = 8  # of the integers in one column of many combinations
 P = TypeVar("P", bound=Domain)
 INSECURE = "INSECURE: made with a test seed, so that anyone can undo the noise; for tests only"
@@ -43,14 +43,14 @@ def compile_spec(
     test_seed: int | None = None,
     observer: Observer = QUIET,
 ) -> Compiled:
-    """Compile a spec file in memory. A private prior spends its ε₁ each time, if no ledger has it.
+    """Compile a spec file in memory. A private prior spends ε₁ each time, unless a ledger has it.
 
-    With the ``directory`` that the artifact will be written to, it is checked before ε is spent,
-    and without a ledger the noisy prior is kept there until ``Compiled.write`` is done: where
-    something fails in between, the next compile finds it and spends nothing. While one compile
-    works there, another of the same name is refused before it spends anything.
+    Pass the ``directory`` that the artifact will be written to: it is checked before ε is spent.
+    Without a ledger, the noisy prior is kept there until ``Compiled.write`` is done. If something
+    fails in between, the next compile finds it and spends nothing. While one compile works there,
+    another one with the same name is refused before it spends anything.
 
-    Raises InputError (SpecError, DataError, BudgetError) for whatever the user can mend.
+    Raises InputError (SpecError, DataError, BudgetError) for every error that the user can fix.
     """
     with _compiled(path, directory, overwrite, test_seed, observer) as artifact:
         return artifact
@@ -65,7 +65,7 @@ def compile_to(
     test_seed: int | None = None,
     observer: Observer = QUIET,
 ) -> tuple[Compiled, Path]:
-    """``compile_spec`` and ``Compiled.write``, and no other compile of that name in between."""
+    """``compile_spec`` and ``Compiled.write``, without another compile of that name in between."""
     with _compiled(path, directory, overwrite, test_seed, observer) as artifact:
         return artifact, artifact.write(directory, overwrite=overwrite, key=key, is_held=True)
 
@@ -78,7 +78,7 @@ def _compiled(
     test_seed: int | None,
     observer: Observer,
 ) -> Iterator[Compiled]:
-    """The artifact; where a file keeps its prior, that is this compile's until the block ends."""
+    """The artifact. If a file keeps its prior, this compile holds that file for the whole block."""
     spec, source = load_spec(path)
     if directory is not None:
         require_writable(directory, spec.name, overwrite=overwrite)
@@ -91,7 +91,7 @@ def _compiled(
                 stack.enter_context(prior_held(directory, spec.name))
             except DataError as error:
                 raise DataError(f"{error}; nothing was spent") from None
-            require_writable(directory, spec.name, overwrite=overwrite)  # one may just have ended
+            require_writable(directory, spec.name, overwrite=overwrite)  # another may have ended
             keep = kept_path(directory, spec.name)
         yield _solved(spec, path.parent, digest, test_seed, observer, account, keep)
 
@@ -153,20 +153,20 @@ def require_telling(spec: Spec, shortcomings: Sequence[Shortcoming]) -> None:
     if better == spec.mechanism.kind:
         better, loss = for_training("squared"), "loss: squared and "
     raise InputError(
-        f"{spec.name}: with {spec.mechanism.kind} {found.text}. For goal: training take {loss}"
-        f"mechanism: {{kind: {better}}}; if only single labels are read, say goal: labels"
+        f"{spec.name}: with {spec.mechanism.kind} {found.text}. For goal: training use {loss}"
+        f"mechanism: {{kind: {better}}}; if only single labels are read, use goal: labels"
     )
 
 
 def require_compilable(
     spec: Spec, plan: PriorPlan, rows: int | None, *, run_graph: bool = True
 ) -> int:
-    """The most bytes of the artifact; InputError if something could fail for want of no prior.
+    """The most bytes of the artifact. Raises InputError for what can fail without a prior.
 
-    Whatever can fail before the prior is known fails here: the mechanism's conditions, the size of
-    the file for any prior (``sizes.py``), and a rehearsal, which builds and verifies a file for
-    this domain and ε by a mechanism of the same form that needs no solver. ``rows`` is n, if it is
-    known. Who spends nothing afterwards need not ``run_graph``, which loads onnxruntime.
+    Everything that can fail before the prior is known fails here: the mechanism's conditions, the
+    size of the file for any prior (``sizes.py``), and a rehearsal. That builds and verifies a file
+    for this domain and ε, with a mechanism of the same form that needs no solver. ``rows`` is n, if
+    it is known. ``run_graph`` loads onnxruntime; it is needed only if ε is spent afterwards.
     """
     if spec.privacy.labels_per_user is not None:
         require_accounting()
@@ -200,13 +200,13 @@ def _rehearse(spec: Spec, plan: PriorPlan, *, run_graph: bool) -> None:
 
 
 def _few(domain: Domain) -> list[int]:
-    """Weights of a prior on few labels, whose loss is known at once."""
+    """Weights of a prior on few labels, whose loss is quick to compute."""
     k = domain.size
     return [int(y in (0, k // 2, k - 1)) for y in range(k)]
 
 
 def _last_labels(domain: Domain) -> Domain:
-    """The largest of very many integers: no float64 is nearer to its limits among the others."""
+    """The largest of very many integers: they are nearest to the limits of float64."""
     if isinstance(domain, JointDomain) and domain.size > MAX_REHEARSED_LABELS:
         return JointDomain.of([_last_integers(part, MAX_REHEARSED_PLACES) for part in domain.parts])
     return _last_integers(domain, MAX_REHEARSED_LABELS)

@@ -24,7 +24,7 @@ PrivateKey = Ed25519PrivateKey | EllipticCurvePrivateKey
 
 
 def read_private_key(path: Path) -> PrivateKey:
-    """A key from an unencrypted PEM file that nobody else may read, or InputError."""
+    """The key in an unencrypted PEM file that only its owner may read. Raises InputError."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -41,7 +41,7 @@ def read_private_key(path: Path) -> PrivateKey:
             f"--private_key {path} --password PASSWORD --signature ARTIFACT.onnx.sigstore.json"
         ) from error
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{path}: is no private key in PEM") from error
+        raise InputError(f"{path}: is not a private key in PEM") from error
     on_p256 = isinstance(key, EllipticCurvePrivateKey) and is_on_p256(key.public_key())
     if not (isinstance(key, PrivateKey) and (isinstance(key, Ed25519PrivateKey) or on_p256)):
         raise InputError(f"{path}: {NO_SUCH_KEY}")
@@ -51,7 +51,7 @@ def read_private_key(path: Path) -> PrivateKey:
 
 
 def sign(data: bytes, name: str, key: PrivateKey) -> bytes:
-    """The bytes of a signature file: of Ed25519 64, of P-256 a bundle that names the file."""
+    """The bytes of a signature file: 64 for Ed25519; for P-256 a bundle that names the file."""
     if isinstance(key, Ed25519PrivateKey):
         return key.sign(data)
     payload = json_text(statement(name, data)).encode()
@@ -60,7 +60,7 @@ def sign(data: bytes, name: str, key: PrivateKey) -> bytes:
 
 
 def enveloped(stated: dict[str, Any], key: PrivateKey) -> dict[str, Any]:
-    """An in-toto Statement in a DSSE envelope, which the key signed and names by fingerprint."""
+    """An in-toto Statement in a DSSE envelope, signed by the key and with its fingerprint."""
     payload = json_text(stated).encode()
     if isinstance(key, Ed25519PrivateKey):
         signature = key.sign(signed_bytes(payload))

@@ -1,4 +1,4 @@
-"""Does the certificate agree with a spec? Read here as plain texts, not as the compiler does."""
+"""Check that a certificate agrees with a spec, which is read as plain text without compiling."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ def check_file(
     budget: Budget = DEFAULT_BUDGET,
     limits: Limits | None = None,
 ) -> Report:
-    """The report on an artifact and, with a spec, on whether it was made from that.
+    """The report on an artifact and, with a spec, on whether it was made from that spec.
 
-    Raises InputError if the file or the spec cannot be read, and TooLargeError, one of them, if
-    checking it would exceed the budget.
+    Raises InputError if the file or the spec cannot be read, or its subclass TooLargeError if the
+    check would exceed the budget.
     """
     agreement = None if spec is None else spec_check(read_artifact(spec))
     return labeldp_verify.check_file(path, agreement, signed, budget, limits)
 
 
 def spec_check(spec: bytes) -> SpecCheck:
-    """What ``labeldp_verify`` asks of a certificate for this spec."""
+    """The check of a certificate against this spec, for ``labeldp_verify``."""
     return lambda certificate: spec_disagreements(spec, certificate)
 
 
 def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
-    """What in the certificate does not fit the spec, in plain words; empty if all fits.
+    """Where the certificate does not fit the spec, in plain words; empty if everything fits.
 
-    Raises InputError if the spec is not YAML, or more of it than a spec may have.
+    Raises InputError if the spec is not YAML, or is too large.
     """
     stated = _stated(spec)
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
-        found.append("compiled from another spec, or another text of it (its digest differs)")
+        found.append("compiled from another spec, or another version of it (the digest differs)")
     prior, exact, composition = certificate.prior, certificate.exact, certificate.composition
     claimed = {
         "name": certificate.name,
@@ -77,7 +77,7 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
 
 
 def _differing(in_spec: Any, claimed: dict[str, Any], within: str = "") -> list[str]:
-    """What the spec does not say as it is claimed, by key; ``within`` is where the keys stand."""
+    """Where the spec and the claims differ, by key; ``within`` is the path of the keys."""
     return [
         f"{within}{key}: the spec says {_shown(_get(in_spec, key))}, "
         f"the certificate {_shown(value)}"
@@ -87,7 +87,7 @@ def _differing(in_spec: Any, claimed: dict[str, Any], within: str = "") -> list[
 
 
 def _is_unpaid(stated: Any, certificate: Certificate) -> bool:
-    """Whether a uniform prior stands for a private one, as ``split: auto`` may decide."""
+    """Whether ``split: auto`` chose a uniform prior instead of a private one."""
     is_auto = _get(stated, "privacy.split") in (None, "auto")
     is_private = _get(stated, "prior.kind") == "private"
     free = certificate.prior.kind == "uniform" and certificate.exact.epsilon_prior == "0"
@@ -101,7 +101,7 @@ def _label(in_spec: Any, certificate: Certificate) -> list[str]:
         return _column(in_spec, "label", {"column": certificate.label.column}, domain)
     listed, claimed = _get(in_spec, "columns"), certificate.joint.columns
     if not isinstance(listed, list) or len(listed) != len(claimed):
-        return ["label.columns: the spec and the certificate have not as many"]
+        return ["label.columns: the spec and the certificate have different numbers of columns"]
     found = []
     for i, (own, column, part) in enumerate(zip(listed, claimed, domain["columns"], strict=True)):
         wanted: dict[str, Any] = {"column": column.name, "loss": column.loss}
@@ -113,7 +113,7 @@ def _label(in_spec: Any, certificate: Certificate) -> list[str]:
 
 
 def _column(in_spec: Any, where: str, wanted: dict[str, Any], domain: dict[str, Any]) -> list[str]:
-    """One column of the label, of which more is ``wanted`` than its domain."""
+    """One column of the label: its domain, and what else is ``wanted``."""
     wanted = {
         **wanted,
         "domain.kind": domain["kind"],
@@ -133,10 +133,10 @@ def _column(in_spec: Any, where: str, wanted: dict[str, Any], domain: dict[str, 
 def _groups(in_spec: Any, in_file: GroupsClaims | None) -> list[str]:
     """The columns must be the same, with the same values or bands, if no file assigns groups."""
     if in_spec is None or in_file is None:
-        return [] if in_spec is in_file else ["groups: in the spec or the file, but not in both"]
+        return [] if in_spec is in_file else ["groups: only the spec or only the file has them"]
     columns = _get(in_spec, "columns") or [in_spec]
     if not isinstance(columns, list) or len(columns) != len(in_file.columns):
-        return ["groups: the spec and the certificate have not as many columns"]
+        return ["groups: the spec and the certificate have different numbers of columns"]
     found = []
     for one, claimed in zip(columns, in_file.columns, strict=True):
         name, values, bands = _get(one, "column"), _get(one, "values"), _get(one, "bands")
@@ -177,7 +177,7 @@ def _same_numbers(texts: Any, numbers: list[Any] | None) -> bool:
 
 
 def _same(text: Any, value: Any) -> bool:
-    """Whether the spec says this, numbers as the compiler reads them (float64 if float)."""
+    """Whether the spec says this value. Numbers are read as the compiler reads them."""
     if text is None or not isinstance(value, int | float | Fraction):
         return bool(text == value)
     number = _number(text)
@@ -209,7 +209,7 @@ def _stated(spec: bytes) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    """As it was written, if it is short."""
+    """The text as written, if it is short."""
     if value is None:
         return "nothing"
     text = str(value) if isinstance(value, Fraction) else value
@@ -217,7 +217,7 @@ def _shown(value: Any) -> str:
 
 
 def _get(mapping: Any, keys: str) -> Any:
-    """What stands at a path of keys, with dots between them."""
+    """The value at a path of keys, separated by dots."""
     for key in keys.split("."):
         mapping = mapping.get(key) if isinstance(mapping, dict) else None
     return mapping

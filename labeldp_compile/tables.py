@@ -1,9 +1,9 @@
 """From the priors of all tables to their integers: one table alone, or several in one lookup.
 
-Several tables share one lookup, whose buckets are as narrow as the narrowest segments of all of
-them demand. So a table whose segments are wider gets fewer random bits: its lines are then shorter,
-and take as few buckets as they would alone. What is left of 63 bits for all lines decides how many
-bits the others have.
+Several tables share one lookup. The narrowest segment of all tables sets the width of its buckets.
+So a table with wider segments gets fewer random bits: its lines are then shorter, and need as few
+buckets as they would alone. All lines together have 63 bits; the rest of these decides how many
+bits the other tables get.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def solve_tables(
 ) -> SolvedTables:
     """The tables of a spec's mechanism for the priors of all of them; touches no label.
 
-    Raises ValueError where there are none: of several also for a mechanism that makes no windows,
-    and where they do not fit into one file.
+    Raises ValueError if there are none. Several tables also need a mechanism that makes windows,
+    and must fit into one file.
     """
     if len(prior.tables) != prior.groups.tables:
-        raise ValueError("the priors are not one for each table of the groups")
+        raise ValueError("expected one prior for each table of the groups")
     domain, epsilon, rows = spec.domain, prior.epsilon_label, prior.rows
     if not prior.groups.columns:
         problem = problem_of(spec, domain, prior.weights, epsilon, rows, word_bits, observer)
@@ -107,9 +107,9 @@ def problem_of(
     observer: Observer = QUIET,
     entries: int | None = None,
 ) -> Problem:
-    """What the mechanism of a spec is asked, for a prior of so many ``rows`` if they are known.
+    """The problem that the mechanism of a spec solves, for a prior of ``rows`` rows, if known.
 
-    ``entries`` of the lookup are there, if it is shared with other tables.
+    ``entries`` is the table's room in the lookup, if other tables share it.
     """
 
     def fits(randomizer: WindowRandomizer) -> bool:
@@ -130,14 +130,15 @@ def problem_of(
 
 
 def _listed(solved: Solved) -> DualBound | None:
-    """Dual values, one a label: files of several tables have no other proof."""
+    """Dual values, one per label: files with several tables have no other proof."""
     return solved.bound if isinstance(solved.bound, DualBound) else None
 
 
 def require_room(spec: Spec, tables: int, rows: int | None) -> int:
-    """The most bytes of a file with so many tables; InputError if a verifier might not read it.
+    """The most bytes of a file with this number of tables.
 
-    Known before a prior is paid for: it says how many groups fit.
+    Raises InputError if a verifier might refuse the file, and says how many tables fit. This is
+    known before ε is spent on a prior.
     """
     if _has_room(spec, tables, rows):
         return _bytes(spec, tables, rows, entries_of_table(spec, tables, rows))
@@ -146,13 +147,13 @@ def require_room(spec: Spec, tables: int, rows: int | None) -> int:
         fit = fit * 99 // 100
     raise InputError(
         f"{spec.name}: {tables:,} tables of {spec.domain.size:,} labels might not fit into one "
-        f"file, of at most {steps.MAX_FILE_BYTES:,} bytes: about {fit:,} do. List fewer groups or "
-        "coarser bands, or take fewer labels"
+        f"file of at most {steps.MAX_FILE_BYTES:,} bytes: about {fit:,} fit. Use fewer groups, "
+        "coarser bands or fewer labels"
     )
 
 
 def entries_of_table(spec: Spec, tables: int, rows: int | None) -> int:
-    """How many buckets of the common lookup each of so many tables may take, by all limits."""
+    """How many buckets of the common lookup each of ``tables`` tables may use, by all limits."""
     left = (steps.MAX_FILE_BYTES - _bytes(spec, tables, rows, 0)) // (2 * _ENTRY_BYTES * tables)
     return min(bucket_grid.MAX_ENTRIES // (2 * tables), left, bucket_grid.COMFORTABLE_ENTRIES)
 
@@ -173,7 +174,7 @@ def _bytes(spec: Spec, tables: int, rows: int | None, entries: int) -> int:
 
 
 def is_proved(spec: Spec, tables: int) -> bool:
-    """Whether lower bounds on the losses are in the certificate: of very many they outweigh it."""
+    """Whether the certificate has lower bounds on losses; for many tables they are too large."""
     return tables * spec.domain.size <= _MOST_PROVED
 
 
@@ -184,9 +185,9 @@ def _fitting(
     entries: int,
     observer: Observer,
 ) -> tuple[list[Solved], BucketGrid]:
-    """The tables, with so few entries each that their common lookup can be written, and that.
+    """The tables, with few enough entries for a common lookup, and that lookup.
 
-    Raises ValueError where there is none.
+    Raises ValueError if none fits.
     """
     for fewer in _FEWER_ENTRIES:
         found = build_tables(partial(solve, entries // fewer), weights, observer)
@@ -207,9 +208,8 @@ def _solve(
 ) -> Solved:
     """One table; a function of this module, so that processes can share the work.
 
-    Noise may leave a prior on which a solver fails, when it is paid for already. Then the table is
-    that of a prior which is mixed with an even one: as private, and as good but for the mixture. No
-    bound is claimed of it.
+    After noise, a solver may fail for a prior on which ε was already spent. Then the prior is mixed
+    with an even one: the table is as private, and nearly as good. No bound is claimed for it.
     """
     whole, k = sum(weights), len(weights)
     failed = Exception()

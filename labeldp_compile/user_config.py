@@ -1,7 +1,7 @@
-"""The user's own configuration: which servers may be connected to, and where the ledger key is.
+"""The user's own configuration: the allowed database servers, and the file with the ledger key.
 
-A spec is somebody else's text. What it must not decide, because it could send a password or a
-digest of labels to its author, stands in a file that only the user can write.
+A spec may come from another person. It must not decide where a password or a digest of labels is
+sent. That is why these settings are in a file that only the user can write.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _KEY = "ledger.key"
 
 @dataclass(frozen=True)
 class UserConfig:
-    """What the file says, or what holds without one.
+    """The settings of the file, or the defaults.
 
     Attributes:
-        path: the file, which need not be there.
+        path: the file, which need not exist.
         servers: URLs of the databases whose ledgers specs may name.
         ledger_key: the file with the key of the digests of data.
     """
@@ -38,9 +38,9 @@ class UserConfig:
 def user_config() -> UserConfig:
     """The configuration of this user.
 
-    ``$LABELDP_CONFIG`` names the file; else it is ``labeldp/config.toml`` in ``$XDG_CONFIG_HOME``
-    or ``~/.config``, and need not be there. Raises InputError if others may change it, if it is
-    damaged, or if it says something unknown.
+    ``$LABELDP_CONFIG`` names the file. Without it, the file is ``labeldp/config.toml`` in
+    ``$XDG_CONFIG_HOME`` or ``~/.config``, and need not exist. Raises InputError if others may
+    change the file, if it is damaged, or if it has unknown keys.
     """
     named = os.environ.get(VARIABLE, "")
     path = Path(named).absolute() if named else _default_path()
@@ -50,18 +50,18 @@ def user_config() -> UserConfig:
             raise InputError(f"{path}: expected a TOML file")
         if found.is_exposed(OTHERS_WRITE):
             raise InputError(
-                f"{path}: others may write to it, and it decides where passwords are sent: it must "
-                "belong to you and have the mode 600 or 644"
+                f"{path}: others may write to it, and it decides where passwords are sent: "
+                "make yourself its owner and set its mode to 600 or 644"
             )
         facts = tomllib.loads(found.data.decode())
     except FileNotFoundError:
         if named:
-            raise InputError(f"{path}: does not exist, but {VARIABLE} names it") from None
+            raise InputError(f"{path}: is named by {VARIABLE} but does not exist") from None
         facts = {}
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:  # of TOML, of UTF-8, or a NUL in the name
-        raise InputError(f"{str(path)!a}: is no TOML: {error}") from error
+        raise InputError(f"{str(path)!a}: is not valid TOML: {error}") from error
     return _checked(path, facts)
 
 
@@ -72,7 +72,7 @@ def _default_path() -> Path:
         base = Path(folder) if folder and Path(folder).is_absolute() else Path.home() / ".config"
     except RuntimeError:
         raise InputError(
-            f"there is no home folder for the configuration: name a file in {VARIABLE}"
+            f"there is no home folder for the configuration: set {VARIABLE} to a file"
         ) from None
     return base / "labeldp" / "config.toml"
 
@@ -82,7 +82,7 @@ def _checked(path: Path, facts: dict[str, Any]) -> UserConfig:
     if not isinstance(ledger, dict) or set(facts) - {"ledger"}:
         raise InputError(f"{path}: expected one table, [ledger]")
     if set(ledger) - {"servers", "key"}:
-        raise InputError(f"{path}: [ledger] has servers and key, and nothing else")
+        raise InputError(f"{path}: [ledger] may only have the keys servers and key")
     servers, key = ledger.get("servers", []), ledger.get("key", _KEY)
     if not isinstance(servers, list) or not all(isinstance(server, str) for server in servers):
         raise InputError(f'{path}: ledger.servers: expected a list of URLs: ["postgresql://…"]')

@@ -1,6 +1,6 @@
-"""From a YAML file to a validated model, or to messages that name file, line and key.
+"""Read a YAML file into a validated model, or into errors that name file, line and key.
 
-Specs and training configs are read by it.
+Specs and training configs are read this way.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from labeldp_compile.yaml_source import (
 def _explained(
     errors: list[ErrorDetails], yaml: YamlSource, model: type[BaseModel]
 ) -> tuple[list[tuple[KeyPath, str]], int]:
-    """What pydantic's errors say of the YAML, by line, and how many there are of them.
+    """Pydantic's errors in the words and lines of the YAML, and how many there are.
 
-    The list ends after as many as are shown. Errors that only follow from others are left out.
+    The list holds at most ``MAX_SHOWN``. Errors that only follow from others are left out.
     ``model`` is what was validated.
     """
     found: dict[KeyPath, ErrorDetails] = {}
     for error in sorted(errors, key=_rank):
         found.setdefault(_located(error, yaml.data), error)
-    # Of the parts of a union, those that fit better say what is wrong inside.
+    # Of a union's alternatives, keep the errors of those that fit better.
     around = {path[:length] for path in found for length in range(len(path))}
     of_weight = [path for path, error in found.items() if not _rank(error) or path not in around]
     paths = sorted(of_weight, key=yaml.place)
@@ -82,7 +82,7 @@ def _reason(error: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> str:
 
 
 def _example(path: KeyPath, given: Any, model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
-    """What to write in place of a value that is no mapping: that of its name, if it is one."""
+    """What to write instead of a value that is not a mapping; a known kind is completed."""
     models = _models(_annotation(model, loc))
     kinds = {tag: part for part in models for tag in _tags(part)}
     name = _meant(given, list(kinds)) if isinstance(given, str) else None
@@ -98,12 +98,12 @@ def _example(path: KeyPath, given: Any, model: type[BaseModel], loc: tuple[int |
 
 
 def _meant(given: str, known: list[str]) -> str | None:
-    """The known word that was probably meant."""
+    """The known word that the user probably meant."""
     return next(iter(difflib.get_close_matches(given, known, n=1)), None)
 
 
 def _nearest(given: str, known: list[str]) -> str:
-    """The way out of a misspelling; where the word is right (but quoted), what may stand there."""
+    """A suggestion for a misspelled word; for a right one that does not fit, the possible ones."""
     meant = _meant(given, known)
     if meant is not None and meant != given:
         return f"did you mean {meant!r}?"
@@ -111,10 +111,10 @@ def _nearest(given: str, known: list[str]) -> str:
 
 
 def _rank(error: ErrorDetails) -> int:
-    """Of several errors of one place the one of least rank is shown.
+    """Of several errors at one place, the one with the lowest rank is shown.
 
-    An unknown key is the likeliest cause of the others (a misspelt key is also a missing one); that
-    a mapping is no fixed word says least.
+    An unknown key is the most likely cause of the others: a misspelled key is also a missing one.
+    That a mapping is not a fixed word says least.
     """
     if error["type"] == "extra_forbidden":
         return 0
@@ -210,7 +210,7 @@ class Document(Generic[M]):
     Attributes:
         name: of the kind, in messages: "spec".
         model: what it holds.
-        error: what is raised for one that is wrong; see ``refusal_at``.
+        error: the error to raise for a wrong file; see ``refusal_at``.
     """
 
     name: str
@@ -229,7 +229,7 @@ class Document(Generic[M]):
         try:
             return data.decode("utf-8"), data
         except UnicodeDecodeError as error:
-            raise self.error(f"{path}: a {self.name} is UTF-8 text") from error
+            raise self.error(f"{path}: a {self.name} must be UTF-8 text") from error
 
     def parse(self, text: str, source: str) -> tuple[M, YamlSource]:
         """The model in a text and its lines; ``source`` names it in messages. Raises ``error``."""
@@ -254,10 +254,10 @@ class Document(Generic[M]):
         problems: Sequence[tuple[KeyPath, str]],
         number: int | None = None,
     ) -> InputError:
-        """The ``error`` of what is wrong with keys: each a path, and a reason.
+        """The ``error`` for problems with keys; each is a path and a reason.
 
-        It is about the whole document where the path is empty. ``number`` is how many there are,
-        where ``problems`` are only those to show.
+        An empty path means the whole document. ``number`` is how many problems there are, if
+        ``problems`` holds only those to show.
         """
         named = [
             (yaml.place(path), f"{'.'.join(map(str, path)) or self.name}: {reason}")
@@ -276,8 +276,8 @@ class Document(Generic[M]):
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-# Keywords whose names draft 7 spells in another way; pydantic leaves the limits of numbers that a
-# function reads under its own names.
+# Keywords with other names in draft 7. Pydantic keeps its own names for the limits of numbers that
+# a function reads.
 _DRAFT7 = {
     "$defs": "definitions",
     "prefixItems": "items",
@@ -289,7 +289,7 @@ _DRAFT7 = {
 
 
 def _draft7(node: Any) -> Any:
-    """Rename what draft 7 calls otherwise, and drop the OpenAPI keyword ``discriminator``."""
+    """Rename keywords for draft 7, and drop the OpenAPI keyword ``discriminator``."""
     if isinstance(node, dict):
         return {
             _DRAFT7.get(key, key): _draft7(value)

@@ -1,4 +1,4 @@
-"""All that is wrong with a YAML file in one error: each with its line, its text and a caret."""
+"""All problems of a YAML file in one error, each with its line, its text and a caret."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def refusal_at(
     problems: Sequence[tuple[Place, str]],
     number: int | None = None,
 ) -> Refusal:
-    """The error of one problem or more in a text, which ``source`` names: each a place, a message.
+    """The error for one or more problems in a text; each is a place and a message.
 
-    Its message is that of the first. What follows are the notes of the exception, which tracebacks
-    show, too: excerpts of the text, the other messages, and how many there are, or ``number`` if
-    ``problems`` are only those to show.
+    ``source`` names the text. The first problem is the error's message. Its notes, which tracebacks
+    show too, are excerpts of the text, the other messages, and how many there are. ``number`` is
+    that count if ``problems`` holds only those to show.
     """
     lines, shown = lines_of(text), problems[:MAX_SHOWN]
     messages = [f"{source}:{line}: {message}" for (line, _), message in shown]
@@ -47,11 +47,11 @@ def refusal_at(
 
 
 def _excerpt(lines: Sequence[str], line: int, column: int) -> list[str]:
-    """The line and a caret under the column; of a long line the part about it."""
+    """The line and a caret under the column; only a part of a long line."""
     text = hidden(lines[line - 1]) if line <= len(lines) else ""
     if not text.strip():
         return []
-    # A tab is not printable, and how wide it is depends on the terminal.
+    # A tab is not printable, and its width depends on the terminal.
     before, rest = text[:column].replace("\t", " "), text[column:].replace("\t", " ")
     if len(before) > _BEFORE:
         before = _ELLIPSIS + before[-_BEFORE:]

@@ -1,9 +1,9 @@
 """YAML read safely, with exact decimals and the place of every key.
 
-The scalars are those of YAML 1.2: only ``true`` and ``false`` are booleans, and a decimal
-number stays the decimal that was written, so that ε = 0.1 is one tenth. Limits hold before any work
-is done: anchors and aliases are refused, for a few of them make gigabytes out of nothing; so are
-tags. Everything else is limited in bytes, nodes and depth.
+The scalars are those of YAML 1.2: only ``true`` and ``false`` are booleans. A decimal number stays
+the decimal that was written, so ε = 0.1 is one tenth. Limits are checked before any work is done.
+Anchors and aliases are refused, because a few of them can expand to gigabytes. Tags are refused
+too. Everything else is limited in bytes, nodes and depth.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _NOT_FINITE = re.compile(r"[-+]?\.inf|\.nan")
 # The one in C takes a fifteenth of the time; wheels of PyYAML have it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-WAY_OUT = "keep what is large in a data file, as in prior: {kind: public, data: FILE}"
+WAY_OUT = "put large data into a file, as in prior: {kind: public, data: FILE}"
 
 KeyPath = tuple[str | int, ...]
 Place = tuple[int, int]  # a line, from 1, and a column, from 0
 
 
 class YamlError(Exception):
-    """The text is not YAML that may be used here; ``line`` counts from 1, ``column`` from 0."""
+    """The text is not valid YAML for labeldp; ``line`` counts from 1, ``column`` from 0."""
 
     def __init__(self, message: str, line: int = 1, column: int = 0) -> None:
         """Keep the place beside the message."""
@@ -42,7 +42,7 @@ class YamlError(Exception):
 
 @dataclass(frozen=True)
 class YamlSource:
-    """The plain data of a YAML text, and where every key and item stands, by its path."""
+    """The plain data of a YAML text, and the place of every key and item, by path."""
 
     text: str
     data: Any
@@ -56,7 +56,7 @@ class YamlSource:
 
 
 def scalar_value(event: yaml.ScalarEvent) -> Any:
-    """What a scalar means to specs and configs. Raises ValueError for too long a number."""
+    """The value of a scalar in specs and configs. Raises ValueError for too long a number."""
     text = event.value
     if event.tag is not None or not event.implicit[0]:  # it is quoted
         return text
@@ -70,17 +70,17 @@ def scalar_value(event: yaml.ScalarEvent) -> Any:
     if not is_integer and not DECIMAL.fullmatch(text):
         return text
     if len(text) > (MAX_DIGITS if is_integer else 10 * MAX_DIGITS):
-        raise ValueError("a number of more digits than any number here needs")
+        raise ValueError("a number with too many digits")
     try:
         return int(text) if is_integer else Decimal(text)
     except ArithmeticError:
-        raise ValueError("a number with a larger exponent than any number here needs") from None
+        raise ValueError("a number with too large an exponent") from None
 
 
 def read_yaml(text: str, scalar: Callable[[yaml.ScalarEvent], Any] = scalar_value) -> YamlSource:
     """Parse one document, whose scalars are what ``scalar`` says; raises YamlError."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise YamlError(f"there are at most {MAX_BYTES:,} bytes of YAML: {WAY_OUT}")
+        raise YamlError(f"a YAML text has at most {MAX_BYTES:,} bytes: {WAY_OUT}")
     odd = Reader.NON_PRINTABLE.search(text)
     if odd:
         before = lines_of(text[: odd.start()])
@@ -98,12 +98,12 @@ def read_yaml(text: str, scalar: Callable[[yaml.ScalarEvent], Any] = scalar_valu
 
 
 def _reason(text: str) -> str:
-    """A reason on one line; too much nesting has the same words in every version of PyYAML."""
+    """A reason on one line; too much nesting gives the same text in every version of PyYAML."""
     return "nested too deeply" if "nesting depth" in text else " ".join(text.split())
 
 
 class _Reader:
-    """The events of a text, and what they add up to."""
+    """Reads the events of a text into plain data."""
 
     def __init__(self, text: str, scalar: Callable[[yaml.ScalarEvent], Any]) -> None:
         self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
@@ -118,7 +118,9 @@ class _Reader:
         next(self._events)  # the end of the document
         event = next(self._events)
         if isinstance(event, yaml.DocumentStartEvent):
-            raise YamlError("not valid YAML: but found another document", *_place(event))
+            raise YamlError(
+                "not valid YAML here: expected one document, found another", *_place(event)
+            )
         return data
 
     def _node(self, event: Any, path: KeyPath) -> Any:
@@ -139,18 +141,20 @@ class _Reader:
 
     def _require_harmless(self, event: Any, depth: int) -> None:
         if self._nodes > MAX_NODES:
-            raise ValueError(f"there are at most {MAX_NODES:,} items in YAML: {WAY_OUT}")
+            raise ValueError(f"a YAML text has at most {MAX_NODES:,} items: {WAY_OUT}")
         if depth > MAX_DEPTH:
             raise ValueError("not valid YAML here: nested too deeply")
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise ValueError("not valid YAML here: no anchors (&) and aliases (*): write it out")
+            raise ValueError(
+                "not valid YAML here: anchors (&) and aliases (*) are not allowed: write it out"
+            )
         is_scalar = isinstance(event, yaml.ScalarEvent)
         if event.tag is not None and not (
             is_scalar and event.tag in ("tag:yaml.org,2002:str", "!")
         ):
             raise ValueError(f"the tag {event.tag} is not allowed here")
         if is_scalar and any("\ud800" <= character <= "\udfff" for character in event.value):
-            raise ValueError("a lone surrogate is no text")
+            raise ValueError("the text has a lone surrogate, which is not valid Unicode")
 
     def _mapping(self, path: KeyPath) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -160,7 +164,7 @@ class _Reader:
                 what = f"the key {key!r}" if isinstance(event, yaml.ScalarEvent) else "a key"
                 raise YamlError(f"{what} must be text", *place)
             if key in data:
-                raise YamlError(f"the key {key!r} stands here twice", *place)
+                raise YamlError(f"the key {key!r} is given twice", *place)
             self.places[(*path, key)] = place
             data[key] = self._node(next(self._events), (*path, key))
         return data

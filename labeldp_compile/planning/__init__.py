@@ -1,4 +1,4 @@
-"""What ``compile`` would do with a spec, found out without reading a label."""
+"""What ``compile`` would do with a spec, found without reading a label."""
 
 from labeldp_compile.planning.plan import Plan, plan_spec
 

@@ -1,4 +1,4 @@
-"""How ε would be spent: on the prior, whose data nobody reads here, and on each label."""
+"""How ε would be spent on the prior and on each label, without reading a label."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from labeldp_compile.tabular.formats import files_of, require_format
 
 
 class RowsUnknownError(InputError):
-    """The split of ε needs the number of rows, which only reading the data could tell."""
+    """The split of ε needs the number of rows, which only the data contain."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ class CountNoise:
     Attributes:
         scale: of the discrete Laplace distribution, 2/ε₁.
         deviation: its standard deviation, in rows.
-        average_count: the rows that a label (or a cell of labels) has on average; None if n is not
-            known.
+        average_count: the average rows of a label (or a cell of labels); None if n is not known.
     """
 
     scale: float
@@ -44,15 +43,15 @@ class CountNoise:
 
 @dataclass(frozen=True)
 class TablesBudget:
-    """What is known of priors of several tables.
+    """The known facts about priors of several tables.
 
     Attributes:
-        tables: T + 1, with that of all other rows.
+        tables: T + 1, including that of all other rows.
         listed: the groups that the spec lists.
         epsilon: the part of ε₁ that is for the histograms of the tables.
-        noise: on each of their counts; None if they cost nothing.
-        cells: of neighbouring labels that are counted together in them, or None.
-        odd: what is odd of the groups' public sizes, in words.
+        noise: on each of their counts; None if they spend nothing.
+        cells: the number of cells of neighbouring labels in them, or None.
+        odd: what is odd about the groups' public sizes, in words.
     """
 
     tables: int
@@ -65,15 +64,15 @@ class TablesBudget:
 
 @dataclass(frozen=True)
 class EpsilonBudget:
-    """The exact parts of ε, and what the first one pays for.
+    """The exact parts of ε, and what the first part is spent on.
 
     Attributes:
-        plan: which histograms are paid for, and with what.
+        plan: how much is spent on which histograms.
         data: the file that is counted, or None.
-        rows: n, or None where it does not matter or is not known.
-        noise: of a private prior, on the histogram of all rows; else None.
-        question: what a ledger would be asked; None if nothing is spent.
-        groups: the same of several tables, if public groups have them.
+        rows: n, or None if it does not matter or is not known.
+        noise: on the histogram of all rows, for a private prior; else None.
+        question: the question for a ledger; None if nothing is spent.
+        groups: the same for the tables of public groups, if there are any.
     """
 
     plan: PriorPlan
@@ -102,8 +101,8 @@ class EpsilonBudget:
 def find_budget(spec: Spec, directory: Path) -> EpsilonBudget:
     """The budget of a spec whose paths are relative to ``directory``.
 
-    Reads at most the footer of a Parquet file, and public columns. Raises DataError and
-    BudgetError as ``compile`` would, as far as that can be told without the data.
+    Reads at most the footer of a Parquet file, and public columns. Raises the DataError or
+    BudgetError of ``compile``, as far as it can be known without the data.
     """
     prior = spec.prior
     name = prior.data if isinstance(prior, PrivatePrior | PublicPrior) else None
@@ -131,7 +130,7 @@ def find_budget(spec: Spec, directory: Path) -> EpsilonBudget:
 
 
 def _known(spec: Spec, directory: Path, path: Path) -> Known:
-    """Of a text file, without public columns, no more than that it is there."""
+    """The public facts of the data. A text file without public columns is not read."""
     if spec.groups is None and require_format(files_of(path)[0]).is_text:
         stated = spec.prior.rows if isinstance(spec.prior, PrivatePrior) else None
         return Known(ONE_TABLE, [stated or 0])
@@ -152,12 +151,12 @@ def _of_tables(spec: Spec, known: Known, plan: PriorPlan) -> TablesBudget:
 
 
 def is_unpaid(spec: Spec, budget: EpsilonBudget) -> bool:
-    """Whether a private prior was asked for, and ``split: auto`` takes a uniform one."""
+    """Whether the spec asks for a private prior, but ``split: auto`` takes a uniform one."""
     return isinstance(spec.prior, PrivatePrior) and budget.prior == 0
 
 
 def _noise(epsilon: Fraction, rows: int | None, counts: int) -> CountNoise | None:
-    """Of so many counts of ``rows``, if they cost something."""
+    """The noise on ``counts`` counts of ``rows`` rows, if they spend something."""
     if not epsilon:
         return None
     scale = float(L1_SENSITIVITY / epsilon)

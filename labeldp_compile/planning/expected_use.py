@@ -1,4 +1,4 @@
-"""What private labels will be good for, before the prior is known: found out for a uniform one."""
+"""How useful private labels will be, before the prior is known: computed for a uniform one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_LABELS = 1_000
 
 @dataclass(frozen=True)
 class ExpectedUse:
-    """The figures, and under which prior: ``uniform``, or the spec's own if it needs no data."""
+    """The figures and their prior: ``uniform``, or that of the spec if it needs no data."""
 
     prior: str
     figures: Usefulness
@@ -28,7 +28,7 @@ class ExpectedUse:
 
 
 def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> ExpectedUse | None:
-    """What compile will find, as far as that can be told; None where the solve takes too long."""
+    """What compile will find, as far as it can be known; None if the solve takes too long."""
     domain = spec.domain
     if forecast.seconds.least > MAX_SECONDS or domain.size > MAX_LABELS:
         return None

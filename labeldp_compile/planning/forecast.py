@@ -1,8 +1,8 @@
-"""What a compile will take and make, before it is done: outputs, bytes, seconds.
+"""Estimates of a compile before it runs: outputs, bytes, seconds.
 
-Where the prior decides, and is not known yet, an estimate is a range. The seconds were fitted on
-two cores of an AMD EPYC server to what ``benchmarks/plan.py`` prints, which compares every estimate
-here with a real compile: they are right within a factor of three.
+An estimate is a range if it depends on a prior that is not known yet. ``benchmarks/plan.py``
+compares every estimate here with a real compile. The seconds were fitted to its results on two
+cores of an AMD EPYC server, and are right within a factor of three.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _START_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate lies between the two; they are equal where nothing but rounding is open."""
+    """A range for the estimate; both ends are equal if only rounding is unknown."""
 
     least: float
     most: float
@@ -40,7 +40,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a compile will take and make, and what verifying the file costs if it has groups."""
+    """The estimates for a compile, and for verifying the file if it has groups."""
 
     solver: str
     outputs: Estimate
@@ -52,8 +52,8 @@ class Forecast:
 def forecast(spec: Spec, budget: EpsilonBudget) -> Forecast:
     """The estimate for a spec; touches no label.
 
-    Groups that do not stand out share a table, and the prior decides which do: at least there is
-    one for all of them. Several tables share one lookup and are solved twice, and their file is
+    Groups that do not differ from all rows share one table, and the prior decides which do: there
+    is at least one table. Several tables share one lookup and are solved twice. Their file is
     verified before it is written.
     """
     mechanism, k, grouped = spec.named_mechanism, spec.domain.size, budget.groups is not None
@@ -90,7 +90,7 @@ def forecast(spec: Spec, budget: EpsilonBudget) -> Forecast:
 
 
 def _is_counted(spec: Spec) -> bool:
-    """Whether the data are counts already, and no label is rounded at random."""
+    """Whether the data are already counts, and no label is rounded at random."""
     is_histogram = isinstance(spec.prior, PrivatePrior) and spec.prior.counts is not None
     return is_histogram and spec.domain.words_per_label == 1
 
@@ -101,7 +101,7 @@ def _extremes(possible: Sequence[TableLayout]) -> tuple[TableLayout, TableLayout
 
 
 def _certificate_bytes(spec: Spec, budget: EpsilonBudget, weights: Sequence[int] | None) -> int:
-    """The certificate: fixed fields, the prior, and what is proved label by label."""
+    """The certificate: fixed fields, the prior, and the proofs for each label."""
     k = spec.domain.size
     if weights is not None:
         prior = sum(len(str(weight)) + 1 for weight in weights)

@@ -24,8 +24,8 @@ FORMAT_VERSION = "1.0"
 class Plan:
     """What ``compile`` would do with a spec.
 
-    ``most_bytes`` is what the artifact takes at most, whatever the prior. ``ledger`` says in words
-    what the budget ledger would do; None without one.
+    ``most_bytes`` is the largest size of the artifact for any prior. ``ledger`` says in words what
+    the budget ledger would do; None without one.
     """
 
     spec: Spec
@@ -97,10 +97,10 @@ def _groups_json(groups: TablesBudget) -> dict[str, Any]:
 
 
 def plan_spec(path: Path) -> Plan:
-    """The plan for a spec file; reads no label, of groups their columns, and spends nothing.
+    """The plan for a spec file. It reads no label, only columns of groups, and spends nothing.
 
-    Raises InputError (SpecError, DataError, BudgetError, OverBudgetError) where ``compile`` would
-    before it spends.
+    Raises the InputError (SpecError, DataError, BudgetError, OverBudgetError) that ``compile``
+    would raise before it spends.
     """
     spec, source = load_spec(path)
     budget = find_budget(spec, path.parent)

@@ -1,4 +1,4 @@
-"""The label priors of all tables: given, uniform, or estimated privately from data."""
+"""The priors of all tables: given, uniform, or estimated privately from data."""
 
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.obtain import estimate_prior

@@ -1,4 +1,4 @@
-"""The public cells that a spec asks for: of its columns, or as a public file assigns them."""
+"""The public cells of a spec: those of its columns, or those that a public file assigns."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ONE_TABLE = Groups()
-"""All rows are one cell, and have one table."""
+"""All rows are one cell with one table."""
 
 
 def asked_cells(spec: Spec, directory: Path) -> Groups:
     """A table for each cell that a spec names; its paths are relative to ``directory``.
 
-    Without public columns all rows are one cell.
+    Without public columns, all rows are one cell.
 
-    Raises DataError for a file of assignments that cannot be used, or that is the label's data.
+    Raises DataError if the file of assignments cannot be used, or is the label's data.
     """
     asked = spec.groups
     if asked is None:
@@ -49,28 +49,28 @@ def asked_cells(spec: Spec, directory: Path) -> Groups:
 
 
 def _refuse_label_data(spec: Spec, directory: Path, path: Path) -> None:
-    """Raise DataError if the file of assignments is the data of the label, or a part of them.
+    """Raise DataError if the file of assignments is the label's data, or a part of them.
 
-    Files are compared by what they are on the disk, so that links are seen through. Contents are
-    not compared: a refusal would tell that labels are equal to groups.
+    The files on the disk are compared, so links are followed. Contents are not compared: a refusal
+    would disclose that labels are equal to groups.
     """
     prior = spec.prior
     data = prior.data if isinstance(prior, PrivatePrior | PublicPrior) else None
     if data is None or not path.exists() or not (directory / data).exists():
-        return  # what is missing is refused where it is read
+        return  # a missing file is refused when it is read
     for part in (directory / data, *files_of(directory / data)):
         if path.samefile(part):
             raise refused(
                 path,
                 f"is the data of the label {', '.join(map(repr, spec.label.names))}: groups are "
-                "public, and come from a file without labels (groups.assign)",
+                "public, so groups.assign needs a file without labels",
             )
 
 
 def numbered(columns: tuple[GroupColumn, ...], group_of_cell: Iterable[Any]) -> Groups:
-    """Cells [C] of one group share a table; the tables are numbered as groups first occur.
+    """Cells [C] of one group share a table; tables are numbered in the order of the groups.
 
-    Cells whose group is None have the table of all other rows.
+    Cells whose group is None use the table of all other rows.
     """
     listed = list(group_of_cell)
     numbers: dict[Any, int] = {}
@@ -83,7 +83,7 @@ def numbered(columns: tuple[GroupColumn, ...], group_of_cell: Iterable[Any]) -> 
 
 def _assignments(path: Path, assign: Assign) -> dict[Category, Category]:
     """Each key with its group; raises DataError for a key with two groups."""
-    # Only where the groups stand in a file is Arrow needed.
+    # Arrow is needed only if a file assigns the groups.
     from labeldp_compile.tabular.reader import read_columns  # noqa: PLC0415
 
     known: dict[Category, Category] = {}
@@ -93,12 +93,14 @@ def _assignments(path: Path, assign: Assign) -> dict[Category, Category]:
         keys += _values(path, assign.key, batch.column(assign.key))
         groups += _values(path, assign.group, batch.column(assign.group))
         if len(keys) > 4 * MAX_CELLS:
-            raise refused(path, f"has more than {4 * MAX_CELLS:,} rows; {MAX_CELLS:,} keys fit")
+            raise refused(
+                path, f"has more than {4 * MAX_CELLS:,} rows; at most {MAX_CELLS:,} keys fit"
+            )
     for key, group in zip(of_one_kind(keys), of_one_kind(groups), strict=True):
         if key is None or group is None:
-            continue  # such rows have the table of all others
+            continue  # such rows use the table of all others
         if known.setdefault(key, group) != group:
-            raise refused(path, f"gives one value of {assign.key!r} two groups")
+            raise refused(path, f"assigns one value of {assign.key!r} to two groups")
     return known
 
 
@@ -116,7 +118,7 @@ def _values(path: Path, name: str, values: pa.Array) -> list[Any]:
 
 
 def of_one_kind(values: list[Any]) -> list[Any]:
-    """Cells of a CSV file are integers if all are written as integers are, and text otherwise."""
+    """Cells of a CSV file are integers if all of them are written as integers, else text."""
     values = [None if value == "" else value for value in values]
     text = [value for value in values if isinstance(value, str)]
     if text and all(_is_written(value) for value in text):

@@ -4,15 +4,15 @@ Substituting one label moves one unit from one count to another, so the L1 sensi
 number of rows is public. Noise of scale 2/ε₁ makes the histogram ε₁-DP (Algorithm 4 of the
 RR-on-Bins paper, 2023, with discrete noise).
 
-The noise has P(x) in proportion to e^(−|x|/s) on the integers, for a rational s. No float takes
-part. It is the difference of two geometric numbers, P(g) = (1 − q)·q^g with
-q = e^(−1/s). The binary digits of a geometric number are independent, because q^g is the product of
-q^(2^i) over the digits i that are 1: digit i is 1 with probability 1/(1 + e^(2^i/s)). What is left
-above m digits is a geometric number, too, with q^(2^m) in place of q.
+The noise has P(x) proportional to e^(−|x|/s) on the integers, for a rational s. No floats are used.
+It is the difference of two geometric numbers with P(g) = (1 − q)·q^g and q = e^(−1/s). The binary
+digits of a geometric number are independent, because q^g is the product of q^(2^i) over the digits
+i that are 1. Digit i is 1 with probability 1/(1 + e^(2^i/s)). The part above m digits is again a
+geometric number, with q^(2^m) instead of q.
 
-An event of probability p happens where a uniform number in [0, 1) is below p: 64 bits of both are
-compared, and more where these are equal. Bits of p come from decimal arithmetic that rounds
-correctly, with as many digits as settle them.
+An event of probability p happens if a uniform number in [0, 1) is below p. The first 64 bits of
+both are compared, and more bits if these are equal. The bits of p come from correctly rounded
+decimal arithmetic, with as many digits as needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 L1_SENSITIVITY = 2
 _WORD = 64  # bits
-_LENGTH = 64  # scales, beyond which a digit is 1 at most once in e^64 times
+_LENGTH = 64  # scales; beyond them a digit is 1 with probability at most e^-64
 
 # The first bits of a probability below 1, as an integer: ⌊p·2^bits⌋.
 Chance = Callable[[int], int]
@@ -44,14 +44,14 @@ class NoisyHistogram:
 
 
 Levels = tuple[NoisyHistogram, NoisyHistogram]
-"""Noisy counts of all rows, and of all tables one behind the other."""
+"""Noisy counts of all rows, and of all tables one after the other."""
 
 
 def noisy_histogram(counts: NDArray[np.int64], epsilon: Fraction) -> NoisyHistogram:
     """An ``epsilon``-DP histogram of counts [k] under substitution of one label.
 
-    The scale is the least float64 from 2/ε upwards, and the noise is that of the rational number
-    that this float is: at most ε, exactly.
+    The scale is the smallest float64 that is at least 2/ε. The noise uses the exact rational value
+    of this float, so it spends at most ε.
     """
     least = L1_SENSITIVITY / epsilon
     scale = float(least)
@@ -74,25 +74,25 @@ def seeded_histogram(counts: NDArray[np.int64], epsilon: Fraction, seed: int) ->
 
 
 def cell_of_label(labels: int, cells: int) -> NDArray[np.int64]:
-    """[labels] the cell of each label: neighbours, as many in one as in another, give or take 1."""
+    """[labels] the cell of each label: neighbours; the sizes of cells differ by at most 1."""
     return np.arange(labels, dtype=np.int64) * cells // labels
 
 
 def coarse(counts: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
-    """[cells] counts of cells, from those of labels: one label still moves two of them by one."""
+    """[cells] counts of cells, from counts of labels: one label still changes two of them by 1."""
     joined = np.zeros(cells, dtype=np.int64)
     np.add.at(joined, cell_of_label(len(counts), cells), counts)
     return joined
 
 
 def discrete_laplace(count: int, scale: Fraction) -> list[int]:
-    """Independent numbers of a scale > 0, from fresh secret randomness."""
+    """Independent numbers of a scale > 0, from new secret random bits."""
     first, second = _geometric(count, scale), _geometric(count, scale)
     return [a - b for a, b in zip(first, second, strict=True)]
 
 
 def _happens(count: int, chance: Chance) -> NDArray[np.bool_]:
-    """[count] whether each of as many independent events of one probability happens."""
+    """[count] whether each of ``count`` independent events of one probability happens."""
     words, floor = random_words(count), chance(_WORD)
     found: NDArray[np.bool_] = words < floor
     for place in np.flatnonzero(words == floor):
@@ -126,7 +126,7 @@ def _digit(x: Fraction) -> Chance:
 
 
 def _settled(chance: Chance) -> bool:
-    """Whether an event happens whose first word is that of its probability."""
+    """Whether an event happens if its first 64 bits are equal to those of its probability."""
     bits = _WORD
     while True:
         bits += _WORD
@@ -136,9 +136,9 @@ def _settled(chance: Chance) -> bool:
 
 
 def _floor(bits: int, x: Fraction, falling: Callable[[Fraction], Fraction]) -> int:
-    """⌊2^bits·f(e^x)⌋ for a rational x > 0 and a function f that falls.
+    """⌊2^bits·f(e^x)⌋ for a rational x > 0 and a decreasing function f.
 
-    It ends, because e^x is not rational, nor is f of it.
+    It ends, because neither e^x nor f(e^x) is rational.
     """
     digits = bits // 3 + 10
     while True:
@@ -149,7 +149,7 @@ def _floor(bits: int, x: Fraction, falling: Callable[[Fraction], Fraction]) -> i
 
 
 def _exp_bounds(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """Rationals above and below e^x, with as many digits: ``decimal`` rounds e^x correctly."""
+    """Rationals above and below e^x with this many digits: ``decimal`` rounds e^x correctly."""
     context = Context(prec=digits, Emin=-999_999, Emax=999_999)
     quotient = context.divide(Decimal(x.numerator), Decimal(x.denominator))
     high = context.next_plus(context.next_plus(quotient).exp(context))

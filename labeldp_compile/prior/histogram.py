@@ -1,4 +1,4 @@
-"""Count the labels of a table, treating each, and its row, exactly as the artifact will."""
+"""Count the labels of a table, and treat each label and row exactly as the artifact will."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def count_labels(
 ) -> NDArray[np.int64]:
     """[T + 1, k] how many rows have each label, by table of ``asked``; sums to all rows.
 
-    Every row counts, nulls and labels outside the domain included: otherwise the number of rows
-    would itself depend on the labels. The rows are binned by the label part of the artifact's own
-    graph (and its group part), and streamed, so that memory does not grow with the table.
+    Every row counts, including nulls and labels outside the domain: otherwise the number of rows
+    would depend on the labels. The artifact's own graph finds the label and table of each row. Rows
+    are streamed, so memory does not grow with the table.
 
-    A histogram file gives what the rows that it counts would give: where labels are rounded at
-    random, each of them is rounded on its own. Raises DataError if it counts more than 2^53.
+    A histogram file gives the same counts as the rows that it counts: if labels are rounded at
+    random, each is rounded separately. Raises DataError if it counts more than 2^53 rows.
     """
     domain = table.domain
     counts = np.zeros(asked.tables * domain.size, dtype=np.int64)
@@ -51,7 +51,7 @@ def count_labels(
 
 
 def count_tables(table: TableReader, asked: Groups) -> list[int]:
-    """[T + 1] how many rows have each table. They are public, and no label is read."""
+    """[T + 1] the number of rows of each table, which is public. No label is read."""
     sizes = np.zeros(asked.tables, dtype=np.int64)
     tables = table_indexes(table, asked)
     counted = [] if table.count_column is None else [table.count_column]
@@ -70,7 +70,7 @@ def label_indexes(domain: Domain) -> Callable[[Sequence[NDArray[Any]]], NDArray[
     def indexes(labels: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
         count = len(labels[0])
         shape = (count,) if words == 1 else (count, 2)
-        # Only randomized rounding reads the words; the Laplace noise is what protects the counts.
+        # Only randomized rounding reads the words; the Laplace noise protects the counts.
         entropy = random_words(*shape) if words == 2 else np.zeros(shape, dtype=np.uint64)
         feed = {**dict(zip(inputs, labels, strict=True)), "entropy": entropy}
         result: NDArray[np.int64] = session.run(None, feed)[0]
@@ -114,7 +114,7 @@ def indexes_of_columns(
 
 
 def _session(model: bytes) -> onnxruntime.InferenceSession:
-    import onnxruntime  # noqa: PLC0415  # only where something is counted
+    import onnxruntime  # noqa: PLC0415  # needed only for counting
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -124,7 +124,7 @@ def _session(model: bytes) -> onnxruntime.InferenceSession:
 def _weighed(
     table: TableReader, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64] | None]]:
-    """The batches, and how many rows each of their rows stands for; None where it is one."""
+    """The batches, and how many rows each of their rows represents; None if it is one."""
     from labeldp_compile.tabular.columns import MAX_TOTAL  # noqa: PLC0415  # pyarrow
 
     rows = 0

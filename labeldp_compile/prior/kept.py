@@ -1,12 +1,12 @@
-"""The noisy histogram that was paid for, in a file beside the output until the artifact is written.
+"""Keeps the noisy histogram in a file beside the output until the artifact is written.
 
-Without a ledger this file is what remembers it. ε₁ is spent when a draw can be seen by anybody, so
-a draw is on the disk before it is used: whatever fails later (a solver, the disk, the power), the
-next compile that asks the same of the same data finds it and spends nothing. Where the file cannot
-be written, the draw is thrown away unseen.
+Without a ledger, only this file remembers it. ε₁ is spent as soon as anyone can see the noisy
+counts, so they are on the disk before they are used. If something fails later (a solver, the disk,
+the power), the next compile with the same question and data finds them and spends nothing. If the
+file cannot be written, the counts are deleted unseen.
 
-The counts in it are ε₁-DP and no secret. That the data are the same is told by size and time of
-change alone: a plain digest would let anybody confirm a guess of all labels.
+The counts in it are ε₁-DP and not secret. Only size and time of change show that the data are the
+same: with a plain digest, anyone could confirm a guess of all labels.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Whole = Annotated[StrictInt, Field(gt=-_LARGEST, lt=_LARGEST)]
 class DataStamp(Strict):
     """Which data were counted: the name in the spec, size in bytes, time of change in ns.
 
-    Of a folder the size is that of its parts, the time the latest of it and them.
+    For a folder: the size of its parts, and the latest time of the folder and its parts.
     """
 
     name: Annotated[str, Field(strict=True)]
@@ -59,8 +59,10 @@ class DataStamp(Strict):
 
 
 class KeptTables(Strict):
-    """Of several tables: their public sizes [T + 1] as they were asked for, and the noisy counts
-    one table behind the other, with their scale (0 where no table has counts of its own)."""
+    """Several tables: their public sizes [T + 1], and their noisy counts one table after the other.
+
+    ``scale`` is that of the noise; 0 if no table has its own counts.
+    """
 
     sizes: Annotated[list[Annotated[Whole, Field(ge=0)]], Field(min_length=2)]
     counts: list[Whole]
@@ -68,15 +70,15 @@ class KeptTables(Strict):
 
 
 class KeptPrior(Strict):
-    """Noisy histograms with what was asked, of which data, and for which ε₁: the file's JSON.
+    """The file's JSON: noisy histograms with their question, data and ε₁.
 
     Attributes:
         question_sha256: digest of column, counts, domain and ε₁ (``Question.digest``).
         epsilon: ε₁, exact.
         data: what was counted.
         rows: n.
-        counts, scale: of all rows: [k] after noise, and the noise.
-        groups: the same of several tables, if there are.
+        counts, scale: for all rows: [k] noisy counts, and the scale of the noise.
+        groups: the same for several tables, if there are any.
     """
 
     format_version: Literal["1.0"] = "1.0"
@@ -98,7 +100,7 @@ class KeptPrior(Strict):
     def of(
         cls, question: Question, data: DataStamp, sizes: Sequence[int], levels: Levels
     ) -> KeptPrior:
-        """Of tables [T + 1] of these sizes, and their noisy counts."""
+        """From the sizes of tables [T + 1], and their noisy counts."""
         pooled, tables = levels
         several = None
         if len(sizes) > 1:
@@ -115,12 +117,12 @@ class KeptPrior(Strict):
 
     @property
     def sizes(self) -> list[int]:
-        """[T + 1] of the tables that were asked for."""
+        """[T + 1] the rows of each table."""
         return [self.rows] if self.groups is None else self.groups.sizes
 
     @property
     def levels(self) -> Levels:
-        """Noisy counts of all rows, and of all tables one behind the other."""
+        """Noisy counts of all rows, and of all tables one after the other."""
         tables = NoisyHistogram([], 0.0)
         if self.groups is not None:
             tables = NoisyHistogram(self.groups.counts, self.groups.scale)
@@ -131,54 +133,53 @@ class KeptPrior(Strict):
     ) -> None:
         """Raise DataError unless this answers the question about these data; ``path`` is its file.
 
-        ``lengths`` are those of the counts of both levels. No question is one that nothing here
-        answers.
+        ``lengths`` are the numbers of counts of both levels. None as a question never matches.
 
-        Nothing is spent then: what was paid for is never passed over in silence.
+        Nothing is spent then: a kept prior is never ignored without a message.
         """
         paid = (
-            f"{path}: holds a noisy prior that was paid for "
-            f"(ε₁ = {float(Fraction(self.epsilon)):g}), but"
+            f"{path}: holds a noisy prior on which ε₁ = {float(Fraction(self.epsilon)):g} was "
+            "spent, but"
         )
         if question is None or self.question_sha256 != question.digest():
             raise DataError(
-                f"{paid} column, domain, counts, groups, data or ε₁ were others: go back to them "
-                "to use it, or delete the file and pay for a new one"
+                f"{paid} for another column, domain, counts, groups, data or ε₁: restore these to "
+                "use it, or delete the file and spend ε₁ again"
             )
         if self.data != data:
             raise DataError(
-                f"{paid} the data file has another name, size or time of change since then: bring "
-                "the old one back to use it, or delete the file and pay for a new one"
+                f"{paid} the data file now has another name, size or time of change: restore the "
+                "old data to use it, or delete the file and spend ε₁ again"
             )
         if [len(level.counts) for level in self.levels] != list(lengths):
             raise _damaged(path)
 
 
 def kept_path(directory: Path, name: str) -> Path:
-    """Where a compile of the spec ``name`` into the directory keeps what it paid for."""
+    """Where a compile of the spec ``name`` into the directory keeps its noisy prior."""
     return directory / f"{name}.prior.json"
 
 
 def prior_held(directory: Path, name: str) -> AbstractContextManager[None]:
-    """Nobody else pays for, keeps or removes that prior; DataError if somebody does so now.
+    """Only the holder spends on, keeps or removes that prior; DataError if another one holds it.
 
-    Two compiles at a time would pay twice, and the file of one would go at the other's end.
+    Two compiles at the same time would spend twice, and one would remove the other's file.
     """
-    # Another name than those that are written: one process writes them while it holds this one.
+    # Not the name of an output: the process that holds this name writes the outputs.
     return name_held_in(directory, f"{name}.compile")
 
 
 def read_kept(path: Path) -> KeptPrior | None:
-    """What an earlier compile left behind, or None; raises DataError for anything damaged."""
+    """The prior that an earlier compile left, or None. Raises DataError for a damaged file."""
     try:
-        # No link is followed and no pipe waited for: the file is one that labeldp made.
+        # Follow no link and wait for no pipe: labeldp made this file.
         found = read_own(path, MAX_BYTES + 1, links=False)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     if found.is_file and found.status.st_mode & OTHERS_WRITE:
-        raise DataError(f"{path}: others may write to it: chmod 600, or delete it")
+        raise DataError(f"{path}: others may write to it: set its mode to 600, or delete it")
     try:
         if len(found.data) <= MAX_BYTES:
             facts = json.loads(found.data, object_pairs_hook=without_doubles)
@@ -200,13 +201,13 @@ def write_kept(path: Path, kept: KeptPrior) -> None:
         path.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or error
         raise DataError(
-            f"{path}: the noisy prior cannot be kept, so it was thrown away unseen and nothing "
-            f"was spent: {reason}"
+            f"{path}: cannot keep the noisy prior, so it was deleted unseen and nothing was spent: "
+            f"{reason}"
         ) from error
 
 
 def _damaged(path: Path) -> DataError:
     return DataError(
-        f"{path}: expected the noisy prior that an earlier compile paid for and kept, and the file "
-        "is damaged or something else: delete it to pay for a new one; nothing is spent now"
+        f"{path}: expected the noisy prior that an earlier compile kept, but the file is damaged "
+        "or something else: delete it, and the next compile spends ε₁ again; nothing is spent now"
     )

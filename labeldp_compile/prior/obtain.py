@@ -1,8 +1,8 @@
-"""From the spec's prior to integer weights for every table, and what they cost together.
+"""From the spec's prior to integer weights for every table, and what they spend together.
 
-Sizes of the tables' rows are public, and known before a label is read: they decide which tables
-have a prior of their own, and how ε is divided (``plan.py``). Then labels are counted by table, in
-one pass, and noise is drawn: on the histogram of all rows, and on those of all tables at once.
+The number of rows of each table is public and known before a label is read. It decides which tables
+have their own prior, and how ε is split (``plan.py``). Then labels are counted by table in one
+pass. Noise is added to the histogram of all rows, and to those of all tables.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from labeldp_compile.spec.model import PrivatePrior, PublicPrior
 if TYPE_CHECKING:
     from labeldp_compile.tabular.reader import TableReader
 
-# Of a ledger's entry, at most: fixed, for each table, and for each label of a table.
+# Largest size of a ledger entry: fixed, per table, and per label of a table.
 ANSWER_BYTES, TABLE_BYTES, COUNT_BYTES = 10_000, 2_500, 40
 
 
@@ -54,17 +54,20 @@ def estimate_prior(
 ) -> Prior:
     """The priors of a spec whose paths are relative to ``directory``.
 
-    ``observer.spending`` is called before any noise is drawn. Raises DataError for unusable data
-    and BudgetError if ε cannot pay for the prior. A private prior spends ε₁ each time this is
-    called, unless an ``account`` recalls what it answered before, or the file ``keep`` has it;
-    without an account it is kept there. With an account ε₁ is written to its ledger before a label
-    is read, and OverBudgetError is raised if the ledger's budget cannot pay. Where ``split: auto``
-    chooses a uniform prior, nothing is spent, and no label is read if the number of rows is known
-    without. Tables whose priors came out alike are one.
+    ``observer.spending`` is called before any noise is drawn. A private prior spends ε₁ at each
+    call, unless an ``account`` recalls an earlier answer, or the file ``keep`` has one. Without an
+    account, the answer is kept there. With an account, ε₁ is written to its ledger before a label
+    is read.
+
+    If ``split: auto`` chooses a uniform prior, nothing is spent. No label is read then, if the
+    number of rows is known without. Tables with equal priors are merged.
+
+    Raises DataError for unusable data, BudgetError if ε is too small for the prior, and
+    OverBudgetError if the prior would exceed the ledger's budget.
     """
     if test_seed is not None:
         if account is not None:
-            raise InputError("a test seed makes no private prior: leave out the ledger, too")
+            raise InputError("a prior from a test seed is not private: remove the ledger, too")
         keep = None
     epsilon, weights = Fraction(spec.privacy.epsilon), spec.known_weights
     if weights is not None:
@@ -81,7 +84,7 @@ def estimate_prior(
 
 @dataclass(frozen=True)
 class PriorSource:
-    """The data of a spec's prior, opened, and the cells that it asks of them."""
+    """The opened data of a spec's prior, and the cells of the spec."""
 
     spec: Spec
     asked: Groups
@@ -89,7 +92,7 @@ class PriorSource:
 
     @classmethod
     def of(cls, spec: Spec, directory: Path) -> PriorSource:
-        """Reads no row of the data, but the file that assigns cells. Raises DataError."""
+        """Reads no row of the data, but reads the file that assigns cells. Raises DataError."""
         from labeldp_compile.tabular.reader import open_table  # noqa: PLC0415  # pyarrow
 
         prior = spec.prior
@@ -112,7 +115,7 @@ class PriorSource:
         return self.spec.prior.rows if isinstance(self.spec.prior, PrivatePrior) else None
 
     def known(self) -> Known:
-        """What is public of the data; reads their public columns, if any. Raises DataError."""
+        """The public facts of the data; reads their public columns, if any. Raises DataError."""
         rows = self.stated_rows if self.table.rows is None else self.table.rows
         if self.asked.columns:
             sizes = count_tables(self.table, self.asked)
@@ -126,7 +129,7 @@ class PriorSource:
     def count(
         self, known: Known, plan: PriorPlan, observer: Observer
     ) -> tuple[NDArray[np.int64], Known]:
-        """[T + 1, k] counts of labels in the order of the plan's tables, and n if it was open."""
+        """[T + 1, k] counts of labels in the order of the plan's tables; and n, now known."""
         groups, order = known.joined(plan)
         counts = count_labels(self.table, groups, observer)
         rows = int(counts.sum())
@@ -138,7 +141,7 @@ class PriorSource:
         return counts[np.argsort(order)], known
 
 
-_CHANGED = "was changed while it was read; nothing was spent"
+_CHANGED = "changed while it was read; nothing was spent"
 _NO_PLAN = PriorPlan(Fraction(0), Fraction(0))
 
 
@@ -150,15 +153,15 @@ def _estimated(
     account: PriorAccount | None,
     keep: Path | None,
 ) -> Prior:
-    """From the data; ``stamp`` is theirs if they are private."""
+    """The prior from the data; ``stamp`` is that of private data."""
     spec, path = source.spec, source.table.path
     known, counts = source.known(), None
     if not known.rows and needs_rows(spec):
         if account is not None:
             raise refused(
                 path,
-                f"the ledger is paid before the file is read, and split: {spec.privacy.split} "
-                "needs its number of rows: say rows: N beside data (the number is public), or give "
+                f"the ledger records ε₁ before the file is read, but split: {spec.privacy.split} "
+                "needs its number of rows: add rows: N beside data (the number is public), or give "
                 "the parts yourself, as in split: {prior: …, label: …}",
             )
         counts, known = source.count(known, _NO_PLAN, observer)
@@ -179,15 +182,15 @@ def _estimated(
         raise refused(path, _CHANGED)
     draw: Draw = noisy_histogram
     if test_seed is not None:
-        # Two levels are as different as two draws.
+        # Two levels need two different seeds.
         draw = _seeded(2 * test_seed if known.asked.columns else test_seed)
     levels = _levels(plan, counts, draw)
     if keep is not None:
         question = known.question(spec, plan)
         write_kept(keep, KeptPrior.of(question, stamp, known.sizes, levels))
         observer.say(
-            f"ε₁ = {float(plan.epsilon_prior):g} is spent; until the artifact is written, "
-            f"{keep} keeps the noisy prior"
+            f"ε₁ = {float(plan.epsilon_prior):g} is spent; {keep} keeps the noisy prior until the "
+            "artifact is written"
         )
     return priors_of(spec, known, plan, levels)
 
@@ -195,7 +198,7 @@ def _estimated(
 def _from_file(
     source: PriorSource, stamp: DataStamp, keep: Path, kept: KeptPrior, observer: Observer
 ) -> Prior:
-    """What an earlier compile paid for; no label is read."""
+    """The prior that an earlier compile kept; no label is read."""
     spec, known = source.spec, Known(source.asked, kept.sizes)
     if len(kept.sizes) != source.asked.tables:
         kept.require(keep, None, stamp, ())
@@ -215,7 +218,7 @@ def _from_file(
 def _accounted(
     source: PriorSource, known: Known, plan: PriorPlan, observer: Observer, account: PriorAccount
 ) -> Prior:
-    """The same through a ledger, which is paid before a label is read."""
+    """The same through a ledger, which records ε₁ before a label is read."""
     spec, path = source.spec, source.table.path
     question, (groups, _) = known.question(spec, plan), known.joined(plan)
     answer = account.recall(question)
@@ -236,14 +239,14 @@ def _accounted(
     if known.rows not in (0, had):
         raise refused(
             path,
-            f"has {known.rows:,} rows, but the data that had this data_version before had "
-            f"{had:,}: other data need another data_version",
+            f"has {known.rows:,} rows, but earlier data with this data_version had {had:,}: "
+            "give other data another data_version",
         )
     if len(found.tables) != groups.tables:
         raise refused(
             path,
-            "has other groups than the data that had this data_version before: other data need "
-            "another data_version",
+            "has other groups than earlier data with this data_version: give other data another "
+            "data_version",
         )
     return found
 
@@ -254,7 +257,7 @@ def _explain(known: Known, plan: PriorPlan, observer: Observer) -> None:
 
 
 def _warn(known: Known, observer: Observer) -> None:
-    """Before a label is read: groups that may be none."""
+    """Warn about odd groups before a label is read."""
     for text in known.odd:
         observer.say(f"warning: {text}")
 
@@ -264,7 +267,7 @@ Draw = Callable[[NDArray[np.int64], Fraction], NoisyHistogram]
 
 
 def _levels(plan: PriorPlan, counts: NDArray[np.int64], draw: Draw | None) -> Levels:
-    """Noisy counts of all rows, and of the tables; of a public prior the counts as they are."""
+    """Noisy counts of all rows, and of the tables; for a public prior the exact counts."""
     everything, tables = level_counts(plan, counts)
     if draw is None:
         return NoisyHistogram(everything.tolist(), 0.0), NoisyHistogram(tables.tolist(), 0.0)
@@ -273,7 +276,7 @@ def _levels(plan: PriorPlan, counts: NDArray[np.int64], draw: Draw | None) -> Le
 
 
 def _seeded(seed: int) -> Draw:
-    """Draws of one seed after another."""
+    """Draws with one seed after another."""
     seeds = itertools.count(seed)
     return lambda counts, epsilon: seeded_histogram(counts, epsilon, next(seeds))
 

@@ -1,19 +1,19 @@
-"""What priors cost, and which public groups have one of their own: before a label is read.
+"""What priors spend, and which public groups have their own: decided before a label is read.
 
-Two levels are paid for: one histogram of all rows, and one for each table of groups. The second
-compose in parallel (a replaced label moves one unit inside its own group: L1 sensitivity 2 in all),
-so that they cost their ε once. Only public things decide: the sizes of the groups, the number of
-labels, ε, and what ``mechanisms/prior_use.py`` knows.
+There are two levels: one histogram of all rows, and one for each table of groups. Those of the
+tables compose in parallel, so they spend their ε once: a replaced label moves one unit inside its
+own group, so the L1 sensitivity is 2 in total. Only public facts decide: the sizes of the groups,
+the number of labels, ε, and the figures of ``mechanisms/prior_use.py``.
 
-Whether groups tell anything is not known. So ``auto`` leaves the pooled histogram as it would be
-alone (``prior/split.py``) and adds a level whose ε, taken from the label, costs at most 1 % of the
-loss. Below that it minimises, for T tables of B cells, with ε₂ = s·ε of n rows,
+It is not known whether groups differ. So ``auto`` plans the pooled histogram as it would be alone
+(``prior/split.py``). It adds a level whose ε is taken from the label and costs at most 1% of the
+loss. Within that limit it minimises, for T tables of B cells, with ε₂ = s·ε of n rows,
 
     slope·s + tell·(noise/2·T·r + coarse(B)/6),    r = √8·B / (n·s·ε),
 
-which is the loss of ``prior/split.py`` in the mean over the rows: a table's noise is relative to
-its own rows. Half of the noise, since groups differ in few ways (``prior/weights.py``); a
-sixth of the loss of joining labels, since inside a cell they are spread as they are in all groups.
+which is the loss of ``prior/split.py``, averaged over the rows: a table's noise is relative to its
+own rows. The noise counts half, because groups differ in few ways (``prior/weights.py``). Joining
+labels counts a sixth, because labels inside a cell are spread as in all rows.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from labeldp_compile.prior.split import (
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, Split
 
-_AT_MOST = 0.01  # of the loss, for a level that may tell nothing
-_LEAST_GAIN = 0.1  # of one prior: below it no groups pay for themselves
+_AT_MOST = 0.01  # of the loss, for a level that may show nothing
+_LEAST_GAIN = 0.1  # of one prior: below it, groups gain less than they cost
 _TELL = 6.0  # gain from groups that tell, relative to what is then lost, by that of one prior
 _NOISE = 0.5  # of that of one prior
 _COARSE = 1 / 6  # of that of one prior
-_LEAST_CELLS = 4  # that a group's rows must suffice for
+_LEAST_CELLS = 4  # for which a group must have enough rows
 _MOST_NOISE = 3  # standard deviations of it to a group's average cell
 _LEAST_SHARE = 0.1  # of the rows, in groups of their own
 
@@ -61,10 +61,10 @@ def needs_rows(spec: Spec) -> bool:
 
 
 def plan_prior(spec: Spec, sizes: Sequence[int], asked: Groups = ONE_TABLE) -> PriorPlan:
-    """How ε is divided, and which cells share a table, for a spec whose prior has data.
+    """How ε is split, and which cells share a table, for a spec whose prior has data.
 
-    ``sizes`` [C + 1] are the public rows of each table that was ``asked`` for, and of all others:
-    [0] where ``needs_rows`` is false and they are not known. Raises BudgetError where ``split:
+    ``sizes`` [C + 1] are the public rows of each table that was ``asked`` for, and of all others.
+    They are [0] if ``needs_rows`` is false and they are not known. Raises BudgetError if ``split:
     paper`` leaves nothing for the label.
     """
     if not isinstance(spec.prior, PrivatePrior):
@@ -93,7 +93,7 @@ def plan_tables(
     split: Literal["auto", "paper"] | Split = "auto",
     mechanism: str = "the mechanism",
 ) -> PriorPlan:
-    """The plan for public groups of so many rows each; with no groups that of ``plan_of``.
+    """The plan for public groups with these numbers of rows; without groups, that of ``plan_of``.
 
     Args:
         use: of the mechanism; None if it is the same for every prior.
@@ -112,7 +112,7 @@ def plan_tables(
     rows = sum(sizes)
     pooled = plan_of(use, labels, epsilon, rows, split, mechanism)
     if use is None or pooled.is_uniform or len(sizes) == 1:
-        return _all_pooled(pooled, sizes, "all groups take one prior")
+        return _all_pooled(pooled, sizes, "all groups use one prior")
     if use.gain(float(epsilon)) < _LEAST_GAIN:
         return _all_pooled(pooled, sizes, "at this ε the mechanism gains little from any prior")
     level = _Level(use, labels, float(epsilon), rows, pooled, given=pooled.reason is None)
@@ -124,12 +124,12 @@ def plan_tables(
     most = rounded_down(allowed, AUTO_DIGITS)
     least = level.least_rows(most)
     tables, left = _join(sizes, shape, least)
-    why = f"it takes {least:,} rows for a prior of a group's own at the ε that it may cost"
+    why = f"at the ε that it may spend, a group's own prior needs {least:,} rows"
     covered = rows - sizes[-1] - sum(sizes[cell] for cell in left)
     if covered < _LEAST_SHARE * rows:
-        return _all_pooled(pooled, sizes, f"{why}, and too few rows are in such groups")
+        return _all_pooled(pooled, sizes, f"{why}, and too few rows are in groups of that size")
     if len(tables) == 1 and covered == rows:
-        return _all_pooled(pooled, sizes, "there is one group, which is all rows")
+        return _all_pooled(pooled, sizes, "there is only one group, with all rows")
     spent, cells = level.best(len(tables), most)
     filled = sum(size > 0 for size in sizes[:-1])
     reason = _in_words(spent, cells, labels, tables, filled, len(left), least)
@@ -147,17 +147,19 @@ def plan_tables(
 
 
 def plan_public(epsilon: Fraction, sizes: Sequence[int]) -> PriorPlan:
-    """The plan where priors cost nothing: every cell [C] with rows has a table of its own."""
+    """The plan for priors that spend nothing: every cell [C] with rows has its own table."""
     found = plan_each_table(Fraction(0), epsilon, sizes)
-    reason = f"{found.tables:,} groups with rows have tables of their own: a public prior is free"
+    reason = (
+        f"{found.tables:,} groups with rows have their own tables: a public prior spends nothing"
+    )
     return replace(found, reason=reason) if len(sizes) > 1 else found
 
 
 def plan_each_table(
     epsilon_tables: Fraction, epsilon_label: Fraction, sizes: Sequence[int]
 ) -> PriorPlan:
-    """Every cell [C] with rows has a table of its own, and histograms of these are all that is paid
-    for: what is known of all rows is their sum.
+    """Every cell [C] with rows has its own table. Only their histograms spend ε: the histogram of
+    all rows is their sum.
     """
     tables = [[cell] for cell, size in enumerate(sizes[:-1]) if size]
     return PriorPlan(
@@ -172,11 +174,11 @@ def plan_each_table(
 def level_counts(
     plan: PriorPlan, counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What noise is added to, from counts [T + 1, k] of the labels in each table.
+    """The counts that get noise, from counts [T + 1, k] of the labels in each table.
 
     Returns:
-        The pooled histogram [cells], of all rows; and the histograms of all tables one behind the
-        other [T·cells], of which one label moves one unit to another: L1 sensitivity 2.
+        The pooled histogram [cells] of all rows, and the histograms of all tables one after the
+        other [T·cells]. One label moves one unit between two of their counts: L1 sensitivity 2.
     """
     everything, tables = counts.sum(axis=0), counts[: plan.tables]
     if plan.pooled_cells is not None:
@@ -187,7 +189,7 @@ def level_counts(
 
 
 def table_numbers(tables: Sequence[Sequence[int]], cells: int) -> tuple[int, ...]:
-    """[C] the number of the table of each cell, and the number of tables where none has it."""
+    """[C] the number of each cell's table; for cells in no table, the number of tables."""
     found = [len(tables)] * cells
     for table, members in enumerate(tables):
         for cell in members:
@@ -197,7 +199,7 @@ def table_numbers(tables: Sequence[Sequence[int]], cells: int) -> tuple[int, ...
 
 @dataclass(frozen=True)
 class _Level:
-    """What decides about the histograms of tables.
+    """The facts that decide about the histograms of tables.
 
     Attributes:
         use: of the mechanism.
@@ -205,7 +207,7 @@ class _Level:
         epsilon: ε in all.
         rows: n.
         pooled: the plan of all rows.
-        given: whether the spec gives ε₁, of which the tables take a part; else of the label's.
+        given: whether the spec gives ε₁. Then the tables' ε is a part of ε₁, else of the label's.
     """
 
     use: PriorUse
@@ -216,10 +218,10 @@ class _Level:
     given: bool
 
     def most(self) -> float:
-        """The ε that makes the whole at most 1 % worse than the pooled prior alone.
+        """The ε that makes the loss at most 1% worse than with the pooled prior alone.
 
-        Through the ε that the label lacks; or, where ε₁ is given, through the noise of the pooled
-        prior, which keeps half of it at least.
+        The loss grows because the label has less ε. If ε₁ is given, it grows because the pooled
+        prior has more noise; that prior keeps at least half of ε₁.
         """
         prior = float(self.pooled.epsilon_pooled)
         if self.given:
@@ -228,12 +230,12 @@ class _Level:
         return min(share * self.epsilon, MOST_FOR_PRIOR * self.epsilon - prior)
 
     def least_rows(self, most: Fraction) -> int:
-        """Of a table: its average cell, of few, is not much less than its noise."""
+        """The fewest rows of a table, so that its average cell is not much less than its noise."""
         cells = self.labels if self.use.coarse is None else min(self.labels, _LEAST_CELLS)
         return math.isqrt(math.floor(8 * (cells / (_MOST_NOISE * most)) ** 2)) + 1
 
     def best(self, tables: int, most: Fraction) -> tuple[Fraction, int]:
-        """(ε, cells) of the tables' histograms of the least expected loss."""
+        """(ε, cells) of the tables' histograms with the least expected loss."""
         use, tell, found = self.use, _TELL * self.use.gain(self.epsilon), []
         for cells in self._numbers():
             lost = _coarse_loss(use, cells, self.labels) * _COARSE
@@ -252,13 +254,13 @@ class _Level:
         return min(rounded_down(spent, AUTO_DIGITS), most), cells
 
     def _pooled_noise(self) -> float:
-        """The relative loss through the noise of the pooled histogram."""
+        """The relative loss from the noise of the pooled histogram."""
         cells = self.pooled.pooled_cells or self.labels
         spent = self.rows * float(self.pooled.epsilon_pooled)
         return self.use.gain(self.epsilon) * (self.use.noise * NOISE_OF_CELL * cells / spent)
 
     def _numbers(self) -> list[int]:
-        """Numbers of cells, of which each is one or several of the pooled histogram's, or parts."""
+        """Numbers of cells that divide the pooled histogram's number, or are multiples of it."""
         labels, whole = self.labels, self.pooled.pooled_cells or self.labels
         if self.use.coarse is None:
             return [labels]
@@ -268,7 +270,7 @@ class _Level:
 
 
 def _as_auto_would(use: PriorUse, labels: int, rows: int, pooled: PriorPlan) -> PriorPlan:
-    """Cells for a given ε₁, and shrunk: it has less noise to bear what groups take of it."""
+    """Cells for a given ε₁, and shrinking, so that groups can take a part of ε₁."""
     if use.coarse is None:
         return replace(pooled, shrunk=True)
     noise = use.noise * NOISE_OF_CELL / (rows * float(pooled.epsilon_pooled))
@@ -286,10 +288,10 @@ def _coarse_loss(use: PriorUse, cells: int, labels: int) -> float:
 def _join(
     sizes: Sequence[int], shape: Sequence[int], least: int
 ) -> tuple[list[list[int]], list[int]]:
-    """The cells of each table with at least ``least`` rows, and the cells left to the pooled one.
+    """The cells of each table with at least ``least`` rows, and the cells that use the pooled one.
 
-    Cells with fewer rows are joined if they agree on the first columns: on all but the last one
-    first, then on all but the last two. Cells that agree on none are left.
+    Cells with fewer rows are joined if they agree on the first columns: first on all but the last
+    column, then on all but the last two. Cells that agree on no column are left.
     """
     tables = [[cell] for cell, size in enumerate(sizes[:-1]) if size >= least]
     left = [cell for cell, size in enumerate(sizes[:-1]) if 0 < size < least]
@@ -309,12 +311,12 @@ def _join(
 
 
 def _all_pooled(pooled: PriorPlan, sizes: Sequence[int], why: str) -> PriorPlan:
-    """One prior for all groups, as without any."""
+    """One prior for all groups, as without groups."""
     if len(sizes) == 1:
         return pooled
-    groups = f"all groups take the pooled prior: {why}"
+    groups = f"all groups use the pooled prior: {why}"
     if pooled.is_uniform:
-        groups = "all groups take the uniform prior"
+        groups = "all groups use the uniform prior"
     return replace(
         pooled,
         table_of_cell=(0,) * (len(sizes) - 1),
@@ -331,16 +333,16 @@ def _in_words(
     left: int,
     least: int,
 ) -> str:
-    """What is spent on tables of cells, of which ``filled`` have rows, and ``left`` no table."""
+    """What is spent on the tables; ``filled`` cells have rows, and ``left`` cells no own table."""
     own = sum(len(table) == 1 for table in tables)
     over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
-    parts = [f"{own:,} of {filled:,} groups with rows have tables of their own"]
+    parts = [f"{own:,} of {filled:,} groups with rows have their own tables"]
     if len(tables) > own:
         small = sum(len(table) for table in tables if len(table) > 1)
         count = len(tables) - own
-        parts.append(f"{small:,} with less than {least:,} rows are joined, into {count:,} more")
+        parts.append(f"{small:,} with fewer than {least:,} rows are joined into {count:,} more")
     if left:
-        parts.append(f"{left:,} with less than {least:,} take the pooled one")
+        parts.append(f"{left:,} with fewer than {least:,} rows use the pooled one")
     return (
         f"ε = {float(spent):g} is for histograms of {len(tables):,} groups, over {over}; "
         f"{', '.join(parts)}"

@@ -1,6 +1,6 @@
-"""Priors of all tables: what is known before labels are read, and what noisy counts say then.
+"""Priors of all tables: what is known before labels are read, and the weights from noisy counts.
 
-Nothing here reads or spends: ``obtain.py`` does.
+Nothing here reads data or spends ε: ``obtain.py`` does.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from labeldp_compile.spec.model import PrivatePrior
 
 @dataclass(frozen=True)
 class TablePrior:
-    """The prior of one table's rows, and the public number of them, if it is known.
+    """The prior of one table's rows, and their public number, if it is known.
 
-    ``statement`` is what the certificate says of it: the ``weights``, and what ε₁ was spent on.
+    ``statement`` is its part of the certificate: the ``weights``, and what ε₁ was spent on.
     """
 
     statement: dict[str, Any]
@@ -46,9 +46,9 @@ class Prior:
     """The priors of all tables, and the parts of ε.
 
     Attributes:
-        epsilon_prior: ε₁, what all of them cost.
+        epsilon_prior: ε₁, which all of them spend together.
         epsilon_label: ε₂.
-        tables: [T + 1] the last is that of all rows, which those have that are in no other.
+        tables: [T + 1] the last is that of all rows; rows in no other table use it.
         groups: the map from public columns to tables that the artifact will have.
     """
 
@@ -84,7 +84,7 @@ class Prior:
         return rows
 
     def to_answer(self) -> dict[str, Any]:
-        """What a ledger keeps: one statement, and with several tables the others inside it."""
+        """What a ledger keeps: one statement; with several tables, it contains the others."""
         if not self.groups.columns:
             return self.statement
         listed = [{"size": one.size, "prior": one.statement} for one in self.tables]
@@ -104,7 +104,7 @@ class Prior:
 class Known:
     """What is known before a label is read: the map that was asked for, and its sizes [T + 1].
 
-    Where only counting the labels tells how many rows there are, the one size is 0.
+    If the number of rows is unknown until the labels are counted, the only size is 0.
     """
 
     asked: Groups
@@ -117,7 +117,7 @@ class Known:
 
     @property
     def odd(self) -> list[str]:
-        """What is odd of the sizes, in words: whether the groups are public, only people know."""
+        """What is odd about the sizes, in words: only people know whether groups are public."""
         return odd_groups(self.asked, self.sizes) if self.asked.columns else []
 
     def joined(self, plan: PriorPlan) -> tuple[Groups, list[int]]:
@@ -132,7 +132,7 @@ class Known:
         return groups, [*order, plan.tables]
 
     def question(self, spec: Spec, plan: PriorPlan) -> Question:
-        """What decides the noisy histograms, apart from the data."""
+        """Everything except the data that decides the noisy histograms."""
         by_table = {
             "columns": [{"name": one.name, **one.to_json()} for one in self.asked.columns],
             "table_of_cell": list(self.asked.table_of_cell),
@@ -175,7 +175,7 @@ def priors_of(spec: Spec, known: Known, plan: PriorPlan, levels: Levels | None) 
 
 
 def _release(spec: Spec, plan: PriorPlan, levels: Levels, table: int, rows: int) -> dict[str, Any]:
-    """What the certificate says of a table's noisy histogram."""
+    """The certificate's statement about a table's noisy histogram."""
     pooled = table == plan.tables
     steps = _post_processing(plan)
     if not pooled:
@@ -193,7 +193,7 @@ def _release(spec: Spec, plan: PriorPlan, levels: Levels, table: int, rows: int)
 
 
 def _post_processing(plan: PriorPlan) -> str:
-    """What was done with the noisy counts, and what they are counts of where not of labels."""
+    """How the noisy counts were processed, and which cells they count if not labels."""
     steps = "projection onto counts >= 0 that sum to the rows"
     if plan.shrunk:
         steps = f"shrinking towards even counts, then {steps}"
@@ -204,7 +204,7 @@ def _post_processing(plan: PriorPlan) -> str:
 
 
 def sharing(found: Prior) -> Prior:
-    """The same with one table for all cells of the same weights: what noise hid is nothing."""
+    """The same priors, with one table for all cells of equal weights."""
     keys = [tuple(one.weights) for one in found.tables]
     pooled = keys[-1]
     alike: dict[tuple[int, ...], list[TablePrior]] = {}

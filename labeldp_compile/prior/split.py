@@ -1,13 +1,14 @@
-"""Divide ε between the prior and the label, exactly, before a label is read.
+"""Split ε between the prior and the label, exactly, before a label is read.
 
-``auto`` minimises the expected loss of the whole, relative to that with the true prior and all of ε
-on the label. With ε₁ = s·ε on a histogram of B cells of neighbouring labels it is
+``auto`` minimises the expected loss, relative to the loss with the true prior and all of ε for the
+label. With ε₁ = s·ε for a histogram of B cells of neighbouring labels it is
 
     slope·s + gain·(noise·r + coarse(B)),    r = √8·B / (n·s·ε),
 
 where r is the standard deviation of a cell's noise (discrete Laplace of scale 2/ε₁) in units of the
-average cell, and ``mechanisms/prior_use.py`` has the four. The best s for a B is a root; of all B
-the best is taken, unless the ``gain`` that a uniform prior forgoes, for nothing, is about as small.
+average cell. ``mechanisms/prior_use.py`` has slope, gain, noise and coarse. The best s for each B
+has a closed form, and the best B is taken. If that costs about as much as the ``gain``, a uniform
+prior is taken, which spends nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _DIGITS = 6  # of ε₁ = √(k/n)
 AUTO_DIGITS = 2  # of auto's: the same on machines whose float64 functions differ in the last bit
 NOISE_OF_CELL = math.sqrt(8)  # standard deviation of Laplace noise of scale 2/ε₁, times ε₁
 MOST_FOR_PRIOR = 0.5  # of ε, at most, for a prior
-_WORTH_IT = 0.75  # of the gain that is forgone: the model is no better than that
+_WORTH_IT = 0.75  # of the gain that a uniform prior gives up: the model is not more exact
 _LEAST_CELLS = 2
 
 
@@ -39,15 +40,14 @@ class PriorPlan:
     Attributes:
         epsilon_pooled: for the histogram of all rows; 0 for a uniform prior, which reads no label.
         epsilon_label: ε₂; all parts sum to ε exactly.
-        pooled_cells: that histogram has so many cells of neighbouring labels; None if each label
-            is one.
+        pooled_cells: its number of cells of neighbouring labels; None if each label is a cell.
         shrunk: whether its noisy counts are shrunk towards even ones.
-        reason: what was chosen, and why, in a sentence; None if the spec chose.
-        epsilon_tables: for the histograms of the tables, together; 0 if all take the pooled prior.
+        reason: what was chosen, and why, in a sentence; None if the spec gives the split.
+        epsilon_tables: for the histograms of the tables, together; 0 if all use the pooled prior.
         table_cells: as ``pooled_cells``, of the tables' histograms.
         table_of_cell: [C] the table of each cell of the public columns; ``tables`` is the number
-            of the pooled one, which unlisted and missing values take, too.
-        tables: T, the tables with histograms of their own.
+            of the pooled one, which unlisted and missing values use, too.
+        tables: T, the tables with their own histograms.
     """
 
     epsilon_pooled: Fraction
@@ -71,9 +71,9 @@ class PriorPlan:
         return self.epsilon_prior == 0
 
     def by_table(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """[T + 1, …] sums by table of what is given by cell [C + 1, …]; the last is the pooled.
+        """[T + 1, …] sums by table of sizes or counts by cell [C + 1, …].
 
-        Of sizes or counts; the pooled table's are those of the rows that take it, not of all.
+        The last is that of the pooled table: it sums the rows that use it, not all rows.
         """
         found = np.zeros((self.tables + 1, *cells.shape[1:]), dtype=np.int64)
         np.add.at(found, [*self.table_of_cell, self.tables], cells)
@@ -88,16 +88,16 @@ def plan_of(
     split: Literal["auto", "paper"] | Split,
     mechanism: str = "the mechanism",
 ) -> PriorPlan:
-    """The plan of one histogram, of all rows; ``mechanism`` is only named.
+    """The plan of one histogram of all rows; ``mechanism`` is only named in the reason.
 
-    Raises BudgetError where ``split: paper`` leaves nothing for the label.
+    Raises BudgetError if ``split: paper`` leaves nothing for the label.
     """
     if isinstance(split, Split):
         return PriorPlan(Fraction(split.prior), Fraction(split.label))
     if split == "paper":
         return PriorPlan(*paper_split(epsilon, rows, labels))
     if use is None:
-        reason = f"{mechanism} is the same for every prior, so that none is paid for"
+        reason = f"{mechanism} is the same for every prior, so nothing is spent on one"
         return PriorPlan(Fraction(0), epsilon, None, False, reason)
     return _best(use, labels, epsilon, rows)
 
@@ -105,16 +105,16 @@ def plan_of(
 def paper_split(epsilon: Fraction, rows: int, labels: int) -> tuple[Fraction, Fraction]:
     """(ε₁, ε₂) with ε₁ = √(k/n), rounded down to 6 significant digits.
 
-    The choice under which the loss of estimating the prior vanishes as n grows (RR-on-Bins paper,
-    Theorem 7). Raises BudgetError unless that leaves something for the label, i.e. unless n > k/ε².
+    With this choice, the loss of estimating the prior vanishes as n grows (RR-on-Bins paper,
+    Theorem 7). Raises BudgetError unless n > k/ε²: otherwise nothing is left for the label.
     """
     if rows * epsilon**2 <= labels:
         needed = math.floor(labels / epsilon**2) + 1
         raise BudgetError(
-            f"split: paper spends ε₁ = √(k/n) on the prior, and with k = {labels} labels and "
-            f"n = {rows} rows that is all of ε = {float(epsilon):g} (it takes n ≥ {needed}). "
-            "Ways out: split: auto; the parts themselves, as in split: {prior: …, label: …}; "
-            "or a prior that costs nothing (prior: {kind: public} or {kind: uniform})"
+            f"split: paper spends ε₁ = √(k/n) on the prior. With k = {labels} labels and "
+            f"n = {rows} rows that is all of ε = {float(epsilon):g} (it needs n ≥ {needed}). "
+            "Use split: auto; or give the parts, as in split: {prior: …, label: …}; or use a prior "
+            "that spends nothing (prior: {kind: public} or {kind: uniform})"
         )
     prior = rounded_down(math.sqrt(labels / rows), _DIGITS)
     return prior, epsilon - prior
@@ -125,14 +125,14 @@ def _best(use: PriorUse, labels: int, epsilon: Fraction, rows: int) -> PriorPlan
     data = f"with {rows:,} rows and {labels:,} labels at ε = {float(epsilon):g}"
     if cost > _WORTH_IT * use.gain(float(epsilon)):
         reason = (
-            f"{data} a private prior would cost about what it gains (its noise, and the ε that "
-            "the label lacks): the prior is uniform, and all of ε is for the label"
+            f"{data}, a private prior would cost about as much as it gains (it has noise, and the "
+            "label has less ε): the prior is uniform, and all of ε is for the label"
         )
         return PriorPlan(Fraction(0), epsilon, None, False, reason)
     prior = rounded_down(share * float(epsilon), AUTO_DIGITS)
     over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
     reason = (
-        f"{data} the least loss is expected from ε₁ = {float(prior):g} for a histogram over {over}"
+        f"{data}, the least loss is expected from ε₁ = {float(prior):g} for a histogram over {over}"
     )
     return PriorPlan(prior, epsilon - prior, None if cells == labels else cells, True, reason)
 
@@ -140,7 +140,7 @@ def _best(use: PriorUse, labels: int, epsilon: Fraction, rows: int) -> PriorPlan
 def _choices(
     use: PriorUse, labels: int, epsilon: float, rows: int
 ) -> list[tuple[float, float, int]]:
-    """(expected relative loss, share of ε for the prior, cells) of every number of cells."""
+    """(expected relative loss, share of ε for the prior, cells) for every number of cells."""
     gain, slope = use.gain(epsilon), use.slope(epsilon)
     found = []
     for cells in cell_numbers(labels) if use.coarse is not None else [labels]:
@@ -152,14 +152,14 @@ def _choices(
 
 
 def cell_numbers(labels: int) -> list[int]:
-    """2, 3, 4, 6, 8, 12 … as long as cells have two labels on average; and all labels."""
+    """2, 3, 4, 6, 8, 12 … while cells have at least two labels on average; and all labels."""
     powers = [_LEAST_CELLS << e for e in range(labels.bit_length())]
     numbers = sorted({*powers, *(3 * power // 2 for power in powers)})
     return [*(number for number in numbers if 2 * number <= labels), labels]
 
 
 def rounded_down(number: float, digits: int) -> Fraction:
-    """A positive number with so many significant digits, exactly."""
+    """A positive number, rounded down to ``digits`` significant digits, exactly."""
     places = digits - 1 - math.floor(math.log10(number))
     if places >= 0:
         return Fraction(math.floor(number * 10**places), 10**places)

@@ -1,26 +1,29 @@
 """Weights of the labels, from noisy histograms of all rows and of the tables: post-processing.
 
-A table is that of one group of rows, or of some. One of n rows leans on the pooled release: what is
-kept is its deviation from n times the pooled shares. Tables differ from each other in few ways:
-older people work less, in whatever trade. So the deviations [T, B] of all tables together are taken
-apart into principal directions, and those are kept whose squares are more than noise would make:
-with T tables of B cells of noise alone the largest eigenvalue is about σ²·(√T + √B)² (Marchenko and
-Pastur 1967). Along each of them a table keeps the share n²·λ/(n²·λ + σ²) (empirical Bayes), where λ
-is the spread of the tables that explains all of them (Paule and Mandel 1982). If tables
-do not differ, no direction is kept, and all take the pooled weights as they are. Directions also
-reduce the noise of the pooled release.
+A table is that of one or several groups of rows. A table of n rows starts from the pooled release:
+its deviation from n times the pooled shares is estimated. Tables differ from each other in few
+ways: older people work less in every trade. So the deviations [T, B] of all tables are split into
+principal directions. Those are kept whose squares are larger than noise would make them. For T
+tables of B cells of pure noise, the largest eigenvalue is about σ²·(√T + √B)² (Marchenko and Pastur
+1967).
 
-A public prior has no noise. There the counts of small tables are chance: of each table's deviations
-the share is kept that sampling n labels from all rows does not explain (James and Stein 1961).
+Along each direction, a table keeps the share n²·λ/(n²·λ + σ²) (empirical Bayes), where λ is the
+spread of the tables that explains all of them (Paule and Mandel 1982). If tables do not differ, no
+direction is kept, and all use the pooled weights unchanged. Directions also reduce the noise of the
+pooled release.
 
-The pooled release becomes the nearest histogram with the public number of rows. Clipping negative
-counts at zero alone adds weight to every rare label: half of the noise survives and none of it
-cancels. The number of rows n is public, so the Euclidean projection onto {c ≥ 0, Σ c = n} removes
-that excess at no cost in privacy (benchmarks/prior.py measures by how much the loss falls).
+A public prior has no noise, but the counts of small tables vary by chance. Of each table's
+deviations, the share is kept that sampling n labels from all rows does not explain (James and Stein
+1961).
 
-Where ε₁ was chosen for the least expected loss, noise is as large as counts: what does not stand
-out from the noise is taken for even (James and Stein 1961), so that labels which are alike are not
-set apart by chance.
+The pooled release becomes the nearest histogram with the public number of rows. Only clipping
+negative counts at zero would add weight to every rare label: half of the noise survives and none of
+it cancels. The number of rows n is public, so the Euclidean projection onto {c ≥ 0, Σ c = n}
+removes that excess at no cost in privacy (benchmarks/prior.py measures the gain).
+
+If ε₁ was chosen for the least expected loss, noise is as large as counts. Then differences that are
+not larger than noise are removed (James and Stein 1961), so that chance does not separate labels
+that are alike.
 """
 
 from __future__ import annotations
@@ -39,8 +42,8 @@ from labeldp_compile.prior.split import PriorPlan
 FINEST = 10**6  # rows to which weights are rounded at most
 _SHRINK_STEPS = 1000
 _STEPS = 1000  # of a row: deviations are rounded to them
-# What noise makes of an eigenvalue is at most this times the expected one, and this more: its tails
-# are longer than a Gaussian's, and one large number counts where there are few.
+# Noise makes an eigenvalue at most this factor larger than expected, plus this amount: its tails
+# are longer than a Gaussian's, and among few numbers a single large one counts.
 _MARGIN, _OUTLIER = 1.1, 10.0
 _TIMES = 4  # the share of all that a table may have of a cell
 _BISECTIONS = 60
@@ -62,7 +65,7 @@ def table_weights(
         plan: which tables there are.
         pooled: noisy counts of all rows, [k] or ``plan.pooled_cells``.
         tables: noisy counts of all tables in order, T·k or T·``plan.table_cells``
-            (``level_counts``). Scale 0 says that there is no noise: of a public prior.
+            (``level_counts``). Scale 0 means no noise: a public prior.
         sizes: [T + 1] public rows of each table; the last is not used.
         rows: of all.
         labels: k.
@@ -92,7 +95,7 @@ def table_weights(
 
 
 def _directions(away: Floats, sizes: Floats, noise: float, shares: Floats) -> Floats:
-    """[T, B] deviations along the directions that noise of this variance does not explain."""
+    """[T, B] deviations along the directions that this variance of noise does not explain."""
     tables = len(away)
     squares = sizes**2
     heard = _heard(squares.mean(), noise, shares)
@@ -108,10 +111,11 @@ def _directions(away: Floats, sizes: Floats, noise: float, shares: Floats) -> Fl
 
 
 def _heard(squares: float, noise: float, shares: Floats) -> Floats:
-    """[B] what of a cell's deviations is listened to: less where few labels are.
+    """[B] the share of each cell's deviations that is used: less for cells with few labels.
 
-    A table may have some times as many labels of a cell as all tables have. Where even that is less
-    than the noise, a deviation would be noise, and many labels where there are none cost much.
+    A table may have a cell's labels at most ``_TIMES`` times as often as all tables do. If even
+    that is less than the noise, a deviation is mostly noise, and wrong weight on a rare label costs
+    much.
     """
 
     def kept(shares: Floats) -> Floats:
@@ -142,7 +146,7 @@ def _beyond_sampling(away: Floats, sizes: Floats, shares: Floats) -> Floats:
 def _inside(
     weights: Sequence[int], of_label: NDArray[np.int64], cells: int
 ) -> list[tuple[int, int]]:
-    """[k] the share of each label in its cell, as (part, whole): even where the cell has none."""
+    """[k] the share of each label in its cell, as (part, whole); equal shares in an empty cell."""
     totals, members = [0] * cells, [0] * cells
     for weight, cell in zip(weights, of_label.tolist(), strict=True):
         totals[cell] += weight
@@ -167,9 +171,9 @@ def _spread(
 def project_to_total(counts: Sequence[int], total: int) -> list[int]:
     """Integer weights [k] in proportion to the projection of integer counts [k]; total ≥ 1.
 
-    The projection is max(c − τ, 0) for the τ that makes the sum ``total``; τ = (S_r − total)/r for
-    the largest r whose r-th largest count exceeds it, S_r being the sum of the r largest. Times r,
-    all of this is in integers.
+    The projection is max(c − τ, 0) for the τ that makes the sum ``total``. τ = (S_r − total)/r for
+    the largest r whose r-th largest count exceeds it, where S_r is the sum of the r largest.
+    Multiplied by r, all of this is in integers.
     """
     descending = sorted(counts, reverse=True)
     sums = list(accumulate(descending))

@@ -1,4 +1,4 @@
-"""Values that several parts of a spec may hold."""
+"""Fields that several parts of a spec share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labeldp_compile.yaml_model import Strict
 
 def _category(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError("expected text or an integer: quote it to make it text")
+        raise ValueError("expected text or an integer: put it in quotes to make it text")
     return value
 
 
@@ -24,14 +24,15 @@ Encoding = Annotated[str, AfterValidator(read_encoding)]
 
 
 class TextData(Strict):
-    """A file that may be text, of which it does not say itself how it is written."""
+    """A file that may be CSV, with its delimiter and encoding."""
 
     delimiter: Delimiter | None = Field(
         None,
-        description="CSV: one character between cells, as in ';' (default: a comma; a tab in .tsv)",
+        description="CSV: the character between cells, such as ';' (default: a comma; a tab in "
+        ".tsv)",
     )
     encoding: Encoding | None = Field(
-        None, description="CSV: its encoding, as in latin-1 (default: utf-8)"
+        None, description="CSV: the encoding, such as latin-1 (default: utf-8)"
     )
 
     @property

@@ -12,8 +12,8 @@ from labeldp_compile.yaml_model import Number, Strict
 
 Values = Annotated[list[Category], Field(min_length=1)]
 Bands = Annotated[list[Number], Field(min_length=1, max_length=MAX_EDGES)]
-_VALUES = "the listed groups, all text or all integers: labeldp init --groups finds them"
-_BANDS = "edges of bands of a number: [18, 65] is below 18, from 18 and below 65, and from 65"
+_VALUES = "the groups, all text or all integers; labeldp init --groups lists them"
+_BANDS = "edges of bands of a number: [18, 65] is below 18, from 18 to below 65, and from 65 up"
 
 
 class GroupColumnSpec(Strict):
@@ -26,11 +26,11 @@ class GroupColumnSpec(Strict):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if (self.values is None) == (self.bands is None):
-            raise ValueError("a column of groups has either values or bands")
+            raise ValueError("a column of groups needs either values or bands")
         return self
 
     def to_column(self) -> GroupColumn:
-        """The column in its exact form; ``check_groups`` says whether it is one."""
+        """The column in its exact form; ``check_groups`` checks it."""
         if self.values is not None:
             return GroupColumn(self.column, tuple(self.values))
         edges = self.bands or []
@@ -38,21 +38,21 @@ class GroupColumnSpec(Strict):
 
 
 class Assign(TextData):
-    """A public file that gives each key a group: clusters, or what a public model predicts."""
+    """A public file that assigns each key to a group, such as a cluster or a public prediction."""
 
     file: str = Field(min_length=1, description="Parquet or CSV file, relative to the spec")
-    key: str = Field(min_length=1, description="its column of keys, each there once")
-    group: str = Field(min_length=1, description="its column of groups")
+    key: str = Field(min_length=1, description="the file's column of keys, one row per key")
+    group: str = Field(min_length=1, description="the file's column of groups")
 
 
 class GroupsSpec(Strict):
-    """A table for each public group of rows, with a prior of its own."""
+    """Public groups of rows, each with its own table and prior."""
 
     column: str | None = Field(None, min_length=1, description="name of the only column")
     values: Values | None = Field(None, description=_VALUES)
     bands: Bands | None = Field(None, description=_BANDS)
     assign: Assign | None = Field(
-        None, description="a public file that says which group each value of the column is in"
+        None, description="a public file that assigns each value of the column to a group"
     )
     columns: list[GroupColumnSpec] | None = Field(
         None,
@@ -61,7 +61,7 @@ class GroupsSpec(Strict):
         description="several columns: each combination is a group",
     )
     other: Literal["pooled"] = Field(
-        "pooled", description="the table of all other rows: that of the prior of all rows"
+        "pooled", description="the table of all other rows; it uses the prior of all rows"
     )
 
     @model_validator(mode="after")
@@ -70,11 +70,11 @@ class GroupsSpec(Strict):
         given = sum(part is not None for part in alone)
         if self.columns is not None:
             if self.column is not None or given:
-                raise ValueError("columns stand alone: each has values or bands of its own")
+                raise ValueError("use columns alone: put values or bands inside each column")
         elif self.column is None:
-            raise ValueError("say column: NAME, or columns: [{column: NAME, …}, …]")
+            raise ValueError("expected column: NAME, or columns: [{column: NAME, …}, …]")
         elif given != 1:
-            raise ValueError("a column of groups needs one of values, bands and assign")
+            raise ValueError("a column of groups needs exactly one of values, bands and assign")
         return self
 
     def names(self) -> list[str]:

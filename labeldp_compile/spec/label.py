@@ -57,18 +57,18 @@ class RealDomainSpec(Strict):
     )
     rounding: Rounding | None = Field(
         None,
-        description="how a number becomes a grid point: nearest, or unbiased: at random so that "
-        "the mean is kept (takes a second random word a label); by default unbiased for "
-        "optimal_unbiased and nearest for the others",
+        description="how a number becomes a grid point: nearest; or unbiased, at random so that "
+        "the mean is kept (needs a second random word per label). Default: unbiased for "
+        "optimal_unbiased, nearest for all others",
     )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         _require_order(self.min, self.max)
         if is_taken_for(float(self.min), 0.0):
-            raise ValueError("min is too close to 0: write 0, or give the labels in a smaller unit")
+            raise ValueError("min is too close to 0: use 0, or give the labels in a smaller unit")
         if not RealDomain(float(self.min), float(self.max), self.points).is_faithful():
-            raise ValueError("the grid points are too close for float64: take fewer points")
+            raise ValueError("the grid points are too close for float64: use fewer points")
         return self
 
 
@@ -85,7 +85,7 @@ class CategoricalDomainSpec(Strict):
         seen: set[str | int] = set()
         for value in self.values:
             if value in seen:
-                raise ValueError(f"the category {value!r} stands here twice")
+                raise ValueError(f"the category {value!r} is listed twice")
             seen.add(value)
             if isinstance(value, int) and not -(2**63) <= value < 2**63:
                 raise ValueError(f"the category {value} does not fit int64")
@@ -95,7 +95,7 @@ class CategoricalDomainSpec(Strict):
 
 
 class DefaultLabel(Strict):
-    """The label that stands in for everything outside the domain."""
+    """The label that replaces every value outside the domain."""
 
     default: StrictStr | StrictInt | Number
 
@@ -108,12 +108,12 @@ class _Named(Strict):
 
     @property
     def key(self) -> str:
-        """A text that no other label columns of this domain have."""
+        """A text that identifies these label columns."""
         return key_of(self.names)
 
 
 class LabelSpec(_Named):
-    """A label column and what it may hold."""
+    """A label column and its domain."""
 
     column: str = Field(min_length=1, description="name of the label column")
     domain: Annotated[
@@ -121,7 +121,7 @@ class LabelSpec(_Named):
     ]
     out_of_domain: Literal["clamp"] | DefaultLabel | None = Field(
         None,
-        description="labels outside the domain: clamp (numbers; nulls and NaN take the lowest "
+        description="labels outside the domain: clamp (numbers; nulls and NaN become the lowest "
         "label) or {default: LABEL}; categories need a default",
     )
 
@@ -131,7 +131,7 @@ class LabelSpec(_Named):
         if isinstance(domain, CategoricalDomainSpec):
             if default is None:
                 raise ValueError(
-                    "categories have no nearest one: say out_of_domain: {default: CATEGORY}"
+                    "categories cannot be clamped: write out_of_domain: {default: CATEGORY}"
                 )
             if default not in domain.values or isinstance(default, Decimal):
                 raise ValueError(f"the default {default!r} is not one of the categories")
@@ -141,7 +141,7 @@ class LabelSpec(_Named):
             if isinstance(domain, IntegerDomainSpec) and not isinstance(default, int):
                 raise ValueError("the default must be an integer in the domain")
             if not domain.min <= default <= domain.max:
-                raise ValueError(f"the default {default} lies outside the domain")
+                raise ValueError(f"the default {default} is outside the domain")
         return self
 
     @property
@@ -155,7 +155,7 @@ class LabelSpec(_Named):
         return [self.column]
 
     def to_domain(self, rounding: Rounding = "nearest") -> Part:
-        """The domain in its exact form; ``rounding`` is for real labels that name none."""
+        """The domain in its exact form; ``rounding`` is the default for real labels."""
         domain, default = self.domain, self._default
         if isinstance(domain, CategoricalDomainSpec):
             assert isinstance(default, str | int)
@@ -172,23 +172,25 @@ class LabelSpec(_Named):
 
 
 class JointColumnSpec(LabelSpec):
-    """One column of a joint label, and with loss: sum its loss and the weight of that."""
+    """One column of a joint label. With loss: sum it has its own loss and weight."""
 
     loss: Literal["squared", "absolute", "zero_one"] | None = Field(
-        None, description="of this column, where the loss of the label is the sum"
+        None, description="the loss of this column, for loss: sum"
     )
     weight: Annotated[Number, Field(gt=0)] | None = Field(
-        None, description="by how much it counts in the sum; public, by default 1"
+        None, description="the weight of this column's loss in the sum; public (default: 1)"
     )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if isinstance(self.domain, RealDomainSpec) and self.domain.rounding == "unbiased":
-            raise ValueError("a column of a joint label is rounded to the nearest point")
+            raise ValueError(
+                "a column of a joint label is rounded to the nearest point: remove rounding"
+            )
         if isinstance(self.domain, CategoricalDomainSpec) and self.loss not in (None, "zero_one"):
-            raise ValueError(f"the {self.loss} loss needs numbers: categories take zero_one")
+            raise ValueError(f"the {self.loss} loss needs numbers: for categories use zero_one")
         if isinstance(self.domain, RealDomainSpec) and self.loss == "zero_one":
-            raise ValueError("the zero_one loss asks whether labels are equal: say squared")
+            raise ValueError("the zero_one loss is not for real labels: use squared")
         return self
 
     def to_loss(self) -> ColumnLoss:
@@ -209,14 +211,14 @@ class JointLabelSpec(_Named):
     @model_validator(mode="after")
     def _joins(self) -> Self:
         if len(self.columns) < 2:
-            raise ValueError("for one column say label: {column: NAME, domain: {…}}")
+            raise ValueError("for one column write label: {column: NAME, domain: {…}}")
         if len(set(self.names)) < len(self.names):
-            raise ValueError("a column stands here twice")
+            raise ValueError("a column is listed twice")
         size = math.prod(column.to_domain().size for column in self.columns)
         if size > MAX_LABELS:
             raise ValueError(
-                f"the columns combine to {size:,} labels, of {MAX_LABELS:,} at most: coarsen one, "
-                "or randomize the columns one by one with a part of ε each"
+                f"the columns combine to {size:,} labels, but at most {MAX_LABELS:,} are possible: "
+                "coarsen a column, or randomize the columns one by one, each with a part of ε"
             )
         return self
 
@@ -226,7 +228,7 @@ class JointLabelSpec(_Named):
         return [column.column for column in self.columns]
 
     def to_domain(self, rounding: Rounding = "nearest") -> JointDomain:
-        """The domain in its exact form; its columns are rounded to the nearest point."""
+        """The domain in its exact form; columns are rounded to the nearest point."""
         return self._domain
 
     @cached_property
@@ -235,7 +237,7 @@ class JointLabelSpec(_Named):
 
 
 def _is_joint(label: Any) -> str:
-    """Which of the two models a label is meant to be."""
+    """Which of the two models a label is."""
     joint = "columns" in label if isinstance(label, dict) else hasattr(label, "columns")
     return "JointLabelSpec" if joint else "LabelSpec"
 

@@ -1,4 +1,4 @@
-"""From a YAML file to a validated spec, or to messages; and the JSON Schema for editors."""
+"""Read a YAML file into a validated spec, or into errors; and the JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SPEC = Document("spec", Spec, SpecError)
 def load_spec(path: Path) -> tuple[Spec, bytes]:
     """Read and validate a spec file; returns it with its bytes (for the digest).
 
-    Raises SpecError with file, line and key of all that is wrong: the first is its message, the
+    Raises SpecError with the file, line and key of every error: the first is its message, the
     others are its notes.
     """
     text, data = _SPEC.read(path)

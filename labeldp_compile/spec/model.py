@@ -1,4 +1,4 @@
-"""The spec as pydantic models. Every model forbids unknown keys; nothing is converted silently."""
+"""The spec as pydantic models. They forbid unknown keys and convert nothing without a message."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ MIN_EPSILON = Decimal("0.000001")
 
 
 class Split(Strict):
-    """How ε is divided between the private prior and the label."""
+    """How ε is split between the private prior and the label."""
 
     prior: Number = Field(ge=0)
     label: Number = Field(gt=0)
 
 
 def _split(value: Any, info: ValidationInfo) -> Any:
-    """A sentence for somebody who wrote one number, or a list of them."""
+    """Refuse a number or a list, with an example of what to write."""
     if isinstance(value, str | dict):
         return value
     example, epsilon = "{prior: …, label: …}", info.data.get("epsilon")
@@ -48,7 +48,7 @@ def _split(value: Any, info: ValidationInfo) -> Any:
     if is_number and epsilon is not None and 0 < one < epsilon and one is not True:
         example = f"{{prior: {one}, label: {epsilon - one}}}"
     raise ValueError(
-        "has two parts, that of the prior and that of the label, which add up to epsilon: "
+        "needs two parts, for the prior and for the label, which add up to epsilon: "
         f"write split: {example}, or split: auto"
     )
 
@@ -57,26 +57,28 @@ class PrivacySpec(Strict):
     """The privacy budget of one label."""
 
     epsilon: Number = Field(
-        ge=MIN_EPSILON, le=60, description="total ε for a label that is in both parts"
+        ge=MIN_EPSILON,
+        le=60,
+        description="total ε of a label: counting it for the prior, and randomizing it",
     )
     split: Annotated[Literal["auto", "paper"] | Split, BeforeValidator(_split)] = Field(
         "auto",
-        description="auto: the least expected loss, found from n, k, ε and the mechanism, which "
-        "for few rows is a uniform prior; paper: √(k/n) for a private prior; or the two parts",
+        description="auto: the split with the least expected loss, from n, k, ε and the mechanism "
+        "(with few rows a uniform prior); paper: √(k/n) for a private prior; or the two parts",
     )
     labels_per_user: StrictInt | None = Field(
         None,
         ge=1,
         le=MAX_LABELS_PER_USER,
-        description="the most labels that one user has: the certificate then states what the user "
-        "pays for all of them",
+        description="the most labels that one user has; the certificate then states the ε of all "
+        "of them together",
     )
     ledger: str | None = Field(
         None,
         min_length=1,
         description="budget ledger (labeldp ledger init): a file, relative to the spec, or "
-        "postgresql://…; a private prior is paid from it, or recalled; needs prior.data_set and "
-        "prior.data_version",
+        "postgresql://…; it records the ε of a private prior, or recalls an earlier prior; needs "
+        "prior.data_set and prior.data_version",
     )
 
     @model_validator(mode="after")
@@ -91,46 +93,45 @@ class PrivacySpec(Strict):
 
     @property
     def split_in_words(self) -> str:
-        """How ε is divided: auto, paper or given."""
+        """How ε is split: auto, paper or given."""
         return self.split if isinstance(self.split, str) else "given"
 
 
 class PrivatePrior(TextData):
-    """The label histogram of a data file, with discrete Laplace noise that costs ε₁."""
+    """The label histogram of a data file, with discrete Laplace noise; it spends ε₁."""
 
     kind: Literal["private"]
     data: str = Field(
         min_length=1, description="Parquet or CSV file or folder of parts, relative to the spec"
     )
     rows: StrictInt | None = Field(
-        None, ge=1, description="number of rows, which is public; lets plan read no CSV"
+        None, ge=1, description="number of rows, which is public; with it, plan reads no CSV"
     )
     counts: str | None = Field(
         None,
         min_length=1,
-        description="the file is a histogram, counted elsewhere: its column of whole counts, one "
-        "row a label",
+        description="if the file is a histogram with one row per label: its column of whole counts",
     )
     data_set: str | None = Field(
         None,
         pattern=_NAME,
         max_length=100,
-        description="name of the data set in the ledger, whose budget is for all of its versions",
+        description="name of the data set in the ledger; its budget covers all versions",
     )
     data_version: str | None = Field(
         None,
         pattern=_NAME,
         max_length=100,
-        description="what these data are called: other data need another version",
+        description="version of the data; other data need another version",
     )
 
 
 class PublicPrior(TextData):
-    """A prior that is no secret: weights, or the histogram of a public data file."""
+    """A public prior: weights, or the histogram of a public data file."""
 
     kind: Literal["public"]
     weights: list[Annotated[Number, Field(ge=0)]] | None = Field(
-        None, description="one weight a label, in order; need not sum to one"
+        None, description="one weight per label, in order; they need not sum to 1"
     )
     data: str | None = Field(
         None,
@@ -143,7 +144,7 @@ class PublicPrior(TextData):
         if (self.weights is None) == (self.data is None):
             raise ValueError("a public prior needs either weights or data")
         if self.data is None and self.form != TextForm():
-            raise ValueError("delimiter and encoding are those of data")
+            raise ValueError("delimiter and encoding need data")
         if self.weights is not None and not any(self.weights):
             raise ValueError("the weights must not all be zero")
         return self
@@ -167,14 +168,14 @@ class UniformPrior(Strict):
 
 
 Goal = Literal["training", "labels"]
-"""What private labels are for: a model that learns from many, or somebody who reads each."""
+"""What private labels are for: a model that learns from many, or a person who reads each."""
 
 
 class Auto(Strict):
     """Chooses the mechanism by the loss and the goal."""
 
     kind: Literal["auto"]
-    goal: Goal | None = Field(None, description="older place of the spec's own goal")
+    goal: Goal | None = Field(None, description="old place of the spec's goal")
 
 
 if TYPE_CHECKING:
@@ -190,21 +191,21 @@ class Spec(Strict):
     name: str = Field(pattern=_NAME, max_length=100)
     goal: Goal = Field(
         "training",
-        description="what the private labels are for: training, or means and shares of many, so "
-        "that outputs must be right on average; or labels, each as close as possible to its own",
+        description="what the private labels are for: training (also means and shares of many): "
+        "outputs are right on average; labels: each output is as close as possible to its label",
     )
     label: AnyLabelSpec
     loss: Loss = Field(
-        description="what a private label costs: ½(ŷ − y)², |ŷ − y|, ŷ − y·ln ŷ, or 1 where it is "
-        "another; sum, of a joint label, adds the losses of its columns"
+        description="what an error costs: ½(ŷ − y)², |ŷ − y|, ŷ − y·ln ŷ, or 1 if ŷ ≠ y; sum adds "
+        "the losses of the columns of a joint label"
     )
     privacy: PrivacySpec
     prior: Annotated[PrivatePrior | PublicPrior | UniformPrior, Field(discriminator="kind")]
     mechanism: Annotated[Named | Auto, Field(discriminator="kind")]
     groups: GroupsSpec | None = Field(
         None,
-        description="public groups of rows, each with a table and a prior of its own: a column "
-        "with values or bands, several columns, or a file that assigns them",
+        description="public groups of rows, each with its own table and prior: a column with "
+        "values or bands, several columns, or a file that assigns groups",
     )
     _auto_reason: str | None = PrivateAttr(None)
 
@@ -219,19 +220,19 @@ class Spec(Strict):
 
     @property
     def has_classes(self) -> bool:
-        """Whether labels are classes: categories, or numbers of which only equality counts."""
+        """Whether labels are classes: categories, or numbers compared only for equality."""
         return isinstance(self.domain, CategoricalDomain) or self.loss == "zero_one"
 
     @property
     def column_losses(self) -> list[ColumnLoss] | None:
-        """With ``loss: sum`` that of each column."""
+        """The loss of each column with ``loss: sum``, else None."""
         if self.loss != "sum" or not isinstance(self.label, JointLabelSpec):
             return None
         return [column.to_loss() for column in self.label.columns]
 
     @property
     def known_weights(self) -> list[int] | None:
-        """[k] the prior, where the spec itself states it."""
+        """[k] the weights of the prior, if the spec states them."""
         if isinstance(self.prior, PublicPrior):
             return self.prior.integer_weights
         return [1] * self.domain.size if isinstance(self.prior, UniformPrior) else None
@@ -244,7 +245,7 @@ class Spec(Strict):
 
     @property
     def auto_reason(self) -> str | None:
-        """Why ``mechanism: auto`` became the present mechanism; None if it was named."""
+        """Why ``mechanism: auto`` chose this mechanism; None if the spec names it."""
         return self._auto_reason
 
     def with_goal(self, goal: Goal) -> Self:

@@ -33,36 +33,36 @@ def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) ->
 def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> list[str]:
     wanted = mechanism_class(mechanism)
     joint = domain == "joint"
-    if joint and not wanted.joins:  # what else does not fit has the same cause
+    if joint and not wanted.joins:  # other problems have the same cause
         return [_FOR_ONE_COLUMN.format(mechanism)]
     reasons = {
-        "the loss of a joint label is zero_one, 1 where any column is another, or sum, of the "
-        "losses that its columns have": joint and loss not in ("zero_one", "sum"),
-        "the loss sum is that of a joint label, of which each column has a loss": (
+        "the loss of a joint label must be zero_one (1 if any column differs) or sum (of the "
+        "losses of its columns)": joint and loss not in ("zero_one", "sum"),
+        "the loss sum is only for a joint label, whose columns each have a loss": (
             not joint and loss == "sum"
         ),
-        f"{mechanism} needs labels with an order, which categories lack: use kind: auto": (
+        f"{mechanism} needs ordered labels, but categories have no order: use kind: auto": (
             domain == "categorical" and wanted.needs_order
         ),
-        f"the {loss} loss needs numbers: categories take loss: zero_one": (
+        f"the {loss} loss needs numbers: for categories use loss: zero_one": (
             domain == "categorical" and loss != "zero_one"
         ),
-        "the zero_one loss asks whether labels are equal, which real labels never are": (
+        "the zero_one loss compares labels for equality, so it is not for real labels": (
             domain == "real" and loss == "zero_one"
         ),
         f"{mechanism} needs a loss that grows with the distance: "
         "use kind: auto, or loss: squared or absolute": (
             loss == "zero_one" and not wanted.may_keep
         ),
-        f"{mechanism} answers with sets of labels, which are near to none: say loss: zero_one, "
-        "or use kind: auto": wanted.answers == "sets" and loss != "zero_one",
+        f"{mechanism} returns sets of labels, which have no distance to a label: use loss: "
+        "zero_one, or kind: auto": wanted.answers == "sets" and loss != "zero_one",
         "the poisson loss is defined for labels of at least 0": (
             loss == "poisson" and lowest is not None and lowest < 0
         ),
-        f"the poisson loss needs positive outputs, to which {mechanism} does not keep: "
+        f"the poisson loss needs positive outputs, but {mechanism} can return others: "
         "use rr_on_bins": loss == "poisson" and wanted.answers == "anywhere",
-        "the poisson loss is infinite when a positive label is answered with 0, "
-        f"as {mechanism} sometimes does: use rr_on_bins, or a domain without 0": (
+        "the poisson loss is infinite if the output for a positive label is 0, "
+        f"which {mechanism} can return: use rr_on_bins, or a domain without 0": (
             loss == "poisson" and lowest == 0 and wanted.answers == "labels"
         ),
     }
@@ -70,16 +70,16 @@ def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> li
 
 
 _FOR_ONE_COLUMN = (
-    "{} is for labels of one column: for several take randomized_response, rr_top_k or "
+    "{} is for labels of one column: for several columns use randomized_response, rr_top_k or "
     "rr_with_prior, or subset_selection with loss: zero_one"
 )
 
 Misfit = tuple[tuple[str | int, ...], str]
-"""A key, and the reason why what it says does not fit the rest of the spec."""
+"""A key, and why its value does not fit the rest of the spec."""
 
 
 def check_validity(spec: Spec) -> list[Misfit]:
-    """Where the parts of a spec, whose mechanism has a name, do not fit together."""
+    """Where the parts of a spec with a named mechanism do not fit together."""
     domain = spec.domain
     lowest = None if isinstance(domain, CategoricalDomain) else float(domain.min)
     reasons = _reasons(domain.kind, spec.loss, spec.mechanism.kind, lowest)
@@ -87,7 +87,7 @@ def check_validity(spec: Spec) -> list[Misfit]:
         (("loss",) if reason.startswith("the ") else ("mechanism", "kind"), reason)
         for reason in reasons
     ]
-    # Options are those of a mechanism that may stand there.
+    # Options are checked only if the mechanism itself fits.
     return [
         *(found or _check_options(spec)),
         *_check_columns(spec),
@@ -97,27 +97,27 @@ def check_validity(spec: Spec) -> list[Misfit]:
 
 
 def _check_columns(spec: Spec) -> Iterator[Misfit]:
-    """The losses of the columns of a joint label: they are there if they are summed."""
+    """The losses of the columns of a joint label: only ``loss: sum`` needs them."""
     if not isinstance(spec.label, JointLabelSpec):
         return
     for i, column in enumerate(spec.label.columns):
         where = "label", "columns", i
         if spec.loss == "sum" and column.loss is None:
-            yield where, "needs a loss, which loss: sum adds up: say loss: squared, or another"
+            yield where, "loss: sum needs a loss for each column: add loss: squared, or another"
         if spec.loss == "zero_one":
             for key in ("loss", "weight"):
                 if getattr(column, key) is not None:
-                    yield (*where, key), "is for loss: sum, which adds the columns' losses up"
+                    yield (*where, key), "is only for loss: sum, which adds the columns' losses"
 
 
 def _check_budget(spec: Spec) -> Iterator[Misfit]:
-    """The prior, and what is spent on it, whatever the mechanism is."""
+    """The prior and what is spent on it, for every mechanism."""
     yield from _check_prior(spec)
     split = spec.privacy.split
     if not isinstance(split, str):
         free = isinstance(spec.prior, PublicPrior | UniformPrior)
         if free and split.prior != 0:
-            reason = f"a {spec.prior.kind} prior costs nothing: give all of ε to the label"
+            reason = f"a {spec.prior.kind} prior spends nothing: give all of ε to the label"
             yield ("privacy", "split", "prior"), reason
         if not free and split.prior == 0:
             reason = "a private prior needs a part of ε: use split: auto, or prior: {kind: uniform}"
@@ -125,25 +125,25 @@ def _check_budget(spec: Spec) -> Iterator[Misfit]:
 
 
 def _check_prior(spec: Spec) -> Iterator[Misfit]:
-    """The data of the prior, as far as the label says what they must be."""
+    """Whether the prior fits the label."""
     if isinstance(spec.prior, PublicPrior) and spec.prior.weights is not None:
         given, labels = len(spec.prior.weights), spec.domain.size
         if given != labels:
-            yield ("prior", "weights"), f"expected {labels} weights, one a label, got {given}"
+            yield ("prior", "weights"), f"expected {labels} weights, one per label, got {given}"
     if isinstance(spec.prior, PrivatePrior):
         if spec.prior.counts in spec.label.names:
-            yield ("prior", "counts"), "the counts cannot stand in the label column"
+            yield ("prior", "counts"), "the label column cannot hold the counts"
         yield from _check_ledger(spec.prior, spec.privacy.ledger)
 
 
 def _check_ledger(prior: PrivatePrior, ledger: str | None) -> Iterator[Misfit]:
-    """A ledger knows data by their declared names, and the names are for a ledger."""
+    """A ledger identifies data by their declared names, which are only for a ledger."""
     for key in ("data_set", "data_version"):
         named = getattr(prior, key) is not None
         if ledger is not None and not named:
             yield ("prior",), f"a ledger needs {key}: NAME beside data"
         if ledger is None and named:
-            yield ("prior", key), "is for a budget ledger: say privacy.ledger, too"
+            yield ("prior", key), "is only for a budget ledger: add privacy.ledger, or remove this"
     if ledger is not None and is_url(ledger):
         try:
             url = Url.parse(ledger)
@@ -151,31 +151,31 @@ def _check_ledger(prior: PrivatePrior, ledger: str | None) -> Iterator[Misfit]:
             yield ("privacy", "ledger"), str(error)
             return
         if url.has_password:
-            reason = "others read a spec: leave the password to ~/.pgpass or PGPASSWORD"
+            reason = "others can read a spec: put the password into ~/.pgpass or PGPASSWORD"
             yield ("privacy", "ledger"), reason
 
 
 def _check_groups(spec: Spec) -> Iterator[Misfit]:
-    """The columns of groups, as far as no file is needed to know them."""
+    """The columns of groups, as far as they can be checked without a file."""
     if spec.groups is None:
         return
     names, prior = spec.groups.names(), spec.prior
     if any(is_among(name, spec.label.names) for name in names):
-        yield ("groups",), "the label cannot be its own group: the table would tell the label"
+        yield ("groups",), "the label cannot be its own group: the table would disclose the label"
     yield from _check_assign(spec)
     if isinstance(prior, PrivatePrior) and prior.counts in names:
         yield ("groups",), f"{prior.counts} is the column of counts"
     if isinstance(prior, UniformPrior) or (isinstance(prior, PublicPrior) and prior.data is None):
-        reason = "groups differ by their priors: they need a prior from data, private or public"
+        reason = "groups need a prior from data, private or public, because their priors differ"
         yield ("groups",), reason
     if spec.named_mechanism.form != "window":
         yield (
             ("groups",),
-            f"{spec.named_mechanism.title} has one table for all rows: for groups take another "
+            f"{spec.named_mechanism.title} has one table for all rows: for groups use another "
             "mechanism, such as randomized_response",
         )
     if spec.privacy.labels_per_user is not None:
-        yield ("privacy", "labels_per_user"), "is not there for groups: leave it out"
+        yield ("privacy", "labels_per_user"), "is not supported with groups: remove it"
     if spec.groups.assign is None:
         try:
             check_groups(Groups.each(*spec.groups.to_columns()))
@@ -184,22 +184,22 @@ def _check_groups(spec: Spec) -> Iterator[Misfit]:
 
 
 def _check_assign(spec: Spec) -> Iterator[Misfit]:
-    """The columns of the file that assigns groups. Whether it holds labels is not asked: the answer
-    would tell about labels.
+    """The columns of the file that assigns groups. Whether it contains labels is not checked: the
+    answer would disclose labels.
     """
     assign = None if spec.groups is None else spec.groups.assign
     if assign is None:
         return
     for key, name in (("key", assign.key), ("group", assign.group)):
         if is_among(name, spec.label.names):
-            reason = f"{name!r} is the label: groups are public, and the table would tell the label"
+            reason = f"{name!r} is the label: groups are public and would disclose the label"
             yield ("groups", "assign", key), reason
     if assign.key == assign.group:
-        yield ("groups", "assign"), "key and group are two columns"
+        yield ("groups", "assign"), "key and group must be two different columns"
 
 
 def _check_options(spec: Spec) -> Iterator[Misfit]:
-    """The options of the mechanism, where other parts of the spec decide whether they fit."""
+    """The options of the mechanism that must fit other parts of the spec."""
     mechanism = spec.named_mechanism
     misfit = mechanism.misfit(spec.domain.size, spec.loss)
     if misfit is not None:
@@ -208,25 +208,25 @@ def _check_options(spec: Spec) -> Iterator[Misfit]:
     if isinstance(spec.label, JointLabelSpec) or not isinstance(spec.label.domain, RealDomainSpec):
         return
     if spec.label.domain.rounding == "nearest" and mechanism.is_unbiased:
-        reason = "rounding to the nearest point is biased: leave it out, or say rounding: unbiased"
+        reason = "rounding to the nearest point is biased: remove it, or use rounding: unbiased"
         yield ("label", "domain", "rounding"), reason
 
 
 def resolved(spec: Spec) -> tuple[Spec, list[Misfit]]:
-    """The spec with its goal at the top and a mechanism by name; and where it does not fit."""
+    """The spec with its goal at the top and a named mechanism; and what does not fit."""
     contradiction = _check_goal(spec)
-    if contradiction is not None:  # then no mechanism is known
+    if contradiction is not None:  # the mechanism is not known then
         return spec, [contradiction, *_check_budget(spec)]
     spec = _resolve_auto(spec)
     return spec, check_validity(spec)
 
 
 def _check_goal(spec: Spec) -> Misfit | None:
-    """The goal has one place, and an older one: they must not contradict each other."""
+    """The goal has a place and an old place: they must not contradict each other."""
     older = spec.mechanism.goal if isinstance(spec.mechanism, Auto) else None
     if older is None or "goal" not in spec.model_fields_set or older == spec.goal:
         return None
-    return ("goal",), f"{spec.goal} here, but {older} in mechanism.goal: say it once, here"
+    return ("goal",), f"{spec.goal} here, but {older} in mechanism.goal: give it only here"
 
 
 def _resolve_auto(spec: Spec) -> Spec:
@@ -239,9 +239,9 @@ def _resolve_auto(spec: Spec) -> Spec:
 
 
 def _choose(spec: Spec) -> tuple[str, str]:
-    """The kind of mechanism that ``auto`` stands for, and why."""
+    """The kind of mechanism that ``auto`` chooses, and why."""
     if spec.goal == "training" and spec.loss == "zero_one" and spec.groups is None:
-        split = spec.privacy.split  # any other leaves all of it to the label: sets need no prior
+        split = spec.privacy.split  # auto and paper give all of ε to the label: sets need no prior
         epsilon = Fraction(spec.privacy.epsilon if isinstance(split, str) else split.label)
         if beats_randomized_response(spec.domain.size, epsilon):
             return _SETS
@@ -266,7 +266,7 @@ _SETS = (
     "subset_selection answers with sets of labels, which at this ε say more of the shares, and "
     "teach a model more, than one label each; the best sets say the most that any ε-DP answer can",
 )
-# None of these answers with rr_with_prior: what it never answers with, nothing can be learnt of.
+# None of these is rr_with_prior: nothing can be learned about labels that it never returns.
 _FOR_TRAINING = {
     "squared": (
         "optimal_unbiased",

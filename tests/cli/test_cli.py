@@ -200,7 +200,7 @@ BAD_SPECS = {
     "duplicates": (
         "{kind: integer, min: 0, max: 9}",
         "{kind: categorical, values: [a, a]}",
-        "stands here twice",
+        "is listed twice",
     ),
 }
 

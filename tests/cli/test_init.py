@@ -170,12 +170,12 @@ BAD = {
     "--values: expected A,B": ["--column", "answer", "--values", "a\rb", "--default", "a"],
     "is not one of": ["--column", "answer", "--values", "yes,no", "--default", "maybe"],
     "a category is empty": ["--column", "answer", "--values", "yes,no,", "--default", "yes"],
-    "stands here twice": ["--column", "answer", "--values", "yes,yes", "--default", "yes"],
+    "is listed twice": ["--column", "answer", "--values", "yes,yes", "--default", "yes"],
     "--points is only for": [*PARQUET["integer"], "--points", "5"],
     "--values and --default are only for": [*PARQUET["integer"], "--values", "1,2"],
     "--range and --points are only for": [*PARQUET["text"], "--range", "0..1"],
     "--rows is only for": [*PARQUET["integer"], "--rows", "5"],
-    "needs labels with an order": [*PARQUET["text"], "--mechanism", "laplace"],
+    "needs ordered labels": [*PARQUET["text"], "--mechanism", "laplace"],
     "there is no directory": [*PARQUET["integer"], "-o", "no/spec.yaml"],
 }
 

@@ -97,7 +97,7 @@ def test_semicolons_and_latin_1_from_the_first_try_to_private_labels(place):
     [
         ('{kind: private, data: t.csv, delimiter: "ab"}', "prior.delimiter: expected one ASCII"),
         ("{kind: private, data: t.csv, encoding: utf-7}", "prior.encoding: expected utf-8, or"),
-        ("{kind: public, weights: [1, 1, 1, 1, 1], encoding: utf-8}", "are those of data"),
+        ("{kind: public, weights: [1, 1, 1, 1, 1], encoding: utf-8}", "need data"),
     ],
 )
 def test_forms_that_a_spec_may_not_state(place, prior, said):

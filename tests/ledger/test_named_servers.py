@@ -146,7 +146,7 @@ def test_credentials_are_refused_in_specs_and_in_the_configuration(tmp_path, con
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[ledger", "is no TOML"),
+        ("[ledger", "is not valid TOML"),
         ("[other]", "expected one table"),
         ("ledger = 3", "expected one table"),
         ("[ledger]\nserver = []", "servers and key"),
@@ -191,7 +191,7 @@ def test_files_that_belong_to_somebody_else(tmp_path, config, bench):
 
 def test_where_the_configuration_is(tmp_path, environment):
     environment(LABELDP_CONFIG=tmp_path / "missing.toml")
-    with pytest.raises(InputError, match="does not exist, but LABELDP_CONFIG names it"):
+    with pytest.raises(InputError, match="is named by LABELDP_CONFIG but does not exist"):
         user_config()
     environment(LABELDP_CONFIG=None)
     environment(XDG_CONFIG_HOME=tmp_path / "xdg")

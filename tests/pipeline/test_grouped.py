@@ -124,8 +124,8 @@ def test_groups_that_are_none_are_one_clear_error():
     for groups, message in [
         (("a", "a", "b"), "twice"),
         (("a", "b", 3), "all text or all integers"),
-        (("a", "b"), "not one for each table"),
-        (("a", "b", "c", "d"), "not one for each table"),
+        (("a", "b"), "expected one prior for each table"),
+        (("a", "b", "c", "d"), "expected one prior for each table"),
     ]:
         with pytest.raises(InputError, match=message):
             made("kind: rr_on_bins", groups=groups)

@@ -147,9 +147,9 @@ def test_small_groups_are_joined_with_those_that_agree_on_the_first_columns():
     assert plan.table_of_cell == (0, 1, 1, 3, 3, 3, 2, 3, 3)
     assert plan.tables == 3
     assert plan.by_table(np.array(sizes)).tolist() == [5000, 130, 900, 107]
-    assert "2 of 7 groups with rows have tables of their own" in plan.reason
-    assert "2 with less than 118 rows are joined, into 1 more" in plan.reason
-    assert "3 with less than 118 take the pooled one" in plan.reason
+    assert "2 of 7 groups with rows have their own tables" in plan.reason
+    assert "2 with fewer than 118 rows are joined into 1 more" in plan.reason
+    assert "3 with fewer than 118 rows use the pooled one" in plan.reason
     # With three columns the last is dropped first, then the one before it.
     sizes = [50, 80, 10, 20, 60, 55, 5, 1, 9000, *[0] * 8]
     plan = plan_tables(ANSWERS_THE_LIKELY, 53, ONE, sizes, (4, 2, 2))

@@ -86,7 +86,7 @@ def test_paper_needs_more_than_k_over_epsilon_squared_rows(rows, ok):
     if ok:
         assert paper_split(Fraction(1, 2), rows, 78)[1] > 0
     else:
-        with pytest.raises(BudgetError, match=r"n ≥ 313.*Ways out: split: auto.*uniform"):
+        with pytest.raises(BudgetError, match=r"n ≥ 313.*Use split: auto.*uniform"):
             paper_split(Fraction(1, 2), rows, 78)
 
 
@@ -97,7 +97,7 @@ def test_a_small_table_is_not_charged_for_a_prior(place):
     assert certificate["privacy"]["epsilon_label"] == 1
     assert certificate["utility"]["noisy_label_loss"] <= 1.05 * 77739.5
     assert certificate["prior"]["kind"] == "uniform"
-    assert "split: auto: with 442 rows and 401 labels at ε = 1 a private prior would cost" in said
+    assert "split: auto: with 442 rows and 401 labels at ε = 1, a private prior would cost" in said
     paper, _ = compiled(place, wide, ("split: auto", "split: paper"))
     assert paper["prior"]["kind"] == "private" and paper["prior"]["split"] == "paper"
     assert paper["utility"]["noisy_label_loss"] > 1e7
@@ -199,7 +199,7 @@ def test_a_prior_that_was_paid_for_is_not_passed_over(place, once):
     kept = (place / "build/progress.prior.json").read_bytes()
     (place / "spec.yaml").write_text(SPEC)
     result = labeldp("compile", "spec.yaml", "-o", "build")
-    assert result.exit_code == 2 and "was paid for" in result.stderr
+    assert result.exit_code == 2 and "ε₁ = 0.2 was spent" in result.stderr
     assert (place / "build/progress.prior.json").read_bytes() == kept
 
 

@@ -158,7 +158,7 @@ def test_text_that_is_no_yaml_has_a_caret_too(text, column):
         (
             "  epsilon: 1.0",
             "  epsilon: 1.0\n  split: 0.1",
-            "privacy.split: has two parts, that of the prior and that of the label, which add up "
+            "privacy.split: needs two parts, for the prior and for the label, which add up "
             "to epsilon: write split: {prior: 0.1, label: 0.9}, or split: auto",
         ),
         ("  epsilon: 1.0", "  epsilon: 1.0\n  split: [0.25]", "{prior: 0.25, label: 0.75}, or"),

@@ -92,7 +92,7 @@ def test_two_places_must_agree():
         parse_spec(text.replace("name:", "goal: labels\nname:"))
     # Stated is stated, even where it is the default.
     other = with_auto("squared", "labels", older=True)
-    with pytest.raises(SpecError, match="say it once"):
+    with pytest.raises(SpecError, match="give it only here"):
         parse_spec(other.replace("name:", "goal: training\nname:"))
 
 

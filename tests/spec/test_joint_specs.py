@@ -31,10 +31,10 @@ def test_mechanisms_that_need_an_order_say_what_to_take_instead(kind, loss):
         assert mechanism_class(kind).joins
         assert compile_text(text).certificate.labels == 24
     elif kind in TAKE_SEVERAL:
-        assert "say loss: zero_one" in refused(text)
+        assert "use loss: zero_one" in refused(text)
     else:
         message = refused(text)
-        assert "is for labels of one column: for several take randomized_response" in message
+        assert "is for labels of one column: for several columns use randomized_response" in message
         assert "errors" not in message  # one cause, one error
 
 
@@ -57,14 +57,14 @@ ONE = "    - column: y\n      domain: {kind: integer, min: 0, max: 3}\n      los
 CHANGES = {
     "the loss of one column": (
         ("loss: sum", "loss: squared"),
-        "the loss of a joint label is zero_one, 1 where any column is another, or sum",
+        "the loss of a joint label must be zero_one (1 if any column differs) or sum",
     ),
-    "squared categories": (("loss: zero_one", "loss: squared"), "categories take zero_one"),
-    "a column twice": (("column: value", "column: sold"), "a column stands here twice"),
+    "squared categories": (("loss: zero_one", "loss: squared"), "for categories use zero_one"),
+    "a column twice": (("column: value", "column: sold"), "a column is listed twice"),
     "a weight of nothing": (("weight: 2.5", "weight: 0"), "greater than 0"),
     "a poisson column": (("loss: absolute", "loss: poisson"), "'poisson' is unknown"),
     "a misspelt key": (("weight: 2.5", "wieght: 2.5"), "did you mean 'weight'?"),
-    "no default": (("out_of_domain: {default: -3}", ""), "categories have no nearest one"),
+    "no default": (("out_of_domain: {default: -3}", ""), "categories cannot be clamped"),
     "too many": (("max: 2}", "max: 399998}"), "the columns combine to 2,400,000 labels"),
     "groups": (
         ("prior: {kind: uniform}", "prior: {kind: private, data: x.csv, rows: 5}\n"
@@ -73,7 +73,7 @@ CHANGES = {
     ),
     "one column": (
         (joint_spec().split("columns:\n")[1].split("loss: sum")[0], ONE),
-        "for one column say label: {column: NAME, domain: {…}}",
+        "for one column write label: {column: NAME, domain: {…}}",
     ),
     "both ways": (("label:\n", "label:\n  column: y\n"), "column: unknown key"),
 }  # fmt: skip
@@ -107,7 +107,7 @@ def test_losses_of_columns_are_for_the_sum_only():
 
 def test_a_real_column_needs_a_loss_that_grows_and_rounds_to_the_nearest():
     text = joint_spec(real=True).replace("loss: squared", "loss: zero_one")
-    assert "asks whether labels are equal" in refused(text)
+    assert "the zero_one loss is not for real labels" in refused(text)
     # Of the whole label it asks whether combinations of grid points are.
     assert compile_text(joint_spec(loss="zero_one", real=True)).certificate.labels == 72
     text = joint_spec(real=True).replace("points: 3}", "points: 3, rounding: unbiased}")
@@ -119,13 +119,13 @@ def test_the_sum_is_for_several_columns():
         "label: {column: y, domain: {kind: integer, min: 0, max: 3}}\nloss: sum\n"
         "privacy: {epsilon: 1}\nprior: {kind: uniform}\nmechanism: {kind: auto}\n"
     )
-    assert "is that of a joint label" in refused(text)
+    assert "is only for a joint label" in refused(text)
 
 
 def test_the_file_is_held_against_the_spec():
     text = joint_spec(prior="{kind: uniform}")
     certificate = compile_text(text).certificate
-    digest = "compiled from another spec, or another text of it (its digest differs)"
+    digest = "compiled from another spec, or another version of it (the digest differs)"
     assert spec_disagreements(text.encode(), certificate) == [digest]
     for old, new, key in [
         ("column: value", "column: worth", "label.columns.1.column"),

@@ -105,8 +105,8 @@ def test_overwriting_without_a_key_removes_the_old_signature(spec, keys, tmp_pat
     ("key", "message"),
     [
         ("missing.pem", "cannot be read"),
-        ("public.pem", "no private key"),
-        ("rsa.pem", "neither an Ed25519 key"),
+        ("public.pem", "not a private key"),
+        ("rsa.pem", "no Ed25519 key"),
         ("locked.pem", "openssl pkeyutl -sign"),
     ],
 )

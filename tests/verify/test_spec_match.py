@@ -46,7 +46,7 @@ def test_a_forged_digest_does_not_hide_a_difference(old, new, key):
 
 def test_a_changed_comment_changes_the_digest():
     found = disagreements(INTEGER_SPEC.encode() + b"# x\n", certificate_for(INTEGER_SPEC))
-    assert found == ["compiled from another spec, or another text of it (its digest differs)"]
+    assert found == ["compiled from another spec, or another version of it (the digest differs)"]
 
 
 @pytest.mark.parametrize("spec", [b"a: [", b"- a", b""])

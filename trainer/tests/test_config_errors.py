@@ -43,7 +43,7 @@ def message(text):
         ),
         ("loss: squared", "loss: square", "t.yaml:12: loss: 'square' is unknown; did you mean"),
         ("name: small", "name: ../small", "t.yaml:3: name: expected letters, digits"),
-        ("name: small", "name: small\nname: x", "t.yaml:4: the key 'name' stands here twice"),
+        ("name: small", "name: small\nname: x", "t.yaml:4: the key 'name' is given twice"),
         ("name: small", "name: [", "not valid YAML"),
         ("seed", "seed", None),
     ],

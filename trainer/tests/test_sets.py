@@ -347,7 +347,7 @@ def test_at_a_large_epsilon_private_labels_are_labels(place, tmp_path, text):
                 "privatized, artifact: sets.onnx",
                 "clusters, k: 2, epsilon_prior: 1, epsilon: 1, mechanism: {kind: subset_selection}",
             ).replace("test.npz", "test.npz, classes: 12"),
-            "subset_selection has one table for all rows: for groups take another",
+            "subset_selection has one table for all rows: for groups use another",
         ),
         (
             STEPS.replace("privatized, artifact: sets.onnx", "lp_mst, epsilon: 1, mechanism: {}"),

@@ -81,7 +81,7 @@ def test_semicolons_and_latin_1_from_the_first_try_to_private_labels(place):
     done("compile", "y.yaml", "-o", "build")
     run = ["randomize", "build/y.onnx", "semi.csv", "-o", "out.csv"]
     refused("has no column 'y'; the header seems to be separated by ';'", *run)
-    refused("line 2: the column 'name' holds bytes that are no UTF-8", *run, "--delimiter", ";")
+    refused("line 2: the column 'name' holds bytes that are not UTF-8", *run, "--delimiter", ";")
     assert not list(place.glob("*out.csv*"))
     done(*run, *FORM)
     lines = (place / "out.csv").read_text(encoding="utf-8").splitlines()

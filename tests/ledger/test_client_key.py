@@ -148,7 +148,7 @@ def test_an_earlier_ledger_takes_the_client_key_and_knows_its_data(bench):
     assert again.exit_code == 2 and "is the data set 'visits' in entry 3" in again.stderr
     (bench.folder / "labels.csv").write_bytes(data.replace(b"2", b"3", 1))
     result = earlier(bench, "third", last="7")
-    assert result.exit_code == 2 and "is not the file that was called '2026-01'" in result.stderr
+    assert result.exit_code == 2 and "differs from the file that was called '2026-01'" in result.stderr
     assert bench.run("ledger", "verify", bench.ledger).exit_code == 0
 
 
@@ -166,7 +166,7 @@ def test_an_earlier_file_goes_on_by_itself(bench):
     bring_earlier(bench)
     result = earlier(bench, "other", last="9")
     assert result.exit_code == 0
-    assert "entry 4 adopts the ledger of an earlier version" in result.stderr
+    assert "entry 4 upgrades the ledger of an earlier version" in result.stderr
     assert "if somebody gave you this ledger, create a new one" in " ".join(result.stderr.split())
     assert data_sets(bench.entries())["visits"].spent.denominator == 5
     assert "adopts" not in earlier(bench, "third", last="8").stderr

@@ -84,7 +84,7 @@ def test_a_bad_row_is_named_by_its_line_whatever_the_labels_are(tmp_path, cut, l
     path = tmp_path / "a.csv"
     rows = b"x,y\n" + b"a,%b\r\n" % label * 20
     for bad, said in {
-        b"caf\xe9,1\n": "line 23: the column 'x' holds bytes that are no UTF-8: if the file is in "
+        b"caf\xe9,1\n": "line 23: the column 'x' holds bytes that are not UTF-8: if the file is in "
         "Latin-1, use --encoding latin-1",
         b"a\n": "line 23: has 1 cell, but the header has 2",
         b"a,1,b\n": "line 23: has 3 cells, but the header has 2",
@@ -92,7 +92,7 @@ def test_a_bad_row_is_named_by_its_line_whatever_the_labels_are(tmp_path, cut, l
         path.write_bytes(rows + b"\n" + bad + rows)
         assert said in message(path)
     path.write_bytes(b"caf\xe9,y\n1,2\n")
-    assert "line 1: the header holds bytes that are no UTF-8" in message(path)
+    assert "line 1: the header holds bytes that are not UTF-8" in message(path)
 
 
 def test_only_columns_that_are_read_are_looked_at(tmp_path):

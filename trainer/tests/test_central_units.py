@@ -59,7 +59,13 @@ def test_a_delta_that_would_allow_to_publish_a_label(delta, said):
     task = Task(("red", "green", "blue"))
     given = setting(text, numbers(40), {"colour": np.array(["red"] * 40)}, task)
     notes = open_method(given.loaded).build(given).notes
-    assert any("no less than 1/40: publishing the label of one row" in n for n in notes) == said
+    assert (
+        any(
+            "at least 1/40: such a δ would even allow publishing the label of one row" in n
+            for n in notes
+        )
+        == said
+    )
 
 
 @pytest.mark.parametrize("loss", ["squared", "poisson"])

@@ -112,7 +112,7 @@ def test_a_column_is_accepted_or_refused_in_one_sentence(tmp_path):
         if cell in NUMBERS:
             assert found[0] is not None
         else:
-            assert found[1] == "t.csv: 'y' has labels that are missing, NaN, infinite"
+            assert found[1] == "t.csv: 'y' has labels that are missing, NaN or infinite"
         _, refused = read(classes, part(tmp_path, with_odd("colour", 41, cell), "colour"), "colour")
         assert refused.startswith("t.csv: 'colour': some labels are none of the 3 classes; list")
         said.add(refused)
@@ -133,7 +133,7 @@ def test_the_command_says_no_more_than_that(tmp_path):
         assert sorted(tmp_path.rglob("*")) == before
         seen.add((result.exit_code, result.output))
     assert seen == {
-        (2, f"labeldp: {tmp_path}/train.csv: 'y' has labels that are missing, NaN, infinite\n")
+        (2, f"labeldp: {tmp_path}/train.csv: 'y' has labels that are missing, NaN or infinite\n")
     }
 
 

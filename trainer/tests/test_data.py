@@ -116,7 +116,7 @@ def test_labels_without_a_class_are_not_quoted():
     assert Task((0, 1, 2)).targets(np.array([2.0, 0.0]), "t", "y").tolist() == [2, 0]
     with pytest.raises(DataError, match="use a regression loss"):
         Task((0, 1, 2)).targets(np.array([2.0, 0.7]), "t", "y")
-    with pytest.raises(DataError, match="missing, NaN, infinite"):
+    with pytest.raises(DataError, match="missing, NaN or infinite"):
         Task().targets(np.array([1.0, np.nan]), "t", "y")
     with pytest.raises(DataError, match="does not hold numbers"):
         Task().targets(np.array(["1"]), "t", "y")

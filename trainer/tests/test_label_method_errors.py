@@ -91,7 +91,10 @@ CLUSTERS = "kind: clusters, k: 2, epsilon: 1, epsilon_prior: 1"
     ("method", "expected"),
     [
         ("kind: lp_mst, epsilon: 1, stages: 64", "batch_size: 100 is larger than the 3 examples"),
-        (CLUSTERS.replace("k: 2", "k: 201"), "method.k: 201 are more than the 200 examples"),
+        (
+            CLUSTERS.replace("k: 2", "k: 201"),
+            "method.k: 201 clusters are more than the 200 examples",
+        ),
         (f"{CLUSTERS}, columns: [a]", "method.columns: npz files have no columns"),
         (f"{CLUSTERS}, domain: {{kind: integer}}", "method.domain: is for regression"),
         (f"{CLUSTERS}, mechanism: {{kind: rr}}", "method.mechanism: for labeldp: spec:"),

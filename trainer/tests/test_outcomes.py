@@ -160,7 +160,7 @@ training: {epochs: 1, batch_size: 20}
     assert session.run(["prediction"], {"features": images[:7]})[0].tolist() == expected
     np.savez(tmp_path / "wide.npz", x=images[:, :, :3])
     message = labeldp("predict", tmp_path / "run", tmp_path / "wide.npz", "-o", "x.npz", code=2)
-    assert "an example has shape [5, 3, 1], in training it was [5, 4, 1]" in message
+    assert "an example has shape [5, 3, 1]; in training it was [5, 4, 1]" in message
     listed = runs(tmp_path / "run")[0]
     assert (listed["representation"], listed["test"]) == ("pca", {})
 
@@ -188,7 +188,7 @@ def test_export_and_predict_agree(place, tmp_path):
     ("change", "words"),
     [
         (lambda t: t.drop_columns(["a"]), "has no column 'a'"),
-        (lambda t: t.append_column("prediction", t["a"]), "has a column 'prediction' already"),
+        (lambda t: t.append_column("prediction", t["a"]), "already has a column 'prediction'"),
         (lambda t: t.set_column(0, "a", pa.array([None] * 30, pa.float64())), "no finite number"),
         (lambda t: t.slice(0, 0), "has no rows"),
     ],

@@ -44,7 +44,7 @@ def require_refused(done, words):
 
 def test_before_the_config_is_read(tmp_path, taken):
     done = labeldp(tmp_path, "train", "no-such-config.yaml", "-o", "run")
-    require_refused(done, "run: already exists; use --resume to go on with it, or choose another")
+    require_refused(done, "run: already exists; use --resume to continue it, or choose another")
 
 
 def test_before_the_data_are_read(tmp_path, taken):
@@ -52,7 +52,7 @@ def test_before_the_data_are_read(tmp_path, taken):
     (tmp_path / "runs").mkdir()
     (tmp_path / "small").rename(tmp_path / "runs" / "small")
     write_config(tmp_path)  # whose tables are not there
-    require_refused(labeldp(tmp_path, "train", "train.yaml"), "runs/small: exists already")
+    require_refused(labeldp(tmp_path, "train", "train.yaml"), "runs/small: already exists")
 
 
 def test_a_resumed_run_of_another_config(tmp_path, taken):
@@ -62,7 +62,7 @@ def test_a_resumed_run_of_another_config(tmp_path, taken):
 
 
 def test_from_python(tmp_path, taken):
-    with pytest.raises(RunFolderError, match="exists already"):
+    with pytest.raises(RunFolderError, match="already exists"):
         train(parse_config(CONFIG, directory=tmp_path), taken)
 
 

@@ -264,11 +264,11 @@ def test_a_model_from_python(tmp_path):
         (with_method("privatized, artifact: train.parquet"), "train.parquet"),
         (
             with_method("privatized, artifact: numbers.onnx, column: colour"),
-            "'colour' is declared to hold text, none of the 10 classes",
+            "'colour' is declared to hold text: none of the 10 classes",
         ),
         (
             with_method("privatized, certificate: train.yaml, private_column: y"),
-            "train.yaml: is no certificate of labeldp, or is damaged",
+            "train.yaml: is not a labeldp certificate, or is damaged",
         ),
         (
             with_method("privatized, artifact: numbers.onnx", CLASSES).replace(

@@ -45,10 +45,14 @@ tools: $(STAMP)
 test-alone: $(STAMP)
 	@PYTHON="$(CURDIR)/$(BIN)/python" .ci/alone $(ALONE)
 
+# Spelling, and the project's own list of words and longest sentence: .ci/words.txt.
+SPELLED := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs verifier runtime labeldp_compile trainer benchmarks specs
 lint: $(STAMP)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python .ci/words
+	@$(BIN)/codespell $(SPELLED)
 
 # JAX has threads, and the tests of forks must not share a process with them. Folders are named, for
 # pytest collects its testpaths even where --ignore names them.

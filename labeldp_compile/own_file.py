@@ -23,7 +23,7 @@ class OwnFile:
         return stat.S_ISREG(self.status.st_mode)
 
     def is_exposed(self, mode: int) -> bool:
-        """Whether it is somebody else's, or gives any of these permissions to others.
+        """Whether another user owns it, or it gives any of these permissions to others.
 
         ``mode`` is ``OTHERS`` or ``OTHERS_WRITE``.
         """

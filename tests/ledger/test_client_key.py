@@ -148,7 +148,9 @@ def test_an_earlier_ledger_takes_the_client_key_and_knows_its_data(bench):
     assert again.exit_code == 2 and "is the data set 'visits' in entry 3" in again.stderr
     (bench.folder / "labels.csv").write_bytes(data.replace(b"2", b"3", 1))
     result = earlier(bench, "third", last="7")
-    assert result.exit_code == 2 and "differs from the file that was called '2026-01'" in result.stderr
+    assert (
+        result.exit_code == 2 and "differs from the file that was called '2026-01'" in result.stderr
+    )
     assert bench.run("ledger", "verify", bench.ledger).exit_code == 0
 
 

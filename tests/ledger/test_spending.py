@@ -82,9 +82,7 @@ def test_other_data_need_another_version(bench):
     assert bench.compile().exit_code == 0
     bench.write_labels("labels.parquet", [3] * 140)
     result = bench.compile("wider", last="4")
-    assert (
-        result.exit_code == 2 and "differs from the file that was called '2026-01'" in result.stderr
-    )
+    assert result.exit_code == 2 and "the file that was called '2026-01'" in result.stderr
     assert not (bench.folder / "build" / "wider.onnx").exists()
     assert bench.compile("wider", last="4", version="2026-02").exit_code == 0
     versions = data_sets(bench.entries())["visits"].versions

@@ -286,7 +286,7 @@ def _each(
 
 def _shared(work: Callable[[Task], Solved], tasks: Sequence[Task]) -> Iterator[Solved]:
     """The work in order, by other processes as long as they can be had."""
-    import multiprocessing  # noqa: PLC0415  # few specs have groups, and few of these so many
+    import multiprocessing  # noqa: PLC0415  # few specs have this many groups
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor  # noqa: PLC0415
 
     done = 0

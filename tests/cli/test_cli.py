@@ -196,7 +196,7 @@ BAD_SPECS = {
     "no table": ("visits.parquet", "visits.yaml", "expected a .parquet or .csv"),
     "empty data": ("visits.parquet", "none.parquet", "has no rows"),
     "empty file": ("visits.parquet", "empty.parquet", "not a Parquet file"),
-    "too few rows": ("epsilon: 2.0", "epsilon: 0.01, split: paper", "Ways out"),
+    "too few rows": ("epsilon: 2.0", "epsilon: 0.01, split: paper", "Use split: auto"),
     "duplicates": (
         "{kind: integer, min: 0, max: 9}",
         "{kind: categorical, values: [a, a]}",

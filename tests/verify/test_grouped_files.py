@@ -267,7 +267,7 @@ def test_one_group_beyond_epsilon_among_good_ones_is_named():
 
 
 def test_the_label_is_no_group():
-    with pytest.raises(ValueError, match="would tell the label"):
+    with pytest.raises(ValueError, match="would disclose the label"):
         build_certificate(
             Integers.of(DOMAIN, grouped()),
             "squared",

@@ -1,62 +1,25 @@
 """README.md: short, its commands run and print what it shows, its figures are measured ones."""
 
-import os
 import re
-import shlex
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.docs import console
+from tests.docs.console import NOT_SHOWN, ROOT, follows, is_shown, run_all
+
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-NOT_SHOWN = "…"
 # What no draw of the prior's noise changes.
 CERTAIN = ("init", "randomize")
 
 
 def examples():
-    """(words of the command, lines shown) in order."""
-    blocks = re.findall(r"^```console\n\$ labeldp ([^\n]*)\n(.*?)^```$", TEXT, re.M | re.S)
-    return [(shlex.split(command), output.splitlines()) for command, output in blocks]
-
-
-def masked(line):
-    """Without what differs from draw to draw: numbers, digests, lengths of bars."""
-    line = re.sub(r"\b[0-9a-f]{16,64}\b", "DIGEST", line)
-    line = re.sub(r"\d+(,\d{3})*(\.\d+)?(e[-+]\d+)?", "N", line)
-    return re.sub(r"N +N%", "N N%", re.sub(" *[█▏▎▍▌▋▊▉]+", "", line)).rstrip()
-
-
-def follows(shown, printed):
-    """Whether these are those, but for whole lines where the first has an ellipsis."""
-    pattern = "".join(
-        "(?:.*\n)*?" if line == NOT_SHOWN else re.escape(line) + "\n" for line in shown
-    )
-    return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
+    """(words of the command behind labeldp, lines shown) in order."""
+    return [(words[1:], shown) for words, shown in console.examples(TEXT)]
 
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
-    """What each command really prints, as on a terminal, in a folder like the clone."""
-    folder = tmp_path_factory.mktemp("clone")
-    (folder / "specs").symlink_to(ROOT / "specs")
-    lines = []
-    for words, _ in examples():
-        done = subprocess.run(
-            [sys.executable, "-m", "labeldp_compile.cli", *words],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-            check=False,
-        )
-        output = done.stdout.decode()
-        assert done.returncode == 0, (words, output)
-        lines.append([line.rstrip() for line in output.splitlines()])
-    return lines
+    return run_all(TEXT, tmp_path_factory.mktemp("clone"))
 
 
 def test_it_fits_a_screen_or_two():
@@ -69,7 +32,7 @@ def test_its_commands_print_what_is_shown(printed):
     ]
     for (words, shown), lines in zip(examples(), printed, strict=True):
         assert len(shown) > shown.count(NOT_SHOWN)
-        assert follows([*map(masked, shown)], [*map(masked, lines)]), (words, lines)
+        assert is_shown(shown, lines), (words, lines)
         if words[0] in CERTAIN:
             assert follows(shown, lines), (words, lines)
 

@@ -1,0 +1,62 @@
+"""Console blocks of a page: the commands in order, and whether they print what is shown."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+NOT_SHOWN = "…"
+_PROGRAMS = {
+    "labeldp": ["-m", "labeldp_compile.cli"],
+    "labeldp-verify": ["-m", "labeldp_verify"],
+    "python": [],
+}
+
+
+def examples(text):
+    """(words of the command, lines shown) in order."""
+    blocks = re.findall(r"^```console\n\$ ([^\n]*)\n(.*?)^```$", text, re.M | re.S)
+    return [(shlex.split(command), output.splitlines()) for command, output in blocks]
+
+
+def masked(line):
+    """Without what differs from draw to draw: numbers, digests, lengths of bars."""
+    line = re.sub(r"\b[0-9a-f]{16,64}\b", "DIGEST", line)
+    line = re.sub(r"-?\b\d+(,\d{3})*(\.\d+)?(e[-+]\d+)?", "N", line)
+    return re.sub(r" +", " ", re.sub(r" *[█▏▎▍▌▋▊▉]+", "", line)).rstrip()
+
+
+def follows(shown, printed):
+    """Whether these are those, but for whole lines where the first has an ellipsis."""
+    pattern = "".join(
+        "(?:.*\n)*?" if line == NOT_SHOWN else re.escape(line) + "\n" for line in shown
+    )
+    return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
+
+
+def is_shown(shown, printed):
+    """The same, whatever the draw of random bits was."""
+    return follows([*map(masked, shown)], [*map(masked, printed)])
+
+
+def run_all(text, folder):
+    """What each command really prints, as on a terminal, in a folder like the clone."""
+    (folder / "specs").symlink_to(ROOT / "specs")
+    lines = []
+    for (program, *words), _ in examples(text):
+        done = subprocess.run(
+            [sys.executable, *_PROGRAMS[program], *words],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+            check=False,
+        )
+        output = done.stdout.decode()
+        assert done.returncode == 0, (words, output)
+        lines.append([line.rstrip() for line in output.splitlines()])
+    return lines

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "scipy")
 _PAY_AGAIN = (
-    "say --overwrite to replace it (a private prior then spends ε₁ again), "
+    "use --overwrite to replace it (a private prior then spends ε₁ again), "
     "or choose another directory"
 )
 

@@ -36,7 +36,7 @@ def clone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clone")
     wanted = [".ci/release", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", ".gitignore"]
     wanted += ["CONTRIBUTING.md", "SECURITY.md", "labeldp_compile", "verifier", "runtime"]
-    wanted += ["trainer", "proofs", "specs/visits.yaml"]
+    wanted += ["trainer", "proofs", "specs/visits.yaml", "specs/data/randhie.parquet"]
     files = shell(ROOT, "git", "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *wanted)
     names = [name for name in files.stdout.split("\0") if name] or every(wanted)
     for name in sorted(names):

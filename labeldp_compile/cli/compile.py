@@ -136,6 +136,7 @@ def _summary(compiled: Compiled) -> list[str]:
     else:
         table = readable(artifact.table(0))
         lines += [_line(what, text) for what, text in table.figures() if what != "more labels"]
+        lines += prior_hints(table)
         found = table.shortcomings
     lines.append(_line("noisy label loss", loss))
     lines += _marked(relevant(found, compiled.goal))

@@ -71,7 +71,7 @@ def binding_of(entries: Sequence[Entry]) -> Entry | None:
 
 
 def find_client_key() -> ClientKey | None:
-    """The key that the configuration names; None if there is no such file.
+    """The key that the configuration names; None if it does not exist.
 
     Raises InputError if others may read it, or it holds something else.
     """

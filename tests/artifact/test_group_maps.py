@@ -245,8 +245,8 @@ def test_groups_of_several_columns_are_given_by_name():
     assert len(randomizer([10, 11], columns=columns)) == 2
     for given, message in [
         ({}, "give columns="),
-        ({"groups": ["é", "x"]}, "by their names"),
-        ({"groups": columns}, "by their names"),
+        ({"groups": ["é", "x"]}, "by name"),
+        ({"groups": columns}, "by name"),
         ({"groups": ["é", "x"], "columns": columns}, "give columns="),
         ({"columns": {"age": [1, 2]}}, "no column 'work'"),
         ({"columns": [1, 2]}, "no column 'age'"),

@@ -153,7 +153,14 @@ def test_small_faults_are_for_verify_to_find(tmp_path):
         "float32": with_constant(table, "table_entries", rounded_to_float32),
     }
     for name, data in files.items():
-        assert failed_step(data) in ("tables", "rows", "privacy", "claims", "whole file"), name
+        assert failed_step(data) in (
+            "tables",
+            "rows",
+            "privacy",
+            "utility",
+            "claims",
+            "whole file",
+        ), name
         path = tmp_path / f"{name}.onnx"
         path.write_bytes(data)
         result = labeldp("audit", path)

@@ -228,7 +228,7 @@ def test_many_groups_of_categories_are_cut_short(tmp_path):
 def test_one_by_is_taken_and_two_are_refused(private):
     result = labeldp("estimate", *private, "--by", "region", "--by", "y")
     assert result.exit_code == 2 and result.stdout == ""
-    assert "--by is given more than once, and takes one" in result.stderr
+    assert "--by is given more than once: give it once" in result.stderr
 
 
 def test_without_verbose_there_is_a_summary_whose_last_line_is_the_conclusion(private, tmp_path):

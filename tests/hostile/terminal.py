@@ -15,7 +15,8 @@ from labeldp_compile.cli import main
 # The terminal ends its lines with \r\n; the colours are those of ``inspect``, and the rest is the
 # bar of progress, which begins its line anew and hides the cursor.
 _OURS = re.compile(
-    rb"\r\n|\x1b\[48;5;[0-9]{1,3}m|\x1b\[0m|\r?\x1b\[\?25[lh]|\r(?=randomizing |  [a-z]+: )"
+    rb"\r\n|(?<![^\n])\x1b\[(?:32|33|1;31)m|\x1b\[48;5;[0-9]{1,3}m|\x1b\[0m"
+    rb"|\r?\x1b\[\?25[lh]|\r(?=randomizing |  [a-z]+: )"
 )
 # Loaded before the children are made, so that none has to: each takes its time.
 _context = click.Context(main)

@@ -156,7 +156,7 @@ def test_credentials_are_refused_in_specs_and_in_the_configuration(tmp_path, con
         ('[ledger]\nkey = "a\\u0000"', "expected the name of a file"),
         ("[ledger]\nservers = ['postgresql://host/b?schema=a']", "leave it out"),
         ("[ledger]\nservers = ['mysql://host/b']", "is not the URL of a ledger"),
-        ("\udcff", "is no TOML"),
+        ("\udcff", "is not valid TOML"),
     ],
 )
 def test_a_configuration_that_is_damaged(tmp_path, config, text, message):

@@ -207,7 +207,9 @@ def test_nobody_is_told_to_close_a_file_that_is_no_ledger(bench):
     table.chmod(0o644)
     result = bench.run("ledger", "show", table)
     assert (
-        result.exit_code == 2 and "is no ledger" in result.stderr and "chmod" not in result.stderr
+        result.exit_code == 2
+        and "is not a ledger" in result.stderr
+        and "chmod" not in result.stderr
     )
 
 

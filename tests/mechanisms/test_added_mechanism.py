@@ -63,10 +63,10 @@ def labeldp(tmp_path_factory):
 
 
 def test_it_compiles_and_verifies(labeldp):
-    planned = labeldp("plan", "added.yaml")
+    planned = labeldp("plan", "added.yaml", "--verbose")
     assert "noisy_identity" in planned and "closed form" in planned
     labeldp("compile", "added.yaml", "-o", "build")
-    verified = labeldp("verify", "build/added.onnx", "--spec", "added.yaml")
+    verified = labeldp("verify", "build/added.onnx", "--spec", "added.yaml", "--verbose")
     assert "verified." in verified and "a table randomizer: 5 labels, 5 outputs" in verified
     assert "noisy_identity" in labeldp("inspect", "build/added.onnx")
 

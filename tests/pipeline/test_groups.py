@@ -313,7 +313,7 @@ def test_labels_for_training_say_something_in_every_group(place):
         ({"groups": "{column: work, values: [1, 2]}"}, "'work': expected integers as groups"),
         ({"groups": "{column: work, bands: [1, 2]}"}, "'work': expected numbers as groups"),
         ({"groups": "{column: work}"}, "one of values, bands and assign"),
-        ({"groups": "{values: [a]}"}, "say column: NAME"),
+        ({"groups": "{values: [a]}"}, "expected column: NAME"),
         ({"groups": "{column: work, values: [a, a]}"}, "a group occurs twice"),
         ({"groups": "{column: work, values: [a, 1]}"}, "all text or all integers"),
         ({"groups": "{column: age, bands: [18, 18]}"}, "must increase"),

@@ -109,7 +109,7 @@ def test_the_plan_says_what_and_why_without_a_label(place):
     footer = 8 + int.from_bytes(data[-8:-4], "little")
     (place / "labels.parquet").write_bytes(b"\0" * (len(data) - footer) + data[-footer:])
     words, plan = (
-        labeldp("plan", "spec.yaml"),
+        labeldp("plan", "spec.yaml", "--verbose"),
         json.loads(labeldp("plan", "spec.yaml", "--json").stdout),
     )
     assert words.exit_code == 0

@@ -221,7 +221,7 @@ def test_many_labels_are_summarised(tmp_path):
         ),
         "compare": (["-o", "out.html", "--compare"], "use labeldp sweep to compare mechanisms"),
         "folder": (["-o", "none/out.html"], "there is no directory"),
-        "exists": (["-o", "there.html"], "say --overwrite"),
+        "exists": (["-o", "there.html"], "use --overwrite"),
         "signature": (["-o", "out.html", "--signature", "x"], "needs --public-key"),
         "no output": ([], "give -o or --registry"),
         "no file": (["-o", "out.html"], "cannot be read"),

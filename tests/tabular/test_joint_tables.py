@@ -210,7 +210,7 @@ def test_the_columns_of_a_table_may_have_other_names(files, truth):
     columns = ["--column", "a", "--column", "b", "--column", "c"]
     out = files / "v.parquet"
     said = commands("randomize", files / "joint.onnx", files / "u.parquet", "-o", out, *columns)
-    assert "was compiled for the column 'value', and randomizes 'b'" in said
+    assert "was compiled for the column 'value' but randomizes 'b'" in said
     assert "all rows" in commands("estimate", files / "joint.onnx", out, *columns, "-v")
     short = CliRunner().invoke(
         main,
@@ -279,7 +279,7 @@ def test_a_column_is_not_two_of_the_label(files):
         result = CliRunner().invoke(
             main, [name, str(files / "joint.onnx"), str(files / "t.csv"), *rest, *twice]
         )
-        assert result.exit_code == 2 and "'value' cannot be two columns" in result.output
+        assert result.exit_code == 2 and "'value' is named twice as a label column" in result.output
     assert not (files / "x.csv").exists()
 
 

@@ -164,7 +164,7 @@ def test_a_row_that_is_too_long_is_named(tmp_path, cut):
 def test_bytes_of_other_columns_that_are_no_utf8_are_one_error(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"y,x\n\xff,1\n0,\xff\n")
-    with pytest.raises(DataError, match="no UTF-8"):
+    with pytest.raises(DataError, match="not UTF-8"):
         list(open_table(path, "y", IntegerDomain(0, 9), all_columns=True).batches())
     (batch,) = open_table(path, "y", IntegerDomain(0, 9), all_columns=False).batches()
     assert batch.to_pydict() == {"y": ["\ufffd", "0"]}

@@ -71,7 +71,7 @@ def test_other_encodings_are_read_and_undecodable_labels_are_unknown(tmp_path):
     assert batch.column("x").to_pylist() == ["é", "ü", "a"]
     assert count_labels(table)[0].tolist() == [1, 1, 1]
     path.write_bytes(b"y,x\nrot,\x81\n")
-    assert "line 2: the column 'x' holds bytes that cp1252 does" in message(
+    assert "line 2: the column 'x' holds bytes that are not in cp1252" in message(
         path, WORDS, encoding="cp1252"
     )
 
@@ -105,10 +105,10 @@ def test_only_columns_that_are_read_are_looked_at(tmp_path):
 @pytest.mark.parametrize(
     ("header", "hint"),
     [
-        ("x;y", "separated by ';': --delimiter ';' (in a spec or a config: delimiter: \";\")"),
+        ("x;y", "separated by ';': use --delimiter ';' (in a spec or a config: delimiter: \";\")"),
         (
             "x\ty",
-            "separated by '\\t': --delimiter '\\t' (in a spec or a config: delimiter: \"\\t\")",
+            "separated by '\\t': use --delimiter '\\t' (in a spec or a config: delimiter: \"\\t\")",
         ),
         ("x|y;z", "has no column 'y'; the header seems to be separated by ';'"),
         ("x;z", "separated by ';'"),

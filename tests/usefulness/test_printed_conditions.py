@@ -41,7 +41,7 @@ def written(place, split):
 @pytest.fixture
 def compiled(tmp_path):
     spec = written(tmp_path, "{prior: 0.2, label: 0.8}")
-    said = labeldp("compile", spec, "-o", tmp_path / "build").stderr
+    said = labeldp("compile", spec, "-o", tmp_path / "build", "--verbose").stderr
     return tmp_path / "build" / "visits.onnx", said
 
 
@@ -88,7 +88,7 @@ def test_projected_shares_have_no_interval_and_say_so(tmp_path):
 
 def test_a_forecast_is_called_an_estimate(tmp_path):
     spec = written(tmp_path, "auto")
-    lines = labeldp("plan", spec).stdout.splitlines()
+    lines = labeldp("plan", spec, "--verbose").stdout.splitlines()
     (time,) = [line for line in lines if line.startswith("  time ")]
     (size,) = [line for line in lines if line.startswith("  size ")]
     assert "about" in time and "estimated for one core of a server" in time

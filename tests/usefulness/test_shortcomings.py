@@ -56,7 +56,7 @@ def test_defaults_on_a_rare_class_tell_labels_apart(place):
     told = ["--kind", "categorical", "--values", "0,1", "--default", "0", "--yes"]
     result = labeldp("init", "table.parquet", "--column", "clicked", *told)
     assert result.exit_code == 0, result.stderr
-    result = labeldp("compile", "clicked.yaml", "-o", "build")
+    result = labeldp("compile", "clicked.yaml", "-o", "build", "--verbose")
     assert result.exit_code == 0 and "randomized_response" in result.stderr
     assert "warning" not in result.stderr
     assert check_file(place / "build/clicked.onnx").artifact.only.randomizer.outputs == 2
@@ -66,7 +66,7 @@ def test_defaults_on_a_rare_class_tell_labels_apart(place):
 
 def test_constant_labels_are_refused_for_training_and_the_prior_is_kept(place):
     (place / "clicked.yaml").write_text(rare("training"))
-    result = labeldp("compile", "clicked.yaml", "-o", "build")
+    result = labeldp("compile", "clicked.yaml", "-o", "build", "--verbose")
     assert result.exit_code == 2
     assert "every label becomes the same output" in result.stderr
     assert "mechanism: {kind: randomized_response}" in result.stderr
@@ -74,7 +74,7 @@ def test_constant_labels_are_refused_for_training_and_the_prior_is_kept(place):
     assert kept.exists() and "build/clicked.prior.json" in result.stderr
     assert not list((place / "build").glob("*.onnx"))
     (place / "clicked.yaml").write_text(rare("training").replace("rr_with_prior", "rr_top_k, k: 2"))
-    result = labeldp("compile", "clicked.yaml", "-o", "build")
+    result = labeldp("compile", "clicked.yaml", "-o", "build", "--verbose")
     assert result.exit_code == 0, result.stderr
     assert "nothing is spent" in result.stderr and not kept.exists()
     assert kinds(place / "build/clicked.onnx") == []
@@ -82,7 +82,7 @@ def test_constant_labels_are_refused_for_training_and_the_prior_is_kept(place):
 
 def test_whoever_wants_constant_labels_gets_them_with_a_warning_everywhere(place):
     (place / "clicked.yaml").write_text(rare("labels"))
-    said = [labeldp("compile", "clicked.yaml", "-o", "build").stderr]
+    said = [labeldp("compile", "clicked.yaml", "-o", "build", "--verbose").stderr]
     file = place / "build/clicked.onnx"
     assert kinds(file) == ["one_output"]
     said += [labeldp(command, file).stdout for command in ("verify", "inspect")]
@@ -146,10 +146,10 @@ def test_a_prior_on_one_label_asks_how_categories_are_spelt(place):
         .replace("{epsilon: 1}", "{epsilon: 1, split: {prior: 0.1, label: 0.9}}")
     )
     (place / "clicked.yaml").write_text(text)
-    result = labeldp("compile", "clicked.yaml", "-o", "build")
+    result = labeldp("compile", "clicked.yaml", "-o", "build", "--verbose")
     assert result.exit_code == 0, result.stderr
     (hint,) = [line for line in result.stderr.splitlines() if line.startswith("hint: ")]
-    assert "falls on other, the default" in hint and "spelt as in the data?" in hint
+    assert "is on other, the default" in hint and "spelled as in the data" in hint
     assert "the noisy prior, as declared; " in result.stderr and "████" in result.stderr
 
 
@@ -168,7 +168,7 @@ def test_plan_refuses_what_compile_will_where_the_prior_is_known(place):
     for prior in ("{kind: public, weights: [99, 1]}", "{kind: public, data: table.parquet}"):
         (place / "clicked.yaml").write_text(spec.replace("PRIOR", prior))
         planned = labeldp("plan", "clicked.yaml")
-        compiled = labeldp("compile", "clicked.yaml", "-o", "build")
+        compiled = labeldp("compile", "clicked.yaml", "-o", "build", "--verbose")
         if "data" in prior:  # which plan does not read
             assert (planned.exit_code, compiled.exit_code) == (0, 2)
             continue

@@ -182,7 +182,7 @@ def test_nothing_is_lost(made, tmp_path):
     out.write_text("mine")
     before = artifact.read_bytes()
     result = labeldp("verify", artifact, "--attest", out)
-    assert result.exit_code == 2 and "say --overwrite" in result.stderr
+    assert result.exit_code == 2 and "use --overwrite" in result.stderr
     assert out.read_text() == "mine"
     for taken in (artifact, made / "spec.yaml"):
         more = ["--overwrite", "--spec", made / "spec.yaml"]

@@ -51,7 +51,7 @@ def test_a_bound_below_zero_says_nothing():
     domain, certificate = IntegerDomain(0, 1), artifact.certificate.to_json()
     certificate["optimality"]["alpha"][0] = "-1000"
     report = check_bytes(write_model(domain, artifact.randomizer, certificate))
-    assert not report.ok and "no loss is negative" in report.checks[-1].detail
+    assert not report.ok and "the bound is negative" in report.checks[-1].detail
 
 
 @pytest.mark.parametrize("weights", [(1, 2), (0, 1)])

@@ -272,7 +272,7 @@ def test_factors_that_are_1_in_float32_compile_and_verify(domain, mechanism, rou
 
 @pytest.mark.parametrize("low", ["1e-50", "-1e-60", "1e-39"])
 def test_a_lowest_label_that_is_0_in_float32_is_refused_before_anything_is_spent(low):
-    with pytest.raises(SpecError, match="too close to 0: write 0"):
+    with pytest.raises(SpecError, match="too close to 0: use 0"):
         parse_spec(SPEC.format(low=low, high=1, points=50, mechanism="optimal_unbiased"))
 
 

@@ -106,7 +106,7 @@ def test_overwriting_without_a_key_removes_the_old_signature(spec, keys, tmp_pat
     [
         ("missing.pem", "cannot be read"),
         ("public.pem", "not a private key"),
-        ("rsa.pem", "no Ed25519 key"),
+        ("rsa.pem", "neither an Ed25519 key nor one on P-256"),
         ("locked.pem", "openssl pkeyutl -sign"),
     ],
 )

@@ -152,7 +152,7 @@ def test_group_privacy_of_randomizers(tmp_path):
     text = with_method(f"kind: privatized, artifact: numbers.onnx, {options}", REGRESSION)
     statement = run(tmp_path, text).statement
     assert statement.epsilon == 2 * 3.0
-    assert "at most 2 are used" in statement.adjacency
+    assert "with at most 2 rows of each user" in statement.adjacency
     assert "80 of 120" in statement.paragraph()
     assert "Starting another run randomizes again and spends ε = 6 again" in statement.paragraph()
     with np.load(tmp_path / "run" / "kept.npz") as archive:
@@ -214,7 +214,7 @@ def test_the_seed_is_not_the_key(tmp_path):
         ),
         (
             CONFIG.replace("30}", "30, early_stopping: {}}"),
-            "t.yaml:9: training.early_stopping: method dp_sgd has no training loss",
+            "t.yaml:9: training.early_stopping: method dp_sgd cannot use the training loss",
         ),
         (
             with_method(

@@ -122,5 +122,5 @@ def test_embeddings(tmp_path):
     method = "kind: clusters, k: 2, epsilon_prior: 1, epsilon: 1, embeddings: {file: e.npz%s}"
     cluster = kept(run(tmp_path, method % "").folder)["cluster_of_example"]
     assert all(len(set(cluster[labels == y].tolist())) == 1 for y in range(12))
-    with pytest.raises(DataError, match=r"e.npz: 'short' has shape \[2, 2\]: expected numbers"):
+    with pytest.raises(DataError, match=r"e.npz: 'short' has shape \[2, 2\]; expected numbers"):
         run(tmp_path, method % ", array: short", "other")

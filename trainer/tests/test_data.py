@@ -78,7 +78,7 @@ def test_a_constant_feature_is_zero(tmp_path):
 
 
 def test_missing_files_and_columns(tmp_path):
-    assert error(tmp_path) == "/train.parquet: there is no such file"
+    assert error(tmp_path) == "/train.parquet: does not exist"
     write_tables(tmp_path)
     assert error(tmp_path, CONFIG.replace("[c]", "[color]")) == (
         "/train.parquet: has no column 'color'; did you mean 'colour'?"
@@ -169,7 +169,7 @@ def test_idx(tmp_path):
     (tmp_path / "labels").write_bytes(idx(images)[:-1])
     with pytest.raises(DataError, match="is not an idx file or is incomplete"):
         read_idx(tmp_path / "labels")
-    with pytest.raises(DataError, match="there is no such file"):
+    with pytest.raises(DataError, match="does not exist"):
         read_idx(tmp_path / "nothing")
 
 

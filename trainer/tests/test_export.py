@@ -197,7 +197,7 @@ def test_rows_to_check_on_can_be_named(place):
     model = onnx_model(found)
     (place / "t.parquet").rename(place / "moved.parquet")
     try:
-        with pytest.raises(DataError, match=r"t\.parquet: is not there: name a file with --data"):
+        with pytest.raises(DataError, match=r"t\.parquet: is missing; use --data FILE"):
             check(found, model)
         assert check(found, model, place / "moved.parquet").rows == ROWS
     finally:

@@ -208,7 +208,7 @@ def test_outputs_are_not_replaced(place, tmp_path):
     output = tmp_path / "o.parquet"
     output.touch()
     for words in (("predict", run, source, "-o", output), ("export", run, "-o", output)):
-        assert "exists already; say --overwrite" in labeldp(*words, code=2)
+        assert "exists already; use --overwrite" in labeldp(*words, code=2)
     assert "expected an output name that ends in .parquet" in labeldp(
         "predict", run, source, "-o", tmp_path / "o", code=2
     )

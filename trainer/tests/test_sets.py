@@ -320,23 +320,23 @@ def test_at_a_large_epsilon_private_labels_are_labels(place, tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (with_options(CLOSED, "correction: forward"), "correction: a closed form takes the bias"),
-        (with_options(CLOSED, "correction: none"), "correction: a closed form takes the bias"),
+        (with_options(CLOSED, "correction: forward"), "correction: a closed form always removes"),
+        (with_options(CLOSED, "correction: none"), "correction: a closed form always removes"),
         (
             with_options(STEPS, "debiased: true, correction: forward"),
-            "debiased: true means correction: backward: give one",
+            "give only one; debiased: true means correction: backward",
         ),
         (
             CLOSED.replace("artifact: sets.onnx", "certificate: sets.certificate.json")
             .replace(".json", ".json, private_column: y"),
-            "certificate: private labels are sets of classes here, and a certificate does not",
+            "certificate: private labels are sets of classes, and a certificate does not",
         ),
         (
             CLOSED.replace("artifact: sets.onnx", "certificate: sets.certificate.json")
             .replace(".json", ".json, private_column: y, correction: forward"),
             "correction needs artifact",
         ),
-        (CLOSED.replace("cross_entropy", "squared"), "loss: squared is for numbers, and the"),
+        (CLOSED.replace("cross_entropy", "squared"), "loss: squared is for numbers, but the"),
         (
             STEPS.replace("cross_entropy", "squared").replace("onnx", "onnx, correction: forward"),
             "correction: needs loss: cross_entropy",

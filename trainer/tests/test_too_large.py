@@ -141,6 +141,6 @@ def test_arrays(tmp_path):
         if part is not None:
             path = written(tmp_path, ARRAYS.replace(f"{part}.npz", "odd.npz"))
         arguments = predict if part is None else ["train", path, "-o", tmp_path / "other"]
-        assert "odd.npz: some features are NaN, infinite, or too large" in refused(
+        assert "odd.npz: some features are NaN, infinite or too large" in refused(
             tmp_path, *arguments
         )

@@ -1,11 +1,12 @@
-"""How much a protobuf file of ONNX holds, found without building it.
+"""Count the fields of an ONNX file (protobuf) without parsing it into objects.
 
-A message of no bytes takes two in the file and hundreds in memory, so that 60 MiB of them take
-gigabytes as soon as a parser sees them. This walks over tags and lengths only.
+An empty message takes two bytes in the file and hundreds in memory, so 60 MiB of them would take
+gigabytes in a parser. This code reads tags and lengths only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 _VARINT, _LENGTH = 0, 2
@@ -25,53 +26,60 @@ _MODEL: Message = {**dict.fromkeys(range(1, 7), _TEXT), 7: _GRAPH, 8: _PAIR, 14:
 
 
 class WireError(ValueError):
-    """The bytes are no protobuf."""
+    """The bytes are not protobuf."""
 
 
-def count_fields(data: bytes, most: int) -> int:
+def count_fields(data: bytes, most: int, message: Message = _MODEL) -> int:
     """The number of fields, nested ones included; stops as soon as there are more than ``most``.
 
-    A field that no artifact has counts as all the fields that its bytes could hold. Raises
+    A field that no artifact has counts as the most fields that its bytes could hold. Raises
     WireError if tags and lengths do not fit together.
     """
-    count, at = 0, 0
-    inside: list[tuple[int, Message]] = [(len(data), _MODEL)]
-    try:
-        while inside:
-            end, known = inside[-1]
-            if at >= end:
-                if at > end:
-                    raise WireError("a field reaches beyond its message")
-                inside.pop()
-                continue
-            tag, at = varint(data, at)
-            count += 1
-            if tag & 7 != _LENGTH:
-                at = _after_number(data, at, tag & 7)
-            else:
-                length, at = varint(data, at)
-                held = known.get(tag >> 3, _UNKNOWN)
-                if isinstance(held, dict):
-                    inside.append((at + length, held))
-                    continue
-                count += length // held if held else 0
-                at += length
-            if count > most:
-                return count
-    except IndexError:
-        raise WireError("the file ends inside a field") from None
+    count = 0
+    for number, value, _, _ in fields(data):
+        count += 1
+        if isinstance(value, bytes):
+            held = message.get(number, _UNKNOWN)
+            if isinstance(held, dict):
+                count += count_fields(value, most - count, held)
+            elif held:
+                count += len(value) // held
+        if count > most:
+            break
     return count
 
 
-def _after_number(data: bytes, at: int, kind: int) -> int:
-    if kind == _VARINT:
-        return varint(data, at)[1]
-    if kind in _FIXED:
-        return at + _FIXED[kind]
-    raise WireError("a group, which ONNX does not have")
+def fields(data: bytes) -> Iterator[tuple[int, Any, int, int]]:
+    """(number, value, start, end) of each field of a message.
+
+    The value is bytes, an integer from 0 on, or None for a number of fixed width. Raises WireError
+    where the bytes stop being a message.
+    """
+    at = 0
+    try:
+        while at < len(data):
+            start = at
+            tag, at = _varint(data, at)
+            kind = tag & 7
+            value: Any = None
+            if kind == _VARINT:
+                value, at = _varint(data, at)
+            elif kind == _LENGTH:
+                length, at = _varint(data, at)
+                value = data[at : at + length]
+                at += length
+            elif kind in _FIXED:
+                at += _FIXED[kind]
+            else:
+                raise WireError("a group, which ONNX does not have")
+            if at > len(data):
+                raise WireError("a field reaches beyond its message")
+            yield tag >> 3, value, start, at
+    except IndexError:
+        raise WireError("a number does not end") from None
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, at: int) -> tuple[int, int]:
     """A number of at most 64 bits, and where the next byte is; IndexError if the bytes end."""
     value = data[at]
     if value < 0x80:

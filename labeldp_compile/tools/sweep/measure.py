@@ -34,7 +34,7 @@ class GroupPoint:
         pooled_loss: the loss of one table for all, under the same priors.
         bytes: of the artifact.
         seconds: solving, certifying and verifying.
-        reason: why there is no such file; then the others are None.
+        reason: why there is no file; then the others are None.
     """
 
     tables: int

@@ -68,7 +68,7 @@ def read_idx(path: Path) -> NDArray[Any]:
             with gzip.open(file) if packed else nullcontext(file) as opened:
                 body, shape, dtype = _idx(cast(BinaryIO, opened))
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
+        raise DataError(f"{path}: does not exist") from None
     except (OSError, EOFError, zlib.error):
         raise DataError(f"{path}: cannot be read or is damaged") from None
     except (struct.error, KeyError):
@@ -96,7 +96,7 @@ def _idx(file: BinaryIO) -> tuple[bytes, tuple[int, ...], np.dtype[Any]]:
 def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """The arrays with these names. Raises DataError."""
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(f"{path}: does not exist")
     try:
         archive = np.load(path, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):

@@ -147,7 +147,7 @@ def read_release(path: Path) -> Release:
         _require(type(version) is str)
         found = _parse(arrays, text) if version == "1.0" else None
     except FileNotFoundError:
-        raise TrainerError(f"{path}: there is no such file") from None
+        raise TrainerError(f"{path}: does not exist") from None
     except DAMAGE:
         raise TrainerError(f"{path}: is not a release, or is damaged") from None
     if found is None:

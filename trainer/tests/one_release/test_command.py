@@ -338,7 +338,7 @@ def test_a_release_that_was_changed_is_not_verified_and_not_fitted(place, tmp_pa
     assert "FAILED" in said.splitlines()[-1] and "\x1b" not in said
     folder = tmp_path / "run"
     options = ("-o", folder, "--from-release", path)
-    assert "does not fit" in labeldp(place / "classes.yaml", *options, code=2)
+    assert "the release fails this check" in labeldp(place / "classes.yaml", *options, code=2)
     assert not folder.exists()
 
 
@@ -364,7 +364,7 @@ def test_a_release_of_another_column_is_refused(place, tmp_path):
     failed = [line for line in said.splitlines()[:-1] if "FAILED" in line]
     assert failed == ["  FAILED the label column is that of the config, 'other'"]
     said = labeldp(config, "-o", folder, "--from-release", release, code=2)
-    assert "expected that the label column is that of the config, 'other'" in said
+    assert "the release fails this check: the label column is that of the config, 'other'" in said
     assert not folder.exists()
 
 

@@ -170,7 +170,9 @@ def test_kill_and_resume(place, tmp_path):
 
 PATE = "pate, epsilon: 30, delta: 1e-5, teachers: 10, queries: 20"
 STEPS = "optimizer: {learning_rate: 1}\ntraining: {epochs: 1, batch_size: 1}\n"
-ONLY = ":7: refine: needs method pate; to train a network: leave it out"
+ONLY = (
+    ":7: refine: needs method pate; to train a network, use method privatized or dp_sgd with model"
+)
 WRONG = {
     "another method": (IMAGES.replace(PATE, "alibi, epsilon: 1") + STEPS, ONLY),
     "another closed form": (IMAGES.replace(PATE, "one_release, epsilon: 1, delta: 1e-5"), ONLY),
@@ -204,7 +206,7 @@ def test_what_is_for_images_alone(tmp_path):
     said = {"shift: 1": "refine.shift", "flip: true": "refine.flip", "sure: 0.9": "refine.sure"}
     for line, where in said.items():
         config = written(tmp_path, f"{text}  {line}\n")
-        assert f"{where}: is for images" in labeldp("train", config, code=2)
+        assert f"{where}: needs images" in labeldp("train", config, code=2)
     config = written(tmp_path, text.replace("kind: mlp", "kind: cnn, variant: mnist"))
     assert "refine.model.kind: cnn needs images" in labeldp("train", config, code=2)
 

@@ -44,5 +44,5 @@ def test_users_are_the_units():
     "given", [{"epsilon": "0.01"}, {"epsilon": "1", "rows": 200}, {"epsilon": "1", "classes": 900}]
 )
 def test_out_of_reach(given):
-    with pytest.raises(ValueError, match="out of reach"):
+    with pytest.raises(ValueError, match="is too small: the noise hides the votes"):
         sizes(**given)

@@ -58,7 +58,7 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
         bound, hair = _bound_of_radii(stated, labels, weights, upper, loss), Fraction(0)
     else:
         bound, hair = _bound_of_duals(stated, labels, weights, upper, loss, rule, biases)
-    demand(bound >= 0, "the bound is negative, and no loss is")
+    demand(bound >= 0, "the bound is negative, which no loss can be")
     objective = rational(certificate.exact.noisy_label_loss or "")
     if rule.kind == "penalty":
         square = Fraction(0) if biases is None else biases.mean_square(weights)

@@ -30,7 +30,7 @@ def all_formats() -> tuple[str, ...]:
 def formats_of(certificate: Certificate) -> tuple[str, ...]:
     """The formats that a file of these claims can have, the one that is written now last.
 
-    None, if there is no such file: only windows of numbers have radii.
+    Empty where no file can have them: only windows of numbers have radii.
     """
     parts = certificate.parts
     needed = [FORM_FORMATS.get(certificate.form, ())]

@@ -154,5 +154,5 @@ def test_impossible_targets(target, delta, message, batches):
     ],
 )
 def test_plans_that_do_not_fit(arguments):
-    with pytest.raises(ValueError, match="a plan needs|must be secret"):
+    with pytest.raises(ValueError, match=r"a plan needs|must be secret"):
         NoisePlan(*arguments)

@@ -98,7 +98,7 @@ CLUSTERS = "kind: clusters, k: 2, epsilon: 1, epsilon_prior: 1"
         (f"{CLUSTERS}, columns: [a]", "method.columns: npz files have no columns"),
         (f"{CLUSTERS}, domain: {{kind: integer}}", "method.domain: is for regression"),
         (f"{CLUSTERS}, mechanism: {{kind: rr}}", "method.mechanism: for labeldp: spec:"),
-        (f"{CLUSTERS}, mechanism: {{kind: laplace}}", "categor"),
+        (f"{CLUSTERS}, mechanism: {{kind: laplace}}", "categories have no order"),
         (f"{CLUSTERS}, embeddings: {{file: e.npz}}", "e.npz: does not exist"),
     ],
 )

@@ -183,7 +183,11 @@ def test_a_test_seed_is_refused(bench):
     [
         (", data_version: 2026-01", "", "a ledger needs data_version"),
         ("data_set: visits, ", "", "a ledger needs data_set"),
-        ("  ledger: LEDGER\n", "", "say privacy.ledger, too"),
+        (
+            "  ledger: LEDGER\n",
+            "",
+            "is only for a budget ledger: add privacy.ledger, or remove this",
+        ),
         ("data_set: visits", "data_set: a/b", "expected letters"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.claims import DECLARED_BY, OVER, Certificate, CompositionClaims
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.opening import readable
-from labeldp_verify.reading.shortcomings import ODD_GROUPS, Shortcoming, relevant
+from labeldp_verify.reading.shortcomings import ODD_GROUPS, relevant
 from labeldp_verify.reading.usefulness import is_unbiased
 from labeldp_verify.rounded import at_least, at_most
 
@@ -27,12 +26,11 @@ from labeldp_compile.cli.options import (
     test_seed_option,
     verbose_option,
 )
-from labeldp_compile.cli.output import clipped, complain, observing, printable, say, tell
+from labeldp_compile.cli.output import clipped, complain, fact, observing, printable, say, tell
 from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
 from labeldp_compile.pipeline import compile_to
-from labeldp_compile.spec.model import Goal
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
@@ -120,48 +118,49 @@ def _summary(compiled: Compiled) -> list[str]:
     lines = [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, {parts}, "
         f"for goal: {compiled.goal}",
-        _line("ε per label", f"{label} (proved by the integers)"),
-        _line(
+        fact("ε per label", f"{label} (proved by the integers)"),
+        fact(
             "ε of the prior",
             f"{at_most(privacy.epsilon_prior)} (declared), {_SPENT[certificate.prior.kind]}",
         ),
-        _line(
+        fact(
             "total ε", f"{at_most(privacy.epsilon_total)} (declared), at least, for a label in both"
         ),
         *([] if certificate.composition is None else [_composed(certificate.composition)]),
     ]
     if own:
-        lines.append(_line("groups", f"declared by {DECLARED_BY} to be public, not proved"))
-        found = [one for one in artifact.shortcomings if one.kind != ODD_GROUPS]
+        lines.append(fact("groups", f"declared by {DECLARED_BY} to be public, not proved"))
     else:
         table = readable(artifact.table(0))
-        lines += [_line(what, text) for what, text in table.figures() if what != "more labels"]
+        lines += [fact(what, text) for what, text in table.figures() if what != "more labels"]
         lines += prior_hints(table)
-        found = table.shortcomings
-    lines.append(_line("noisy label loss", loss))
-    lines += _marked(relevant(found, compiled.goal))
+    lines.append(fact("noisy label loss", loss))
+    lines += _warnings(compiled)
     if artifact.groups.columns and not own:
         lines.append(_one_table(readable(artifact.table(0)), artifact))
     if certificate.insecure:
-        lines.append(Marked(_line("warning", certificate.insecure), "warning"))
+        lines.append(Marked(fact("warning", certificate.insecure), "warning"))
     return [
         *lines,
         "more: --verbose shows the prior and the proofs, labeldp inspect the probabilities",
     ]
 
 
-def _marked(found: Sequence[Shortcoming]) -> list[str]:
-    return [Marked(f"warning: {one.text}", "warning") for one in found]
-
-
-def _line(what: str, text: str) -> str:
-    return f"  {what:<17} {text}"
+def _warnings(compiled: Compiled) -> list[str]:
+    """What limits the use of the labels for the goal, of one table or of all."""
+    artifact = compiled.artifact
+    whole = artifact if artifact.groups.own_tables else readable(artifact.table(0))
+    return [
+        Marked(f"warning: {one.text}", "warning")
+        for one in relevant(whole.shortcomings, compiled.goal)
+        if one.kind != ODD_GROUPS  # said before anything was spent
+    ]
 
 
 def _composed(stated: CompositionClaims) -> str:
     pure, first = at_most(Fraction(stated.epsilon_pure)), stated.epsilon_at_delta[0]
     text = f"{pure} for {stated.labels_per_user:,} labels (proved), or "
-    return _line(
+    return fact(
         "ε of a user", f"{text}{at_most(Fraction(first.epsilon))} at δ = {first.delta} (proved)"
     )
 
@@ -170,7 +169,7 @@ def _details(compiled: Compiled) -> list[str]:
     """What the labels are good for first, then what is proved of them."""
     artifact, certificate = compiled.artifact, compiled.certificate
     if artifact.groups.own_tables:
-        return _details_of_groups(artifact, compiled.goal)
+        return _details_of_groups(compiled)
     decoded = readable(artifact.table(0))
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
@@ -179,7 +178,7 @@ def _details(compiled: Compiled) -> list[str]:
         "use of the private labels:",
         *decoded.use_in_words(),
         *prior_hints(decoded),
-        *_marked(relevant(decoded.shortcomings, compiled.goal)),
+        *_warnings(compiled),
         *([_one_table(decoded, artifact)] if artifact.groups.columns else []),
         "privacy, and how near to the best possible:",
         *_proved(certificate, decoded.bias_in_range),
@@ -201,21 +200,16 @@ def _one_table(decoded: Table, artifact: Artifact) -> str:
     )
 
 
-def _details_of_groups(artifact: Artifact, goal: Goal) -> list[str]:
-    certificate, groups = artifact.certificate, artifact.groups
+def _details_of_groups(compiled: Compiled) -> list[str]:
+    artifact, certificate = compiled.artifact, compiled.certificate
+    groups = artifact.groups
     columns = ", ".join(printable(column.name) for column in groups.columns)
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
-        f"{groups.tables:,} tables by {columns}, for goal: {goal}",
+        f"{groups.tables:,} tables by {columns}, for goal: {compiled.goal}",
         *group_table(artifact, _SHOWN_GROUPS),
         f"groups: declared by {DECLARED_BY} to be public, not proved",
-        *_marked(
-            [
-                found
-                for found in relevant(artifact.shortcomings, goal)
-                if found.kind != ODD_GROUPS  # said before anything was spent
-            ]
-        ),
+        *_warnings(compiled),
         "privacy, and how near to the best possible, of all groups together:",
         *_proved(certificate, artifact.bias_in_range),
     ]

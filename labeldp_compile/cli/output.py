@@ -113,6 +113,11 @@ def _counter(label: str) -> Callable[[int], None]:
 __all__ = ["clipped", "padded", "printable", "text_table", "width"]
 
 
+def fact(name: str, text: str) -> str:
+    """A line of a summary: what it is about, and what is known of it."""
+    return f"  {name:<17} {text}"
+
+
 def padded(text: str, columns: int, *, left: bool = False) -> str:
     """The text padded to ``columns`` columns, right-justified unless ``left``."""
     space = " " * (columns - width(text))

@@ -17,7 +17,7 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, json_option, verbose_option
-from labeldp_compile.cli.output import printable, show
+from labeldp_compile.cli.output import fact, printable, show
 from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.planning import Plan, plan_spec
 from labeldp_compile.planning.budget import is_unpaid
@@ -52,23 +52,23 @@ def _summary(plan: Plan, path: Path) -> list[str]:
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
         *_domains(spec),
-        _line(
+        fact(
             "mechanism",
             f"{spec.named_mechanism.title}{auto}, for goal: {spec.goal}, loss: {spec.loss}",
         ),
         _prior(plan)[0],
         *_groups(plan)[:1],
-        *([] if plan.ledger is None else [_line("ledger", plan.ledger)]),
-        _line("ε per label", _spent(float(budget.label), "each time a label is randomized")),
-        _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
-        _line("total ε", _spent(float(budget.total), "for a label in both, once each")),
+        *([] if plan.ledger is None else [fact("ledger", plan.ledger)]),
+        fact("ε per label", _spent(float(budget.label), "each time a label is randomized")),
+        fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
+        fact("total ε", _spent(float(budget.total), "for a label in both, once each")),
     ]
     if plan.use is not None:
         use = plan.use.figures.figures(budget.rows, plan.use.prior)
-        lines += [_line(what, text) for what, text in use if what != "more labels"]
+        lines += [fact(what, text) for what, text in use if what != "more labels"]
     lines += [
-        _line("time", f"{seconds} (estimated, usually within a factor of 3)"),
-        _line("size", f"{size} (estimated, usually within a factor of 2)"),
+        fact("time", f"{seconds} (estimated, usually within a factor of 3)"),
+        fact("size", f"{size} (estimated, usually within a factor of 2)"),
     ]
     lines += [*_odd(plan), *_warnings(plan)]
     spends = (
@@ -89,42 +89,42 @@ def _details(plan: Plan) -> list[str]:
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
         *_labels(spec),
-        _line("goal", spec.goal),
-        _line("loss", spec.loss),
-        _line("mechanism", spec.named_mechanism.title),
+        fact("goal", spec.goal),
+        fact("loss", spec.loss),
+        fact("mechanism", spec.named_mechanism.title),
     ]
     if spec.auto_reason is not None:
-        lines.append(_line("", f"auto: {spec.auto_reason}"))
+        lines.append(fact("", f"auto: {spec.auto_reason}"))
     lines += [
         *_prior(plan),
         *_groups(plan),
-        *([] if plan.ledger is None else [_line("ledger", plan.ledger)]),
-        _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
-        _line("ε per label", _spent(float(budget.label), "each time a label is randomized")),
-        _line("total ε", _spent(float(budget.total), "for a label in both, once each")),
+        *([] if plan.ledger is None else [fact("ledger", plan.ledger)]),
+        fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
+        fact("ε per label", _spent(float(budget.label), "each time a label is randomized")),
+        fact("total ε", _spent(float(budget.total), "for a label in both, once each")),
         *_use(plan),
-        _line("solver", forecast.solver),
-        _line("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
+        fact("solver", forecast.solver),
+        fact("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
         *_verify(plan),
-        _line("outputs", _count(forecast.outputs)),
-        _line("size", f"{_about(forecast.size, _size)}; {_SIZE_OF} {most_bytes}"),
-        _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
+        fact("outputs", _count(forecast.outputs)),
+        fact("size", f"{_about(forecast.size, _size)}; {_SIZE_OF} {most_bytes}"),
+        fact("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
     return lines
 
 
 def _domains(spec: Spec) -> list[str]:
     columns = zip(spec.label.names, columns_of(spec.domain), strict=True)
-    return [_line("label", f"{printable(name)}: {_domain(domain)}") for name, domain in columns]
+    return [fact("label", f"{printable(name)}: {_domain(domain)}") for name, domain in columns]
 
 
 def _labels(spec: Spec) -> list[str]:
     lines = []
     for name, domain in zip(spec.label.names, columns_of(spec.domain), strict=True):
-        lines.append(_line("label", f"{printable(name)}: {_domain(domain)}"))
-        lines.append(_line("other values", _others(domain)))
+        lines.append(fact("label", f"{printable(name)}: {_domain(domain)}"))
+        lines.append(fact("other values", _others(domain)))
     if len(spec.label.names) > 1:
-        lines.append(_line("", f"together one label of {spec.domain.size:,} combinations"))
+        lines.append(fact("", f"together one label of {spec.domain.size:,} combinations"))
     return lines
 
 
@@ -134,7 +134,7 @@ def _use(plan: Plan) -> list[str]:
     use = plan.use
     whose = f"assuming {PRIORS[use.prior]}"
     return [
-        _line("use", f"for goal: {plan.spec.goal}, {whose}:"),
+        fact("use", f"for goal: {plan.spec.goal}, {whose}:"),
         *(f"  {line}" for line in use.figures.in_words(plan.budget.rows, use.prior)),
         *_warnings(plan),
     ]
@@ -144,32 +144,28 @@ def _warnings(plan: Plan) -> list[str]:
     if plan.use is None:
         return []
     found = relevant(plan.use.shortcomings, plan.spec.goal)
-    return [Marked(_line("warning", one.text), "warning") for one in found]
+    return [Marked(fact("warning", one.text), "warning") for one in found]
 
 
 def _odd(plan: Plan) -> list[str]:
     odd = [] if plan.budget.groups is None else plan.budget.groups.odd
-    return [Marked(_line("warning", text), "warning") for text in odd]
-
-
-def _line(name: str, text: str) -> str:
-    return f"  {name:<17} {text}"
+    return [Marked(fact("warning", text), "warning") for text in odd]
 
 
 def _prior(plan: Plan) -> list[str]:
     budget, kind = plan.budget, plan.spec.prior.kind
     if budget.data is None:
-        return [_line("prior", kind)]
+        return [fact("prior", kind)]
     rows = "number of rows not stated" if budget.rows is None else f"n = {budget.rows:,} rows"
     if is_unpaid(plan.spec, budget):
-        lines = [_line("prior", f"uniform: the labels of {budget.data} are not counted ({rows})")]
+        lines = [fact("prior", f"uniform: the labels of {budget.data} are not counted ({rows})")]
     else:
         pooled = budget.plan.pooled_cells
         cells = "" if pooled is None else f" over {pooled:,} cells of labels"
         what = f"{kind}: the label histogram of {budget.data}{cells} ({rows})"
-        lines = [_line("prior", what)]
+        lines = [fact("prior", what)]
     if budget.plan.reason is not None:
-        lines.append(_line("", f"split: auto: {budget.plan.reason}"))
+        lines.append(fact("", f"split: auto: {budget.plan.reason}"))
     noise = budget.noise
     if noise is not None:
         text = f"{NOISE} of scale {noise.scale:.6g} on each count: sd {noise.deviation:.4g} rows"
@@ -177,7 +173,7 @@ def _prior(plan: Plan) -> list[str]:
             share = noise.deviation / noise.average_count
             counted = "label" if budget.plan.pooled_cells is None else "cell"
             text += f", {share:.1%} of the average {counted}'s {noise.average_count:,.1f}"
-        lines.append(_line("noise", text))
+        lines.append(fact("noise", text))
     return lines
 
 
@@ -191,7 +187,7 @@ def _groups(plan: Plan) -> list[str]:
         tables = f"{groups.tables:,} tables, the last one for all other rows"
     declared = f"declared by {DECLARED_BY} to be public, not proved"
     lines = [
-        _line("groups", f"{groups.listed:,} groups by {names}: {tables}; {declared}"),
+        fact("groups", f"{groups.listed:,} groups by {names}: {tables}; {declared}"),
         *_odd(plan),
     ]
     if groups.noise is not None:
@@ -199,7 +195,7 @@ def _groups(plan: Plan) -> list[str]:
         average = groups.noise.average_count or 0
         text = f"{NOISE} of scale {groups.noise.scale:.6g} on each count of a group"
         share = groups.noise.deviation / average
-        lines.append(_line("", f"{text}, {share:.1%} of the {average:,.1f} rows a {counted}"))
+        lines.append(fact("", f"{text}, {share:.1%} of the {average:,.1f} rows a {counted}"))
     return lines
 
 
@@ -211,7 +207,7 @@ def _verify(plan: Plan) -> list[str]:
     if seconds > DEFAULT_BUDGET.seconds / 2:
         ample = math.ceil(4 * seconds)
         text += f"; this needs labeldp verify --budget {ample},8GB"
-    return [_line("verify", text)]
+    return [fact("verify", text)]
 
 
 def _prior_cost(plan: Plan) -> str:

@@ -183,9 +183,9 @@ def add_fresh_words(plan):
 
 def add_refusals(plan, model):
     generator = np.random.default_rng(0)
-    plan.add("refused: empty", b"", "no ")
-    plan.add("refused: junk", b"junk" * 100, "no |damaged")
-    plan.add("refused: cut short", model[:-1], "no |damaged|load")
+    plan.add("refused: empty", b"", "not a labeldp artifact")
+    plan.add("refused: junk", b"junk" * 100, "not a labeldp artifact|damaged")
+    plan.add("refused: cut short", model[:-1], "not a labeldp artifact|damaged|load")
     for place in generator.integers(0, len(model), 60).tolist():
         mutant = bytearray(model)
         mutant[place] ^= 1 << int(generator.integers(0, 8))

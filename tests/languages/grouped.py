@@ -198,9 +198,9 @@ def _add_wrong_groups(plan):
 
     add("no column", "column .?work.? of groups", {k: stated[k] for k in ("age", "code")})
     short = {**stated, "code": {"type": "int64", "values": ["7"]}}
-    add("too few", "one (group )?a label", short)
+    add("too few", "one group per label|one (group )?a label", short)
     nulls = {"type": "string", "values": [None] * 3}
-    add("too many nulls", "one (group )?a label", {**stated, "work": nulls})
+    add("too many nulls", "one group per label|one (group )?a label", {**stated, "work": nulls})
     add("floats", "integers as groups|another type", {**stated, "code": stated["age"]})
     add("one table for all", "takes no groups", stated, plain)
     add("nothing", "one group per label|a column .?age.? of groups", {})

@@ -320,12 +320,12 @@ def _add_wrong_columns(plan):
     add("one word", words, {TEXT: text, VALUE: numbers}, words=["0"])
     plain = compile_text(INTEGER_SPEC).model
     add("of one column", "expected an array of labels|have one column", {"y": numbers}, plain)
-    by_name = "TypeError: expected columns of labels by their names|have several columns"
+    by_name = "TypeError: expected label columns by name|have several columns"
     for kind in ("int64", "string"):
         add(f"an array of {kind}", by_name, ["1", "2"], two, kind)
         add(f"sets: an array of {kind}", by_name, ["1", "2"], sets, kind)
     for labels in ("null", "undefined", "7", "'no'", "new Float64Array(2)", "() => 7"):
-        add(labels, "TypeError: expected columns of labels by their", labels, two, "javascript")
+        add(labels, "TypeError: expected label columns by name", labels, two, "javascript")
     for labels in ("new Map()", "Object.create({price: [], code: [], n: []})"):
         add(labels, "TypeError: expected a column", labels, model(TOLD), "javascript")
     for array in ("7", "null", "new Set([1])", "'no'", "{}"):

@@ -153,7 +153,7 @@ def test_clients_that_are_killed(paying):
     results = [paying.compile(name, **domains[name]) for name in names]
     assert [result.exit_code for result in results] == [0, 0, 0]
     assert "entry 5 spends ε₁ = 0.1\n" in results[0].stderr
-    assert f"spent ε on the same question {spends['before-the-prior']}" in results[1].stderr
+    assert f"entry {spends['before-the-prior']} spent ε on the same question" in results[1].stderr
     assert f"was spent by entry {spends['after-the-prior']}" in results[2].stderr
     assert spent(paying) == Fraction(4, 10)
 

@@ -33,7 +33,8 @@ def test_every_file_is_shipped_and_needs_only_those_before_it():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     forced = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     place = "labeldp_compile/tools/prove/theory"
-    assert forced == {f"proofs/{name}.v": f"{place}/{name}.v" for name in names}
+    theory = {source: shipped for source, shipped in forced.items() if shipped.startswith(place)}
+    assert theory == {f"proofs/{name}.v": f"{place}/{name}.v" for name in names}
 
 
 def test_every_theorem_rests_on_nothing(theory):

@@ -146,7 +146,7 @@ class Randomizer {
   explicit Randomizer(const std::string& path) {
     const std::string bytes = read_file(path);
     if (!checksum_holds(bytes)) {
-      throw ArtifactError(path + ": is no labeldp artifact, or is damaged: it has no valid checksum");
+      throw ArtifactError(path + ": is not a labeldp artifact, or is damaged: it has no valid checksum");
     }
     nlohmann::json vectors;
     try {

@@ -145,8 +145,8 @@ def test_counts_by_group_have_a_row_for_each_combination(spark, tmp_path):
     assert pq.read_table(path).schema.names == ["x", "y", "n"]
     for given, message in [
         (["z"], "no column 'z'"),
-        (["y"], "stands twice"),
-        (["x", "x"], "stands twice"),
+        (["y"], "is named twice"),
+        (["x", "x"], "is named twice"),
     ]:
         with pytest.raises(GroupError, match=message):
             label_counts(rows, "y", group_columns=given)

@@ -57,8 +57,15 @@ def cases(epsilon: float) -> dict[str, Case]:
     vectors = np.array([[0.3], [-1.2], [2.0], [0.9]], np.float32)
     digest = "0" * 64
     whose = Users(column="user", max_examples_per_user=2, sha256=digest)
-    alone = PublicRows(vectors, None, digest)
-    users = PublicRows(vectors[[0, 2, 2, 3]], None, digest, np.array([0, 1, 1, 2]), whose)
+    alone = PublicRows(count=len(vectors), vectors=vectors, spectrum=None, sha256=digest)
+    users = PublicRows(
+        count=4,
+        vectors=vectors[[0, 2, 2, 3]],
+        spectrum=None,
+        sha256=digest,
+        owners=np.array([0, 1, 1, 2]),
+        users=whose,
+    )
     stated = {"kind": "one_release", "epsilon": epsilon, "delta": DELTA}
     classes = OneRelease.model_validate(stated)
     numbers = OneRelease.model_validate(stated | {"label_range": (-1, 1)})

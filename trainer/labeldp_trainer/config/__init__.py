@@ -10,6 +10,7 @@ from labeldp_trainer.config.method import (
     OneRelease,
     Pate,
     Privatized,
+    StagedRelease,
 )
 from labeldp_trainer.config.model import Config
 
@@ -25,6 +26,7 @@ __all__ = [
     "OneRelease",
     "Pate",
     "Privatized",
+    "StagedRelease",
     "json_schema",
     "load_config",
     "parse_config",

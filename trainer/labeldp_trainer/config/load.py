@@ -13,7 +13,15 @@ from labeldp_compile.yaml_source import KeyPath, YamlSource
 from labeldp_trainer.config.base import NoisySum
 from labeldp_trainer.config.central import Central
 from labeldp_trainer.config.data import DataConfig, NpzData, TableData
-from labeldp_trainer.config.method import HEADS, MOST_CLASSES, OneRelease, Pate
+from labeldp_trainer.config.method import (
+    HEADS,
+    MOST_CLASSES,
+    NoMethod,
+    OneRelease,
+    Pate,
+    Privatized,
+    StagedRelease,
+)
 from labeldp_trainer.config.model import CLOSED_FORMS, Config
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.errors import ConfigError
@@ -183,7 +191,9 @@ def _representation_rules(config: Config) -> Iterator[Rule]:
 def _form_rules(config: Config) -> Iterator[Rule]:
     """Training by steps needs model, optimizer and training. A closed form takes none of them."""
     given, method = config.model_fields_set, config.method
-    if isinstance(method, OneRelease | Pate):
+    if config.interactions is not None:
+        yield from _interaction_rules(config)
+    elif isinstance(method, OneRelease | Pate):
         for key in ("model", "optimizer", "training"):
             reason = f"method {method.kind} fits a linear model in closed form; remove this key"
             yield key in given, key, reason
@@ -209,9 +219,29 @@ def _form_rules(config: Config) -> Iterator[Rule]:
     )
 
 
+def _interaction_rules(config: Config) -> Iterator[Rule]:
+    """A model of interactions is fitted by stages, to columns of a table."""
+    given, method = config.model_fields_set, config.method
+    staged = isinstance(method, StagedRelease)
+    what = f"method {method.kind}" if staged else "model interactions"
+    keys = ("optimizer", "training", "representation", *(("model",) if staged else ()))
+    for key in keys:
+        reason = f"{what} fits its own model of a table's columns; remove this key"
+        yield key in given, key, reason
+    table = isinstance(config.data, TableData)
+    reason = f"{what} needs a table; data.kind is {config.data.kind}"
+    yield not table, "method.kind" if staged else "model.kind", reason
+    fits = isinstance(method, StagedRelease | NoMethod | Privatized)
+    reason = f"interactions needs method staged_release, privatized or none; it is {method.kind}"
+    yield not fits, "model.kind", reason
+    yield config.loss == "absolute", "loss", "absolute has no closed form; use squared"
+    biased = getattr(method, "correction", None) in ("none", "forward")
+    yield biased, "method.correction", "a closed form always removes the bias; remove this key"
+
+
 def _method_rules(config: Config) -> Iterator[Rule]:
     method, classes = config.method, config.loss == "cross_entropy"
-    if isinstance(method, OneRelease | Pate) and classes:
+    if isinstance(method, OneRelease | StagedRelease | Pate) and classes:
         # Needed before any label is read. A label that is no class becomes the default.
         listed, default = config.data.class_list, method.default
         reason = "this key is missing; cross_entropy needs a list of classes, or their number K"
@@ -221,7 +251,7 @@ def _method_rules(config: Config) -> Iterator[Rule]:
     if isinstance(method, NoisySum):
         reason = "is for regression; cross_entropy has classes"
         yield classes and method.label_range is not None, "method.label_range", reason
-    if isinstance(method, OneRelease):
+    if isinstance(method, OneRelease | StagedRelease):
         yield from _release_rules(config.loss, method)
     if isinstance(method, Pate):
         yield not classes, "loss", "method pate needs loss: cross_entropy"
@@ -237,12 +267,13 @@ def _method_rules(config: Config) -> Iterator[Rule]:
         yield from _range_rules(config.loss, method)
 
 
-def _release_rules(loss: str, method: OneRelease) -> Iterator[Rule]:
+def _release_rules(loss: str, method: OneRelease | StagedRelease) -> Iterator[Rule]:
     fit, ends, default = HEADS.get(loss, ()), method.label_range, method.default
     reason = "absolute has no closed form; use squared, poisson or cross_entropy"
     yield loss == "absolute", "loss", reason
-    reason = f"loss {loss} takes {' or '.join(fit)}"
-    yield bool(fit) and method.head not in (None, *fit), "method.head", reason
+    if isinstance(method, OneRelease):
+        reason = f"loss {loss} takes {' or '.join(fit)}"
+        yield bool(fit) and method.head not in (None, *fit), "method.head", reason
     if loss == "cross_entropy":
         return
     reason = "this key is missing; give the smallest and largest label, [low, high]"

@@ -191,6 +191,28 @@ class OneRelease(NoisySum):
         yield beyond, f"label_range: must not exceed {LARGEST_END:g}; rescale the labels"
 
 
+class StagedRelease(NoisySum):
+    """Releases a few adaptive noisy statistics of labels, and fits effects of columns, pairs and
+    triples of columns to them."""
+
+    kind: Literal["staged_release"]
+    epsilon: Annotated[Number, Field(ge=1e-3, le=60)]
+    default: StrictInt | StrictStr | Number | None = Field(
+        None,
+        description="what missing and unknown labels count as; default: the first class, or the "
+        "middle of label_range",
+    )
+    interactions: StrictInt = Field(
+        3, ge=1, le=3, description="columns in a term: 1 (main effects), 2 (pairs) or 3"
+    )
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Labels fit into float32."""
+        yield from super().rules()
+        beyond = max(map(abs, self.label_range or (0,))) > LARGEST_END
+        yield beyond, f"label_range: must not exceed {LARGEST_END:g}; rescale the labels"
+
+
 MOST_CLASSES = 1_000
 """The most classes of ``pate``, which holds counts of all of them for many rows."""
 
@@ -225,6 +247,15 @@ class Pate(Approximate):
 
 
 MethodConfig = Annotated[
-    NoMethod | Privatized | OneRelease | Pate | LpMst | Alibi | Clusters | DpSgd | LabelDpPro,
+    NoMethod
+    | Privatized
+    | OneRelease
+    | StagedRelease
+    | Pate
+    | LpMst
+    | Alibi
+    | Clusters
+    | DpSgd
+    | LabelDpPro,
     Field(discriminator="kind"),
 ]

@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from labeldp_trainer.config.base import Number, Strict, UserLevel
 from labeldp_trainer.config.data import DataConfig
-from labeldp_trainer.config.method import MethodConfig
+from labeldp_trainer.config.method import MethodConfig, StagedRelease
 from labeldp_trainer.config.representation import RepresentationConfig
 
 Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
@@ -51,8 +51,21 @@ class ResNet18Config(_Model):
     groups: Width = 16
 
 
+class InteractionsConfig(Strict):
+    """A sum of effects of columns, of pairs and of triples of columns of a table, on bins.
+
+    It is fitted in closed form, by stages, without model options that a network has.
+    """
+
+    kind: Literal["interactions"]
+    order: StrictInt = Field(
+        3, ge=1, le=3, description="columns in a term: 1 (main effects), 2 (pairs) or 3"
+    )
+
+
 ModelConfig = Annotated[
-    LinearConfig | MlpConfig | CnnConfig | ResNet18Config, Field(discriminator="kind")
+    LinearConfig | InteractionsConfig | MlpConfig | CnnConfig | ResNet18Config,
+    Field(discriminator="kind"),
 ]
 LossName = Literal["squared", "absolute", "poisson", "cross_entropy"]
 
@@ -117,6 +130,7 @@ class Refine(Strict):
 
 
 CLOSED_FORMS = ("one_release", "pate", "privatized", "none")
+STAGED = "staged_release"
 _REPRESENTATIONS = {"table": "splines", "idx": "patches", "npz": "pca"}
 
 
@@ -144,12 +158,26 @@ class Config(Strict):
 
     @property
     def closed_form(self) -> bool:
-        """Whether a linear model is fitted to sums over all rows.
+        """Whether a model is fitted to sums over all rows.
 
-        This is so if the method can do it and no model, optimizer or training is given.
+        This is so if the method can do it and no model, optimizer or training is given, and for
+        models of interactions.
         """
         given = self.model_fields_set & {"model", "optimizer", "training"}
-        return self.method.kind in CLOSED_FORMS and not given
+        linear = self.method.kind in CLOSED_FORMS and not given
+        return linear or self.interactions is not None
+
+    @property
+    def interactions(self) -> int | None:
+        """The most columns in a term if the model is one of interactions; None for other models."""
+        if isinstance(self.method, StagedRelease):
+            return self.method.interactions
+        return self.model.order if isinstance(self.model, InteractionsConfig) else None
+
+    @property
+    def takes_missing_numbers(self) -> bool:
+        """Whether the model has a bin for missing numbers."""
+        return self.interactions is not None
 
     @property
     def user_column(self) -> str | None:
@@ -160,6 +188,21 @@ class Config(Strict):
     def examples_per_user(self) -> int | None:
         """The most rows used of each user, or None if each label is protected on its own."""
         return self.method.max_examples_per_user if isinstance(self.method, UserLevel) else None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_method(cls, data: object) -> object:
+        """A table takes the staged release, classes cross-entropy, and numbers the squared loss."""
+        if not isinstance(data, dict) or not isinstance(data.get("data"), dict):
+            return data
+        method, given = data.get("method"), data["data"]
+        if isinstance(method, dict) and "kind" not in method and given.get("kind") == "table":
+            data = {**data, "method": {"kind": STAGED, **method}}
+        if "loss" not in data and isinstance(data.get("method"), dict):
+            if data["method"].get("kind") == STAGED:
+                loss = "squared" if given.get("classes") is None else "cross_entropy"
+                data = {**data, "loss": loss}
+        return data
 
     @model_validator(mode="before")
     @classmethod

@@ -8,8 +8,10 @@ one, so that its δ(ε) is at most the continuous one's plus (1 + e^ε)·τ.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
 from labeldp_verify.analysis import exp_bounds, exp_upper
 
@@ -67,23 +69,64 @@ def rounding_distance(sigma: int, coordinates: int) -> Fraction:
     return Fraction(coordinates, 45 * sigma * sigma)
 
 
-def delta(squared_sensitivity: int, sigma: int, epsilon: Fraction, coordinates: int) -> Fraction:
-    """An upper bound of δ(ε) of discrete Gaussian noise of scale σ on an integer vector; 1 if
-    nothing is proved for this σ.
+class Release(NamedTuple):
+    """Discrete Gaussian noise on an integer vector.
 
-    ``squared_sensitivity`` bounds the squared L2 distance of the vectors of neighbours, which have
-    ``coordinates`` entries.
+    Attributes:
+        squared_sensitivity: bounds the squared L2 distance of the vectors of neighbours.
+        sigma: the scale, in the vector's units.
+        coordinates: of the vector.
     """
-    if sigma < LEAST_SIGMA:
+
+    squared_sensitivity: int
+    sigma: int
+    coordinates: int
+
+
+def delta(squared_sensitivity: int, sigma: int, epsilon: Fraction, coordinates: int) -> Fraction:
+    """``composed_delta`` of a single release."""
+    return composed_delta([Release(squared_sensitivity, sigma, coordinates)], epsilon)
+
+
+def composed_delta(releases: Sequence[Release], epsilon: Fraction) -> Fraction:
+    """An upper bound of δ(ε) of releases one after another, each chosen from those before it; 1 if
+    nothing is proved (Theorem 18; Theorem 13 for a single one).
+
+    Continuous Gaussians compose as one of squared ratio Σ Δ²/σ² (Dong, Roth and Su 2022).
+    """
+    if any(each.sigma < LEAST_SIGMA for each in releases):
         return Fraction(1)
-    distance = rounding_distance(sigma, coordinates)
-    ratio = _root_up(Fraction(squared_sensitivity, sigma * sigma))
+    distance = sum(
+        (rounding_distance(each.sigma, each.coordinates) for each in releases), Fraction(0)
+    )
+    ratio = _root_up(squared_ratio(releases))
     if ratio == 0:
         return Fraction(0)
     # What holds at a smaller ε holds at this one, whose e^ε makes much of the distance.
     tried = (epsilon, *(less for less in _SMALLER if less < epsilon))
     proved = (continuous_delta(ratio, e) + (1 + exp_upper(e)) * distance for e in tried)
     return min(Fraction(1), *proved)
+
+
+def squared_ratio(releases: Sequence[Release]) -> Fraction:
+    """Σ Δ²/σ²: what the releases spend of ``greatest_ratio``."""
+    return sum((Fraction(r.squared_sensitivity, r.sigma**2) for r in releases), Fraction(0))
+
+
+def greatest_ratio(epsilon: Fraction, stated_delta: Fraction) -> Fraction:
+    """The largest Σ Δ²/σ² of continuous noise that is (ε, δ)-DP, to 1 in 10⁶.
+
+    1/1000 of δ is left for the distance of discrete from continuous noise.
+    """
+    most = stated_delta * Fraction(999, 1000)
+    low, high = Fraction(1, 1 << 40), Fraction(1 << 14)
+    if continuous_delta(_root_up(low), epsilon) > most:
+        raise ValueError("ε or δ is too small for any supported noise; raise it")
+    while high / low > 1 + Fraction(1, 1 << 20):
+        middle = _short(_root_up(low * high), -1)
+        holds = continuous_delta(_root_up(middle), epsilon) <= most
+        low, high = (middle, high) if holds else (low, middle)
+    return low
 
 
 def least_sigma(

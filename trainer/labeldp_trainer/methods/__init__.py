@@ -13,6 +13,7 @@ from labeldp_trainer.methods.method import MethodBuilder
 from labeldp_trainer.run import RunFolder
 
 _BUILDERS = {
+    "staged_release": "staged_release.StagedReleaseBuilder",
     "one_release": "one_release.OneReleaseBuilder",
     "privatized": "privatized.PrivatizedBuilder",
     "dp_sgd": "central.builder.CentralBuilder",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -131,20 +131,30 @@ def _notes(setting: Setting, release: Release, rows: PublicRows) -> tuple[str, .
 
 def public_rows(setting: Setting) -> PublicRows:
     """The vectors of the training part, and the users of the rows. Raises InputError."""
-    loaded, train = setting.loaded, setting.dataset.train
+    train = setting.dataset.train
     vectors = vectors_of(setting)
-    if len(vectors) > MOST_ROWS:
-        raise DataError(f"{train.source}: has more than {MOST_ROWS:,} rows; use fewer")
     if not np.isfinite(vectors).all():
         raise DataError(
             f"{train.source}: some features are so large that their vectors are infinite; rescale "
             "them"
         )
-    found = PublicRows(vectors, setting.spectrum, array_digest(vectors))
+    return PublicRows(
+        vectors=vectors,
+        spectrum=setting.spectrum,
+        sha256=array_digest(vectors),
+        **row_owners(setting),
+    )
+
+
+def row_owners(setting: Setting) -> dict[str, Any]:
+    """The fields of ``RowOwners`` for the training part. Raises InputError."""
+    loaded, train = setting.loaded, setting.dataset.train
+    if train.rows > MOST_ROWS:
+        raise DataError(f"{train.source}: has more than {MOST_ROWS:,} rows; use fewer")
     owners = owners_of(loaded, train)
     if owners is None:
-        return found
+        return {"count": train.rows}
     column, most = loaded.config.user_column, loaded.config.examples_per_user
     assert column is not None and most is not None
     users = Users(column=column, max_examples_per_user=most, sha256=array_digest(owners))
-    return dataclasses.replace(found, owners=owners, users=users)
+    return {"count": train.rows, "owners": owners, "users": users}

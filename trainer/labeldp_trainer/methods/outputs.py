@@ -9,6 +9,7 @@ as ``labeldp randomize`` reads them. Unlisted values and nulls have the table of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from labeldp_compile.prior.histogram import indexes_of_columns
 from labeldp_compile.tabular.columns import group_array
 from labeldp_trainer.data import DataPart
+from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.data.labels import Cells, as_numpy, places, taken
 
 MOST_ENTRIES = 1 << 24
@@ -129,6 +131,23 @@ def likeliest_shares(
     for _ in range(_STEPS):
         shares *= matrix @ (seen / np.maximum(shares @ matrix, 1e-300))
     return np.asarray(shares / shares.sum())
+
+
+def added_variance(targets: Coded, parts: Sequence[TableRows], *, classes: bool) -> float:
+    """About the mean variance of unbiased targets [n, k] that randomizing added; 0 if unknown."""
+    count = np.bincount(targets.codes, minlength=len(targets.rows)) / len(targets)
+    square = float(count @ np.square(targets.rows).sum(axis=1))
+    if classes:  # the expectation of a target is a one-hot label
+        return max((square - 1) / targets.rows.shape[1], 0.0)
+    expected, n = 0.0, sum(len(part.rows) for part in parts)
+    for part in parts:
+        size = part.table.domain.size * part.table.randomizer.outputs
+        if size > MOST_ENTRIES:
+            return 0.0
+        chances, outputs = matrix_of(part.table)
+        means = chances @ np.asarray(outputs, np.float64)
+        expected += len(part.rows) / n * float(part.shares() @ means**2)
+    return max(square - expected, 0.0) if parts else 0.0
 
 
 def _on_lattice(randomizer: AdditiveRandomizer, labels: Any) -> bool:

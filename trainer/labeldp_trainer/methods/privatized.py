@@ -40,9 +40,16 @@ from labeldp_trainer.methods.corrections import (
     debiased_numbers,
     require_correction,
 )
+from labeldp_trainer.methods.interactions import known_labels_method
 from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, unfit
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.outputs import TableRows, group_columns, rows_by_table, table_of_row
+from labeldp_trainer.methods.outputs import (
+    TableRows,
+    added_variance,
+    group_columns,
+    rows_by_table,
+    table_of_row,
+)
 from labeldp_trainer.methods.privatized_statement import privatized_statement
 from labeldp_trainer.methods.users import limited_to_users
 
@@ -181,6 +188,20 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             debiased=left is not None or correction == "backward",
         )
         notes = self._notes(left, regression=setting.loss.task.classes is None)
+        if self.loaded.config.interactions is not None:
+            coded = targets
+            if not isinstance(coded, Coded):
+                coded = Coded.numbers(np.asarray(coded, np.float64))
+            return known_labels_method(
+                setting,
+                coded,
+                None if shares is not None else self._source.ends,
+                shares=shares,
+                extra=added_variance(coded, parts, classes=shares is not None),
+                statement=statement,
+                keep=keep,
+                notes=notes,
+            )
         if self.loaded.config.closed_form:
             return ClosedForm(
                 solve=lambda: solve_labels(setting, targets, self._source.ends, shares),

@@ -10,9 +10,11 @@ from labeldp_trainer.models.build import (
 )
 from labeldp_trainer.models.cnn import ResNet18, cifar_cnn, mnist_cnn
 from labeldp_trainer.models.dense import Linear, Mlp, Model, Params
+from labeldp_trainer.models.interactions import Interactions
 
 __all__ = [
     "Clamped",
+    "Interactions",
     "Linear",
     "LogLink",
     "Mlp",

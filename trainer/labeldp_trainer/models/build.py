@@ -16,6 +16,7 @@ from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.models.cnn import ResNet18, cifar_cnn, mnist_cnn
 from labeldp_trainer.models.dense import Linear, Mlp, Model, Params
+from labeldp_trainer.models.interactions import Interactions
 from labeldp_trainer.models.layers import clip, softplus_of_log
 
 Outputs = Float[Any, "b k"]
@@ -75,6 +76,8 @@ class LogLink(_Around):
 def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Model:
     """The model that a config asks for. Raises ConfigError if it does not fit the data."""
     config = loaded.config.model
+    if loaded.config.interactions is not None:
+        return Interactions(loaded.config.loss, shape, outputs)
     if config is None and loaded.config.closed_form:
         return closed_form_model(loaded.config.loss, shape, outputs)
     if config is None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Layer = dict[str, Float[Array, "..."]]
 LEAST_OVER_FLOOR = 1e-3  # of a positive prediction
+LEAST_SOFTPLUS = -30.0
 _PATCHES = 1 << 24  # numbers in the patches that are there at a time
 _DIMENSIONS = ("NHWC", "HWIO", "NHWC")
 
@@ -188,3 +189,16 @@ def group_norm(x: Float[Array, "b h w c"], layer: Layer, groups: int) -> Float[A
     variance = jnp.square(y - mean).mean(axis=(1, 3), keepdims=True)
     y = ((y - mean) * lax.rsqrt(variance + 1e-5)).reshape(b, h, w, c)
     return y * layer["scale"][None, None, None, :] + layer["shift"][None, None, None, :]
+
+
+@dispatched
+def log_softplus(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """ln ln(1 + e^x); below LEAST_SOFTPLUS as there."""
+    return jnp.log(jax.nn.softplus(jnp.maximum(x, LEAST_SOFTPLUS)))
+
+
+@dispatched
+def binned(x: Float[Array, " b"], edges: Float[Array, " e"]) -> Int32[Array, " b"]:
+    """How many edges are at most x; e + 1 for NaN."""
+    found = (x[:, None] >= edges[None, :]).sum(axis=1, dtype=jnp.int32)
+    return jnp.where(jnp.isnan(x), jnp.int32(edges.shape[0] + 1), found)

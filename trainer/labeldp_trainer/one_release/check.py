@@ -66,7 +66,7 @@ def checks(
     if release.columns[-1] > rows.vectors.shape[1]:
         yield ReleaseCheck(False, "the weights are for other features")
         return
-    found = lengths(release.weights, rows)
+    found = lengths(release.weights.integer_rows(rows), rows)
     yield ReleaseCheck(
         found.sha256 == facts.rows_sha256, "the integer rows are those of the release"
     )

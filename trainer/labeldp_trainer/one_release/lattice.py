@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int, Int32, Int64
 
-from labeldp_trainer.one_release.rows import PublicRows
+from labeldp_trainer.one_release.rows import PublicRows, RowOwners
 
 UNIT = 1 << 24
 """Lattice steps in the length of the longest row."""
@@ -67,6 +67,10 @@ class Weights:
             integers = np.rint(moved * factors[:, None]).astype(np.int32)
             yield Chunk(part, used, factors, integers)
 
+    def integer_rows(self, rows: PublicRows) -> Iterator[tuple[slice, Int32[np.ndarray, "b d"]]]:
+        """The integer rows, part by part."""
+        return ((chunk.rows, chunk.integers) for chunk in self.chunks(rows))
+
     def factors(self, rows: PublicRows) -> Float32[np.ndarray, " n"]:
         """What each row is multiplied by, beside the metric, in units of UNIT."""
         found = np.concatenate([chunk.factors for chunk in self.chunks(rows)])
@@ -100,15 +104,15 @@ class Lengths(NamedTuple):
     sha256: str
 
 
-def lengths(weights: Weights, rows: PublicRows) -> Lengths:
-    """Measure integer rows.
+def lengths(chunks: Iterable[tuple[slice, Int[np.ndarray, "b d"]]], rows: RowOwners) -> Lengths:
+    """Measure integer rows, part by part.
 
     Raises ValueError for rows that are no rows of weights of scale UNIT and of finite vectors: the
     squares of others might not fit an int64.
     """
     total, owners = hashlib.sha256(), rows.owners
-    squares = np.zeros(len(rows.vectors), np.int64)
-    for part, _, _, integers in weights.chunks(rows):
+    squares = np.zeros(rows.count, np.int64)
+    for part, integers in chunks:
         total.update(np.ascontiguousarray(integers, "<i4").tobytes())
         wide = integers.astype(np.int64)
         if np.square(wide.astype(np.float64)).sum(axis=1).max() > _MOST_SQUARED:

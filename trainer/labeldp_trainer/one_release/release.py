@@ -27,11 +27,12 @@ FILE = "release.npz"
 _ARRAYS = ("statistic", "columns", "metric", "facts")
 _MOST_BYTES = 1 << 31
 _MOST_FACTS = 1 << 24
+_MOST_ARRAYS = 1 << 16
 _LEAST_FLOOR = 1e-9  # no zero row is divided by less
-_DECIMAL = r"^[0-9]{1,4}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?$"  # as Python writes floats
+DECIMAL = r"^[0-9]{1,4}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?$"  # as Python writes floats
 _LATTICE = {"unit": UNIT, "label_steps": STEPS}
-_Real = Annotated[float, Field(gt=-1e300, lt=1e300)]
-_Whole = Annotated[int, Field(gt=0, lt=1 << 200)]
+Real = Annotated[float, Field(gt=-1e300, lt=1e300)]
+Whole = Annotated[int, Field(gt=0, lt=1 << 200)]
 
 
 class Facts(ReleaseText):
@@ -58,33 +59,33 @@ class Facts(ReleaseText):
 
     format_version: Literal["1.0"] = "1.0"
     classes: tuple[int | str, ...] | None
-    label_range: tuple[_Real, _Real] | None
-    epsilon: str = Field(pattern=_DECIMAL)
-    delta: str = Field(pattern=_DECIMAL)
+    label_range: tuple[Real, Real] | None
+    epsilon: str = Field(pattern=DECIMAL)
+    delta: str = Field(pattern=DECIMAL)
     noise: Literal["discrete Gaussian"] = "discrete Gaussian"
-    sigma: _Whole
-    longest: _Whole
-    squared_sensitivity: _Whole
+    sigma: Whole
+    longest: Whole
+    squared_sensitivity: Whole
     lattice: dict[str, int] = Field(default_factory=lambda: dict(_LATTICE))
-    floor: _Real = Field(ge=_LEAST_FLOOR)
-    scale: _Real = Field(gt=0, le=UNIT)
-    rows: _Whole
+    floor: Real = Field(ge=_LEAST_FLOOR)
+    scale: Real = Field(gt=0, le=UNIT)
+    rows: Whole
     users: Users | None
     vectors_sha256: str = Field(pattern=DIGEST)
     rows_sha256: str = Field(pattern=DIGEST)
-    expected_error: _Real = Field(ge=0)
-    gap: _Real = Field(ge=0)
+    expected_error: Real = Field(ge=0)
+    gap: Real = Field(ge=0)
     label: str | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         classes, ends = self.classes, self.label_range
-        _require((classes is None) != (ends is None))
-        _require(classes is None or len(set(classes)) == len(classes) > 1)
-        _require(ends is None or ends[0] < ends[1])
-        _require(0 < Fraction(self.epsilon) < 100 and 0 < Fraction(self.delta) < 1)
+        require((classes is None) != (ends is None))
+        require(classes is None or len(set(classes)) == len(classes) > 1)
+        require(ends is None or ends[0] < ends[1])
+        require(0 < Fraction(self.epsilon) < 100 and 0 < Fraction(self.delta) < 1)
         moved = squared_sensitivity(self.longest, classes=classes is not None)
-        _require(self.squared_sensitivity == moved and self.lattice == _LATTICE)
+        require(self.squared_sensitivity == moved and self.lattice == _LATTICE)
         return self
 
     def text(self) -> bytes:
@@ -140,11 +141,11 @@ def read_release(path: Path) -> Release:
     it can hold no unknown or repeated key, no other number and no other noise.
     """
     try:
-        arrays = _stored(path)
-        _require(arrays["facts"].dtype == np.uint8 and arrays["facts"].size <= _MOST_FACTS)
+        arrays = arrays_of_archive(path)
+        require(sorted(arrays) == sorted(_ARRAYS))
         text = arrays["facts"].tobytes()
         version = json.loads(text)["format_version"]
-        _require(type(version) is str)
+        require(type(version) is str)
         found = _parse(arrays, text) if version == "1.0" else None
     except FileNotFoundError:
         raise TrainerError(f"{path}: does not exist") from None
@@ -155,28 +156,31 @@ def read_release(path: Path) -> Release:
     return found
 
 
-def _stored(path: Path) -> dict[str, Any]:
+def arrays_of_archive(path: Path) -> dict[str, Any]:
     """The arrays of an archive that is not compressed: none takes more memory than the file has."""
     with path.open("rb") as file:
-        _require(path.is_file() and path.stat().st_size <= _MOST_BYTES)
+        require(path.is_file() and path.stat().st_size <= _MOST_BYTES)
         with zipfile.ZipFile(file) as archive:
-            _require(sorted(archive.namelist()) == sorted(f"{name}.npy" for name in _ARRAYS))
+            names = archive.namelist()
+            require(len(set(names)) == len(names) <= _MOST_ARRAYS)
             found = {}
-            for name in _ARRAYS:
-                info = archive.getinfo(f"{name}.npy")
-                _require(info.compress_type == zipfile.ZIP_STORED)
-                _require(info.file_size == info.compress_size <= _MOST_BYTES)
+            for name in names:
+                info = archive.getinfo(name)
+                require(name.endswith(".npy") and info.compress_type == zipfile.ZIP_STORED)
+                require(info.file_size == info.compress_size <= _MOST_BYTES)
                 data = io.BytesIO(archive.read(info))
-                found[name] = np.load(data, allow_pickle=False)
-                _require(not data.read(1))
+                found[name.removesuffix(".npy")] = np.load(data, allow_pickle=False)
+                require(not data.read(1))
+            facts = found["facts"]
+            require(facts.dtype == np.uint8 and facts.size <= _MOST_FACTS)
     return found
 
 
 def _parse(arrays: dict[str, Any], text: bytes) -> Release:
     facts = Facts.model_validate_json(text)
-    _require(facts.text() == text)
+    require(facts.text() == text)
     statistic, columns, metric = arrays["statistic"], arrays["columns"], arrays["metric"]
-    _require(
+    require(
         statistic.dtype == np.int64
         and columns.dtype == np.int64
         and metric.dtype == np.float32
@@ -191,6 +195,7 @@ def _parse(arrays: dict[str, Any], text: bytes) -> Release:
     return Release(statistic, columns, metric, facts)
 
 
-def _require(holds: Any) -> None:
+def require(holds: Any) -> None:
+    """Raise ValueError unless it holds."""
     if not holds:
         raise ValueError("damaged")

@@ -28,28 +28,29 @@ class Users(ReleaseText):
     sha256: str = Field(pattern=DIGEST)
 
 
-@dataclass(frozen=True)
-class PublicRows:
-    """Public vectors, and whose rows they are.
+@dataclass(frozen=True, kw_only=True)
+class RowOwners:
+    """Whose labels the rows of a release have.
 
     Attributes:
-        vectors: [n, p].
-        spectrum: [p] eigenvalues of the components that the columns are, if they are.
-        sha256: of the vectors.
+        count: n rows.
         owners: [n] numbers of the users, or None if a label is on its own.
         users: what a release says of them.
     """
 
-    vectors: Float32[np.ndarray, "n p"]
-    spectrum: Float64[np.ndarray, " p"] | None
-    sha256: str
+    count: int
     owners: Int64[np.ndarray, " n"] | None = None
     users: Users | None = None
 
     @property
     def units(self) -> int:
         """How many labels, or users."""
-        return len(self.vectors) if self.owners is None else int(self.owners.max()) + 1
+        return self.count if self.owners is None else int(self.owners.max()) + 1
+
+    @property
+    def most_rows(self) -> int:
+        """Of a user; 1 if a label is on its own."""
+        return 1 if self.owners is None else int(np.bincount(self.owners).max())
 
     @cached_property
     def shares(self) -> Float32[np.ndarray, " n"] | None:
@@ -59,3 +60,18 @@ class PublicRows:
         counts = np.bincount(self.owners)
         shares: Float32[np.ndarray, " n"] = (1 / counts[self.owners]).astype(np.float32)
         return shares
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicRows(RowOwners):
+    """Public vectors, and whose rows they are.
+
+    Attributes:
+        vectors: [n, p].
+        spectrum: [p] eigenvalues of the components that the columns are, if they are.
+        sha256: of the vectors.
+    """
+
+    vectors: Float32[np.ndarray, "n p"]
+    spectrum: Float64[np.ndarray, " p"] | None
+    sha256: str

@@ -21,19 +21,29 @@ def class_labels(
     return np.where(found < 0, other, found).astype(np.int32)
 
 
-def label_steps(
+def label_numbers(
     values: Any, low: float, high: float, default: float | None
-) -> Int64[np.ndarray, " n"]:
-    """n labels, moved into [low, high], in steps from its middle: −STEPS … STEPS.
-
-    What is no number becomes the default, or the middle.
-    """
+) -> Float64[np.ndarray, " n"]:
+    """n labels, moved into [low, high]. What is no number becomes the default, or the middle."""
     numbers = _numbers(values)
     other = (low + high) / 2 if default is None else default
     with np.errstate(all="ignore"):
-        inside = np.clip(np.where(np.isnan(numbers), other, numbers), low, high)
+        return np.clip(np.where(np.isnan(numbers), other, numbers), low, high)
+
+
+def label_steps(
+    values: Any, low: float, high: float, default: float | None
+) -> Int64[np.ndarray, " n"]:
+    """The same in steps from the middle: −STEPS … STEPS."""
+    inside = label_numbers(values, low, high, default)
+    with np.errstate(all="ignore"):
         share = (inside - low) / (high - low) * 2 - 1
-    steps = np.rint(share * STEPS).astype(np.int64)
+    return in_steps(share)
+
+
+def in_steps(shares: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+    """Numbers in [−1, 1] in steps; what lies beyond becomes an end."""
+    steps = np.rint(np.clip(shares, -1.0, 1.0) * STEPS).astype(np.int64)
     return np.clip(steps, -STEPS, STEPS)
 
 

@@ -43,6 +43,19 @@ def _softplus_of_log(x: Tensor, floor: float) -> Tensor:
     return y + (1.0 - y.node("Neg").node("Exp")).node("Log")
 
 
+@layers.log_softplus.register
+def _log_softplus(x: Tensor) -> Tensor:
+    return x.node("Max", layers.LEAST_SOFTPLUS).node("Softplus").node("Log")
+
+
+@layers.binned.register
+def _binned(x: Tensor, edges: Tensor) -> Tensor:
+    count = edges.shape[0]
+    found = (x[:, None] >= edges[None, :]).astype(np.int64).sum(axis=1) if count else None
+    missing = x.node("IsNaN").astype(np.int64) * (count + 1)
+    return missing if found is None else found + missing
+
+
 @layers.counted.register
 def _counted(column: Tensor, pairs: int, width: int) -> Tensor:
     """Pairs one after another: all columns at once would be many times as large."""

@@ -17,10 +17,10 @@ from labeldp_trainer.data.encoder import Encoder, EncoderFile
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.models import Model, Params, build_model
+from labeldp_trainer.models import Interactions, Model, Params, build_model
 from labeldp_trainer.representation import Representation, restored, vectors_of_part
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.checkpoints import load_params
+from labeldp_trainer.run.checkpoints import load_params, load_tree
 from labeldp_trainer.run.folder import ENCODER
 
 _MOST_INTEGER = 2**63
@@ -96,9 +96,19 @@ def open_trained(path: Path) -> Trained:
             )
         shape = FeatureShape(numeric=representation.width)
     model = build_model(loaded, shape, task.outputs)
-    params = load_params(folder.params, jax.eval_shape(model.init, jax.random.key(0)))
+    params = _params(folder, model)
     loss = Loss(loaded.config.loss, task)
     return Trained(folder, loaded, encoder, loss, representation, model, params)
+
+
+def _params(folder: RunFolder, model: Model) -> Params:
+    """Raises RunFolderError."""
+    if not isinstance(model, Interactions):
+        return load_params(folder.params, jax.eval_shape(model.init, jax.random.key(0)))
+    try:  # which terms there are is learned, so that the file says it
+        return model.require(load_tree(folder.params))
+    except ValueError:
+        raise RunFolderError(f"{folder.params}: has the parameters of another model") from None
 
 
 def _encoder(folder: RunFolder) -> EncoderFile:

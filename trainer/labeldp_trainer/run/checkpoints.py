@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -137,3 +138,22 @@ def describe(params: Params) -> dict[str, list[int]]:
 def _named(params: Params) -> list[tuple[str, Any]]:
     leaves = jax.tree_util.tree_leaves_with_path(params)
     return [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
+
+
+_PART = re.compile(r"\['([^'\]]*)'\]")
+
+
+def load_tree(path: Path) -> Params:
+    """Read parameters that are nested dictionaries, whichever these are. Raises RunFolderError."""
+    try:
+        arrays = read_arrays(path)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise RunFolderError(f"{path}: cannot be read") from error
+    tree: dict[str, Any] = {}
+    for name, array in arrays.items():
+        *before, last = _PART.findall(name)
+        place = tree
+        for part in before:
+            place = place.setdefault(part, {})
+        place[last] = jnp.asarray(array)
+    return tree

@@ -28,7 +28,14 @@ def method(**options):
 def rows(vectors, owners=None):
     whose = Users(column="user", max_examples_per_user=9, sha256="0" * 64)
     users = None if owners is None else whose
-    return PublicRows(np.asarray(vectors, np.float32), None, "0" * 64, owners, users)
+    return PublicRows(
+        count=len(vectors),
+        vectors=np.asarray(vectors, np.float32),
+        spectrum=None,
+        sha256="0" * 64,
+        owners=owners,
+        users=users,
+    )
 
 
 def write_archives(directory, count=1200, columns=5):

@@ -109,7 +109,7 @@ SHORT = dataclasses.replace(WEIGHTS, scale=8.0)  # for labels of several steps
 
 @pytest.mark.parametrize("sigma", [64, 90])
 def test_classes(sigma):
-    longest = lengths(WEIGHTS, rows(VECTORS)).longest
+    longest = lengths(WEIGHTS.integer_rows(rows(VECTORS)), rows(VECTORS)).longest
 
     def statistic(labels):
         return label_sums(WEIGHTS, rows(VECTORS), np.array(labels, np.int32), 3)
@@ -122,7 +122,10 @@ def test_classes(sigma):
 
 
 def test_numbers(few_steps):
-    values, longest = (-3.0, -1.2, 0.4, 2.0), lengths(SHORT, rows(VECTORS)).longest
+    values, longest = (
+        (-3.0, -1.2, 0.4, 2.0),
+        lengths(SHORT.integer_rows(rows(VECTORS)), rows(VECTORS)).longest,
+    )
 
     def statistic(labels):
         return label_sums(SHORT, rows(VECTORS), label_steps(np.array(labels), -1, 2, None), None)
@@ -141,7 +144,7 @@ def test_all_labels_of_a_user(few_steps, classes):
     table = rows(VECTORS, owners)
     groups = [tuple(np.flatnonzero(owners == user).tolist()) for user in range(3)]
     weights = WEIGHTS if classes else SHORT
-    longest = lengths(weights, table).longest
+    longest = lengths(weights.integer_rows(table), table).longest
 
     def statistic(labels):
         if classes:

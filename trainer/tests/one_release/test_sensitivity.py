@@ -50,7 +50,9 @@ def test_a_replaced_class_moves_the_sum_by_no_more_and_the_longest_row_by_all(se
     random = np.random.default_rng(seed)
     n, p = random.integers(1, 8), random.integers(1, 5)
     vectors, weights = some_vectors(random, n, p), some_weights(random, p)
-    stated = squared_sensitivity(lengths(weights, rows(vectors)).longest, classes=True)
+    stated = squared_sensitivity(
+        lengths(weights.integer_rows(rows(vectors)), rows(vectors)).longest, classes=True
+    )
     labels = random.integers(0, 3, n).astype(np.int32)
     before, found = label_sums(weights, rows(vectors), labels, 3), []
     for row in range(n):
@@ -66,7 +68,9 @@ def test_a_replaced_number_moves_the_sum_by_no_more_and_from_end_to_end_by_all(s
     random = np.random.default_rng(seed)
     n, p = random.integers(1, 8), random.integers(1, 5)
     vectors, weights = some_vectors(random, n, p), some_weights(random, p)
-    stated = squared_sensitivity(lengths(weights, rows(vectors)).longest, classes=False)
+    stated = squared_sensitivity(
+        lengths(weights.integer_rows(rows(vectors)), rows(vectors)).longest, classes=False
+    )
     labels = random.choice([-7.0, -1.0, 0.3, 5.0, np.nan, np.inf], n)
     ends, others = [], []
     for row in range(n):
@@ -92,7 +96,7 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
     if parallel:
         vectors = vectors[owners]
     table = rows(vectors, owners)
-    longest = lengths(weights, table).longest
+    longest = lengths(weights.integer_rows(table), table).longest
     labels = random.integers(0, 3, n).astype(np.int32)
     before, found = label_sums(weights, table, labels, 3), []
     numbers = []
@@ -124,7 +128,7 @@ def test_rows_of_users_are_rounded_up():
     table = rows(vectors, np.zeros(3, np.int64))
     integers = np.concatenate([q for *_, q in weights.chunks(table)]).astype(int)
     exact = sum(Decimal(int(np.square(q).sum())).sqrt() for q in integers) ** 2
-    assert exact <= lengths(weights, table).longest <= exact + 2
+    assert exact <= lengths(weights.integer_rows(table), table).longest <= exact + 2
 
 
 def test_a_whole_release_keeps_what_it_states(noiseless):
@@ -159,7 +163,7 @@ def test_integer_rows_do_not_depend_on_how_they_are_cut_or_lie_in_memory(monkeyp
     for chunk in (1, 3, 64, 4096):
         monkeypatch.setattr(lattice, "_CHUNK", chunk)
         for given_vectors in (vectors, np.asfortranarray(vectors)):
-            found.add(lengths(weights, rows(given_vectors)))
+            found.add(lengths(weights.integer_rows(rows(given_vectors)), rows(given_vectors)))
             bits.add(factors(given_vectors).tobytes())
     assert len(found) == len(bits) == 1
 

@@ -1,0 +1,202 @@
+"""From what was learned of a table in stages to the parameters of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float64, Int32
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.errors import DataError
+from labeldp_trainer.interactions.columns import VALUE_BITS, Column, entries_of, learn_columns
+from labeldp_trainer.interactions.stages import (
+    STAGES,
+    Fit,
+    Known,
+    Learner,
+    Offset,
+    Question,
+    Residuals,
+    Source,
+    Task,
+)
+from labeldp_trainer.interactions.terms import Terms, ranks_of
+from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
+from labeldp_trainer.models import Params
+
+_SOFT, _LEAST_SOFT = 0.4, 1e-2
+"""Of the uncertainty of a prediction: how softly it is kept positive; and the least."""
+
+
+def learned_columns(setting: Setting) -> list[Column]:
+    """The columns of the training features. Raises DataError if none says anything."""
+    train = setting.dataset.train
+    found = learn_columns(train.features, setting.dataset.shape.vocabularies)
+    if not any(column.rank for column in found):
+        raise DataError(f"{train.source}: every feature column is constant")
+    return found
+
+
+def codes_of(columns: list[Column], features: Any) -> Int32[np.ndarray, "n c"]:
+    """The bins of all rows."""
+    entries = entries_of(features)
+    return np.stack([c.codes(e) for c, e in zip(columns, entries, strict=True)], axis=1)
+
+
+def learner(
+    setting: Setting,
+    columns: list[Column],
+    codes: Int32[np.ndarray, "n c"],
+    ends: tuple[float, float] | None,
+    source: Source,
+    shares: Any = None,
+) -> Learner:
+    """What learns from a source as the config says."""
+    classes, config = setting.loss.task.classes, setting.loaded.config
+    return Learner(
+        columns=columns,
+        codes=codes,
+        task=Task(ends, 1 if classes is None else len(classes)),
+        source=source,
+        interactions=config.interactions or 0,
+        shares=shares,
+        stage_done=lambda stage: setting.steps("stages", stage, STAGES),
+    )
+
+
+def params_of(loaded: LoadedConfig, fit: Fit, ends: tuple[float, float] | None) -> Params:
+    """The parameters of ``models.Interactions``."""
+    terms, unit = fit.terms, float(1 << VALUE_BITS)
+    weights, base = fit.raw()
+    columns: dict[str, Any] = {}
+    for c in sorted({c for term in terms.chosen for c in term}):
+        column = terms.columns[c]
+        own = {"edges": column.edges} if column.bins is None else {"bins": column.bins}
+        columns[str(c)] = own
+    found, at = {}, 1
+    for term, width in zip(terms.chosen, terms.widths, strict=True):
+        ranks = ranks_of(terms.columns, term)
+        found["x".join(map(str, term))] = {
+            "tables": {
+                str(i): (terms.columns[c].values[:, :rank] / unit).astype(np.float32)
+                for i, (c, rank) in enumerate(zip(term, ranks, strict=True))
+            },
+            "weights": (weights[at : at + width] * unit).astype(np.float32),
+        }
+        at += width
+    scales = np.ones(1) if loaded.config.loss != "cross_entropy" else fit.scales
+    soft = np.maximum(_SOFT * np.sqrt(fit.uncertainty * scales), _LEAST_SOFT)
+    low, high = (-np.inf, np.inf) if ends is None else ends
+    found_params = {
+        "base": (base + weights[0] * unit).astype(np.float32),
+        "softness": soft.astype(np.float32),
+        "log_softness": np.log(soft).astype(np.float32),
+        "ends": np.array([low, high], np.float32),
+        "columns": columns,
+        "terms": found,
+    }
+    return jax.tree.map(jnp.asarray, found_params)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged(Method):
+    """A model of interactions that is learned in stages.
+
+    Attributes:
+        solve: given the run, the parameters.
+    """
+
+    solve: Callable[[TrainingRun], Params]
+
+    def fit(self, run: TrainingRun) -> Fitted:
+        """The solution. Raises InputError."""
+        params = self.solve(run)
+        return Fitted(params, run.setting.model, run.tester()(params))
+
+
+@dataclass
+class KnownLabels:
+    """Answers without noise, from labels that may be looked at: private ones, or true ones.
+
+    Attributes:
+        columns, codes: of the table.
+        targets: n of K numbers each.
+        base: [K] shares of classes; None of numbers.
+        extra: variance of a target that randomizing added.
+    """
+
+    columns: list[Column]
+    codes: Int32[np.ndarray, "n c"]
+    targets: Coded
+    base: Float64[np.ndarray, " k"] | None
+    extra: float
+
+    def labels(self) -> Known:
+        """Where labels lie."""
+        share = np.bincount(self.targets.codes, minlength=len(self.targets.rows)) / len(
+            self.targets
+        )
+        centre = share @ self.targets.rows
+        square = float(share @ np.square(self.targets.rows - centre).mean(axis=1))
+        if self.base is not None:
+            variance = float((self.base * (1 - self.base)).mean())
+            return Known(self.base, variance, variance + self.extra, 1.0)
+        variance = max(square - self.extra, _LEAST_SIGNAL * square, 1e-300)
+        return Known(centre, variance, max(square, 1e-300), float(np.sqrt(square)) or 1.0)
+
+    def noise(self, clip: float) -> float:
+        """So little that every direction is asked about."""
+        return _NOISELESS * clip
+
+    def sums(self, question: Question) -> tuple[Question, Float64[np.ndarray, "m k"], float]:
+        """The sums themselves."""
+        total: Any = 0.0
+        terms = Terms(self.columns, self.codes, question.terms)
+        offset = question.offset and Terms(self.columns, self.codes, question.offset.terms)
+        for part, z in terms.chunks():
+            q = question.rows.integers(z) / (1 << 24)
+            t = self.targets.rows[self.targets.codes[part]]
+            if question.offset is not None and offset:
+                t = t - question.offset.of(offset.rows(part))[:, None]
+            total = total + q.T @ t
+        return question, total, _NOISELESS * question.clip
+
+    def residuals(self, offset: Offset) -> Residuals:
+        """Their mean square; nothing is clipped."""
+        total, terms = 0.0, Terms(self.columns, self.codes, offset.terms)
+        for part, z in terms.chunks():
+            t = self.targets.rows[self.targets.codes[part]][:, 0]
+            total += float(np.square(t - offset.of(z)).sum())
+        return Residuals(total / len(self.codes), np.inf)
+
+
+_NOISELESS = 1e-6
+_LEAST_SIGNAL = 0.02  # of the variance of private numbers
+
+
+def known_labels_method(
+    setting: Setting,
+    targets: Coded,
+    ends: tuple[float, float] | None,
+    *,
+    shares: Float64[np.ndarray, " k"] | None,
+    extra: float,
+    **stated: Any,
+) -> Staged:
+    """The method for labels that may be looked at; ``stated`` are the fields of ``Method``."""
+
+    def solve(run: TrainingRun) -> Params:
+        columns = learned_columns(setting)
+        codes = codes_of(columns, setting.dataset.train.features)
+        source = KnownLabels(columns, codes, targets, shares, extra)
+        range_ = None if shares is not None else (ends or (-np.inf, np.inf))
+        fit = learner(setting, columns, codes, range_, source).learn()
+        return params_of(setting.loaded, fit, ends)
+
+    return Staged(solve=solve, **stated)

@@ -1,0 +1,176 @@
+"""``method: {kind: staged_release}``: adaptive noisy statistics of labels, and a fit to them alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config.method import StagedRelease as StagedConfig
+from labeldp_trainer.data import array_digest
+from labeldp_trainer.data.declared import require_declared
+from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.interactions.columns import Column
+from labeldp_trainer.methods.interactions import (
+    Staged,
+    codes_of,
+    learned_columns,
+    learner,
+    params_of,
+)
+from labeldp_trainer.methods.method import MethodBuilder, Setting, TrainingRun
+from labeldp_trainer.methods.one_release import row_owners
+from labeldp_trainer.methods.statement import Statement, protected
+from labeldp_trainer.methods.users import limited_to_users
+from labeldp_trainer.models import Params
+from labeldp_trainer.one_release.rows import RowOwners
+from labeldp_trainer.one_release.targets import class_labels, label_numbers
+from labeldp_trainer.randomize import exact
+from labeldp_trainer.run import RunFolder
+from labeldp_trainer.run.folder import write_bytes
+from labeldp_trainer.staged_release.check import TableRows, checks
+from labeldp_trainer.staged_release.draw import Draws, Labels
+from labeldp_trainer.staged_release.plan import Plan
+from labeldp_trainer.staged_release.release import FILE, Facts, StagedRelease, read_staged
+
+
+class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
+    """Builds the method from a config whose method is ``staged_release``."""
+
+    def __init__(self, loaded: LoadedConfig, method: StagedConfig) -> None:
+        """Start without a release."""
+        super().__init__(loaded, method)
+        self._release: StagedRelease | None = None
+
+    def begin(self, folder: RunFolder | None, release: Path | None) -> None:
+        """Read what has been released already; a whole release needs no labels.
+
+        Raises InputError.
+        """
+        if folder is not None and release is not None:
+            raise RunFolderError(f"{folder.path}: already has a release; remove --from-release")
+        path = release if folder is None else folder.path / FILE
+        if path is None or (folder is not None and not path.exists()):
+            return
+        self._release = read_staged(path)
+        if self._release.complete:
+            self.columns = self.columns[1:]
+        elif folder is None:
+            raise RunFolderError(f"{path}: some stages are missing; resume the run that drew it")
+
+    def build(self, setting: Setting) -> Staged:
+        """Everything but the stages themselves. Raises InputError."""
+        train, label = setting.dataset.train, self.loaded.config.data.label
+        stored, classes = self._release, setting.loss.task.classes
+        if stored is None or not stored.complete:
+            require_declared(train.columns[label], classes, train.source, label)
+        setting = limited_to_users(setting)
+        rows, dataset = RowOwners(**row_owners(setting)), setting.dataset
+        columns = learned_columns(setting) if stored is None else list(stored.columns)
+        codes = codes_of(columns, dataset.train.features)
+        release = stored or self._empty(setting, rows, columns)
+        epsilon, delta = exact(self.method.epsilon), exact(self.method.delta)
+        try:
+            plan = Plan.of(epsilon, delta, classes=classes is not None)
+            outputs = 1 if classes is None else len(classes)
+            plan.require_resolved(epsilon, delta, outputs, rows.most_rows)
+        except ValueError as error:
+            raise self.loaded.error(("method", "epsilon"), str(error)) from None
+        if stored is not None:
+            table = TableRows(dataset.train.features, dataset.shape.vocabularies, codes, rows)
+            self._require_fit(stored, table, classes)
+
+        def solve(run: TrainingRun) -> Params:
+            draws = Draws(
+                release,
+                codes,
+                rows,
+                None if release.complete else lambda: self._labels(setting, release.facts),
+                lambda grown: write_bytes(run.folder.path / FILE, grown.to_bytes()),
+            )
+            ends = release.facts.label_range
+            try:
+                fit = learner(setting, columns, codes, ends, draws, rows.shares).learn()
+            except ValueError as error:
+                raise self.loaded.error(("method", "delta"), str(error)) from None
+            return params_of(self.loaded, fit, ends)
+
+        return Staged(
+            solve=solve,
+            statement=self._statement(release, rows),
+            files={} if stored is None else {FILE: stored.to_bytes()},
+        )
+
+    def _empty(self, setting: Setting, rows: RowOwners, columns: list[Column]) -> StagedRelease:
+        method, classes = self.method, setting.loss.task.classes
+        facts = Facts(
+            classes=classes,
+            label_range=None if classes is not None else method.label_range,
+            epsilon=repr(method.epsilon),
+            delta=repr(method.delta),
+            label=self.loaded.config.data.label,
+            rows=rows.count,
+            users=rows.users,
+            most_rows=rows.most_rows,
+            features_sha256=array_digest(setting.dataset.train.features),
+            in_pairs=tuple(column.in_pairs for column in columns),
+        )
+        return StagedRelease(facts, tuple(columns))
+
+    def _labels(self, setting: Setting, facts: Facts) -> Labels:
+        """The true labels [n]: numbers in the range, or classes; none is refused or counted."""
+        train, default = setting.dataset.train, self.method.default
+        values = train.columns[self.loaded.config.data.label]
+        if facts.classes is not None:
+            assert not isinstance(default, float)
+            return class_labels(values, facts.classes, default)
+        assert facts.label_range is not None and not isinstance(default, str)
+        return label_numbers(values, *facts.label_range, default)
+
+    def _require_fit(
+        self,
+        release: StagedRelease,
+        table: TableRows,
+        classes: tuple[int | str, ...] | None,
+    ) -> None:
+        """Check that a release keeps what its statement promises. Raises RunFolderError."""
+        for check in checks(release, self.method, table, classes, self.loaded.config.data.label):
+            if not check.ok:
+                raise RunFolderError(
+                    f"{self.loaded.source}: the release fails this check: {check.words}"
+                )
+
+    def _statement(self, release: StagedRelease, rows: RowOwners) -> Statement:
+        method, facts = self.method, release.facts
+        parts = Plan.of(
+            exact(method.epsilon), exact(method.delta), classes=facts.classes is not None
+        )
+        sums = sum(kind == "sums" for kind, _ in parts.parts)
+        what = (
+            "classes" if facts.classes is not None else "labels, or of residuals that are clipped"
+        )
+        return protected(
+            self.loaded.config,
+            epsilon=method.epsilon,
+            delta=method.delta,
+            mechanism=(
+                f"{len(parts.parts)} statistics of {facts.rows:,} rows were released one after another, each "
+                f"with discrete Gaussian noise: {sums} sums of public integer rows times {what}, and "
+                "histograms; each was chosen from features and from the noisy statistics before it, and "
+                "the squared ratios of sensitivity and noise add up (Theorem 18)"
+            ),
+            details={
+                "parts": [kind for kind, _ in parts.parts],
+                "shares": [float(share) for _, share in parts.parts],
+                "squared_ratio": float(np.nextafter(float(parts.ratio), 0)),
+                "users": None if facts.users is None else facts.users.model_dump(),
+            },
+            released=(
+                f"{FILE} and everything computed from it and from features, such as every fit",
+            ),
+            again=(
+                "draws another release and ",
+                f"; --from-release {FILE} fits this one again and spends nothing",
+            ),
+        )

@@ -1,0 +1,184 @@
+"""Verifies a staged release from its file and the features, without the run that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int32
+from labeldp_verify.rounded import at_most
+
+from labeldp_trainer.config.method import StagedRelease as StagedConfig
+from labeldp_trainer.data import Features, array_digest
+from labeldp_trainer.discrete_gaussian.delta import composed_delta
+from labeldp_trainer.interactions.columns import Column, learn_columns
+from labeldp_trainer.interactions.stages import Offset, Question
+from labeldp_trainer.one_release.check import ReleaseCheck
+from labeldp_trainer.one_release.rows import RowOwners
+from labeldp_trainer.randomize import exact
+from labeldp_trainer.staged_release.draw import Draws, measured
+from labeldp_trainer.staged_release.release import StagedRelease
+
+_ALIKE = 1e-2
+_LABELS_ALIKE = 1e-3  # of the clip
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The public side of a table.
+
+    Attributes:
+        features: of the training rows.
+        vocabularies: codes of each categorical column.
+        codes: [n, columns] their bins.
+        rows: whose they are.
+    """
+
+    features: Features
+    vocabularies: tuple[int, ...]
+    codes: Int32[np.ndarray, "n c"]
+    rows: RowOwners
+
+
+def checks(
+    release: StagedRelease,
+    method: StagedConfig,
+    table: TableRows,
+    classes: tuple[int | str, ...] | None,
+    label: str,
+) -> Iterator[ReleaseCheck]:
+    """All checks of the promise of a release that need no replay.
+
+    No file can prove that the answers are about these labels, or that noise was drawn as stated.
+    """
+    facts = release.facts
+    epsilon, delta = Fraction(facts.epsilon), Fraction(facts.delta)
+    yield ReleaseCheck(
+        (epsilon, delta) == (exact(method.epsilon), exact(method.delta)),
+        f"ε = {float(epsilon)!r} and δ = {float(delta)!r} are those of the config",
+    )
+    rows = table.rows
+    ends = None if method.label_range is None else tuple(method.label_range)
+    yield ReleaseCheck(
+        facts.classes == classes and (facts.label_range == ends or classes is not None),
+        "the classes or the range of the labels are those of the config",
+    )
+    yield ReleaseCheck(facts.label == label, f"the label column is that of the config, {label!r}")
+    yield ReleaseCheck(
+        facts.users == rows.users and facts.most_rows == rows.most_rows,
+        "each label is protected on its own, as in the config"
+        if rows.users is None
+        else f"all labels of a user, at most {rows.most_rows:,}, are protected together",
+    )
+    same = facts.rows == rows.count and facts.features_sha256 == array_digest(table.features)
+    yield ReleaseCheck(same, f"the features are those of the release ({facts.rows:,} rows)")
+    if not same:
+        return
+    learned = learn_columns(table.features, table.vocabularies)
+    yield ReleaseCheck(
+        _same_columns(release.columns, learned),
+        "the bins and basis functions of the columns follow from the features",
+    )
+    before = StagedRelease(facts.model_copy(update={"parts": ()}), release.columns)
+    for number, part in enumerate(release.parts, 1):
+        yield ReleaseCheck(
+            part.facts.previous_sha256 == before.sha256,
+            f"part {number} was decided after the parts before it, as they are in this file",
+        )
+        before = before.with_part(part)
+        if part.facts.kind != "sums":
+            continue
+        try:
+            found = measured(part.question(facts.label_range), release, table.codes, rows)
+        except ValueError:  # a row that is too long
+            found = None
+        yield ReleaseCheck(
+            found is not None
+            and found.sha256 == part.facts.rows_sha256
+            and found.longest <= (part.facts.longest or 0),
+            f"part {number}: a replaced label moves the sum by at most "
+            f"√{part.facts.squared_sensitivity:,}, measured on its integer rows",
+        )
+    proved = composed_delta([part.noise for part in release.parts], epsilon)
+    yield ReleaseCheck(
+        proved <= delta,
+        f"the {len(release.parts)} parts together give δ ≤ {at_most(proved, 3)} at "
+        f"ε = {float(epsilon)!r}, proved in rationals",
+    )
+
+
+def replayed(
+    release: StagedRelease, table: TableRows, learn: Callable[[Draws], object]
+) -> Iterator[ReleaseCheck]:
+    """Whether every stage asked what follows from features and the answers before it."""
+    asked: dict[int, Question] = {}
+    draws = Draws(release, table.codes, table.rows, None, lambda grown: None, asked.__setitem__)
+    ends = release.facts.label_range
+    try:
+        with np.errstate(all="ignore"):
+            learn(draws)
+    except (ValueError, np.linalg.LinAlgError):
+        yield ReleaseCheck(False, "every stage follows from the answers before it")
+        return
+    for part, question in asked.items():
+        stated = release.parts[part].question(ends)
+        yield ReleaseCheck(
+            _same_question(stated, question),
+            f"part {part + 1} asks what follows from the features and the parts before it "
+            f"({len(stated.terms)} terms, {stated.rows.weights.shape[1]} sums)",
+        )
+
+
+def _same_columns(stated: tuple[Column, ...], learned: list[Column]) -> bool:
+    """The same bins, and basis functions up to a sign and the rounding of another processor."""
+    if len(stated) != len(learned):
+        return False
+    for a, b in zip(stated, learned, strict=True):
+        same = a.in_pairs == b.in_pairs and a.values.shape == b.values.shape
+        for x, y in ((a.edges, b.edges), (a.bins, b.bins)):
+            same &= (x is None) == (y is None) and (x is None or np.array_equal(x, y))
+        # eigenvectors of equal eigenvalues may be turned: their kernel is the same
+        if not same or not np.allclose(_kernel(a), _kernel(b), rtol=_ALIKE, atol=_ALIKE):
+            return False
+    return True
+
+
+def _kernel(column: Column) -> Any:
+    values = column.values / (1 << 10)
+    return values @ values.T
+
+
+def _same_question(stated: Question, found: Question) -> bool:
+    """The same terms, offset and clip, and rows that are as good, up to rounding elsewhere."""
+    a, b = stated.rows, found.rows
+    if stated.terms != found.terms or a.weights.shape != b.weights.shape:
+        return False
+    if not np.isclose(stated.clip, found.clip, rtol=_LABELS_ALIKE):
+        return False
+    if not _same_offset(stated.offset, found.offset, stated.clip):
+        return False
+    return bool(
+        np.array_equal(a.weights, b.weights)
+        and a.shift == b.shift
+        and np.isclose(a.floor, b.floor, rtol=_ALIKE)
+    ) or _same_span(a.weights, b.weights)
+
+
+def _same_offset(a: Offset | None, b: Offset | None, clip: float) -> bool:
+    if a is None or b is None:
+        return a is b
+    near = abs(a.base - b.base) <= _LABELS_ALIKE * clip
+    if a.terms != b.terms or a.ends != b.ends or not near:
+        return False
+    apart = np.abs(a.weights * a.unit - b.weights * b.unit).max(initial=0)
+    return bool(apart * (1 << 10) <= _LABELS_ALIKE * max(clip, 1e-300) + 2 * a.unit * (1 << 10))
+
+
+def _same_span(a: Int32[np.ndarray, "w m"], b: Int32[np.ndarray, "w m"]) -> bool:
+    """The same Σ weights·weightsᵀ: what rows measure, whichever basis another processor found."""
+    x, y = a / np.abs(a).max(), b / np.abs(b).max()
+    left, right = x @ x.T, y @ y.T
+    return bool(np.linalg.norm(left - right) <= _ALIKE * np.linalg.norm(right))

@@ -1,0 +1,230 @@
+"""Answers with noise: the only place where a staged release looks at labels.
+
+An answer that is stored already is given again, and nothing is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Float64, Int32, Int64
+
+from labeldp_trainer.discrete_gaussian.delta import composed_delta
+from labeldp_trainer.discrete_gaussian.draw import noisy
+from labeldp_trainer.interactions.stages import Known, Offset, Question, Residuals
+from labeldp_trainer.interactions.terms import Terms
+from labeldp_trainer.one_release.lattice import STEPS, UNIT, Lengths, lengths, squared_sensitivity
+from labeldp_trainer.one_release.rows import RowOwners
+from labeldp_trainer.one_release.targets import in_steps
+from labeldp_trainer.staged_release.plan import COUNT, MOST_BINS, Plan, histogram_sensitivity
+from labeldp_trainer.staged_release.release import Part, PartFacts, StagedRelease
+
+LABEL_BINS = MOST_BINS
+SIZES = 2.0 ** np.linspace(-8, 0.5, 35)
+"""Cuts of the sizes of residuals, relative to half the range of labels."""
+_LEAST_SHARE = 1e-3  # of a class
+_TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
+_CLIPPED = 0.02  # of residuals
+_NOISE = 2.0  # deviations of a count that noise alone may have
+Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
+
+
+@dataclass
+class Draws:
+    """A source of answers that draws what is not stored.
+
+    Attributes:
+        release: what is there so far.
+        codes: [n, columns] bins of the rows.
+        rows: whose they are.
+        true: gives the labels, numbers within the range or classes [n]; None if all is stored.
+        grown: called with the release whenever a part was drawn, before the next is decided.
+        asked: called with the number of a stored part of sums and the question that was decided here.
+    """
+
+    release: StagedRelease
+    codes: Int32[np.ndarray, "n c"]
+    rows: RowOwners
+    true: Callable[[], Labels] | None
+    grown: Callable[[StagedRelease], None]
+    asked: Callable[[int, Question], None] = lambda part, question: None
+    extra: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Start with the first part."""
+        facts = self.release.facts
+        self._plan = Plan.of(
+            Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
+        )
+        self._at = 0
+
+    def labels(self) -> Known:
+        """From a noisy histogram of labels."""
+        facts = self.release.facts
+        if facts.label_range is None:
+            assert facts.classes is not None
+            shares, _ = self._histogram(lambda y: np.asarray(y, np.int64), len(facts.classes))
+            base = np.clip(shares, _LEAST_SHARE, 1.0)
+            base /= base.sum()
+            variance = float((base * (1 - base)).mean())
+            return Known(base, variance, variance, 1.0)
+        low, high = facts.label_range
+
+        def bins(y: Labels) -> Int64[np.ndarray, " n"]:
+            found = np.floor((y - low) / (high - low) * LABEL_BINS).astype(np.int64)
+            return np.clip(found, 0, LABEL_BINS - 1)
+
+        shares = _cleaned(*self._histogram(bins, LABEL_BINS))
+        width = (high - low) / LABEL_BINS
+        middle = low + width * (np.arange(LABEL_BINS) + 0.5)
+        variance = float(shares @ (middle - shares @ middle) ** 2) + width**2 / 12
+        total = np.cumsum(shares)
+        first, last = np.searchsorted(total, [_TAIL, 1 - _TAIL])
+        a = middle[first] - width / 2
+        b = middle[min(last, LABEL_BINS - 1)] + width / 2
+        return Known(np.array([(a + b) / 2]), variance, variance, (b - a) / 2)
+
+    def residuals(self, offset: Offset) -> Residuals:
+        """From a noisy histogram of the sizes of residuals."""
+        assert self.release.facts.label_range is not None
+        low, high = self.release.facts.label_range
+        edges = (high - low) / 2 * SIZES
+
+        def bins(y: Labels) -> Int64[np.ndarray, " n"]:
+            return np.searchsorted(edges, np.abs(y - self._predicted(offset)))
+
+        shares = _cleaned(*self._histogram(bins, len(edges) + 1))
+        up, down = np.append(edges, high - low), np.append(0, edges)
+        place = np.searchsorted(np.cumsum(shares), 1 - _CLIPPED)
+        square = float(shares @ (up**2 + up * down + down**2)) / 3
+        return Residuals(square, float(up[min(place, len(edges))]))
+
+    def noise(self, clip: float) -> float:
+        """About the deviation of the next sums, in units of labels and of rows of length 1."""
+        moved = squared_sensitivity(UNIT * UNIT, classes=self._classes)
+        return self._plan.sigma(self._at, moved) * self._unit(clip)
+
+    def sums(self, question: Question) -> tuple[Question, Float64[np.ndarray, "m k"], float]:
+        """The noisy sums, the question that they answer, and the deviation of the noise."""
+        if self._at < len(self.release.parts):
+            self.asked(self._at, question)
+            part = self.release.parts[self._at]
+            question = part.question(self.release.facts.label_range)
+        else:
+            part = self._draw_sums(question)
+        self._at += 1
+        unit = self._unit(question.clip)
+        return question, part.answer * unit, part.facts.sigma * unit
+
+    @property
+    def _classes(self) -> bool:
+        return self.release.facts.classes is not None
+
+    def _unit(self, clip: float) -> float:
+        return 1 / UNIT if self._classes else clip / STEPS / UNIT
+
+    def _histogram(
+        self, bins: Callable[[Labels], Int64[np.ndarray, " n"]], count: int
+    ) -> tuple[Float64[np.ndarray, " b"], float]:
+        """Shares of the rows, and the deviation of their noise."""
+        if self._at == len(self.release.parts):
+            assert self.true is not None
+            moved = histogram_sensitivity(self.rows.most_rows)
+            sigma = self._plan.sigma(self._at, moved)
+            counts = np.bincount(bins(self.true()), minlength=count).astype(np.int64)
+            facts = PartFacts(
+                kind=self._plan.parts[self._at][0],
+                sigma=sigma,
+                squared_sensitivity=moved,
+                previous_sha256=self.release.sha256,
+            )
+            self._grow(facts, counts * COUNT)
+        part = self.release.parts[self._at]
+        if len(part.answer) != count:
+            raise ValueError("the histogram has other bins")
+        self._at += 1
+        n = self.rows.count
+        return part.answer / COUNT / n, part.facts.sigma / COUNT / n
+
+    def _draw_sums(self, question: Question) -> Part:
+        assert self.true is not None
+        found = measured(question, self.release, self.codes, self.rows)
+        moved = squared_sensitivity(found.longest, classes=self._classes)
+        offset = question.offset
+        facts = PartFacts(
+            kind="sums",
+            sigma=self._plan.sigma(self._at, moved),
+            squared_sensitivity=moved,
+            longest=found.longest,
+            terms=question.terms,
+            shift=question.rows.shift,
+            floor=question.rows.floor,
+            clip=None if offset is None else question.clip,
+            offset_terms=None if offset is None else offset.terms,
+            unit=None if offset is None else offset.unit,
+            base=None if offset is None else offset.base,
+            rows_sha256=found.sha256,
+            previous_sha256=self.release.sha256,
+        )
+        labels, classes = self.true(), self.release.facts.classes
+        if offset is None:
+            assert classes is not None
+            entries = labels[:, None] == np.arange(len(classes))[None, :]
+        else:
+            entries = in_steps((labels - self._predicted(offset)) / question.clip)[:, None]
+        total = np.zeros((question.rows.weights.shape[1], entries.shape[1]), np.int64)
+        for part, q in integer_rows(question, self.release, self.codes, self.rows):
+            # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
+            total += (q.T @ entries[part].astype(np.float64)).astype(np.int64)
+        weights = question.rows.weights
+        self._grow(facts, total, weights, None if offset is None else offset.weights)
+        return self.release.parts[-1]
+
+    def _grow(
+        self,
+        facts: PartFacts,
+        exact: Int64[np.ndarray, ...],
+        weights: Int32[np.ndarray, "w m"] | None = None,
+        offset: Int32[np.ndarray, " w"] | None = None,
+    ) -> None:
+        """Add a part with noise, if what is proved of all parts then stays within δ."""
+        stated = self.release.facts
+        empty = Part(facts, exact, weights, offset)
+        noises = [*(part.noise for part in self.release.parts), empty.noise]
+        if composed_delta(noises, Fraction(stated.epsilon)) > Fraction(stated.delta):
+            raise ValueError("δ is too small for the parts of a staged release; raise it")
+        answer = noisy(exact.reshape(len(exact), -1), facts.sigma).reshape(exact.shape)
+        self.release = self.release.with_part(Part(facts, answer, weights, offset))
+        self.grown(self.release)
+
+    def _predicted(self, offset: Offset) -> Float64[np.ndarray, " n"]:
+        terms = Terms(self.release.columns, self.codes, offset.terms)
+        return np.concatenate([offset.of(z) for _, z in terms.chunks()])
+
+
+def _cleaned(shares: Float64[np.ndarray, " b"], noise: float) -> Float64[np.ndarray, " b"]:
+    """Without what noise alone may have made; the sum is 1."""
+    kept = np.where(shares > _NOISE * noise, shares, 0.0)
+    if not kept.sum() > 0:
+        kept = np.ones_like(kept)
+    return np.asarray(kept / kept.sum())
+
+
+def integer_rows(
+    question: Question, release: StagedRelease, codes: Int32[np.ndarray, "n c"], rows: RowOwners
+):
+    """The integer rows of a question, part by part, in float64."""
+    terms = Terms(release.columns, codes, question.terms)
+    for part, z in terms.chunks():
+        yield part, question.rows.integers(z, None if rows.shares is None else rows.shares[part])
+
+
+def measured(
+    question: Question, release: StagedRelease, codes: Int32[np.ndarray, "n c"], rows: RowOwners
+) -> Lengths:
+    """The longest integer row of a question, and their digest."""
+    found = integer_rows(question, release, codes, rows)
+    return lengths(((part, q.astype(np.int32)) for part, q in found), rows)

@@ -1,0 +1,95 @@
+"""How the budget is divided among the parts of a release: from public facts alone.
+
+The shares are those of Σ Δ²/σ², in which Gaussian noise composes without loss. They were fixed on
+tables that no table of results uses (docs/measured/tables.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from labeldp_trainer.discrete_gaussian.delta import (
+    LEAST_SIGMA,
+    Release,
+    composed_delta,
+    greatest_ratio,
+)
+from labeldp_trainer.discrete_gaussian.draw import with_float
+from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
+from labeldp_trainer.one_release.lattice import UNIT, squared_sensitivity
+
+Kind = Literal["labels", "sums", "sizes"]
+KINDS: dict[bool, tuple[tuple[Kind, Fraction], ...]] = {
+    True: (
+        ("labels", Fraction(1, 25)),
+        ("sums", Fraction(8, 25)),
+        ("sums", Fraction(8, 25)),
+        ("sums", Fraction(8, 25)),
+    ),
+    False: (
+        ("labels", Fraction(4, 100)),
+        ("sums", Fraction(26, 100)),
+        ("sizes", Fraction(3, 100)),
+        ("sums", Fraction(30, 100)),
+        ("sizes", Fraction(3, 100)),
+        ("sums", Fraction(34, 100)),
+    ),
+}
+"""The parts of a release of classes, and of numbers, with their shares."""
+
+
+COUNT = 1 << 30
+"""Lattice steps in a row of a histogram."""
+MOST_BINS, MOST_SUMS = 64, 600
+_SHORT = UNIT // 2  # no design has rows that are all shorter
+
+
+def histogram_sensitivity(rows: int) -> int:
+    """Squared, of a histogram in which one owner has at most that many rows, in squared steps."""
+    return 2 * rows * rows * COUNT * COUNT
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The parts of a release and what each may spend.
+
+    Attributes:
+        parts: kinds and shares of the budget.
+        ratio: the budget, Σ Δ²/σ² over all parts.
+    """
+
+    parts: Sequence[tuple[Kind, Fraction]]
+    ratio: Fraction
+
+    @classmethod
+    def of(cls, epsilon: Fraction, delta: Fraction, *, classes: bool) -> Plan:
+        """That of (ε, δ). Raises ValueError if no noise that is resolved is large enough."""
+        return cls(KINDS[classes], greatest_ratio(epsilon, delta))
+
+    def sigma(self, part: int, squared_sensitivity: int) -> int:
+        """The least scale for a part. Raises ValueError if no sampler has it."""
+        square = squared_sensitivity / (self.parts[part][1] * self.ratio)
+        sigma = max(with_float(math.isqrt(math.floor(square)) + 1), LEAST_SIGMA)
+        if sigma > MOST_SIGMA:
+            raise ValueError("ε or δ is too small for any supported noise; raise it")
+        return sigma
+
+    def require_resolved(self, epsilon: Fraction, delta: Fraction, outputs: int, most: int) -> None:
+        """Raise ValueError unless δ is proved for the parts, whatever is asked in them.
+
+        ``outputs`` are the columns of sums, ``most`` the rows of an owner.
+        """
+        noises = []
+        for number, (kind, _) in enumerate(self.parts):
+            sums = kind == "sums"
+            moved = histogram_sensitivity(most)
+            if sums:
+                moved = squared_sensitivity(_SHORT * _SHORT, classes=outputs > 1)
+            size = MOST_SUMS * outputs if sums else MOST_BINS + outputs
+            noises.append(Release(moved, self.sigma(number, moved), size))
+        if composed_delta(noises, epsilon) > delta:
+            raise ValueError("δ is too small for the parts of a staged release; raise it")

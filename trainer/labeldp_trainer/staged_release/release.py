@@ -1,0 +1,300 @@
+"""The release of all stages (``release.npz``): every design and every noisy answer, as integers.
+
+It can be published. Anyone who has the features can verify it, replay what followed from each answer,
+and fit models, which spends nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from labeldp_trainer.discrete_gaussian.delta import Release as Noise
+from labeldp_trainer.errors import TrainerError
+from labeldp_trainer.interactions.columns import MOST_VALUE, Column
+from labeldp_trainer.interactions.design import RowWeights
+from labeldp_trainer.interactions.stages import Offset, Question
+from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
+from labeldp_trainer.one_release.lattice import STEPS, UNIT, squared_sensitivity
+from labeldp_trainer.one_release.release import (
+    DECIMAL,
+    FILE,
+    Real,
+    Whole,
+    arrays_of_archive,
+    require,
+)
+from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
+from labeldp_trainer.run.folder import DAMAGE
+from labeldp_trainer.staged_release.plan import COUNT, KINDS, Kind, histogram_sensitivity
+
+_LATTICE = {"unit": UNIT, "label_steps": STEPS, "count": COUNT}
+_MOST_TERMS = 1 << 13
+_Terms = tuple[tuple[int, ...], ...]
+
+__all__ = ["FILE", "Facts", "Part", "PartFacts", "StagedRelease", "read_staged"]
+
+
+class PartFacts(ReleaseText):
+    """What is stated of a part beside its arrays.
+
+    Attributes:
+        kind: of the part.
+        sigma: scale of the noise, in lattice steps.
+        squared_sensitivity: in squared lattice steps.
+        longest: squared length of the longest row (of a user's rows in all); None of a histogram.
+        terms: of the rows.
+        shift, floor: of the rows.
+        clip: of residuals, in units of labels; None of classes.
+        offset_terms, unit, base: of what labels are compared with; None of classes.
+        rows_sha256: of the integer rows.
+        previous_sha256: of everything before this part.
+    """
+
+    kind: Kind
+    sigma: Whole
+    squared_sensitivity: Whole
+    longest: Whole | None = None
+    terms: _Terms | None = None
+    shift: int | None = Field(None, ge=0, le=64)
+    floor: Real | None = Field(None, ge=1)
+    clip: Real | None = Field(None, gt=0)
+    offset_terms: _Terms | None = None
+    unit: Real | None = Field(None, ge=0)
+    base: Real | None = None
+    rows_sha256: str | None = Field(None, pattern=DIGEST)
+    previous_sha256: str = Field(pattern=DIGEST)
+
+
+class Facts(ReleaseText):
+    """All of a release but its arrays, in the order of its JSON."""
+
+    kind: Literal["staged_release"] = "staged_release"
+    format_version: Literal["1.0"] = "1.0"
+    classes: tuple[int | str, ...] | None
+    label_range: tuple[Real, Real] | None
+    epsilon: str = Field(pattern=DECIMAL)
+    delta: str = Field(pattern=DECIMAL)
+    noise: Literal["discrete Gaussian"] = "discrete Gaussian"
+    lattice: dict[str, int] = Field(default_factory=lambda: dict(_LATTICE))
+    label: str
+    rows: Whole
+    users: Users | None
+    most_rows: Whole
+    features_sha256: str = Field(pattern=DIGEST)
+    in_pairs: tuple[int, ...]
+    parts: tuple[PartFacts, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        classes, ends = self.classes, self.label_range
+        require((classes is None) != (ends is None))
+        require(classes is None or len(set(classes)) == len(classes) > 1)
+        require(ends is None or ends[0] < ends[1])
+        require(0 < Fraction(self.epsilon) < 100 and 0 < Fraction(self.delta) < 1)
+        require(self.lattice == _LATTICE)
+        require(self.users is not None or self.most_rows == 1)
+        require(self.users is None or self.most_rows <= self.users.max_examples_per_user)
+        for part, (kind, _) in zip(self.parts, KINDS[classes is not None], strict=False):
+            require(part.kind == kind)
+            if kind == "sums":
+                require(part.longest is not None and part.terms is not None)
+                moved = squared_sensitivity(part.longest, classes=classes is not None)
+                require((part.offset_terms is None) == (classes is not None))
+                require((part.clip is None) == (classes is not None))
+            else:
+                moved = histogram_sensitivity(self.most_rows)
+                require(part.longest is None)
+            require(part.squared_sensitivity == moved)
+        return self
+
+    def text(self) -> bytes:
+        """As JSON: the same bytes for the same release."""
+        return json.dumps(self.model_dump(), ensure_ascii=False, allow_nan=False).encode()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A noisy answer, and the design that it is of.
+
+    Attributes:
+        facts: what is stated of it.
+        answer: noisy, in lattice steps: counts [b], or sums [m, K].
+        weights: [w, m] of the rows of sums.
+        offset: [w] weights of what labels are compared with.
+    """
+
+    facts: PartFacts
+    answer: NDArray[np.int64]
+    weights: NDArray[np.int32] | None = None
+    offset: NDArray[np.int32] | None = None
+
+    @property
+    def noise(self) -> Noise:
+        """That of the answer."""
+        facts = self.facts
+        return Noise(facts.squared_sensitivity, facts.sigma, self.answer.size)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """By name."""
+        found = {"answer": self.answer, "weights": self.weights, "offset": self.offset}
+        return {name: array for name, array in found.items() if array is not None}
+
+    def question(self, ends: tuple[float, float] | None) -> Question:
+        """What sums are of."""
+        facts, offset = self.facts, None
+        assert facts.terms is not None and self.weights is not None
+        assert facts.shift is not None and facts.floor is not None
+        if ends is not None:
+            assert facts.offset_terms is not None and self.offset is not None
+            assert facts.unit is not None and facts.base is not None
+            offset = Offset(facts.offset_terms, self.offset, facts.unit, facts.base, ends)
+        rows = RowWeights(self.weights, facts.shift, facts.floor)
+        return Question(facts.terms, rows, offset, 1.0 if facts.clip is None else facts.clip)
+
+
+@dataclass(frozen=True)
+class StagedRelease:
+    """What has been released, part by part.
+
+    Attributes:
+        facts: what is stated.
+        columns: how columns of the table become bins and basis functions.
+        parts: in the order in which they were drawn.
+    """
+
+    facts: Facts
+    columns: tuple[Column, ...]
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all parts have been drawn."""
+        return len(self.parts) == len(KINDS[self.facts.classes is not None])
+
+    @property
+    def sha256(self) -> str:
+        """Of all that is there, which names every number of it."""
+        total = hashlib.sha256(self.facts.text())
+        for name, array in sorted(self._arrays().items()):
+            head = f"{name}:{array.dtype.str}:{array.shape};"
+            total.update(head.encode() + np.ascontiguousarray(array).tobytes())
+        return total.hexdigest()
+
+    def with_part(self, part: Part) -> StagedRelease:
+        """This and one more."""
+        facts = self.facts.model_copy(update={"parts": (*self.facts.parts, part.facts)})
+        return StagedRelease(facts, self.columns, (*self.parts, part))
+
+    def to_bytes(self) -> bytes:
+        """The contents of ``release.npz``; the same for the same release."""
+        file = io.BytesIO()
+        facts = np.frombuffer(self.facts.text(), np.uint8)
+        np.savez(file, facts=facts, **self._arrays())  # type: ignore[arg-type]
+        return file.getvalue()
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        found: dict[str, NDArray[Any]] = {}
+        for j, column in enumerate(self.columns):
+            found[f"columns.{j}.values"] = column.values
+            if column.edges is not None:
+                found[f"columns.{j}.edges"] = column.edges
+            if column.bins is not None:
+                found[f"columns.{j}.bins"] = column.bins
+        for i, part in enumerate(self.parts):
+            found |= {f"parts.{i}.{name}": array for name, array in part.arrays.items()}
+        return found
+
+
+def read_staged(path: Path) -> StagedRelease:
+    """Read a file that somebody else may have written. Raises TrainerError."""
+    try:
+        arrays = arrays_of_archive(path)
+        text = arrays.pop("facts").tobytes()
+        stated = json.loads(text)
+        known = stated["kind"] == "staged_release"
+        version = str(stated["format_version"])
+        found = _parse(arrays, text) if known and version == "1.0" else None
+    except FileNotFoundError:
+        raise TrainerError(f"{path}: does not exist") from None
+    except DAMAGE:
+        raise TrainerError(f"{path}: is not a staged release, or is damaged") from None
+    if found is None:
+        raise TrainerError(f"{path}: has format {version[:20]!a}; upgrade labeldp-trainer")
+    return found
+
+
+def _parse(arrays: dict[str, NDArray[Any]], text: bytes) -> StagedRelease:
+    facts = Facts.model_validate_json(text)
+    require(facts.text() == text)
+    columns = []
+    for j, in_pairs in enumerate(facts.in_pairs):
+        values = arrays.pop(f"columns.{j}.values")
+        edges = arrays.pop(f"columns.{j}.edges", None)
+        bins = arrays.pop(f"columns.{j}.bins", None)
+        columns.append(_column(edges, bins, values, in_pairs))
+    parts = []
+    for i, stated in enumerate(facts.parts):
+        own = {
+            name: arrays.pop(f"parts.{i}.{name}")
+            for name in ("answer", "weights", "offset")
+            if f"parts.{i}.{name}" in arrays
+        }
+        parts.append(_part(stated, own, columns, facts))
+    require(not arrays)
+    return StagedRelease(facts, tuple(columns), tuple(parts))
+
+
+def _column(edges: Any, bins: Any, values: NDArray[Any], in_pairs: int) -> Column:
+    require(values.dtype == np.int32 and values.ndim == 2 and (np.abs(values) <= MOST_VALUE).all())
+    require((edges is None) != (bins is None) and 0 <= in_pairs <= values.shape[1])
+    if edges is not None:
+        require(edges.dtype == np.float32 and edges.ndim == 1 and np.isfinite(edges).all())
+        require((np.diff(edges) > 0).all() and len(values) == len(edges) + 2)
+    else:
+        require(bins.dtype == np.int32 and bins.ndim == 1 and len(bins) > 0)
+        require(((bins >= 0) & (bins < len(values))).all())
+    return Column(edges, bins, values, in_pairs)
+
+
+def _part(
+    stated: PartFacts, own: Mapping[str, NDArray[Any]], columns: list[Column], facts: Facts
+) -> Part:
+    answer = own["answer"]
+    require(answer.dtype == np.int64 and answer.size > 0)
+    if stated.kind != "sums":
+        require(set(own) == {"answer"} and answer.ndim == 1)
+        return Part(stated, answer)
+    weights, numbers = own["weights"], facts.classes is None
+    require(set(own) == {"answer", "weights", *(("offset",) if numbers else ())})
+    outputs = 1 if facts.classes is None else len(facts.classes)
+    require(weights.dtype == np.int32 and answer.shape == (weights.shape[1], outputs))
+    assert stated.terms is not None
+    _require_whole(weights, stated.terms, columns)
+    if numbers:
+        assert stated.offset_terms is not None
+        require(own["offset"].ndim == 1)
+        _require_whole(own["offset"], stated.offset_terms, columns)
+    return Part(stated, answer, weights, own.get("offset"))
+
+
+def _require_whole(weights: NDArray[Any], terms: tuple[Term, ...], columns: list[Column]) -> None:
+    """Weights fit their terms, so that what is summed up with them is exact."""
+    require(len(terms) <= _MOST_TERMS and len(set(terms)) == len(terms))
+    for term in terms:
+        require(1 <= len(term) <= 3 and list(term) == sorted(set(term)))
+        require(all(0 <= c < len(columns) and columns[c].rank for c in term))
+    width = Terms(columns, np.zeros((0, len(columns)), np.int32), terms).width
+    require(width <= MOST_COLUMNS and len(weights) == width and weights.dtype == np.int32)
+    require((np.abs(weights.astype(np.int64)) <= MOST_WEIGHT).all())

@@ -198,10 +198,11 @@ class Config(Strict):
         method, given = data.get("method"), data["data"]
         if isinstance(method, dict) and "kind" not in method and given.get("kind") == "table":
             data = {**data, "method": {"kind": STAGED, **method}}
-        if "loss" not in data and isinstance(data.get("method"), dict):
-            if data["method"].get("kind") == STAGED:
-                loss = "squared" if given.get("classes") is None else "cross_entropy"
-                data = {**data, "loss": loss}
+        method = data.get("method")
+        staged = isinstance(method, dict) and method.get("kind") == STAGED
+        if "loss" not in data and staged:
+            loss = "squared" if given.get("classes") is None else "cross_entropy"
+            data = {**data, "loss": loss}
         return data
 
     @model_validator(mode="before")

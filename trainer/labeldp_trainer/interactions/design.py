@@ -1,8 +1,9 @@
 """The rows of a stage: from what is not known yet to integer weights. No label is needed.
 
 Rows are the leading components of what the model may still be, ``Z·P·Zᵀ`` with P the covariance of
-the coefficients given all earlier stages, each with a precision by water-filling (DESIGN of one
-release). The result is rounded to integers; what a label can change is measured on these.
+the coefficients given all earlier stages, each with a precision by water-filling, as in
+``one_release/design.py``. They are rounded to integers, on which it is measured what a label can
+change.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from jaxtyping import Float64, Int32
 from scipy.linalg import cholesky
 
+from labeldp_trainer.interactions.columns import VALUE_BITS
 from labeldp_trainer.interactions.terms import CHUNK, MOST_WEIGHT, Terms
 from labeldp_trainer.one_release.design import water_filling
 from labeldp_trainer.one_release.lattice import UNIT
@@ -110,12 +112,14 @@ def row_weights(
     metric = np.sqrt(precision[used] / precision.max())
     weights = root @ (vectors[:, used] * (metric / np.sqrt(values[used]))[None, :])
     weights *= moments.scale[:, None]
-    weights[0] -= moments.mean[1:] @ weights[1:] / (1 << 10)
+    weights[0] -= moments.mean[1:] @ weights[1:] / (1 << VALUE_BITS)
     whole = np.rint(weights * (MOST_WEIGHT / np.abs(weights).max())).astype(np.int32)
     return _fitted(terms, whole, quantile)
 
 
-def _leading(root, gram, most):
+def _leading(
+    root: Float64[np.ndarray, "w w"], gram: Float64[np.ndarray, "w w"], most: int
+) -> tuple[Float64[np.ndarray, " d"], Float64[np.ndarray, "w d"]]:
     """The largest eigenvalues and their vectors of rootᵀ·gram·root, by subspace iteration."""
     width = len(gram)
     if width <= 2 * most:

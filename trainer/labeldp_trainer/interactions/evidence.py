@@ -2,8 +2,8 @@
 
 Statistics S = B·θ + noise of covariance N, one column an output; θ of a term is independent with a
 variance that all its columns share. The variances are those of largest marginal likelihood, by
-expectation and maximisation (MacKay 1992, Tipping 2001), first one for all terms of a kind, then each
-for itself, drawn towards its kind's. All of it is post-processing of what was released.
+expectation and maximisation (MacKay 1992, Tipping 2001): first one for all terms of a kind, then
+each for itself, drawn towards its kind's. All of it is post-processing of what was released.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class Evidence:
         powers = np.round(np.log2(self.scales))
         return [(2.0**power, np.flatnonzero(powers == power)) for power in np.unique(powers)]
 
-    def whitened(self, scale: float) -> tuple[Float64[np.ndarray, "m k"], Float32[np.ndarray, "m w"]]:
+    def whitened(
+        self, scale: float
+    ) -> tuple[Float64[np.ndarray, "m k"], Float32[np.ndarray, "m w"]]:
         """Statistic and cross in units in which the noise of a column of S is the identity."""
         if scale not in self._whitened:
             root = cholesky(self.noise + scale * self.spread * self.gram, lower=True)
@@ -58,7 +60,7 @@ class Evidence:
             self._whitened[scale] = found[:, :count], found[:, count:].astype(np.float32)
         return self._whitened[scale]
 
-    def factor(self, variances: Float64[np.ndarray, " w"], scale: float):
+    def factor(self, variances: Float64[np.ndarray, " w"], scale: float) -> Any:
         """Cholesky factor of the covariance of a column of S."""
         whole = (self.cross * (scale * variances)) @ self.cross.T
         return cho_factor(whole + self.noise + scale * self.spread * self.gram, lower=True)
@@ -112,7 +114,12 @@ def variances_by_evidence(
     return found
 
 
-def _expected_squares(evidence, term_of, variances, constant):
+def _expected_squares(
+    evidence: Evidence,
+    term_of: Int64[np.ndarray, " w"],
+    variances: Float64[np.ndarray, " g"],
+    constant: float,
+) -> Float64[np.ndarray, " g"]:
     """[G] the expected sum of squares of the terms' coefficients, for an output of scale 1."""
     v = _by_column(variances, term_of, constant)
     total, outputs = np.zeros(len(v)), 0
@@ -124,9 +131,7 @@ def _expected_squares(evidence, term_of, variances, constant):
         whole[np.diag_indices_from(whole)] += 1.0
         root = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
         gain = cross.T @ cho_solve((root, True), statistic[:, columns], check_finite=False)
-        solved = solve_triangular(
-            root.astype(np.float32), cross, lower=True, check_finite=False
-        )
+        solved = solve_triangular(root.astype(np.float32), cross, lower=True, check_finite=False)
         left = np.square(solved).sum(axis=0, dtype=np.float64)
         total += scale * v**2 * np.square(gain).sum(axis=1)
         total += len(columns) * (v - scale * v**2 * left)
@@ -155,5 +160,7 @@ def coefficients(
     return Coefficients(mean, covariance, variances)
 
 
-def _by_column(variances, term_of, constant):
+def _by_column(
+    variances: Float64[np.ndarray, " g"], term_of: Int64[np.ndarray, " w"], constant: float
+) -> Float64[np.ndarray, " w"]:
     return np.concatenate([[constant], variances[term_of[1:]]])

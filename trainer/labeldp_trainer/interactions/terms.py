@@ -74,11 +74,18 @@ class Terms:
             at += width
         return found
 
+    def of(self, chosen: tuple[Term, ...]) -> Terms:
+        """Other terms of the same rows."""
+        return Terms(self.columns, self.codes, chosen)
+
+    def parts(self) -> Iterator[slice]:
+        """The rows in parts."""
+        for start in range(0, len(self.codes), CHUNK):
+            yield slice(start, min(start + CHUNK, len(self.codes)))
+
     def chunks(self) -> Iterator[tuple[slice, Float64[np.ndarray, "b w"]]]:
         """All rows, part by part."""
-        for start in range(0, len(self.codes), CHUNK):
-            part = slice(start, min(start + CHUNK, len(self.codes)))
-            yield part, self.rows(part)
+        return ((part, self.rows(part)) for part in self.parts())
 
     def _term(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Float64[np.ndarray, "b k"]:
         product = None

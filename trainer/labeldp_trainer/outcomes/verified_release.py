@@ -9,17 +9,24 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from jaxtyping import Float32
 
-from labeldp_trainer.config import LoadedConfig, OneRelease
+from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
+from labeldp_trainer.interactions.columns import entries_of
 from labeldp_trainer.methods import open_method
+from labeldp_trainer.methods.interactions import codes_of, learner
 from labeldp_trainer.methods.method import Setting
-from labeldp_trainer.methods.one_release import public_rows
+from labeldp_trainer.methods.one_release import public_rows, row_owners
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.check import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
+from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.representation import FOLDER, represented, reproduced, restored
 from labeldp_trainer.representation.kind import Steps, silent
+from labeldp_trainer.run.folder import read_json
 from labeldp_trainer.sharding import Devices
+from labeldp_trainer.staged_release.check import TableRows, replayed
+from labeldp_trainer.staged_release.check import checks as staged_checks
+from labeldp_trainer.staged_release.release import read_staged
 from labeldp_trainer.training import read
 
 _MOST_APART = 1e-2  # far more than rounding, far less than another row
@@ -36,9 +43,13 @@ def verify_release(
     the features, as nearly as arithmetic allows.
     """
     method = loaded.config.method
+    if isinstance(method, StagedRelease):
+        if published is not None:
+            raise loaded.error(("method", "kind"), "--vectors is for one_release")
+        return _verify_staged(loaded, path, method, steps)
     if not isinstance(method, OneRelease):
         raise loaded.error(
-            ("method", "kind"), "expected one_release, the only method with releases"
+            ("method", "kind"), "expected one_release or staged_release, which have releases"
         )
     release = read_release(path)
     if published is not None:
@@ -59,6 +70,41 @@ def verify_release(
     setting = Setting(loaded, dataset, model, loss, Devices.for_batch(1), None, representation)
     rows, label = public_rows(limited_to_users(setting)), loaded.config.data.label
     found += checks(release, rows, method, loss.task.classes, label)
+    return found
+
+
+def _verify_staged(
+    loaded: LoadedConfig, path: Path, method: StagedRelease, steps: Steps
+) -> list[ReleaseCheck]:
+    """The proof of all parts on their integers, and a replay of what each stage asked."""
+    release = read_staged(path)
+    builder = open_method(loaded, release=path)
+    dataset, loss = read(loaded, builder, ())
+    model = build_model(loaded, dataset.shape, loss.task.outputs)
+    setting = limited_to_users(
+        Setting(loaded, dataset, model, loss, Devices.for_batch(1), None, steps=steps)
+    )
+    columns, features = list(release.columns), setting.dataset.train.features
+    rows = RowOwners(**row_owners(setting))
+    fits = len(columns) == len(entries_of(features))
+    if not fits:
+        return [ReleaseCheck(False, "the columns are those of the features")]
+    codes = codes_of(columns, features)
+    table = TableRows(features, dataset.shape.vocabularies, codes, rows)
+    found = list(staged_checks(release, method, table, loss.task.classes, loaded.config.data.label))
+    if all(check.ok for check in found):
+        ends = release.facts.label_range
+        found += replayed(
+            release,
+            table,
+            lambda draws: learner(setting, columns, codes, ends, draws, rows.shares).learn(),
+        )
+    stated = path.parent / "result.json"
+    if stated.exists():
+        known = read_json(stated).get("release_sha256")
+        found.append(
+            ReleaseCheck(known == release.sha256, "the run's result.json names this release")
+        )
     return found
 
 

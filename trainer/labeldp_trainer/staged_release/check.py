@@ -14,8 +14,8 @@ from labeldp_verify.rounded import at_most
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import Features, array_digest
 from labeldp_trainer.discrete_gaussian.delta import composed_delta
+from labeldp_trainer.interactions.ask import Offset, Question
 from labeldp_trainer.interactions.columns import Column, learn_columns
-from labeldp_trainer.interactions.stages import Offset, Question
 from labeldp_trainer.one_release.check import ReleaseCheck
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact

@@ -5,7 +5,7 @@ An answer that is stored already is given again, and nothing is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int32, Int64
 
 from labeldp_trainer.discrete_gaussian.delta import composed_delta
 from labeldp_trainer.discrete_gaussian.draw import noisy
-from labeldp_trainer.interactions.stages import Known, Offset, Question, Residuals
+from labeldp_trainer.interactions.ask import Known, Offset, Question, Residuals
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Lengths, lengths, squared_sensitivity
 from labeldp_trainer.one_release.rows import RowOwners
@@ -42,7 +42,7 @@ class Draws:
         rows: whose they are.
         true: gives the labels, numbers within the range or classes [n]; None if all is stored.
         grown: called with the release whenever a part was drawn, before the next is decided.
-        asked: called with the number of a stored part of sums and the question that was decided here.
+        asked: called with the number of a stored part of sums and the question decided here.
     """
 
     release: StagedRelease
@@ -214,8 +214,11 @@ def _cleaned(shares: Float64[np.ndarray, " b"], noise: float) -> Float64[np.ndar
 
 
 def integer_rows(
-    question: Question, release: StagedRelease, codes: Int32[np.ndarray, "n c"], rows: RowOwners
-):
+    question: Question,
+    release: StagedRelease,
+    codes: Int32[np.ndarray, "n c"],
+    rows: RowOwners,
+) -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
     """The integer rows of a question, part by part, in float64."""
     terms = Terms(release.columns, codes, question.terms)
     for part, z in terms.chunks():

@@ -1,7 +1,7 @@
 """The release of all stages (``release.npz``): every design and every noisy answer, as integers.
 
-It can be published. Anyone who has the features can verify it, replay what followed from each answer,
-and fit models, which spends nothing.
+It can be published. Anyone who has the features can verify it, replay what followed from each
+answer, and fit models, which spends nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pydantic import Field, model_validator
 
 from labeldp_trainer.discrete_gaussian.delta import Release as Noise
 from labeldp_trainer.errors import TrainerError
+from labeldp_trainer.interactions.ask import Offset, Question
 from labeldp_trainer.interactions.columns import MOST_VALUE, Column
 from labeldp_trainer.interactions.design import RowWeights
-from labeldp_trainer.interactions.stages import Offset, Question
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, squared_sensitivity
 from labeldp_trainer.one_release.release import (

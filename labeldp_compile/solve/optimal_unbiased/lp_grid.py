@@ -117,7 +117,10 @@ def _run(solver: highspy.Highs, observer: Observer) -> None:
                     return
                 except TimeoutError:
                     seconds = perf_counter() - start
-                    observer.step(f"linear program: {iterations:,} iterations in {seconds:.0f} s")
+                    observer.step(
+                        f"linear program: {iterations:,} iterations in {seconds:.0f} s; time left "
+                        f"unknown, at most {TIME_LIMIT - seconds:,.0f} s"
+                    )
         finally:
             stop.set()  # leaving the block waits for the thread
 

@@ -75,6 +75,7 @@ def test_progress_is_told(limit):
     solve_lp_grid(*problem(30, 60, 1.0), observer=Observer(step=lines.append))
     assert lines[0] == "linear program of 1,860 rows and 1,860 columns"
     assert "iterations in" in lines[1]
+    assert lines[1].endswith(" s; time left unknown, at most 3,600 s")
     assert "optimal after" in lines[-1]
 
 

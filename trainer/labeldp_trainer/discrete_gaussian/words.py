@@ -1,7 +1,8 @@
 """Uniform random words from a cryptographic generator under a secret key.
 
-The same key, purpose and number give the same words: a step that is done again after a crash
-repeats its noise. AES-256 in counter mode; each (purpose, number) has counters of its own.
+The same key, purpose and number give the same words, so a step that is repeated after a crash
+repeats its noise. The generator is AES-256 in counter mode; each (purpose, number) has separate
+counters.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Sums of per-example vectors, each clipped and rounded to integers (Theorem 7).
 
-Labels are used for nothing else. A unit is what one substitution changes: an example, or a user (`tree.py`).
+Labels are used for nothing else. A unit is what one substitution changes: an example, or a user
+(`tree.py`).
 """
 
 from collections.abc import Callable

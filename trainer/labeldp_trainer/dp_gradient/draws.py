@@ -2,8 +2,8 @@
 
 A batch is a true Poisson sample, an independent uniform sample, or a part of a partition. Where
 batches are secret, ε depends on their randomness. Everything is drawn on the host, step by step,
-without reading labels or features. The same key and step give the same draws, so a step that is repeated
-after a crash releases nothing new.
+without reading labels or features. The same key and step give the same draws, so a step that
+is repeated after a crash releases nothing new.
 """
 
 from __future__ import annotations

@@ -94,14 +94,14 @@ def least_sigma(
     Raises ValueError if no supported σ is large enough.
     """
     if squared_sensitivity < 1:
-        raise ValueError("there is nothing to protect")
+        raise ValueError("squared_sensitivity must be at least 1; at 0 there is nothing to protect")
 
     def holds(sigma: int) -> bool:
         return delta(squared_sensitivity, sigma, epsilon, coordinates) <= stated_delta
 
     high = max(math.isqrt(squared_sensitivity), 2 * LEAST_SIGMA)
     if high > MOST_SIGMA or not holds(MOST_SIGMA):
-        raise ValueError("ε or δ is too small for any supported noise; raise it")
+        raise ValueError("ε or δ is too small for any supported noise; raise one of them")
     while not holds(high):
         high = min(2 * high, MOST_SIGMA)
     low = high // 2

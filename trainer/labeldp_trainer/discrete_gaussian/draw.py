@@ -66,7 +66,7 @@ def noisy(statistic: Int64[np.ndarray, "d k"], sigma: int) -> Int64[np.ndarray, 
     Sums outside int64 are clamped to it.
     """
     if int(float(sigma)) != sigma:
-        raise ValueError("σ is no float64")
+        raise ValueError("σ must be exact as a float64")
     ends = np.iinfo(np.int64)
     noise = discrete_gaussian(random_words, statistic.size, sigma).tolist()
     sums = [value + more for value, more in zip(statistic.ravel().tolist(), noise, strict=True)]

@@ -137,7 +137,8 @@ def _input_names(encoder: Encoder) -> list[str]:
     for name in names:
         if name in _OUTPUTS or not name:
             raise DataError(
-                f"a feature column is named {name!r}, which a model input cannot be; rename it"
+                f"a feature column is named {name!r}; a model input cannot have this name, so "
+                "rename the column"
             )
     return names
 
@@ -246,6 +247,6 @@ def _as_in_file(encoder: ArrayEncoder, part: DataPart) -> Any:
         return part.features
     if not part.bytes_:
         raise DataError(
-            f"{part.source}: has no bytes as in training; name another file with --data"
+            f"{part.source}: has no bytes, unlike the training file; name another with --data"
         )
     return np.round(part.features * MOST_BYTE).astype(np.uint8)

@@ -101,11 +101,11 @@ def _note(alike: Sequence[Run]) -> str:
     known = {run.rows_tested for run in alike} - {None}
     rows = min((run.rows_tested for run in alike if run.rows_tested), default=None)
     of = "the test rows" if rows is None or len(known) > 1 else f"{rows:,} test rows"
-    note = f"metrics are estimates from {of}, whose labels no ε covers, one training run each"
+    note = f"metrics are estimates from {of}, one training run each; no ε covers test labels"
     if len(alike) > 1:
         note += "; the best of several runs looks better than it is"
     if rows is None or alike[0].metric != "accuracy":
-        return f"{note}; they have no interval"
+        return f"{note}; no margin of error is known"
     margin = at_most(math.sqrt(math.log(2 / (1 - _CONFIDENCE)) / (2 * rows)), 2)
     return f"{note}; an accuracy has a 95% margin of error of at most ±{margin} (Hoeffding)"
 

@@ -74,6 +74,7 @@ def _check_published(
     apart = float(np.abs(again - vectors).max()) / size
     return ReleaseCheck(
         apart <= _MOST_APART,
-        f"the published map gives the published vectors for these features, up to {apart:.1e} of "
-        f"their size (at most {_MOST_APART:g}); not checked: that it was learned without labels",
+        f"the published map gives the published vectors for these features, with a relative error "
+        f"of {apart:.1e} (at most {_MOST_APART:g}); not checked: whether it was learned without "
+        "labels",
     )

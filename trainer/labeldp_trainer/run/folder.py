@@ -192,7 +192,7 @@ class RunFolder:
             if old.get(name) != facts[name]:
                 raise RunFolderError(
                     f"{self.path}: was started with {name} {old.get(name)}, now {facts[name]}; "
-                    "repeated steps would give other bits, and the same noise on other "
+                    "repeated steps would give other results, and the same noise on other "
                     "sums discloses labels. Resume it where it was started, or start another run"
                 )
 

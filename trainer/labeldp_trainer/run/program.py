@@ -107,7 +107,7 @@ def require_repeatable(folder: RunFolder, devices: Devices) -> None:
     if not repeats and folder.metrics.exists():
         raise RunFolderError(
             f"{folder.path}: was run on a {devices.kind} without XLA_FLAGS="
-            "--xla_gpu_deterministic_ops=true; repeated steps would give other bits, "
+            "--xla_gpu_deterministic_ops=true; repeated steps would give other results, "
             "and the same noise on other sums discloses labels. Start another run"
         )
 

@@ -48,7 +48,7 @@ def test_a_table_of_runs_says_what_its_metrics_are(place):
     exact = math.sqrt(math.log(2 / 0.05) / (2 * 200))  # Hoeffding (1963), Theorem 2
     assert exact <= margin <= 1.1 * exact
     assert "the best of several runs looks better than it is" in of_classes
-    assert "no margin of error is known" in of_numbers and "several" not in of_numbers
+    assert "no confidence interval is known" in of_numbers and "several" not in of_numbers
     page = (place / "runs.html").read_text(encoding="utf-8")
     assert all(note in page for note in notes)
 

@@ -105,7 +105,7 @@ def _note(alike: Sequence[Run]) -> str:
     if len(alike) > 1:
         note += "; the best of several runs looks better than it is"
     if rows is None or alike[0].metric != "accuracy":
-        return f"{note}; no margin of error is known"
+        return f"{note}; no confidence interval is known"
     margin = at_most(math.sqrt(math.log(2 / (1 - _CONFIDENCE)) / (2 * rows)), 2)
     return f"{note}; an accuracy has a 95% margin of error of at most ±{margin} (Hoeffding)"
 

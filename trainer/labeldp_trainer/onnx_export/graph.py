@@ -120,7 +120,7 @@ class ModelGraph:
         return Tensor(self, name)
 
     def to_bytes(self, name: str, metadata: dict[str, str]) -> bytes:
-        """The serialized model. Raises ValueError if it is none, or larger than a file may be."""
+        """The serialized model. Raises ValueError if it is invalid, or too large for a file."""
         graph = helper.make_graph(
             self._nodes, name, self._inputs, self._outputs, initializer=self._constants
         )

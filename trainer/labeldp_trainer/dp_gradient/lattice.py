@@ -25,7 +25,7 @@ LONGEST = (1 << 26) - 1
 """L: no unit's integer vector is longer."""
 STEPS = LONGEST - (LONGEST >> 10)
 """Lattice steps that make up C: 0.1% below L, so that rounding does not exceed it."""
-_SQUARES = 1 << 10  # the sum of so many squares of entries up to L fits an int64
+_SQUARES = 1 << 10  # the sum of this many squares of entries up to L fits int64
 _ENOUGH = 1 << 52  # larger sums of squares exceed every bound
 _FINEST, _COARSEST = 2.0**-20, 2.0**25
 

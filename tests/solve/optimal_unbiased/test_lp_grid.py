@@ -110,7 +110,7 @@ def test_what_has_no_optimum_says_so():
     with pytest.raises(ValueError, match=r"9 outputs was not solved: HiGHS says: Infeasible"):
         solve_lp_grid(*given)
     labels, prior, _, values, losses = problem(4, 9, 1.0)
-    with pytest.raises(ValueError, match="out of HiGHS's range"):
+    with pytest.raises(ValueError, match="outside the range of HiGHS"):
         solve_lp_grid(labels, prior, 60.0, values, losses)
     unbounded = lp_grid.sparse.csc_matrix(np.array([[1.0, -1.0]]))
     with pytest.raises(UnsolvedError, match="HiGHS says"):

@@ -26,7 +26,7 @@ def label_steps(
 ) -> Int64[np.ndarray, " n"]:
     """n labels, moved into [low, high], in steps from its middle: −STEPS … STEPS.
 
-    What is no number becomes the default, or the middle.
+    What is not a number becomes the default, or the middle.
     """
     numbers = _numbers(values)
     other = (low + high) / 2 if default is None else default

@@ -242,7 +242,7 @@ def _interaction_rules(config: Config) -> Iterator[Rule]:
 def _method_rules(config: Config) -> Iterator[Rule]:
     method, classes = config.method, config.loss == "cross_entropy"
     if isinstance(method, OneRelease | StagedRelease | Pate) and classes:
-        # Needed before any label is read. A label that is no class becomes the default.
+        # Needed before any label is read. A label that is not a class becomes the default.
         listed, default = config.data.class_list, method.default
         reason = "this key is missing; cross_entropy needs a list of classes, or their number K"
         yield listed is None, "data.classes", reason

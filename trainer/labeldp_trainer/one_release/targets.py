@@ -24,7 +24,7 @@ def class_labels(
 def label_numbers(
     values: Any, low: float, high: float, default: float | None
 ) -> Float64[np.ndarray, " n"]:
-    """n labels, moved into [low, high]. What is no number becomes the default, or the middle."""
+    """n labels, moved into [low, high]. What is not a number becomes the default, or the middle."""
     numbers = _numbers(values)
     other = (low + high) / 2 if default is None else default
     with np.errstate(all="ignore"):

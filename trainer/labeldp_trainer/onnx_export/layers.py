@@ -1,7 +1,7 @@
-"""The layers of ``models/layers.py`` as nodes: models and representations are written by these.
+"""The layers of ``models/layers.py`` as nodes, for models and representations.
 
-Images are [rows, height, width, channels] between layers, as in JAX. Inside a layer channels come
-first, as ONNX has it; runtimes take out the transpositions that cancel.
+Images are [rows, height, width, channels] between layers, as in JAX. Inside a layer, channels come
+first, as in ONNX. Runtimes remove transpositions that cancel.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _binned(x: Tensor, edges: Tensor) -> Tensor:
 
 @layers.counted.register
 def _counted(column: Tensor, pairs: int, width: int) -> Tensor:
-    """Pairs one after another: all columns at once would be many times as large."""
+    """One pair after another: all at once would take many times the memory."""
     columns = column.graph.value(np.arange(width))
     hits = [(column[:, [pair]] == columns).astype(np.float32) for pair in range(pairs)]
     return hits[0].node("Sum", *hits[1:])
@@ -66,7 +66,7 @@ def _counted(column: Tensor, pairs: int, width: int) -> Tensor:
 
 @layers.conv.register
 def _conv(x: Tensor, layer: Any, stride: int = 1) -> Tensor:
-    """Padded to the same size; what does not split evenly goes to the end."""
+    """Padded to the same size; an odd row or column of padding goes to the end."""
     kernel = layer["w"].node("Transpose", perm=_KERNEL)
     found = x.node("Transpose", perm=_FIRST).node(
         "Conv", kernel, strides=[stride, stride], auto_pad="SAME_UPPER"
@@ -103,7 +103,7 @@ def _group_norm(x: Tensor, layer: dict[str, Tensor], groups: int) -> Tensor:
 
 @patches.raw.register
 def _patches(x: Tensor, arrays: Mapping[str, Tensor]) -> Tensor:
-    """Answers of the kernels to normalized patches: the scale of a patch is taken out of them."""
+    """The kernels' answers to normalized patches: each is divided by the scale of its patch."""
     kernel, pooling = arrays["kernel"], arrays["pooling"]
     size, _, channels, count = kernel.shape
     image = x.node("Transpose", perm=_FIRST)

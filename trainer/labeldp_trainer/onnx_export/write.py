@@ -39,11 +39,11 @@ from labeldp_trainer.outcomes.trained import Trained
 from labeldp_trainer.run.folder import read_json
 
 FORMAT_VERSION = "1.0"
-MOST_RELATIVE = 1e-3  # of the largest output, by which the model may differ from JAX
-_ROWS = 256  # that are compared
+MOST_RELATIVE = 1e-3  # the largest difference from JAX, relative to the largest output
+_ROWS = 256  # at most, that are compared
 _FEATURES = "features"
 _OUTPUTS = _PREDICTION, _PROBABILITIES = ("prediction", "probabilities")
-_MISSING = "\N{SYMBOL FOR NULL}"  # stands for a missing category: made longer until none is so
+_MISSING = "\N{SYMBOL FOR NULL}"  # for a missing category; repeated so that no category equals it
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Deviation:
     Attributes:
         rows: compared.
         largest: difference of two predicted numbers, or probabilities.
-        relative: to the largest of them.
+        relative: the same, divided by the largest of these numbers.
     """
 
     rows: int
@@ -96,7 +96,7 @@ def check(trained: Trained, model: bytes, data: Path | None = None) -> Deviation
     feeds, part = _rows(trained, data)
     values, probabilities = trained.predictions(trained.outputs(part))
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors; a constant that nothing reads is no news to the user
+    options.log_severity_level = 3  # errors only; users need no warning about unused constants
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     found = dict(
         zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True)
@@ -118,7 +118,7 @@ def check(trained: Trained, model: bytes, data: Path | None = None) -> Deviation
 def _same_classes(
     trained: Trained, probabilities: NDArray[np.float32] | None, found: dict[str, Any]
 ) -> bool:
-    """Whether predicted classes are those of JAX, but where two are as likely as each other."""
+    """Whether predicted classes are those of JAX; between equally likely ones, either is fine."""
     if probabilities is None:
         return True
     classes = trained.classes.to_pylist()
@@ -130,21 +130,22 @@ def _same_classes(
 
 
 def _input_names(encoder: Encoder) -> list[str]:
-    """One a column of a table, or that of arrays. Raises DataError for a name that is taken."""
+    """One per column of a table, or one for arrays. Raises DataError for a name that is taken."""
     if isinstance(encoder, ArrayEncoder):
         return [_FEATURES]
     names = [column.name for column in (*encoder.numeric, *encoder.categorical)]
     for name in names:
         if name in _OUTPUTS or not name:
             raise DataError(
-                f"a feature column is named {name!r}, which a model input cannot be; rename it"
+                f"a feature column is named {name!r}; a model input cannot have this name, so "
+                "rename the column"
             )
     return names
 
 
 def _encoded(graph: ModelGraph, encoder: Encoder) -> Any:
-    """The features of ``Dataset``, of inputs that are declared: [rows] double a numeric column,
-    text a categorical one; or an array."""
+    """Declare the inputs, and return the features as ``Dataset`` has them. An input is [rows] of
+    double for a numeric column, [rows] of text for a categorical one, or an array."""
     if isinstance(encoder, TableEncoder):
         both = {"numeric": _numbers(graph, encoder), "categorical": _codes(graph, encoder)}
         return {kind: joined(*columns) for kind, columns in both.items() if columns}
@@ -155,7 +156,7 @@ def _encoded(graph: ModelGraph, encoder: Encoder) -> Any:
 
 
 def _numbers(graph: ModelGraph, encoder: TableEncoder) -> list[Tensor]:
-    """[rows, 1] each, in float64 first, as in training: the mean may be far from 0."""
+    """[rows, 1] each. Computed in float64 first, as in training: the mean may be far from 0."""
     return [
         (
             (graph.input(column.name, DOUBLE)[:, None] - graph.constant(column.mean))
@@ -203,7 +204,7 @@ def _statement(trained: Trained) -> str:
 
 
 def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart]:
-    """Some rows of a file, as the model takes them, and encoded. Raises DataError."""
+    """The first rows of a file, as the model's inputs and encoded. Raises DataError."""
     config, directory = trained.loaded.config, trained.loaded.directory
     representation = config.representation
     if isinstance(representation, FromFile):
@@ -246,6 +247,6 @@ def _as_in_file(encoder: ArrayEncoder, part: DataPart) -> Any:
         return part.features
     if not part.bytes_:
         raise DataError(
-            f"{part.source}: has no bytes as in training; name another file with --data"
+            f"{part.source}: has no bytes, unlike the training file; name another with --data"
         )
     return np.round(part.features * MOST_BYTE).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""``labeldp train --verify-release``: a release against the features that a config names."""
+"""``labeldp train --verify-release``: checks a release against the features of a config."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def verify_release(
 ) -> list[ReleaseCheck]:
     """All checks of a release; no label is read. Raises InputError.
 
-    The representation is learnt again, which gives the same bits only on the same kind of
-    processor. Elsewhere, ``published`` is a run folder whose ``representation/`` came with the
-    release: the checks are of its vectors, bit for bit, and of these that its map gives them for
-    the features, as nearly as arithmetic allows.
+    The representation is learned again, which gives the same bits only on the same kind of
+    processor. Elsewhere, pass as ``published`` a run folder whose ``representation/`` came with the
+    release. Then the release is checked against its vectors, bit for bit. One more check is whether
+    its map gives these vectors for the features, up to differences in arithmetic.
     """
     method = loaded.config.method
     if isinstance(method, StagedRelease):
@@ -53,9 +53,9 @@ def verify_release(
         )
     release = read_release(path)
     if published is not None:
-        restored(published)  # before a long computation: is there one?
+        restored(published)  # fails here, before a long computation, if there is none
     builder = open_method(loaded, release=path)
-    with TemporaryDirectory() as empty:  # no run lies there whose vectors might be believed
+    with TemporaryDirectory() as empty:  # an empty folder: no vectors of an earlier run are used
         output = published or Path(empty) / "run"
         features, loss = read(loaded, builder, ())
         dataset, representation = represented(loaded, features, output, steps)
@@ -111,7 +111,7 @@ def _verify_staged(
 def _check_published(
     again: Float32[np.ndarray, "n p"] | None, vectors: Float32[np.ndarray, "n p"]
 ) -> ReleaseCheck:
-    """Whether vectors that were not computed here are what their map makes of the features."""
+    """Whether a published map gives the published vectors for these features."""
     if again is None:
         return ReleaseCheck(
             False, "the published vectors were made from these features, as in the config"
@@ -120,6 +120,7 @@ def _check_published(
     apart = float(np.abs(again - vectors).max()) / size
     return ReleaseCheck(
         apart <= _MOST_APART,
-        f"the published map gives the published vectors for these features, up to {apart:.1e} of "
-        f"their size (at most {_MOST_APART:g}); not checked: that it was learned without labels",
+        f"the published map gives the published vectors for these features, with a relative error "
+        f"of {apart:.1e} (at most {_MOST_APART:g}); not checked: whether it was learned without "
+        "labels",
     )

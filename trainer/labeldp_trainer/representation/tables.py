@@ -5,7 +5,7 @@ k and k′. Sums of them are all continuous functions that are linear between kn
 the next one begins, so that a row far out does not take a principal component for itself.
 
 A batch is encoded by gathers, comparisons and sums. Which columns, knots and categories there are
-comes from the features that the representation is learnt from.
+comes from the features that the representation is learned from.
 """
 
 from __future__ import annotations

@@ -152,6 +152,11 @@ class Config(Strict):
         return self.method.kind in CLOSED_FORMS and not given
 
     @property
+    def takes_missing_numbers(self) -> bool:
+        """Whether the model takes NaN for a missing number of a table."""
+        return False
+
+    @property
     def user_column(self) -> str | None:
         """The column with the user of each row, or None if each label is protected on its own."""
         return self.method.user_column if isinstance(self.method, UserLevel) else None

@@ -240,7 +240,8 @@ def _feeds(encoder: TableEncoder, columns: TableColumns, rows: int) -> dict[str,
     places = {name: j for j, name in enumerate(numbers)}
     for j, name in enumerate(encoder.dates):  # the first of its features is the date itself
         places[name] = len(numbers) + j * len(DATE_FEATURES)
-    feeds: dict[str, Any] = {name: columns.numbers[:rows, j].copy() for name, j in places.items()}
+    given = np.where(np.isinf(columns.numbers[:rows]), np.nan, columns.numbers[:rows])
+    feeds: dict[str, Any] = {name: given[:, j].copy() for name, j in places.items()}
     for column, texts in zip(encoder.categorical, columns.texts, strict=True):
         missing = _MISSING * (1 + max(map(len, column.vocabulary), default=0))
         few = texts.slice(0, rows).fill_null(missing)

@@ -102,6 +102,12 @@ def test_an_infinite_number_is_refused(takes, tmp_path):
         load(tmp_path, columns=COLUMNS | {"n": [1e308, None, -1e308, 1.0, 2.5]})
 
 
+def test_a_column_may_be_missing_altogether(takes, tmp_path):
+    """A Parquet file declares the type null for a column that pandas found to be empty."""
+    _, data = load(tmp_path, columns=COLUMNS | {"n": pa.nulls(5)})
+    assert np.isnan(data.train.features["numeric"][:, 0]).all()
+
+
 def test_dates_of_which_none_can_be_read_are_refused(takes, tmp_path):
     for cells in (["31.12.2024", "x", "", None, "NaT"], ["1/2/2024"] * 5):
         with pytest.raises(DataError, match="5 of 5 rows have no date in the feature 'at'"):

@@ -144,7 +144,7 @@ def feature_numbers(column: pa.Array | Cells, name: str, path: Path) -> Any:
         numbers = column.numbers()
         return np.where(np.isnan(numbers) & (column.read(_is_missing) == 0), np.inf, numbers)
     kind = column.type
-    usable = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    usable = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
     if not (usable or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
         is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
         hint = f"list it under {'dates' if is_date else 'categorical'}"

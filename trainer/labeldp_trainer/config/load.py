@@ -159,7 +159,7 @@ def _label_rules(config: Config) -> Iterator[Rule]:
 def features_of(data: DataConfig) -> tuple[str, ...]:
     """The public columns or array. None for idx files, where features have their own file."""
     if isinstance(data, TableData):
-        return (*data.numeric, *data.categorical)
+        return data.columns
     return (data.features,) if isinstance(data, NpzData) else ()
 
 

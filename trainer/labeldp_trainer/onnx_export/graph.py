@@ -46,12 +46,16 @@ class Tensor:
     __add__ = __radd__ = _binary("Add")
     __mul__ = __rmul__ = _binary("Mul")
     __sub__, __rsub__ = _binary("Sub"), _binary("Sub", reflected=True)
-    __truediv__, __matmul__ = _binary("Div"), _binary("MatMul")
+    __truediv__, __matmul__, __mod__ = _binary("Div"), _binary("MatMul"), _binary("Mod")
     __ge__, __eq__ = _binary("GreaterOrEqual"), _binary("Equal")  # type: ignore[assignment]
 
     def node(self, op: str, *others: Any, **attributes: Any) -> Tensor:
         """A node with one output; its first input is this value."""
         return self.graph.node(op, self, *others, **attributes)
+
+    def __floordiv__(self, other: int) -> Tensor:
+        """Of whole numbers, rounded down as in Python; ONNX divides towards 0."""
+        return (self - self % other) / other
 
     def __getitem__(self, key: Any) -> Tensor:
         """Like arrays: whole axes, new ones, and positions, which may be a tensor."""

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from labeldp_trainer.data.dates import DAY_MS, HOUR_MS, calendar, date_numbers
 from labeldp_trainer.models import layers
-from labeldp_trainer.onnx_export.graph import Tensor
+from labeldp_trainer.onnx_export.graph import DOUBLE, Tensor
 from labeldp_trainer.representation import patches
 
 _FIRST, _LAST, _KERNEL = [0, 3, 1, 2], [0, 2, 3, 1], [3, 2, 0, 1]  # where channels go
@@ -99,6 +100,16 @@ def _group_norm(x: Tensor, layer: dict[str, Tensor], groups: int) -> Tensor:
     normal = together.node("InstanceNormalization", ones, zeros, epsilon=_EPSILON)
     apart = normal.node("Reshape", first.node("Shape")).node("Transpose", perm=_LAST)
     return apart * layer["scale"] + layer["shift"]
+
+
+@date_numbers.register
+def _date_numbers(days: Tensor) -> list[Tensor]:
+    """In float64, as before standardization."""
+    double, missing = days.graph.constant, days.node("IsNaN")
+    ms = (missing.node("Where", double(0.0), days) * double(float(DAY_MS))).node("Round")
+    dates = [number.node("Cast", to=DOUBLE) for number in calendar(ms.astype(np.int64))]
+    *others, of_day = [missing.node("Where", days, number) for number in dates]
+    return [days, *others, of_day / double(float(HOUR_MS))]
 
 
 @patches.raw.register

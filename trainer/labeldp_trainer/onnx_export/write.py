@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 import labeldp_trainer.onnx_export.layers  # noqa: F401  # what each layer is in a graph
 from labeldp_compile.tabular.formats import files_of
-from labeldp_trainer.config.data import IdxData
+from labeldp_trainer.config.data import DATE_FEATURES, IdxData
 from labeldp_trainer.config.representation import FromFile
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.arrays import MOST_BYTE
+from labeldp_trainer.data.dates import date_numbers
 from labeldp_trainer.data.encoder import ArrayEncoder, Encoder, TableEncoder
 from labeldp_trainer.data.table import TableColumns
 from labeldp_trainer.errors import DataError, InputError, RunFolderError
@@ -64,9 +65,10 @@ class Deviation:
 def onnx_model(trained: Trained) -> bytes:
     """Encoder, representation, model and loss as one graph, the statement in its metadata.
 
-    Inputs: a tensor [rows] for each column of a table, double for numbers and text for categories,
-    or ``features`` [rows, …]. Outputs: ``prediction`` [rows], for classes also ``probabilities``
-    [rows, classes]. Raises InputError.
+    Inputs: a tensor [rows] for each column of a table, double for numbers, double for dates (days
+    since 1970-01-01 in UTC, with their fraction), text for categories, or ``features`` [rows, …].
+    A missing number or date is NaN. Outputs: ``prediction`` [rows], for classes also
+    ``probabilities`` [rows, classes]. Raises InputError.
     """
     names = _input_names(trained.encoder)
     graph = ModelGraph([*names, *_OUTPUTS])
@@ -133,7 +135,8 @@ def _input_names(encoder: Encoder) -> list[str]:
     """One per column of a table, or one for arrays. Raises DataError for a name that is taken."""
     if isinstance(encoder, ArrayEncoder):
         return [_FEATURES]
-    names = [column.name for column in (*encoder.numeric, *encoder.categorical)]
+    columns = (*encoder.numeric_columns, *encoder.categorical)
+    names = [*(column.name for column in columns), *encoder.dates]
     for name in names:
         if name in _OUTPUTS or not name:
             raise DataError(
@@ -145,7 +148,7 @@ def _input_names(encoder: Encoder) -> list[str]:
 
 def _encoded(graph: ModelGraph, encoder: Encoder) -> Any:
     """Declare the inputs, and return the features as ``Dataset`` has them. An input is [rows] of
-    double for a numeric column, [rows] of text for a categorical one, or an array."""
+    double for a numeric column or a date, [rows] of text for a categorical one, or an array."""
     if isinstance(encoder, TableEncoder):
         both = {"numeric": _numbers(graph, encoder), "categorical": _codes(graph, encoder)}
         return {kind: joined(*columns) for kind, columns in both.items() if columns}
@@ -157,12 +160,14 @@ def _encoded(graph: ModelGraph, encoder: Encoder) -> Any:
 
 def _numbers(graph: ModelGraph, encoder: TableEncoder) -> list[Tensor]:
     """[rows, 1] each. Computed in float64 first, as in training: the mean may be far from 0."""
+    given = [graph.input(column.name, DOUBLE) for column in encoder.numeric_columns]
+    for name in encoder.dates:
+        given += date_numbers(graph.input(name, DOUBLE))
     return [
-        (
-            (graph.input(column.name, DOUBLE)[:, None] - graph.constant(column.mean))
-            / graph.constant(column.deviation)
-        ).astype(np.float32)
-        for column in encoder.numeric
+        ((number[:, None] - graph.constant(column.mean)) / graph.constant(column.deviation)).astype(
+            np.float32
+        )
+        for number, column in zip(given, encoder.numeric, strict=True)
     ]
 
 
@@ -232,9 +237,12 @@ def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart
 
 def _feeds(encoder: TableEncoder, columns: TableColumns, rows: int) -> dict[str, Any]:
     """The first rows of a table, column by column."""
-    feeds: dict[str, Any] = {
-        column.name: columns.numbers[:rows, j].copy() for j, column in enumerate(encoder.numeric)
-    }
+    numbers = [column.name for column in encoder.numeric_columns]
+    places = {name: j for j, name in enumerate(numbers)}
+    for j, name in enumerate(encoder.dates):  # the first of its features is the date itself
+        places[name] = len(numbers) + j * len(DATE_FEATURES)
+    given = np.where(np.isinf(columns.numbers[:rows]), np.nan, columns.numbers[:rows])
+    feeds: dict[str, Any] = {name: given[:, j].copy() for name, j in places.items()}
     for column, texts in zip(encoder.categorical, columns.texts, strict=True):
         missing = _MISSING * (1 + max(map(len, column.vocabulary), default=0))
         few = texts.slice(0, rows).fill_null(missing)

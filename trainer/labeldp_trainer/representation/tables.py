@@ -61,7 +61,7 @@ class _Numbers:
         finite = bool(np.isfinite(values).all())
         source.require(finite, "some standardized features are infinite; rescale the features")
         data = source.loaded.config.data
-        named = data.numeric if isinstance(data, TableData) else None
+        named = data.numeric_features if isinstance(data, TableData) else None
         names = named or [str(j) for j in range(numbers.shape[1])]
         return cls(names, values, kept, means, deviations)
 

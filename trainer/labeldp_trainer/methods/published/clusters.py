@@ -127,17 +127,17 @@ def _features(setting: Setting, method: Clusters) -> Floats:
             raise setting.loaded.error(("method", "columns"), f"{what} no columns")
         flat: Floats = np.asarray(features, np.float64).reshape(len(features), -1)
         return flat
-    wanted = method.columns or (*data.numeric, *data.categorical)
+    wanted, numeric = method.columns, data.numeric_features
     parts = []
-    for name in wanted:
-        if name in data.numeric:
-            parts.append(features["numeric"][:, [data.numeric.index(name)]].astype(np.float64))
+    for name in wanted or (*numeric, *data.categorical):
+        if name in numeric:
+            parts.append(features["numeric"][:, [numeric.index(name)]].astype(np.float64))
         elif name in data.categorical:
             place = data.categorical.index(name)
             codes = np.arange(setting.dataset.shape.vocabularies[place])
             parts.append((features["categorical"][:, [place]] == codes[None, :]).astype(float))
         else:
-            reason = f"{name!r} is not a feature; it is not in data.numeric or data.categorical"
+            reason = f"{name!r} is not a feature of data.numeric, data.categorical or data.dates"
             raise setting.loaded.error(("method", "columns"), reason)
     return np.concatenate(parts, axis=1)
 

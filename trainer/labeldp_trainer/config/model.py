@@ -63,10 +63,9 @@ class InteractionsConfig(Strict):
     )
 
 
-ModelConfig = Annotated[
-    LinearConfig | InteractionsConfig | MlpConfig | CnnConfig | ResNet18Config,
-    Field(discriminator="kind"),
-]
+NetworkConfig = LinearConfig | MlpConfig | CnnConfig | ResNet18Config
+"""The models that are trained by steps."""
+ModelConfig = Annotated[NetworkConfig | InteractionsConfig, Field(discriminator="kind")]
 LossName = Literal["squared", "absolute", "poisson", "cross_entropy"]
 
 

@@ -56,7 +56,7 @@ class Question:
     @property
     def size(self) -> int:
         """Sums for each output, m."""
-        return self.rows.weights.shape[1]
+        return int(self.rows.weights.shape[1])
 
 
 @dataclass(frozen=True)

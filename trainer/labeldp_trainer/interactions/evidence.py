@@ -41,7 +41,7 @@ class Evidence:
     gram: Float64[np.ndarray, "m m"]
     spread: float
     scales: Float64[np.ndarray, " k"]
-    _whitened: dict[float, Any] = field(default_factory=dict, repr=False)
+    _whitened: dict[float, tuple[Any, Any]] = field(default_factory=dict, repr=False)
 
     def levels(self) -> list[tuple[float, Int64[np.ndarray, " c"]]]:
         """Powers of 2, and the outputs whose scales are nearest to them."""

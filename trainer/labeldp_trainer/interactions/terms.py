@@ -88,7 +88,7 @@ class Terms:
         return ((part, self.rows(part)) for part in self.parts())
 
     def _term(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Float64[np.ndarray, "b k"]:
-        product = None
+        product: Float64[np.ndarray, "b k"] | None = None
         for c, rank in zip(term, ranks_of(self.columns, term), strict=True):
             values = self.columns[c].values[:, :rank].astype(np.float64)[codes[:, c]]
             if product is None:
@@ -96,6 +96,6 @@ class Terms:
             else:
                 both = product[:, :, None] * values[:, None, :]
                 product = np.floor(both.reshape(len(codes), -1) * 2.0**-VALUE_BITS)
-                product = np.clip(product, -MOST_ENTRY, MOST_ENTRY)
+                np.clip(product, -MOST_ENTRY, MOST_ENTRY, out=product)
         assert product is not None
-        return product
+        return np.asarray(product)

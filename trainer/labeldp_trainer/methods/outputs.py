@@ -138,7 +138,7 @@ def added_variance(targets: Coded, parts: Sequence[TableRows], *, classes: bool)
     count = np.bincount(targets.codes, minlength=len(targets.rows)) / len(targets)
     square = float(count @ np.square(targets.rows).sum(axis=1))
     if classes:  # the expectation of a target is a one-hot label
-        return max((square - 1) / targets.rows.shape[1], 0.0)
+        return max((square - 1) / int(targets.rows.shape[1]), 0.0)
     expected, n = 0.0, sum(len(part.rows) for part in parts)
     for part in parts:
         size = part.table.domain.size * part.table.randomizer.outputs

@@ -11,7 +11,13 @@ import jax.numpy as jnp
 from jaxtyping import Float, PRNGKeyArray
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.model import CnnConfig, LinearConfig, MlpConfig, ModelConfig
+from labeldp_trainer.config.model import (
+    CnnConfig,
+    InteractionsConfig,
+    LinearConfig,
+    MlpConfig,
+    NetworkConfig,
+)
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.models.cnn import ResNet18, cifar_cnn, mnist_cnn
@@ -84,6 +90,7 @@ def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Mode
         raise loaded.error(
             ("model",), "this key is missing (Python code may pass a model to train instead)"
         )
+    assert not isinstance(config, InteractionsConfig)  # ``interactions`` is not None with it
     model = _build(loaded, config, shape, outputs)
     if config.scale != 1 or config.offset != 0:
         return Scaled(model, config.scale, config.offset)
@@ -104,7 +111,7 @@ def closed_form_model(loss: str, shape: FeatureShape, outputs: int) -> Clamped |
     return LogLink(linear) if loss == "poisson" else Clamped(linear)
 
 
-def _build(loaded: LoadedConfig, config: ModelConfig, shape: FeatureShape, outputs: int) -> Model:
+def _build(loaded: LoadedConfig, config: NetworkConfig, shape: FeatureShape, outputs: int) -> Model:
     if isinstance(config, LinearConfig):
         return Linear(shape, outputs)
     if isinstance(config, MlpConfig):

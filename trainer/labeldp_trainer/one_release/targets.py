@@ -28,7 +28,8 @@ def label_numbers(
     numbers = _numbers(values)
     other = (low + high) / 2 if default is None else default
     with np.errstate(all="ignore"):
-        return np.clip(np.where(np.isnan(numbers), other, numbers), low, high)
+        inside: Float64[np.ndarray, " n"] = np.where(np.isnan(numbers), other, numbers)
+        return np.clip(inside, low, high)
 
 
 def label_steps(

@@ -139,7 +139,10 @@ def _same_columns(stated: tuple[Column, ...], learned: list[Column]) -> bool:
     for a, b in zip(stated, learned, strict=True):
         same = a.in_pairs == b.in_pairs and a.values.shape == b.values.shape
         for x, y in ((a.edges, b.edges), (a.bins, b.bins)):
-            same &= (x is None) == (y is None) and (x is None or np.array_equal(x, y))
+            if x is None or y is None:
+                same &= x is y
+            else:
+                same &= np.array_equal(x, y)
         # eigenvectors of equal eigenvalues may be turned: their kernel is the same
         if not same or not np.allclose(_kernel(a), _kernel(b), rtol=_ALIKE, atol=_ALIKE):
             return False

@@ -74,17 +74,16 @@ class Draws:
         low, high = facts.label_range
 
         def bins(y: Labels) -> Int64[np.ndarray, " n"]:
-            found = np.floor((y - low) / (high - low) * LABEL_BINS).astype(np.int64)
-            return np.clip(found, 0, LABEL_BINS - 1)
+            found: Int64[np.ndarray, " n"] = np.floor((y - low) / (high - low) * LABEL_BINS)
+            return np.clip(found, 0, LABEL_BINS - 1).astype(np.int64)
 
         shares = _cleaned(*self._histogram(bins, LABEL_BINS))
         width = (high - low) / LABEL_BINS
         middle = low + width * (np.arange(LABEL_BINS) + 0.5)
         variance = float(shares @ (middle - shares @ middle) ** 2) + width**2 / 12
-        total = np.cumsum(shares)
-        first, last = np.searchsorted(total, [_TAIL, 1 - _TAIL])
-        a = middle[first] - width / 2
-        b = middle[min(last, LABEL_BINS - 1)] + width / 2
+        first, last = np.searchsorted(np.cumsum(shares), np.array([_TAIL, 1 - _TAIL])).tolist()
+        a = float(middle[first]) - width / 2
+        b = float(middle[min(last, LABEL_BINS - 1)]) + width / 2
         return Known(np.array([(a + b) / 2]), variance, variance, (b - a) / 2)
 
     def residuals(self, offset: Offset) -> Residuals:

@@ -66,13 +66,13 @@ class PartFacts(ReleaseText):
     squared_sensitivity: Whole
     longest: Whole | None = None
     terms: _Terms | None = None
-    shift: int | None = Field(None, ge=0, le=64)
-    floor: Real | None = Field(None, ge=1)
-    clip: Real | None = Field(None, gt=0)
+    shift: int | None = Field(default=None, ge=0, le=64)
+    floor: Real | None = Field(default=None, ge=1)
+    clip: Real | None = Field(default=None, gt=0)
     offset_terms: _Terms | None = None
-    unit: Real | None = Field(None, ge=0)
+    unit: Real | None = Field(default=None, ge=0)
     base: Real | None = None
-    rows_sha256: str | None = Field(None, pattern=DIGEST)
+    rows_sha256: str | None = Field(default=None, pattern=DIGEST)
     previous_sha256: str = Field(pattern=DIGEST)
 
 
@@ -109,7 +109,7 @@ class Facts(ReleaseText):
             require(part.kind == kind)
             if kind == "sums":
                 require(part.longest is not None and part.terms is not None)
-                moved = squared_sensitivity(part.longest, classes=classes is not None)
+                moved = squared_sensitivity(part.longest or 0, classes=classes is not None)
                 require((part.offset_terms is None) == (classes is not None))
                 require((part.clip is None) == (classes is not None))
             else:

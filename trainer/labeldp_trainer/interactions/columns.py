@@ -53,7 +53,8 @@ class Column:
     ) -> Int32[np.ndarray, " n"]:
         """The bin of each entry."""
         if self.bins is not None:
-            return self.bins[entries]
+            known: Int32[np.ndarray, " n"] = self.bins[entries]
+            return known
         assert self.edges is not None
         found = np.searchsorted(self.edges, entries, side="right")
         bins: Int32[np.ndarray, " n"] = np.where(

@@ -74,14 +74,16 @@ class Draws:
         low, high = facts.label_range
 
         def bins(y: Labels) -> Int64[np.ndarray, " n"]:
-            found: Int64[np.ndarray, " n"] = np.floor((y - low) / (high - low) * LABEL_BINS)
-            return np.clip(found, 0, LABEL_BINS - 1).astype(np.int64)
+            found = np.floor((y - low) / (high - low) * LABEL_BINS)
+            clipped: Int64[np.ndarray, " n"] = np.clip(found, 0, LABEL_BINS - 1).astype(np.int64)
+            return clipped
 
         shares = _cleaned(*self._histogram(bins, LABEL_BINS))
         width = (high - low) / LABEL_BINS
         middle = low + width * (np.arange(LABEL_BINS) + 0.5)
         variance = float(shares @ (middle - shares @ middle) ** 2) + width**2 / 12
-        first, last = np.searchsorted(np.cumsum(shares), np.array([_TAIL, 1 - _TAIL])).tolist()
+        tails = np.array([_TAIL, 1 - _TAIL])
+        first, last = map(int, np.searchsorted(np.cumsum(shares), tails))
         a = float(middle[first]) - width / 2
         b = float(middle[min(last, LABEL_BINS - 1)]) + width / 2
         return Known(np.array([(a + b) / 2]), variance, variance, (b - a) / 2)
@@ -93,11 +95,13 @@ class Draws:
         edges = (high - low) / 2 * SIZES
 
         def bins(y: Labels) -> Int64[np.ndarray, " n"]:
-            return np.searchsorted(edges, np.abs(y - self._predicted(offset)))
+            sizes = np.abs(y - self._predicted(offset))
+            found: Int64[np.ndarray, " n"] = np.searchsorted(edges, sizes)
+            return found
 
         shares = _cleaned(*self._histogram(bins, len(edges) + 1))
         up, down = np.append(edges, high - low), np.append(0, edges)
-        place = np.searchsorted(np.cumsum(shares), 1 - _CLIPPED)
+        place = int(np.searchsorted(np.cumsum(shares), 1 - _CLIPPED))
         square = float(shares @ (up**2 + up * down + down**2)) / 3
         return Residuals(square, float(up[min(place, len(edges))]))
 

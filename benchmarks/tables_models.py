@@ -31,7 +31,7 @@ boosting holds out. Noise and private labels come from the operating system, so 
 other figures. Every finished run is a line of ``--results``, and is not run again: interrupt and
 go on at will. A method that this version of labeldp does not have is named and left out.
 
-Boosting needs two packages that are not among the project's: pip install scikit-learn lightgbm
+Boosting needs two packages that are not among the project's: scikit-learn and lightgbm.
 """
 
 import argparse

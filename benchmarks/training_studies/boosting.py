@@ -21,9 +21,7 @@ import numpy as np
 ROUNDS, PATIENCE, STRIDE = 2000, 40, 5
 SHARES = {"poisson": (0.1, 0.3, 0.6, 0.9), "cross_entropy": (0.02, 0.1, 0.3, 0.6, 0.9)}
 LEAST = 1e-3  # prediction of a number with the Poisson loss, as in the trainer
-INSTALL = (
-    "boosting needs two packages that are not the project's: pip install scikit-learn lightgbm"
-)
+INSTALL = "boosting needs the packages scikit-learn and lightgbm: install both"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ A fifth of the rows is held out. Of a fixed list of settings, each with early st
 the least loss on these rows is fitted again to all rows, with the number of rounds that was best.
 
 Private numbers are right on average, so they are fitted and judged like true ones. For the Poisson
-loss, which needs a positive prediction, trees are fitted to them by least squares, and smaller
+loss, which needs a positive prediction, trees are fitted and judged by least squares, and smaller
 predictions are raised to a share of the mean. Private classes are from randomized response, and
 judged by the likelihood of what was seen (forward correction). LightGBM fits that likelihood.
 scikit-learn takes no loss of ours: it predicts the private class, and the inverse of the known
@@ -80,12 +80,11 @@ class Problem:
 
     @property
     def shares(self):
-        """[k] of the true classes, as far as the labels show."""
+        """[k] of the true classes, as far as the labels show, none below its standard error."""
         seen = np.bincount(self.labels, minlength=self.classes) / len(self.labels)
-        if self.kept is not None:
-            seen = (seen - (1 - self.kept) / self.classes) / self.kept
-        seen = np.maximum(seen, 1 / self.classes**2 / 10)
-        return seen / seen.sum()
+        errors = np.sqrt(seen * (1 - seen) / len(self.labels)) / self.kept
+        found = np.maximum((seen - (1 - self.kept) / self.classes) / self.kept, errors)
+        return found / found.sum()
 
     def seen(self, probabilities):
         """[n, k] of the labels, from those of the true classes."""
@@ -106,17 +105,20 @@ class Problem:
         return share * self.shares + (1 - share) * found / found.sum(axis=1, keepdims=True)
 
     def judged(self, raw, labels, candidates):
-        """The least loss of the candidates, and which of them has it."""
-        return min(
-            ((self.measured(self.finished(raw, one), labels), one) for one in candidates),
-            key=lambda pair: pair[0],
-        )
+        """The loss of the best share, and which one it is.
 
-    def measured(self, found, labels):
+        Trees that are fitted by another loss are judged by that one, which noise moves less.
+        """
+        share = min(
+            candidates, key=lambda one: self.measured(self.finished(raw, one), labels, self.loss)
+        )
+        return self.measured(self.finished(raw, share), labels, self.fitted), share
+
+    def measured(self, found, labels, loss):
         """The mean loss of predictions."""
-        if self.loss == "squared":
+        if loss == "squared":
             return float(np.mean((found - labels) ** 2))
-        if self.loss == "poisson":
+        if loss == "poisson":
             return float(np.mean(found - labels * np.log(found)))
         chosen = self.seen(found)[np.arange(len(labels)), labels]
         return float(-np.log(np.maximum(chosen, 1e-12)).mean())

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64, Int32
-from scipy.linalg import cholesky
 
 from labeldp_trainer.interactions.columns import VALUE_BITS
+from labeldp_trainer.interactions.evidence import stable_root
 from labeldp_trainer.interactions.terms import CHUNK, MOST_WEIGHT, Terms
 from labeldp_trainer.one_release.design import water_filling
 from labeldp_trainer.one_release.lattice import UNIT
@@ -99,8 +99,7 @@ def row_weights(
     """The weights of a stage whose noise on a sum of rows of length 1 is ``noise``."""
     deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-30))
     relative = covariance / deviations[:, None] / deviations[None, :]
-    relative[np.diag_indices_from(relative)] += 1e-7
-    root = cholesky(relative, lower=True) * deviations[:, None]
+    root = stable_root(relative) * deviations[:, None]
     values, vectors = _leading(root, moments.gram, most)
     values = np.maximum(values, 1e-300)
     kept = values > 1e-9 * values[0]

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 _TOGETHER, _STEPS = 10, 26
 _PULL = 4.0  # columns by which a term is drawn to its kind
 _SPEED = 0.8
 _DONE = 0.03
+_JITTERS = (0.0, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean of the diagonal
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Evidence:
     ) -> tuple[Float64[np.ndarray, "m k"], Float32[np.ndarray, "m w"]]:
         """Statistic and cross in units in which the noise of a column of S is the identity."""
         if scale not in self._whitened:
-            root = cholesky(self.noise + scale * self.spread * self.gram, lower=True)
+            root = stable_root(self.noise + scale * self.spread * self.gram)
             both = np.concatenate([self.statistic, self.cross], axis=1)
             found = solve_triangular(root, both, lower=True)
             count = self.statistic.shape[1]
@@ -63,7 +64,7 @@ class Evidence:
     def factor(self, variances: Float64[np.ndarray, " w"], scale: float) -> Any:
         """Cholesky factor of the covariance of a column of S."""
         whole = (self.cross * (scale * variances)) @ self.cross.T
-        return cho_factor(whole + self.noise + scale * self.spread * self.gram, lower=True)
+        return stable_root(whole + self.noise + scale * self.spread * self.gram), True
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,20 @@ class Coefficients:
     mean: Float64[np.ndarray, "w k"]
     covariance: Float64[np.ndarray, "w w"]
     variances: Float64[np.ndarray, " g"]
+
+
+def stable_root(matrix: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"]:
+    """Lower Cholesky factor of a covariance that rounding may have made indefinite.
+
+    Without noise, sums that two stages ask for make it singular. Raises LinAlgError if it is none.
+    """
+    size = float(np.trace(matrix)) / len(matrix)
+    for jitter in _JITTERS:
+        try:
+            return np.linalg.cholesky(matrix + jitter * size * np.eye(len(matrix)))
+        except np.linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError("no covariance")
 
 
 def variances_by_evidence(

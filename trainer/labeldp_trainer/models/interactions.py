@@ -63,8 +63,10 @@ class Interactions:
             for name in ("base", "softness", "log_softness"):
                 if params[name].shape != (self.outputs,):
                     raise ValueError(name)
+            for term in params.setdefault("terms", {}).values():
+                if term["weights"].shape[1:] != (self.outputs,):
+                    raise ValueError("weights")
             params.setdefault("columns", {})
-            params.setdefault("terms", {})
             x = {
                 "numeric": jnp.zeros((2, self.shape.numeric)),
                 "categorical": jnp.zeros((2, len(self.shape.vocabularies)), jnp.int32),

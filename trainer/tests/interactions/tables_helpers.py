@@ -16,9 +16,9 @@ data:
   label: y
   numeric: [a, b]
   categorical: [c]
-  dates: [day]
-method: {epsilon: 2, delta: 1e-5, label_range: [0, 10]}
+method: {epsilon: 4, delta: 1e-5, label_range: [0, 10]}
 """
+DATES = CONFIG.replace("categorical: [c]", "categorical: [c]\n  dates: [day]")
 CLASSES = CONFIG.replace("label: y", "label: colour\n  classes: [red, green, blue]").replace(
     ", label_range: [0, 10]", ""
 )
@@ -30,7 +30,7 @@ def some_table(rows, seed):
     """y = 5 + 3·sign(a·b) + a little of c and of the weekday; a has gaps."""
     random = np.random.default_rng(seed)
     a, b = random.normal(size=(2, rows))
-    c = random.choice(["u", "v", "w", f"rare {seed}"], rows, p=[0.5, 0.3, 0.199, 0.001])
+    c = random.choice(["u", "v", "w", f"rare {seed}"], rows, p=[0.5, 0.3, 0.19, 0.01])
     days = random.integers(0, 365, rows)
     start = datetime.date(2024, 1, 1)  # a Monday
     sunday = days % 7 == 6
@@ -51,7 +51,7 @@ def some_table(rows, seed):
     )
 
 
-def write(folder, rows=4000):
+def write(folder, rows=2000):
     """A training and a test part."""
     pq.write_table(some_table(rows, 0), folder / "train.parquet")
     pq.write_table(some_table(1000, 1), folder / "test.parquet")

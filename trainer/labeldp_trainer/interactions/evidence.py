@@ -48,7 +48,9 @@ class Evidence:
         powers = np.round(np.log2(self.scales))
         return [(2.0**power, np.flatnonzero(powers == power)) for power in np.unique(powers)]
 
-    def whitened(self, scale: float) -> tuple[Float64[np.ndarray, "m k"], Float32[np.ndarray, "m w"]]:
+    def whitened(
+        self, scale: float
+    ) -> tuple[Float64[np.ndarray, "m k"], Float32[np.ndarray, "m w"]]:
         """Statistic and cross in units in which the noise of a column of S is the identity."""
         if scale not in self._whitened:
             root = cholesky(self.noise + scale * self.spread * self.gram, lower=True)
@@ -72,11 +74,15 @@ class Coefficients:
         mean: [w, K].
         covariance: [w, w] of an output of scale 1.
         variances: [G] prior variances of the terms' columns.
+        evidence: what they were found from.
+        prior: [w] variances of the columns before it, for an output of scale 1.
     """
 
     mean: Float64[np.ndarray, "w k"]
     covariance: Float64[np.ndarray, "w w"]
     variances: Float64[np.ndarray, " g"]
+    evidence: Evidence
+    prior: Float64[np.ndarray, " w"]
 
 
 def variances_by_evidence(
@@ -124,9 +130,7 @@ def _expected_squares(evidence, term_of, variances, constant):
         whole[np.diag_indices_from(whole)] += 1.0
         root = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
         gain = cross.T @ cho_solve((root, True), statistic[:, columns], check_finite=False)
-        solved = solve_triangular(
-            root.astype(np.float32), cross, lower=True, check_finite=False
-        )
+        solved = solve_triangular(root.astype(np.float32), cross, lower=True, check_finite=False)
         left = np.square(solved).sum(axis=0, dtype=np.float64)
         total += scale * v**2 * np.square(gain).sum(axis=1)
         total += len(columns) * (v - scale * v**2 * left)
@@ -152,7 +156,7 @@ def coefficients(
         if abs(np.log2(scale)) < nearest:
             nearest = abs(np.log2(scale))
             covariance = np.diag(v) - gain @ cho_solve(factor, gain.T) / scale
-    return Coefficients(mean, covariance, variances)
+    return Coefficients(mean, covariance, variances, evidence, v)
 
 
 def _by_column(variances, term_of, constant):

@@ -15,6 +15,9 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.columns import VALUE_BITS, Column, entries_of, learn_columns
+from labeldp_trainer.interactions.effects import effects_of
+from labeldp_trainer.interactions.explained import FILE as EXPLAINED
+from labeldp_trainer.interactions.explained import to_bytes
 from labeldp_trainer.interactions.stages import (
     STAGES,
     Fit,
@@ -29,6 +32,7 @@ from labeldp_trainer.interactions.stages import (
 from labeldp_trainer.interactions.terms import Terms, ranks_of
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
+from labeldp_trainer.run.folder import write_bytes
 
 _SOFT, _LEAST_SOFT = 0.4, 1e-2
 """Of the uncertainty of a prediction: how softly it is kept positive; and the least."""
@@ -102,6 +106,11 @@ def params_of(loaded: LoadedConfig, fit: Fit, ends: tuple[float, float] | None) 
         "terms": found,
     }
     return jax.tree.map(jnp.asarray, found_params)
+
+
+def keep_effects(run: TrainingRun, fit: Fit) -> None:
+    """Write what ``labeldp explain`` shows into the run folder."""
+    write_bytes(run.folder.path / EXPLAINED, to_bytes(effects_of(fit)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +206,7 @@ def known_labels_method(
         source = KnownLabels(columns, codes, targets, shares, extra)
         range_ = None if shares is not None else (ends or (-np.inf, np.inf))
         fit = learner(setting, columns, codes, range_, source).learn()
+        keep_effects(run, fit)
         return params_of(setting.loaded, fit, ends)
 
     return Staged(solve=solve, **stated)

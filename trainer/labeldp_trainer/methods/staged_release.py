@@ -15,6 +15,7 @@ from labeldp_trainer.interactions.columns import Column
 from labeldp_trainer.methods.interactions import (
     Staged,
     codes_of,
+    keep_effects,
     learned_columns,
     learner,
     params_of,
@@ -94,6 +95,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 fit = learner(setting, columns, codes, ends, draws, rows.shares).learn()
             except ValueError as error:
                 raise self.loaded.error(("method", "delta"), str(error)) from None
+            keep_effects(run, fit)
             return params_of(self.loaded, fit, ends)
 
         return Staged(

@@ -174,6 +174,13 @@ class Config(Strict):
         return self.model.order if isinstance(self.model, InteractionsConfig) else None
 
     @property
+    def model_kind(self) -> str | None:
+        """The kind of model; None for a linear one in closed form."""
+        if self.interactions is not None:
+            return "interactions"
+        return None if self.model is None else self.model.kind
+
+    @property
     def takes_missing_numbers(self) -> bool:
         """Whether the model has a bin for missing numbers."""
         return self.interactions is not None

@@ -75,11 +75,15 @@ class Coefficients:
         mean: [w, K].
         covariance: [w, w] of an output of scale 1.
         variances: [G] prior variances of the terms' columns.
+        evidence: what they were found from.
+        prior: [w] variances of the columns before it, for an output of scale 1.
     """
 
     mean: Float64[np.ndarray, "w k"]
     covariance: Float64[np.ndarray, "w w"]
     variances: Float64[np.ndarray, " g"]
+    evidence: Evidence
+    prior: Float64[np.ndarray, " w"]
 
 
 def stable_root(matrix: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"]:
@@ -172,7 +176,7 @@ def coefficients(
         if abs(np.log2(scale)) < nearest:
             nearest = abs(np.log2(scale))
             covariance = np.diag(v) - gain @ cho_solve(factor, gain.T) / scale
-    return Coefficients(mean, covariance, variances)
+    return Coefficients(mean, covariance, variances, evidence, v)
 
 
 def _by_column(

@@ -15,6 +15,7 @@ from labeldp_trainer.interactions.columns import Column
 from labeldp_trainer.methods.interactions import (
     Staged,
     codes_of,
+    keep_effects,
     learned_columns,
     learner,
     params_of,
@@ -95,8 +96,13 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 fit = learner(setting, columns, codes, ends, draws, rows.shares).learn()
             except ValueError as error:
                 raise self.loaded.error(("method", "delta"), str(error)) from None
+<<<<<<< HEAD
             facts: Line = {"release_sha256": draws.release.sha256}
             return params_of(self.loaded, fit, ends), facts
+=======
+            keep_effects(run, fit)
+            return params_of(self.loaded, fit, ends)
+>>>>>>> h34e
 
         return Staged(
             solve=solve,

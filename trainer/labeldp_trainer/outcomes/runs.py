@@ -153,7 +153,7 @@ def _read(path: Path) -> Run:
 def _whole(path: Path) -> Run:
     folder = RunFolder(path)
     facts, loaded = folder.facts(), folder.config()
-    config, model = loaded.config, loaded.final.config.model
+    config = loaded.config
     promise = read_json(path / "privacy.json")
     epsilon, delta = _promised(loaded, promise)
     if isinstance(config.method, Central) and "noise" not in promise["details"]:
@@ -170,7 +170,7 @@ def _whole(path: Path) -> Run:
         name=config.name,
         method=config.method.kind,
         representation=None if config.representation is None else config.representation.kind,
-        model=None if model is None else model.kind,
+        model=loaded.final.config.model_kind,
         label=config.data.label,
         loss=config.loss,
         epsilon=epsilon,

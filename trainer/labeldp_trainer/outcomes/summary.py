@@ -60,10 +60,7 @@ def all_metrics(result: Result) -> str:
 
 def _trained(loaded: LoadedConfig, result: Result) -> str:
     config, train = loaded.config, loaded.config.data.train
-    model, epochs = loaded.final.config.model, result.metrics.get("epochs")
-    kind = "linear" if model is None else model.kind
-    if loaded.config.interactions is not None:
-        kind = "interactions"
+    kind, epochs = loaded.final.config.model_kind or "linear", result.metrics.get("epochs")
     parts = [
         f"model {kind}",
         f"loss {config.loss}",

@@ -16,32 +16,15 @@ from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.ask import Known, Offset, Question, Residuals, Source
 from labeldp_trainer.interactions.columns import VALUE_BITS, Column, entries_of, learn_columns
-<<<<<<< HEAD
+from labeldp_trainer.interactions.effects import effects_of
+from labeldp_trainer.interactions.explained import FILE as EXPLAINED
+from labeldp_trainer.interactions.explained import to_bytes
 from labeldp_trainer.interactions.stages import STAGES, Fit, Learner, Task
 from labeldp_trainer.interactions.terms import Terms, ranks_of
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
-from labeldp_trainer.run.metrics import Line
-=======
-from labeldp_trainer.interactions.effects import effects_of
-from labeldp_trainer.interactions.explained import FILE as EXPLAINED
-from labeldp_trainer.interactions.explained import to_bytes
-from labeldp_trainer.interactions.stages import (
-    STAGES,
-    Fit,
-    Known,
-    Learner,
-    Offset,
-    Question,
-    Residuals,
-    Source,
-    Task,
-)
-from labeldp_trainer.interactions.terms import Terms, ranks_of
-from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
-from labeldp_trainer.models import Params
 from labeldp_trainer.run.folder import write_bytes
->>>>>>> h34e
+from labeldp_trainer.run.metrics import Line
 
 _SOFT, _LEAST_SOFT = 0.4, 1e-2
 """Of the uncertainty of a prediction: how softly it is kept positive; and the least."""
@@ -215,11 +198,7 @@ def known_labels_method(
         source = KnownLabels(columns, codes, targets, shares, extra)
         range_ = None if shares is not None else (ends or (-np.inf, np.inf))
         fit = learner(setting, columns, codes, range_, source).learn()
-<<<<<<< HEAD
-        return params_of(setting.loaded, fit, ends), {}
-=======
         keep_effects(run, fit)
-        return params_of(setting.loaded, fit, ends)
->>>>>>> h34e
+        return params_of(setting.loaded, fit, ends), {}
 
     return Staged(solve=solve, **stated)

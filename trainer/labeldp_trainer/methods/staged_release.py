@@ -96,13 +96,9 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 fit = learner(setting, columns, codes, ends, draws, rows.shares).learn()
             except ValueError as error:
                 raise self.loaded.error(("method", "delta"), str(error)) from None
-<<<<<<< HEAD
+            keep_effects(run, fit)
             facts: Line = {"release_sha256": draws.release.sha256}
             return params_of(self.loaded, fit, ends), facts
-=======
-            keep_effects(run, fit)
-            return params_of(self.loaded, fit, ends)
->>>>>>> h34e
 
         return Staged(
             solve=solve,

@@ -7,6 +7,7 @@ So its δ(ε) is at most that of the continuous one plus (1 + e^ε)·τ.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from decimal import Decimal
@@ -88,18 +89,21 @@ def delta(squared_sensitivity: int, sigma: int, epsilon: Fraction, coordinates: 
     return composed_delta([Release(squared_sensitivity, sigma, coordinates)], epsilon)
 
 
-def composed_delta(releases: Sequence[Release], epsilon: Fraction) -> Fraction:
-    """An upper bound of δ(ε) of releases one after another, each chosen from those before it; 1 if
-    nothing is proved (Theorem 18; Theorem 13 for a single one).
+def composed_delta(
+    releases: Sequence[Release], epsilon: Fraction, budget: Fraction = Fraction(0)
+) -> Fraction:
+    """An upper bound of δ(ε) of releases one after another; 1 if nothing is proved.
 
-    Continuous Gaussians compose as one of squared ratio Σ Δ²/σ² (Dong, Roth and Su 2022).
+    Continuous Gaussians compose as one of squared ratio Σ Δ²/σ² (Dong, Roth and Su 2022). What is
+    released may depend on earlier answers if every history has a Σ Δ²/σ² of at most ``budget``, and
+    this bound is at most δ for every history (Theorem 18; Theorem 13 for a single release).
     """
     if any(each.sigma < LEAST_SIGMA for each in releases):
         return Fraction(1)
     distance = sum(
         (rounding_distance(each.sigma, each.coordinates) for each in releases), Fraction(0)
     )
-    ratio = _root_up(squared_ratio(releases))
+    ratio = _root_up(max(squared_ratio(releases), budget))
     if ratio == 0:
         return Fraction(0)
     # A δ at a smaller ε also holds at this one. It can be better: e^ε multiplies the distance.
@@ -113,6 +117,7 @@ def squared_ratio(releases: Sequence[Release]) -> Fraction:
     return sum((Fraction(r.squared_sensitivity, r.sigma**2) for r in releases), Fraction(0))
 
 
+@functools.cache
 def greatest_ratio(epsilon: Fraction, stated_delta: Fraction) -> Fraction:
     """The largest Σ Δ²/σ² of continuous noise that is (ε, δ)-DP, to 1 in 10⁶.
 

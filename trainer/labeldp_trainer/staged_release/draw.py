@@ -12,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
-from labeldp_trainer.discrete_gaussian.delta import composed_delta
 from labeldp_trainer.discrete_gaussian.draw import noisy
 from labeldp_trainer.interactions.ask import Known, Offset, Question, Residuals
 from labeldp_trainer.interactions.terms import Terms
@@ -43,6 +42,7 @@ class Draws:
         true: gives the labels, numbers within the range or classes [n]; None if all is stored.
         grown: called with the release whenever a part was drawn, before the next is decided.
         asked: called with the number of a stored part of sums and the question decided here.
+        add_noise: gives what is released, from an exact statistic and the scale of its noise.
     """
 
     release: StagedRelease
@@ -51,6 +51,7 @@ class Draws:
     true: Callable[[], Labels] | None
     grown: Callable[[StagedRelease], None]
     asked: Callable[[int, Question], None] = lambda part, question: None
+    add_noise: Callable[[Int64[np.ndarray, "b k"], int], Int64[np.ndarray, "b k"]] = noisy
     extra: float = 0.0
 
     def __post_init__(self) -> None:
@@ -197,9 +198,9 @@ class Draws:
         stated = self.release.facts
         empty = Part(facts, exact, weights, offset)
         noises = [*(part.noise for part in self.release.parts), empty.noise]
-        if composed_delta(noises, Fraction(stated.epsilon)) > Fraction(stated.delta):
+        if self._plan.proved_delta(noises, Fraction(stated.epsilon)) > Fraction(stated.delta):
             raise ValueError("δ is too small for the parts of a staged release; raise it")
-        answer = noisy(exact.reshape(len(exact), -1), facts.sigma).reshape(exact.shape)
+        answer = self.add_noise(exact.reshape(len(exact), -1), facts.sigma).reshape(exact.shape)
         self.release = self.release.with_part(Part(facts, answer, weights, offset))
         self.grown(self.release)
 

@@ -41,6 +41,16 @@ from labeldp_trainer.staged_release.plan import COUNT, KINDS, Kind, histogram_se
 _LATTICE = {"unit": UNIT, "label_steps": STEPS, "count": COUNT}
 _MOST_TERMS = 1 << 13
 _Terms = tuple[tuple[int, ...], ...]
+_OF_NUMBERS = frozenset({"clip", "offset_terms", "unit", "base"})
+_OF_SUMS = _OF_NUMBERS | {"longest", "terms", "shift", "floor", "rows_sha256"}
+_STATED: dict[tuple[Kind, bool], frozenset[str]] = {
+    ("labels", True): frozenset(),
+    ("labels", False): frozenset(),
+    ("sizes", False): frozenset(),
+    ("sums", True): _OF_SUMS - _OF_NUMBERS,
+    ("sums", False): _OF_SUMS,
+}
+"""What the parts of releases of classes, and of numbers, state."""
 
 __all__ = ["FILE", "Facts", "Part", "PartFacts", "StagedRelease", "read_staged"]
 
@@ -75,6 +85,11 @@ class PartFacts(ReleaseText):
     rows_sha256: str | None = Field(default=None, pattern=DIGEST)
     previous_sha256: str = Field(pattern=DIGEST)
 
+    @property
+    def stated(self) -> frozenset[str]:
+        """What is stated of some kinds of parts only, and of this one."""
+        return frozenset(name for name in _OF_SUMS if getattr(self, name) is not None)
+
 
 class Facts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON."""
@@ -105,16 +120,14 @@ class Facts(ReleaseText):
         require(self.lattice == _LATTICE)
         require(self.users is not None or self.most_rows == 1)
         require(self.users is None or self.most_rows <= self.users.max_examples_per_user)
-        for part, (kind, _) in zip(self.parts, KINDS[classes is not None], strict=False):
-            require(part.kind == kind)
-            if kind == "sums":
-                require(part.longest is not None and part.terms is not None)
-                moved = squared_sensitivity(part.longest or 0, classes=classes is not None)
-                require((part.offset_terms is None) == (classes is not None))
-                require((part.clip is None) == (classes is not None))
-            else:
+        planned = KINDS[classes is not None]
+        require(len(self.parts) <= len(planned))
+        for part, (kind, _) in zip(self.parts, planned, strict=False):
+            require(part.kind == kind and part.stated == _STATED[kind, classes is not None])
+            if part.longest is None:
                 moved = histogram_sensitivity(self.most_rows)
-                require(part.longest is None)
+            else:
+                moved = squared_sensitivity(part.longest, classes=classes is not None)
             require(part.squared_sensitivity == moved)
         return self
 

@@ -19,9 +19,9 @@ from labeldp_trainer.interactions.terms import CHUNK, MOST_WEIGHT, Terms
 from labeldp_trainer.one_release.design import water_filling
 from labeldp_trainer.one_release.lattice import UNIT
 
-MOST_ROWS_OF_GRAM = 30_000
+MOST_ROWS_OF_GRAM = 10_000
 _LARGEST = 1 << 23  # an entry of a row before it is scaled: its square is added up in int64
-_ROUNDS = 4  # of subspace iteration
+_ROUNDS = 3  # of subspace iteration, in float32: the rows need not be the very best ones
 _SPARE = 32
 
 
@@ -124,11 +124,12 @@ def _leading(
     if width <= 2 * most:
         values, vectors = np.linalg.eigh(root.T @ gram @ root)
         return values[::-1][:most], vectors[:, ::-1][:, :most]
-    basis = np.random.default_rng(0).normal(size=(width, most + _SPARE))
+    half, thin = root.astype(np.float32), gram.astype(np.float32)
+    basis = np.random.default_rng(0).normal(size=(width, most + _SPARE)).astype(np.float32)
     for _ in range(_ROUNDS):
-        basis, _ = np.linalg.qr(root.T @ (gram @ (root @ basis)))
-    image = root @ basis
-    values, turn = np.linalg.eigh(image.T @ gram @ image)
+        basis, _ = np.linalg.qr(half.T @ (thin @ (half @ basis)))
+    image = half @ basis
+    values, turn = np.linalg.eigh((image.T @ (thin @ image)).astype(np.float64))
     return values[::-1][:most], (basis @ turn)[:, ::-1][:, :most]
 
 

@@ -155,7 +155,7 @@ class Draws:
 
     def _draw_sums(self, question: Question) -> Part:
         assert self.true is not None
-        found = measured(question, self.release, self.codes, self.rows)
+        found, total = self._summed(question)
         moved = squared_sensitivity(found.longest, classes=self._classes)
         offset = question.offset
         facts = PartFacts(
@@ -173,19 +173,28 @@ class Draws:
             rows_sha256=found.sha256,
             previous_sha256=self.release.sha256,
         )
-        labels, classes = self.true(), self.release.facts.classes
+        weights = question.rows.weights
+        self._grow(facts, total, weights, None if offset is None else offset.weights)
+        return self.release.parts[-1]
+
+    def _summed(self, question: Question) -> tuple[Lengths, Int64[np.ndarray, "m k"]]:
+        """The lengths of the integer rows, and their exact sum times the labels."""
+        assert self.true is not None
+        labels, offset, classes = self.true(), question.offset, self.release.facts.classes
         if offset is None:
             assert classes is not None
             entries = labels[:, None] == np.arange(len(classes))[None, :]
         else:
             entries = in_steps((labels - self._predicted(offset)) / question.clip)[:, None]
-        total = np.zeros((question.rows.weights.shape[1], entries.shape[1]), np.int64)
-        for part, q in integer_rows(question, self.release, self.codes, self.rows):
-            # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
-            total += (q.T @ entries[part].astype(np.float64)).astype(np.int64)
-        weights = question.rows.weights
-        self._grow(facts, total, weights, None if offset is None else offset.weights)
-        return self.release.parts[-1]
+        total = np.zeros((question.size, entries.shape[1]), np.int64)
+
+        def rows() -> Iterator[tuple[slice, Int32[np.ndarray, "b m"]]]:
+            for part, q in integer_rows(question, self.release, self.codes, self.rows):
+                # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
+                np.add(total, (q.T @ entries[part].astype(np.float64)).astype(np.int64), out=total)
+                yield part, q.astype(np.int32)
+
+        return lengths(rows(), self.rows), total
 
     def _grow(
         self,

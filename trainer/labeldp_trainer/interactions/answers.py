@@ -33,19 +33,34 @@ class Answer:
     offsets: Float32[np.ndarray, " n"] | None = None
 
 
+@dataclass(frozen=True)
+class Working:
+    """A linear model around a point, for a link: label ≈ response + slope·(predictor) + noise.
+
+    Attributes:
+        slope: [n] of the mean label in the predictor.
+        response: [n] what labels are at a predictor of 0, on the tangent.
+    """
+
+    slope: Float32[np.ndarray, " n"]
+    response: Float32[np.ndarray, " n"]
+
+
 @dataclass
 class Sums:
     """Public sums over the rows, for the terms of a stage and the answers so far.
 
     Attributes:
-        cross: [M, w] Σ q·zᵀ of integer columns z.
-        gram: [M, M] Σ q·qᵀ.
+        cross: [M, w] Σ q·zᵀ of integer columns z, times the slope.
+        gram: [M, M] Σ q·qᵀ, times the slope, which is the variance of a class.
+        slope: [M] Σ q times the slope.
         total: [M] Σ q.
-        offset: [M] Σ q·(prediction that labels were compared with).
+        offset: [M] Σ q·(prediction that labels were compared with, less the working response).
     """
 
     cross: Float64[np.ndarray, "m w"]
     gram: Float64[np.ndarray, "m m"]
+    slope: Float64[np.ndarray, " m"]
     total: Float64[np.ndarray, " m"]
     offset: Float64[np.ndarray, " m"]
 
@@ -77,7 +92,7 @@ class Answers:
             answer.offsets = np.concatenate(found)
         self.found.append(answer)
 
-    def sums(self, terms: Terms, before: Sums | None = None) -> Sums:
+    def sums(self, terms: Terms, working: Working | None, before: Sums | None = None) -> Sums:
         """The sums for these terms. ``before`` has those of all answers but the last."""
         sizes = [answer.question.size for answer in self.found]
         m, known = sum(sizes), sum(sizes[:-1]) if before is not None else 0
@@ -86,14 +101,17 @@ class Answers:
             np.zeros((m, m - known)),
             np.zeros(m - known),
             np.zeros(m - known),
+            np.zeros(m - known),
         )
         added = self.found[-1:] if before is not None else self.found
         for part, z in terms.chunks():
             rows = {id(answer): self._rows(answer, part) for answer in self.found}
             everything = np.concatenate(list(rows.values()), axis=1)
             q = everything[:, known:]
-            new.cross += q.T @ z.astype(np.float32)
-            new.gram += everything.T @ q
+            sloped = q if working is None else q * working.slope[part][:, None]
+            new.cross += sloped.T @ z.astype(np.float32)
+            new.gram += everything.T @ sloped
+            new.slope += sloped.sum(axis=0)
             new.total += q.sum(axis=0)
             compared = [
                 rows[id(answer)].T @ answer.offsets[part]
@@ -102,12 +120,15 @@ class Answers:
                 for answer in added
             ]
             new.offset += np.concatenate(compared)
+            if working is not None:
+                new.offset -= q.T @ working.response[part]
         if before is None:
             return new
         above = np.concatenate([before.gram, new.gram[:known].T])
         return Sums(
             np.concatenate([before.cross, new.cross]),
             np.concatenate([above, new.gram], axis=1),
+            np.concatenate([before.slope, new.slope]),
             np.concatenate([before.total, new.total]),
             np.concatenate([before.offset, new.offset]),
         )

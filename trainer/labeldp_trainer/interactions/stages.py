@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
 
-from labeldp_trainer.interactions.answers import Answers, Sums
+from labeldp_trainer.interactions.answers import Answers, Sums, Working
 from labeldp_trainer.interactions.ask import Offset, Question, Source
 from labeldp_trainer.interactions.columns import Column
 from labeldp_trainer.interactions.design import Moments, design_moments, row_weights
@@ -37,6 +37,7 @@ _NEW = {1: 0.2, 2: 0.1}  # of what is left, for the new terms of a stage
 _STRONGEST_PAIRS, _STRONGEST_COLUMNS = 5, 6  # that triples are made of
 _LEAST_MAIN, _LEAST_OTHER = 1e-6, (3e-4, 5e-4)  # of all variance, for a term to stay
 _CONSTANT = 10.0  # prior variance of the constant, in variances of labels
+_FURTHEST_STEP, _FURTHEST_ODDS = 2.0, 8.0  # of log-odds
 _LEAST_SPREAD = {True: 0.1, False: 0.01}  # of the variance of classes, and of numbers
 
 
@@ -46,6 +47,11 @@ class Task:
 
     ends: tuple[float, float] | None
     classes: int
+
+    @property
+    def logistic(self) -> bool:
+        """Whether the logarithm of the odds of the second of two classes is learned."""
+        return self.ends is None and self.classes == 2
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,56 @@ class Fit:
 
 
 @dataclass(frozen=True)
+class _Point:
+    """Log-odds of all rows, around which the logistic model is linear.
+
+    Attributes:
+        base: of a row without features.
+        odds: [n] their logarithms.
+    """
+
+    base: float
+    odds: Float64[np.ndarray, " n"]
+
+    @classmethod
+    def start(cls, shares: Float64[np.ndarray, " 2"], n: int) -> _Point:
+        """Those of the shares of the classes."""
+        base = float(np.log(shares[1] / shares[0]))
+        return cls(base, np.full(n, base))
+
+    @property
+    def slope(self) -> float:
+        """Mean slope of the probability."""
+        return float(_slope(self.odds).mean())
+
+    @property
+    def variance(self) -> float:
+        """That log-odds may have, roughly."""
+        return 1 / float(_slope(np.array([self.base]))[0])
+
+    @property
+    def working(self) -> Working:
+        """The tangent at these log-odds; predictors are relative to the base."""
+        slope = _slope(self.odds)
+        response = 1 / (1 + np.exp(-self.odds)) - slope * (self.odds - self.base)
+        return Working(slope.astype(np.float32), response.astype(np.float32))
+
+    def moved(self, fit: Fit) -> _Point:
+        """Towards what was fitted, a bounded step."""
+        weights, _ = fit.raw()
+        moved = self.base - fit.moments.mean[1:] @ weights[1:, 0]
+        found = np.concatenate([z @ weights[:, 0] + moved for _, z in fit.terms.chunks()])
+        step = np.clip(found - self.odds, -_FURTHEST_STEP, _FURTHEST_STEP)
+        return _Point(self.base, np.clip(self.odds + step, -_FURTHEST_ODDS, _FURTHEST_ODDS))
+
+
+def _slope(odds: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    """p·(1 − p)."""
+    p = 1 / (1 + np.exp(-odds))
+    return np.asarray(p * (1 - p))
+
+
+@dataclass(frozen=True)
 class Learner:
     """Learns from a table's public columns and a source of answers.
 
@@ -111,36 +167,45 @@ class Learner:
         labels = self.source.labels()
         base, spread, clip = labels.base, labels.spread, labels.clip
         answers = Answers(Terms(self.columns, self.codes, ()), self.shares)
+        point = _Point.start(base, len(self.codes)) if self.task.logistic else None
+        variance = labels.variance if point is None else point.variance
         offset = self._offset(None, base)
         chosen, known = self._first(), dict[Term, float]()
         for stage in range(STAGES):
             terms = self._limited(chosen)
             moments = design_moments(terms)
-            prior = _prior(terms.chosen, known, stage, labels.variance, spread)
-            constant, sums = labels.variance, None
+            prior = _prior(terms.chosen, known, stage, variance, spread)
+            constant, sums = variance, None
             covariance = np.diag(np.concatenate([[constant], prior[terms.term_of[1:]]]))
             if answers.found:
-                sums = answers.sums(terms)
-                evidence = self._evidence(answers, sums, moments, base, spread)
+                sums = answers.sums(terms, point and point.working)
+                evidence = self._evidence(answers, sums, moments, base, spread, point)
                 covariance = coefficients(evidence, terms.term_of, prior, constant).covariance
             rows = row_weights(
                 terms,
                 moments,
                 covariance,
-                self.source.noise(clip),
+                self.source.noise(clip) / (1.0 if point is None else point.slope),
                 most=self.most_sums,
                 power=_POWERS[stage],
                 quantile=_QUANTILE,
             )
             asked = Question(terms.chosen, rows, offset, clip)
             answers.add(*self.source.sums(asked))
-            sums = answers.sums(terms, sums)
-            evidence = self._evidence(answers, sums, moments, base, spread)
+            sums = answers.sums(terms, point and point.working, sums)
+            evidence = self._evidence(answers, sums, moments, base, spread, point)
             fit = _fitted(evidence, terms, moments, prior, known, base, _CONSTANT * constant)
+            if point is not None:  # around what has been learned, once more
+                point = point.moved(fit)
+                sums = answers.sums(terms, point.working)
+                evidence = self._evidence(answers, sums, moments, base, spread, point)
+                fit = _fitted(evidence, terms, moments, prior, known, base, _CONSTANT * constant)
+                fit = replace(fit, base=np.array([point.base]))
+                point = point.moved(fit)
             self.stage_done(stage + 1)
             if stage < STAGES - 1:
                 offset = self._offset(fit, base)
-                spread, clip = self._left(fit, offset, clip, labels.variance)
+                spread, clip = self._left(fit, offset, clip, variance)
                 known = dict(zip(terms.chosen, fit.found.variances.tolist(), strict=True))
                 chosen = self._next(stage, known)
         return replace(fit, spread=spread)
@@ -182,8 +247,17 @@ class Learner:
         moments: Moments,
         base: Float64[np.ndarray, " k"],
         spread: float,
+        point: _Point | None,
     ) -> Evidence:
-        cross = (sums.cross - sums.total[:, None] * moments.mean[None, :]) * moments.scale[None, :]
+        cross = (sums.cross - sums.slope[:, None] * moments.mean[None, :]) * moments.scale[None, :]
+        if point is not None:
+            # of two classes the sums add up to a public number, so that both tell of the second
+            both = answers.statistic()
+            second = (both[:, 1] - both[:, 0] + sums.total)[:, None] / 2
+            noise = np.diag(answers.noise() / 2)
+            extra = 1 + self.source.extra / point.slope
+            seen = second + sums.offset[:, None]
+            return Evidence(seen, cross, noise, sums.gram, extra, np.ones(1))
         seen = answers.statistic() + sums.offset[:, None] - sums.total[:, None] * base[None, :]
         scales = np.ones(1)
         if self.task.ends is None:
@@ -198,7 +272,7 @@ class Learner:
         least = _LEAST_SPREAD[offset is None] * variance
         if offset is None:
             spread = max(variance - fit.explained - fit.uncertainty, least)
-            return spread + self.source.extra, clip
+            return spread + (0.0 if self.task.logistic else self.source.extra), clip
         found = self.source.residuals(offset)
         return max(found.square - fit.uncertainty, least), min(clip, found.clip)
 

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64, Int32
 
-from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.ask import Known, Offset, Question, Residuals, Source
@@ -66,10 +65,13 @@ def learner(
     )
 
 
-def params_of(loaded: LoadedConfig, fit: Fit, ends: tuple[float, float] | None) -> Params:
+def params_of(fit: Fit, ends: tuple[float, float] | None) -> Params:
     """The parameters of ``models.Interactions``."""
     terms, unit = fit.terms, float(1 << VALUE_BITS)
     weights, base = fit.raw()
+    if ends is None and len(base) == 1:  # log-odds, as logits of two classes
+        weights = np.concatenate([-weights / 2, weights / 2], axis=1)
+        base = np.concatenate([-base / 2, base / 2])
     columns: dict[str, Any] = {}
     for c in sorted({c for term in terms.chosen for c in term}):
         column = terms.columns[c]
@@ -86,8 +88,8 @@ def params_of(loaded: LoadedConfig, fit: Fit, ends: tuple[float, float] | None) 
             "weights": (weights[at : at + width] * unit).astype(np.float32),
         }
         at += width
-    scales = np.ones(1) if loaded.config.loss != "cross_entropy" else fit.scales
-    soft = np.maximum(_SOFT * np.sqrt(fit.uncertainty * scales), _LEAST_SOFT)
+    soft = np.maximum(_SOFT * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
+    soft = np.broadcast_to(soft, base.shape)
     low, high = (-np.inf, np.inf) if ends is None else ends
     found_params = {
         "base": (base + weights[0] * unit).astype(np.float32),

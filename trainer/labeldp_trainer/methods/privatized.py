@@ -301,17 +301,19 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
                 f"randomizes {self._column!r}; check that it is the artifact of this label"
             )
         bias = self._source.largest_bias
+        advice = "goal: training in the spec avoids it"
+        if certificate.goal == "training":
+            advice = "a larger ε, or fewer labels, would have less of it"
         if left is not None and left > _MOST_BIAS_LEFT:
             notes.append(
                 f"{certificate.name}: {certificate.mechanism} gives different labels nearly the "
                 f"same outputs, so predictions are off by {left:.0%} of the labels' standard "
-                "deviation; training cannot average this out, but goal: training in the spec "
-                "avoids it"
+                f"deviation; training cannot average this out; {advice}"
             )
         elif regression and left is None and bias is not None and bias > _NEGLIGIBLE_BIAS:
             notes.append(
                 f"{certificate.name}: {certificate.mechanism} is biased by up to {bias:.4g}, "
-                "which training cannot average out; goal: training in the spec avoids it"
+                f"which training cannot average out; {advice}"
             )
         return tuple(notes)
 

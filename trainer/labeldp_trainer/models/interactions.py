@@ -21,6 +21,8 @@ from labeldp_trainer.models.layers import (
     softplus_of_log,
 )
 
+_TWO = 2  # classes, whose terms add up to log-odds
+
 
 @dataclass(frozen=True)
 class Interactions:
@@ -28,8 +30,9 @@ class Interactions:
 
     The parameters say which terms there are. ``columns`` have ``edges`` of numbers or the ``bins``
     of codes; ``terms`` are named by their columns, as in "0x3", and hold a table [bins, rank] for
-    each of them and weights [product of ranks, k]. Numbers are clipped to ``ends``. Probabilities
-    and counts are softplus(f/s)·s with s the ``softness``, so that they are positive.
+    each of them and weights [product of ranks, k]. Numbers are clipped to ``ends``. Of two classes
+    f are logits. Probabilities of more classes, and counts, are softplus(f/s)·s with s the
+    ``softness``, so that they are positive.
     """
 
     loss: str
@@ -53,6 +56,8 @@ class Interactions:
         y = self._sum(params, x)
         if self.loss == "squared":
             return clip(y, params["ends"][0], params["ends"][1])
+        if self.loss == "cross_entropy" and self.outputs == _TWO:
+            return y
         softness = params["softness"]
         logs = log_softplus(y / softness[None, :]) + params["log_softness"][None, :]
         return logs if self.loss == "cross_entropy" else softplus_of_log(logs, POISSON_FLOOR)

@@ -4,6 +4,7 @@ import functools
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -147,3 +148,20 @@ def test_of_two_processes_that_resume_a_run_one_gives_up(tmp_path, monkeypatch):
     assert seen == [0, (output / "release.npz").read_bytes()]
     assert len(drawn) == 1 + 4
     assert not [path for path in output.iterdir() if "partial" in path.name]
+
+
+def test_a_release_of_another_table_is_refused(tmp_path, monkeypatch):
+    """With a column more, or with other categories."""
+    config, output = prepare(tmp_path)
+    stopped_at(monkeypatch, 6)
+    assert labeldp(config, "-o", output).exit_code == 0
+    given = ("--from-release", output / "release.npz")
+    random = np.random.default_rng(0)
+    for text, categories in (("numeric: [a], ", 3), ("", 3), ("numeric: [a], ", 1)):
+        colours = np.array(["u", "v", "w"])[random.integers(0, categories, 60)]
+        columns = {"a": random.normal(size=60), "c": colours, "y": np.zeros(60)}
+        pq.write_table(pa.table(columns), tmp_path / "train.parquet")
+        stated = config.read_text(encoding="utf-8").replace("numeric: [a], ", text)
+        (tmp_path / "other.yaml").write_text(stated, encoding="utf-8")
+        result = labeldp(tmp_path / "other.yaml", "-o", tmp_path / "other", *given)
+        assert result.exit_code == 2 and "the features are those of the release" in result.stderr

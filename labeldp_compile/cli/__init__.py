@@ -27,6 +27,7 @@ _COMMANDS = {
     "runs": "Compare training runs: ε, δ, metric, baselines (needs labeldp-trainer).",
     "predict": "Add what a trained model predicts to TABLE (needs labeldp-trainer).",
     "export": "Write a trained model as ONNX, with its statement (needs labeldp-trainer).",
+    "explain": "Show what a model of interactions learned (needs labeldp-trainer).",
     "keygen": "Write a new random key to FILE, for labeldp randomize --key.",
     "inspect": "Show the matrix Pr[output | label] of an artifact, and the use of its labels.",
     "report": "Write one page that shows what the artifact FILE does and guarantees.",

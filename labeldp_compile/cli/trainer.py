@@ -14,7 +14,7 @@ from labeldp_compile.cli.command import Command
 from labeldp_compile.cli.options import any_file
 from labeldp_compile.errors import InputError
 
-THEIRS = ("train", "runs", "predict", "export")
+THEIRS = ("train", "runs", "predict", "export", "explain")
 
 
 def trainer_module(name: str, asked: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""``labeldp train`` (``python -m labeldp_trainer``), ``predict``, ``export`` and ``runs``."""
+"""``labeldp train`` (``python -m labeldp_trainer``), and what is done with a run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from labeldp_compile.cli.options import (
     overwrite_option,
     quiet_option,
     text_options,
+    verbose_option,
 )
 from labeldp_compile.cli.output import row_progress, say, show, tell
 from labeldp_compile.text_form import PLAIN, TextForm
@@ -125,7 +126,7 @@ def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bo
             word = "ok" if check.ok else "FAILED"
             say(Marked(f"  {word:6} {check.words}", _STATUS[check.ok]))
         word = "verified" if holds else "FAILED"
-        ending = "label DP by one release; no file can prove that noise was drawn"
+        ending = "label DP by its noise; no file can prove that noise was drawn"
         say(Marked(f"{file}: {word}, {ending}", _STATUS[holds]))
     if not holds:
         raise SystemExit(1)
@@ -217,6 +218,34 @@ def export_command(
             f"{found.largest:.2g} on {found.rows:,} rows "
             f"({found.relative:.2g} of the largest output)"
         )
+
+
+@command("explain", "labeldp explain runs/first -o explained")
+@click.argument("run", type=PATH)
+@_path("-o", "--output", required=True, help="Folder to write: index.html and pictures (PNG).")
+@verbose_option
+@overwrite_option
+@quiet_option
+def explain_command(run: Path, output: Path, verbose: bool, overwrite: bool, quiet: bool) -> None:
+    """Show what the model of interactions in RUN learned, with 95% bands.
+
+    RUN is a finished run of method staged_release, or with model: {kind: interactions}. The page
+    shows the strongest terms, the effects of columns, and pairs of columns as heat maps. It is
+    computed from the run folder alone, and spends nothing.
+    """
+    # JAX takes seconds to import: check the folder first.
+    from labeldp_trainer.outcomes.explain import (  # noqa: PLC0415
+        require_explained,
+        summary,
+        write_explained,
+    )
+    from labeldp_trainer.outcomes.explained import open_explained  # noqa: PLC0415
+
+    require_explained(output, overwrite=overwrite)
+    explained = open_explained(run)
+    write_explained(explained, output)
+    if not quiet:
+        say(*summary(explained, output, verbose=verbose))
 
 
 @command("runs", "labeldp runs runs --html runs.html")

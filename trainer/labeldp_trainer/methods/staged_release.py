@@ -1,4 +1,4 @@
-"""``method: {kind: staged_release}``: adaptive noisy statistics of labels, and a fit to them alone."""
+"""``method: {kind: staged_release}``: adaptive noisy statistics of labels, and a fit to them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from labeldp_trainer.interactions.columns import Column
 from labeldp_trainer.methods.interactions import (
     Staged,
     codes_of,
+    keep_effects,
     learned_columns,
     learner,
     params_of,
@@ -29,6 +30,7 @@ from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.one_release.targets import class_labels, label_numbers
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
+from labeldp_trainer.run.metrics import Line
 from labeldp_trainer.staged_release.check import TableRows, checks
 from labeldp_trainer.staged_release.draw import Draws, Labels
 from labeldp_trainer.staged_release.plan import Plan
@@ -85,7 +87,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             self._require_fit(stored, table, classes)
             columns = list(stored.columns)
 
-        def solve(run: TrainingRun) -> Params:
+        def solve(run: TrainingRun) -> tuple[Params, Line]:
             draws = Draws(
                 release,
                 codes,
@@ -98,7 +100,9 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 fit = learner(setting, columns, codes, ends, draws, rows.shares).learn()
             except ValueError as error:
                 raise self.loaded.error(("method", "delta"), str(error)) from None
-            return params_of(self.loaded, fit, ends)
+            keep_effects(run, fit)
+            facts: Line = {"release_sha256": draws.release.sha256}
+            return params_of(self.loaded, fit, ends), facts
 
         return Staged(
             solve=solve,
@@ -159,10 +163,11 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             epsilon=method.epsilon,
             delta=method.delta,
             mechanism=(
-                f"{len(parts.parts)} statistics of {facts.rows:,} rows were released one after another, each "
-                f"with discrete Gaussian noise: {sums} sums of public integer rows times {what}, and "
-                "histograms; each was chosen from features and from the noisy statistics before it, and "
-                "the squared ratios of sensitivity and noise add up (Theorem 18)"
+                f"{len(parts.parts)} statistics of {facts.rows:,} rows were released one after "
+                f"another, each with discrete Gaussian noise: {sums} sums of public integer rows "
+                f"times {what}, and histograms; each was chosen from features and from the noisy "
+                "statistics before it, and the squared ratios of sensitivity and noise add up "
+                "(Theorem 18)"
             ),
             details={
                 "parts": [kind for kind, _ in parts.parts],

@@ -1,4 +1,4 @@
-"""A finished run, ready to predict: config, encoder, model and parameters out of its folder."""
+"""A finished run, ready to predict: config, encoder, model and parameters from its folder."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Trained:
 
     Attributes:
         folder: of the run.
-        loaded: its config, for the model that it ended with; relative paths start where they did.
+        loaded: its config, for the final model; relative paths start where they did in training.
         encoder: from the features of a file to those of the model.
         loss: with its task.
-        representation: what the model sees instead of features; None: features.
+        representation: what the model sees instead of features; None if it sees features.
         model: built from the config.
         params: the final parameters.
     """
@@ -77,7 +77,7 @@ def open_trained(path: Path) -> Trained:
     """The finished run in a folder. Raises InputError if it cannot predict."""
     folder = RunFolder(path)
     folder.facts()
-    stated = _encoder(folder)
+    stated = stated_encoder(folder)
     loaded = folder.config(stated.data_directory).final
     if stated.model_from != "config":
         raise RunFolderError(
@@ -111,8 +111,8 @@ def _params(folder: RunFolder, model: Model) -> Params:
         raise RunFolderError(f"{folder.params}: has the parameters of another model") from None
 
 
-def _encoder(folder: RunFolder) -> EncoderFile:
-    """Raises RunFolderError."""
+def stated_encoder(folder: RunFolder) -> EncoderFile:
+    """The contents of ``encoder.json``. Raises RunFolderError."""
     path = folder.path / ENCODER
     found = folder.document(
         ENCODER, f"{path}: is missing or damaged (earlier versions did not write it); train again"

@@ -13,8 +13,8 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import Features, array_digest
+from labeldp_trainer.interactions.ask import Offset, Question
 from labeldp_trainer.interactions.columns import Column, learn_columns
-from labeldp_trainer.interactions.stages import Offset, Question
 from labeldp_trainer.one_release.check import ReleaseCheck
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
@@ -150,7 +150,10 @@ def _same_columns(stated: tuple[Column, ...], learned: list[Column]) -> bool:
     for a, b in zip(stated, learned, strict=True):
         same = a.in_pairs == b.in_pairs and a.values.shape == b.values.shape
         for x, y in ((a.edges, b.edges), (a.bins, b.bins)):
-            same &= (x is None) == (y is None) and (x is None or np.array_equal(x, y))
+            if x is None or y is None:
+                same &= x is y
+            else:
+                same &= np.array_equal(x, y)
         # eigenvectors of equal eigenvalues may be turned: their kernel is the same
         if not same or not np.allclose(_kernel(a), _kernel(b), rtol=_ALIKE, atol=_ALIKE):
             return False

@@ -1,7 +1,7 @@
 """The release of all stages (``release.npz``): every design and every noisy answer, as integers.
 
-It can be published. Anyone who has the features can verify it, replay what followed from each answer,
-and fit models, which spends nothing.
+It can be published. Anyone who has the features can verify it, replay what followed from each
+answer, and fit models, which spends nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pydantic import Field, model_validator
 
 from labeldp_trainer.discrete_gaussian.delta import Release as Noise
 from labeldp_trainer.errors import TrainerError
+from labeldp_trainer.interactions.ask import Offset, Question
 from labeldp_trainer.interactions.columns import MOST_VALUE, Column
 from labeldp_trainer.interactions.design import RowWeights
-from labeldp_trainer.interactions.stages import Offset, Question
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, squared_sensitivity
 from labeldp_trainer.one_release.release import (
@@ -76,13 +76,13 @@ class PartFacts(ReleaseText):
     squared_sensitivity: Whole
     longest: Whole | None = None
     terms: _Terms | None = None
-    shift: int | None = Field(None, ge=0, le=64)
-    floor: Real | None = Field(None, ge=1)
-    clip: Real | None = Field(None, gt=0)
+    shift: int | None = Field(default=None, ge=0, le=64)
+    floor: Real | None = Field(default=None, ge=1)
+    clip: Real | None = Field(default=None, gt=0)
     offset_terms: _Terms | None = None
-    unit: Real | None = Field(None, ge=0)
+    unit: Real | None = Field(default=None, ge=0)
     base: Real | None = None
-    rows_sha256: str | None = Field(None, pattern=DIGEST)
+    rows_sha256: str | None = Field(default=None, pattern=DIGEST)
     previous_sha256: str = Field(pattern=DIGEST)
 
     @property

@@ -1,0 +1,189 @@
+"""What was learned, as effects: mean and standard deviation in each bin, and in each cell of pairs.
+
+All of it is computed from a fit, so it is as private as the fit is. The deviations are those of the
+posterior of the coefficients. They hold the noise of the answers and the labels' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32
+from scipy.linalg import solve_triangular
+
+from labeldp_trainer.interactions.columns import Column
+from labeldp_trainer.interactions.stages import Fit
+from labeldp_trainer.interactions.terms import Term, Terms
+
+MOST_MAINS, MOST_PAIRS = 12, 6
+"""The strongest ones, whose effects are kept."""
+_MOST_OUTPUTS = {1: 3, 2: 1}  # of a main effect, of a pair
+_Covariance = Callable[[slice], Float64[np.ndarray, "t t"]]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The bins of a column.
+
+    Attributes:
+        edges: [e] of numbers, as in ``Column``; None for categories.
+        codes: [b] of the category of each bin after the first, which holds all others.
+    """
+
+    edges: Float32[np.ndarray, " e"] | None
+    codes: Int32[np.ndarray, " b"] | None
+
+    @property
+    def bins(self) -> int:
+        """How many there are."""
+        if self.edges is not None:
+            return len(self.edges) + 2
+        assert self.codes is not None
+        return len(self.codes) + 1
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a main effect or a pair adds to some outputs.
+
+    Attributes:
+        term: one or two columns.
+        outputs: [o] the outputs in which it is strongest.
+        mean: [bins …, o] of the effect; 0 on average over the rows.
+        deviation: [bins …, o] of the posterior.
+        rows: [bins …] shares of the training rows.
+    """
+
+    term: Term
+    outputs: tuple[int, ...]
+    mean: Float32[np.ndarray, "... o"]
+    deviation: Float32[np.ndarray, "... o"]
+    rows: Float32[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What a model of interactions learned.
+
+    Attributes:
+        rows: of the training table.
+        outputs: K of the model.
+        terms: of the model.
+        importance: [terms] standard deviation of what each adds over the rows; of several outputs
+            the root of the mean square.
+        error: [terms] typical standard deviation of the posterior of what it adds.
+        axes: the bins of the columns in ``shown``.
+        shown: the strongest main effects, and then the strongest pairs.
+    """
+
+    rows: int
+    outputs: int
+    terms: tuple[Term, ...]
+    importance: Float32[np.ndarray, " t"]
+    error: Float32[np.ndarray, " t"]
+    axes: dict[int, Axis]
+    shown: tuple[Effect, ...]
+
+
+def effects_of(fit: Fit) -> Effects:
+    """The effects of a fit."""
+    terms, outputs = fit.terms, len(fit.base)
+    parts = _parts(terms)
+    posteriors = _posteriors(fit)
+    squares, errors = np.zeros((len(parts), outputs)), np.zeros((len(parts), outputs))
+    for number, part in enumerate(parts):
+        gram, mean = fit.moments.gram[part, part], fit.found.mean[part]
+        squares[number] = np.einsum("wk,wk->k", mean, gram @ mean)
+        for columns, covariance in posteriors:
+            errors[number, columns] = (gram * covariance(part)).sum()
+    squares, errors = np.maximum(squares, 0), np.maximum(errors, 0)
+    order = np.argsort(-squares.mean(axis=1), kind="stable").tolist()
+    chosen = [
+        number
+        for size, most in ((1, MOST_MAINS), (2, MOST_PAIRS))
+        for number in [i for i in order if len(terms.chosen[i]) == size][:most]
+    ]
+    shown = tuple(_effect(fit, number, parts[number], squares, posteriors) for number in chosen)
+    return Effects(
+        rows=len(terms.codes),
+        outputs=outputs,
+        terms=terms.chosen,
+        importance=np.sqrt(squares.mean(axis=1)).astype(np.float32),
+        error=np.sqrt(errors.mean(axis=1)).astype(np.float32),
+        axes={c: _axis(terms.columns[c]) for effect in shown for c in effect.term},
+        shown=shown,
+    )
+
+
+def _parts(terms: Terms) -> list[slice]:
+    """The columns of the design of each term; the constant comes before them."""
+    ends = np.cumsum([1, *terms.widths]).tolist()
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+def _posteriors(fit: Fit) -> list[tuple[np.ndarray, _Covariance]]:
+    """Outputs whose scale is about the same, and the covariance of their coefficients of a term."""
+    evidence, prior = fit.found.evidence, fit.found.prior
+
+    def of_scale(scale: float) -> _Covariance:
+        root = evidence.factor(prior, scale)[0]
+
+        def covariance(part: slice) -> Float64[np.ndarray, "t t"]:
+            variances = scale * prior[part]
+            seen = evidence.cross[:, part] * variances[None, :]
+            gain = solve_triangular(root, seen, lower=True, check_finite=False)
+            return np.asarray(np.diag(variances) - gain.T @ gain)
+
+        return covariance
+
+    return [(outputs, of_scale(scale)) for scale, outputs in evidence.levels()]
+
+
+def _effect(
+    fit: Fit,
+    number: int,
+    part: slice,
+    squares: Float64[np.ndarray, "t k"],
+    posteriors: list[tuple[np.ndarray, _Covariance]],
+) -> Effect:
+    """What a term adds in each of its bins."""
+    terms, term = fit.terms, fit.terms.chosen[number]
+    shape = [len(terms.columns[c].values) for c in term]
+    cells = np.zeros((int(np.prod(shape)), len(terms.columns)), np.int32)
+    cells[:, term] = np.indices(shape).reshape(len(term), -1).T
+    z = Terms(terms.columns, cells, (term,)).rows(slice(None))[:, 1:]
+    z = (z - fit.moments.mean[part]) * fit.moments.scale[part]
+    outputs = _outputs(squares[number], _MOST_OUTPUTS[len(term)])
+    deviation = np.zeros((len(cells), len(squares[number])))
+    for columns, covariance in posteriors:
+        if set(outputs) & set(columns.tolist()):
+            variances = np.einsum("ct,ct->c", z, z @ covariance(part))
+            deviation[:, columns] = np.sqrt(np.maximum(variances, 0))[:, None]
+    flat = np.ravel_multi_index(tuple(terms.codes[:, c] for c in term), shape)
+    rows = np.bincount(flat, minlength=len(cells)) / len(flat)
+    return Effect(
+        term,
+        outputs,
+        (z @ fit.found.mean[part][:, outputs]).reshape(*shape, -1).astype(np.float32),
+        deviation[:, outputs].reshape(*shape, -1).astype(np.float32),
+        rows.reshape(shape).astype(np.float32),
+    )
+
+
+def _outputs(squares: Float64[np.ndarray, " k"], most: int) -> tuple[int, ...]:
+    """The strongest ones. Of two classes the second: what it gains, the first one loses."""
+    if len(squares) == 2:
+        return (1,)
+    return tuple(sorted(np.argsort(-squares, kind="stable")[:most].tolist()))
+
+
+def _axis(column: Column) -> Axis:
+    if column.bins is None:
+        return Axis(column.edges, None)
+    codes = np.zeros(len(column.values) - 1, np.int32)
+    listed = np.flatnonzero(column.bins)
+    codes[column.bins[listed] - 1] = listed
+    return Axis(None, codes)

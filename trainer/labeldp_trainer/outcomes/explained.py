@@ -1,0 +1,210 @@
+"""What a run with a model of interactions learned, with the names of columns, bins and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float64
+from labeldp_verify.printable import clipped
+
+from labeldp_compile.tools.page.numbers import plain
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.data.encoder import TableEncoder
+from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.interactions.effects import Axis, Effect, Effects
+from labeldp_trainer.interactions.explained import FILE, read_effects
+from labeldp_trainer.interactions.terms import Term
+from labeldp_trainer.methods.statement import spent
+from labeldp_trainer.outcomes.runs import Run, find_runs
+from labeldp_trainer.outcomes.trained import stated_encoder
+from labeldp_trainer.run import RunFolder
+
+BAND = 1.96
+"""Deviations on either side of a mean, for 95%."""
+_NAME_COLUMNS = 40
+_DAYS = ": days since 1970"  # how the name of such a feature of a date ends
+_MOST_DAYS = 700_000  # from 1970 on, or before, a date is written as one
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The bins of a column, for people.
+
+    Attributes:
+        column: its name.
+        edges: [e] between the bins of numbers, which come before that of missing ones; None for
+            categories.
+        names: of all bins.
+        days: whether the numbers are days since 1970.
+    """
+
+    column: str
+    edges: Float64[np.ndarray, " e"] | None
+    names: tuple[str, ...]
+    days: bool = False
+
+    def number(self, value: float, digits: int = 5) -> str:
+        """An edge as text, with at most so many significant digits."""
+        if self.days and abs(value) < _MOST_DAYS:
+            return str(date(1970, 1, 1) + timedelta(days=round(value)))
+        return plain(value, digits)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What a run learned.
+
+    Attributes:
+        run: its method, label and privacy.
+        loaded: its config.
+        effects: what was learned.
+        columns: names of all columns of the model.
+        bins: of the columns whose effects are shown.
+        classes: their names; None for numbers.
+        statement: of privacy, in one paragraph.
+    """
+
+    run: Run
+    loaded: LoadedConfig
+    effects: Effects
+    columns: tuple[str, ...]
+    bins: dict[int, Bins]
+    classes: tuple[str, ...] | None
+    statement: str
+
+    @property
+    def mains(self) -> list[Effect]:
+        """Those of columns, the strongest first."""
+        return [effect for effect in self.effects.shown if len(effect.term) == 1]
+
+    @property
+    def pairs(self) -> list[Effect]:
+        """Those of pairs, the strongest first."""
+        return [effect for effect in self.effects.shown if len(effect.term) > 1]
+
+    @property
+    def strongest(self) -> list[int]:
+        """The numbers of all terms by importance."""
+        order: list[int] = np.argsort(-self.effects.importance, kind="stable").tolist()
+        return order
+
+    def name(self, term: Term) -> str:
+        """A term by its columns."""
+        return " × ".join(clipped(self.columns[c], _NAME_COLUMNS) for c in term)
+
+    @property
+    def label(self) -> str:
+        """The label column."""
+        return clipped(str(self.run.label), _NAME_COLUMNS)
+
+    @property
+    def unit(self) -> str:
+        """Of effects and importance."""
+        return f"in units of {self.label}" if self.classes is None else "in probability"
+
+    def outputs(self, effect: Effect) -> list[str]:
+        """What the numbers of an effect are of."""
+        if self.classes is None:
+            return [self.label]
+        return [f"Pr[{clipped(self.classes[k], _NAME_COLUMNS)}]" for k in effect.outputs]
+
+    @property
+    def promise(self) -> str:
+        """ε and δ, and whose labels they protect."""
+        epsilon, delta = self.run.epsilon, self.run.delta
+        if epsilon is None:
+            return "There is no privacy."
+        kind = f"({spent(epsilon, delta or 0.0)})-label-DP"
+        if self.run.protects == "user":
+            most = self.loaded.config.examples_per_user or 1
+            whose = f"for all labels of a user together; at most {most:,} rows of each user count"
+        else:
+            whose = "for each label; a person with several labels spends ε for each of them"
+        return f"{kind} {whose}."
+
+    @property
+    def publishing(self) -> str:
+        """What publishing the effects discloses."""
+        return _PUBLISHING[str(self.run.method)]
+
+    @property
+    def noise(self) -> str:
+        """What the bands are about."""
+        return _NOISE[str(self.run.method)]
+
+
+_PUBLISHING = {
+    "staged_release": "This page is computed from the release (release.npz) and public features. "
+    "Publishing it spends nothing more.",
+    "privatized": "This page is computed from private labels and public features. Publishing it "
+    "spends nothing more.",
+    "none": "This page is computed from the true labels, and is not private. Keep it as secret as "
+    "the labels.",
+}
+_NOISE = {
+    "staged_release": "Bands include the noise of privacy and the scatter of the labels.",
+    "privatized": "Bands include the noise that made the labels private and the scatter of the "
+    "labels.",
+    "none": "Bands include the scatter of the labels. There is no noise of privacy.",
+}
+
+
+def open_explained(path: Path) -> Explained:
+    """What the finished run in a folder learned. Raises InputError if it cannot be explained."""
+    folder = RunFolder(path)
+    folder.facts()
+    loaded = folder.config()
+    if loaded.config.interactions is None:
+        raise RunFolderError(
+            f"{path}: explain needs a model of interactions: method staged_release, or model: "
+            "{kind: interactions}"
+        )
+    run = find_runs([path])[0]
+    if run.status != "done":
+        raise RunFolderError(run.reason or f"{path}: is not finished")
+    stated = stated_encoder(folder)
+    encoder, effects = stated.features, read_effects(path / FILE)
+    classes = None if stated.classes is None else tuple(map(str, stated.classes))
+    damaged = RunFolderError(f"{path / FILE}: does not fit encoder.json; train again")
+    if not isinstance(encoder, TableEncoder) or effects.outputs != len(classes or "1"):
+        raise damaged
+    columns = tuple(column.name for column in (*encoder.numeric, *encoder.categorical))
+    try:
+        bins = {c: _bins(encoder, c, axis) for c, axis in effects.axes.items()}
+    except IndexError:
+        raise damaged from None
+    if any(c >= len(columns) for term in effects.terms for c in term):
+        raise damaged
+    found = folder.document("privacy.json", f"{path}: privacy.json is damaged; train again")
+    statement = str(found.get("statement", ""))
+    return Explained(run, loaded, effects, columns, bins, classes, statement)
+
+
+def _bins(encoder: TableEncoder, column: int, axis: Axis) -> Bins:
+    """Raises IndexError if the encoder has no such column or category, or it is of another kind."""
+    place = column - len(encoder.numeric)
+    if (place >= 0) != (axis.edges is None):
+        raise IndexError
+    if axis.edges is None:
+        stated = encoder.categorical[place]
+        assert axis.codes is not None
+        names = [clipped(stated.vocabulary[code - 1], _NAME_COLUMNS) for code in axis.codes]
+        return Bins(stated.name, None, ("other", *_told_apart(names)))
+    numeric = encoder.numeric[column]
+    edges = axis.edges.astype(np.float64) * numeric.deviation + numeric.mean
+    bins = Bins(numeric.name, edges, (), numeric.name.endswith(_DAYS))
+    texts = list(map(bins.number, edges.tolist()))
+    inner = [f"{a} … {b}" for a, b in pairwise(texts)]
+    outer = ([f"< {texts[0]}"], [f"≥ {texts[-1]}"]) if texts else ([], ["any number"])
+    names = [*outer[0], *inner, *outer[1], "missing"]
+    return Bins(bins.column, edges, tuple(names), bins.days)
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """A category that is called "other" is not the bin of the others."""
+    return ['"other"' if name == "other" else name for name in names]

@@ -1,5 +1,6 @@
 """Runs of the command: labels decide nothing but the answers, and no stage is drawn twice."""
 
+import dataclasses
 import functools
 import shutil
 
@@ -165,3 +166,22 @@ def test_a_release_of_another_table_is_refused(tmp_path, monkeypatch):
         (tmp_path / "other.yaml").write_text(stated, encoding="utf-8")
         result = labeldp(tmp_path / "other.yaml", "-o", tmp_path / "other", *given)
         assert result.exit_code == 2 and "the features are those of the release" in result.stderr
+        verified = labeldp(tmp_path / "other.yaml", "--verify-release", given[1])
+        assert verified.exit_code == 1 and "the features are those" in verified.output
+
+
+def test_the_result_of_a_run_names_every_number_of_its_release(tmp_path, monkeypatch):
+    """Also the last answer, which no later part has the digest of."""
+    config, output = prepare(tmp_path)
+    stopped_at(monkeypatch, 6)
+    assert labeldp(config, "-o", output).exit_code == 0
+    path = output / "release.npz"
+    assert labeldp(config, "--verify-release", path).exit_code == 0
+    release = read_staged(path)
+    last = release.parts[-1]
+    altered = dataclasses.replace(last, answer=last.answer + np.int64(1))
+    path.write_bytes(dataclasses.replace(release, parts=(*release.parts[:-1], altered)).to_bytes())
+    result = labeldp(config, "--verify-release", path)
+    assert result.exit_code == 1 and "result.json" in result.output
+    path.rename(tmp_path / "release.npz")  # without the run no one can tell, and nothing is lost
+    assert labeldp(config, "--verify-release", tmp_path / "release.npz").exit_code == 0

@@ -72,8 +72,8 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             require_declared(train.columns[label], classes, train.source, label)
         setting = limited_to_users(setting)
         rows, dataset = RowOwners(**row_owners(setting)), setting.dataset
-        columns = learned_columns(setting) if stored is None else list(stored.columns)
-        codes = codes_of(columns, dataset.train.features)
+        columns = learned_columns(setting)
+        codes = codes_of(columns, dataset.train.features)  # of a stored release: the same bins
         release = stored or self._empty(setting, rows, columns)
         epsilon, delta = exact(self.method.epsilon), exact(self.method.delta)
         try:
@@ -85,6 +85,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         if stored is not None:
             table = TableRows(dataset.train.features, dataset.shape.vocabularies, codes, rows)
             self._require_fit(stored, table, classes)
+            columns = list(stored.columns)
 
         def solve(run: TrainingRun) -> tuple[Params, Line]:
             draws = Draws(

@@ -10,9 +10,8 @@ import numpy as np
 from jaxtyping import Float32
 
 from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
-from labeldp_trainer.interactions.columns import entries_of
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.methods.interactions import codes_of, learner
+from labeldp_trainer.methods.interactions import codes_of, learned_columns, learner
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.one_release import public_rows, row_owners
 from labeldp_trainer.methods.users import limited_to_users
@@ -86,10 +85,7 @@ def _verify_staged(
     )
     columns, features = list(release.columns), setting.dataset.train.features
     rows = RowOwners(**row_owners(setting))
-    fits = len(columns) == len(entries_of(features))
-    if not fits:
-        return [ReleaseCheck(False, "the columns are those of the features")]
-    codes = codes_of(columns, features)
+    codes = codes_of(learned_columns(setting), features)  # the release must have the same bins
     table = TableRows(features, dataset.shape.vocabularies, codes, rows)
     found = list(staged_checks(release, method, table, loss.task.classes, loaded.config.data.label))
     if all(check.ok for check in found):

@@ -78,10 +78,10 @@ def checks(
     if not same:
         return
     learned = learn_columns(table.features, table.vocabularies)
-    yield ReleaseCheck(
-        _same_columns(release.columns, learned),
-        "the bins and basis functions of the columns follow from the features",
-    )
+    same = _same_columns(release.columns, learned)
+    yield ReleaseCheck(same, "the bins and basis functions of the columns follow from the features")
+    if not same:
+        return
     before = StagedRelease(facts.model_copy(update={"parts": ()}), release.columns)
     try:
         plan = Plan.of(epsilon, delta, classes=facts.classes is not None)

@@ -90,7 +90,7 @@ class Plan:
         return composed_delta(noises, epsilon, self.ratio)
 
     def require_resolved(self, epsilon: Fraction, delta: Fraction, outputs: int, most: int) -> None:
-        """Raise ValueError unless δ is proved for the parts, whatever is asked in them.
+        """Raise ValueError unless δ is proved for the parts, for any questions that they ask.
 
         ``outputs`` are the columns of sums, ``most`` the rows of an owner.
         """

@@ -1,19 +1,22 @@
 """Altered files: whoever changes a release is refused, or changes nothing that privacy rests on."""
 
 import copy
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.one_release.lattice import squared_sensitivity
+from labeldp_trainer.one_release.rows import Users
 from labeldp_trainer.staged_release.check import checks, replayed
 from labeldp_trainer.staged_release.draw import measured
+from labeldp_trainer.staged_release.plan import histogram_sensitivity
 from labeldp_trainer.staged_release.release import StagedRelease, read_staged
 
 from trainer.tests.staged_release.staged_helpers import ALL, own_noise, table
 
-ALTERATIONS = 1_000 if ALL else 150
+ALTERATIONS = 1_000 if ALL else 100
 """Of each of three releases, and as many whose digests were made to fit."""
 KINDS = ("classes", "numbers", "users")
 NUMERIC = ("sigma", "squared_sensitivity", "longest", "most_rows", "rows")
@@ -59,18 +62,32 @@ def refused(own, path):
 
 def rehashed(own, release):
     """The release of somebody who lets all digests, measures and scales fit what is in it."""
-    found = StagedRelease(release.facts.model_copy(update={"parts": ()}), release.columns)
+    return restated(release, lambda number, part: measures(own, release, number, part))
+
+
+def restated(release, stated, **of_all):
+    """The release with what ``stated`` says of a number and its part, and digests that fit."""
+    facts = release.facts.model_copy(update={"parts": (), **of_all})
+    found = StagedRelease(facts, release.columns)
     for number, part in enumerate(release.parts):
-        update = {"previous_sha256": found.sha256}
-        if part.facts.kind == "sums":
-            question = part.question(release.facts.label_range)
-            lengths = measured(question, release, own.public.codes, own.public.rows)
-            moved = squared_sensitivity(lengths.longest, classes=own.classes is not None)
-            update |= {"rows_sha256": lengths.sha256, "longest": lengths.longest}
-            update |= {"squared_sensitivity": moved, "sigma": own.plan.sigma(number, moved)}
+        update = {**stated(number, part), "previous_sha256": found.sha256}
         facts = part.facts.model_copy(update=update)
-        found = found.with_part(type(part)(facts, part.answer, part.weights, part.offset))
+        found = found.with_part(dataclasses.replace(part, facts=facts))
     return found
+
+
+def measures(own, release, number, part):
+    """What is measured on the rows of a part, and the noise that follows."""
+    if part.facts.kind != "sums":
+        return {}
+    question = part.question(release.facts.label_range)
+    found = measured(question, release, own.public.codes, own.public.rows)
+    moved = squared_sensitivity(found.longest, classes=own.classes is not None)
+    sigma = own.plan.sigma(number, moved)
+    return {"rows_sha256": found.sha256, "longest": found.longest} | {
+        "squared_sensitivity": moved,
+        "sigma": sigma,
+    }
 
 
 def other(random, value):
@@ -260,3 +277,59 @@ def test_other_rows_than_those_that_follow_are_refused(pair, tmp_path):
             written(path, facts, arrays)
             path.write_bytes(rehashed(own, read_staged(path)).to_bytes())
             assert f"part {number + 1} asks what follows" in refused(own, path)
+
+
+def test_facts_that_fit_one_another_but_not_the_rows_are_refused(pair, tmp_path):
+    """Less noise than the plan's, more noise than was drawn, other lengths, and other users."""
+    own, release, _ = pair
+    path, classes = tmp_path / "release.npz", own.classes is not None
+
+    def words(stated, **of_all):
+        path.write_bytes(restated(release, stated, **of_all).to_bytes())
+        return refused(own, path)
+
+    for number, part in enumerate(release.parts):
+        for sigma in (part.facts.sigma - 1, part.facts.sigma + 1, 2 * part.facts.sigma, 1 << 60):
+            update = {number: {"sigma": sigma}}
+            assert "the noise that the plan" in words(lambda i, _, u=update: u.get(i, {}))
+        if part.facts.kind == "sums":
+            for longest in (part.facts.longest - 1, part.facts.longest + 1, 1):
+                moved = squared_sensitivity(longest, classes=classes)
+                facts = {"longest": longest, "squared_sensitivity": moved}
+                update = {number: facts | {"sigma": own.plan.sigma(number, moved)}}
+                said = words(lambda i, _, u=update: u.get(i, {}))
+                assert f"part {number + 1}: a replaced label" in said
+    moved = histogram_sensitivity(2)
+
+    def as_if_of_two(number, part):
+        if part.facts.kind == "sums":
+            return {}
+        return {"squared_sensitivity": moved, "sigma": own.plan.sigma(number, moved)}
+
+    users = Users(column="user", max_examples_per_user=3, sha256="0" * 64)
+    said = words(as_if_of_two, most_rows=2, users=release.facts.users or users)
+    assert "protected" in said
+    assert "are those of the config" in words(lambda i, _: {}, epsilon="1.0")
+    assert "classes or the range" in words(
+        lambda i, _: {}, **({"classes": (0, 1, 3)} if classes else {"label_range": (-1.0, 2.5)})
+    )
+    assert "the label column" in words(lambda i, _: {}, label="z")
+    assert "the features are" in words(lambda i, _: {}, rows=61)
+
+
+def test_parts_beyond_the_plan_and_facts_of_other_kinds_are_damage(pair, tmp_path):
+    """No place of a file is left where anything could be added."""
+    own, release, _ = pair
+    path = tmp_path / "release.npz"
+    extra = release.with_part(release.parts[0])
+    path.write_bytes(extra.to_bytes())
+    assert "is damaged" in refused(own, path)
+    for name, value in (("clip", 1.0), ("terms", ((0,),)), ("shift", 0), ("rows_sha256", "0" * 64)):
+        update = {0: {name: value}}
+        path.write_bytes(restated(release, lambda i, _, u=update: u.get(i, {})).to_bytes())
+        assert "is damaged" in refused(own, path)
+    sums = [i for i, part in enumerate(release.parts) if part.facts.kind == "sums"]
+    for name in ("shift", "floor", "rows_sha256", "longest", "terms"):
+        update = {sums[-1]: {name: None}}
+        path.write_bytes(restated(release, lambda i, _, u=update: u.get(i, {})).to_bytes())
+        assert "is damaged" in refused(own, path)

@@ -137,6 +137,18 @@ def test_the_parts_of_a_plan_spend_it_all_and_no_more(classes, text):
         assert stated < plan.proved_delta(many, epsilon)
 
 
+def test_a_history_that_spends_less_may_not_be_farther_from_continuous_noise():
+    """The distance has one bound for all histories, as Theorem 18 (c) needs."""
+    epsilon, stated = Fraction(1), Fraction("1e-5")
+    plan = Plan.of(epsilon, stated, classes=True)
+    moved = histogram_sensitivity(1)
+    sigma = plan.sigma(0, moved)
+    far = 45 * sigma**2 * stated / (1 + Fraction(2719, 1000))  # coordinates for all of δ
+    near, between = (Release(moved, sigma, int(far * share)) for share in (1e-4, 0.5))
+    assert plan.proved_delta([near], epsilon) <= stated
+    assert composed_delta([between], epsilon) <= stated < plan.proved_delta([between], epsilon)
+
+
 def test_scales_that_no_sampler_has_are_refused():
     plan = Plan.of(Fraction("0.001"), Fraction("1e-9"), classes=True)
     assert plan.sigma(0, histogram_sensitivity(1)) <= 1 << 58

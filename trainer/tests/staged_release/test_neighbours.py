@@ -8,7 +8,7 @@ import pytest
 
 from trainer.tests.staged_release.staged_helpers import ALL, ENDS, own_noise, table
 
-HISTORIES = 250 if ALL else 4
+HISTORIES = 250 if ALL else 3
 """Of each of four tables."""
 NUMBERS = (ENDS[0], 0.1, ENDS[1])
 TABLES = {

@@ -1,9 +1,11 @@
 """Runs of the command: labels decide nothing but the answers, and no stage is drawn twice."""
 
+import dataclasses
 import functools
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -147,3 +149,39 @@ def test_of_two_processes_that_resume_a_run_one_gives_up(tmp_path, monkeypatch):
     assert seen == [0, (output / "release.npz").read_bytes()]
     assert len(drawn) == 1 + 4
     assert not [path for path in output.iterdir() if "partial" in path.name]
+
+
+def test_a_release_of_another_table_is_refused(tmp_path, monkeypatch):
+    """With a column more, or with other categories."""
+    config, output = prepare(tmp_path)
+    stopped_at(monkeypatch, 6)
+    assert labeldp(config, "-o", output).exit_code == 0
+    given = ("--from-release", output / "release.npz")
+    random = np.random.default_rng(0)
+    for text, categories in (("numeric: [a], ", 3), ("", 3), ("numeric: [a], ", 1)):
+        colours = np.array(["u", "v", "w"])[random.integers(0, categories, 60)]
+        columns = {"a": random.normal(size=60), "c": colours, "y": np.zeros(60)}
+        pq.write_table(pa.table(columns), tmp_path / "train.parquet")
+        stated = config.read_text(encoding="utf-8").replace("numeric: [a], ", text)
+        (tmp_path / "other.yaml").write_text(stated, encoding="utf-8")
+        result = labeldp(tmp_path / "other.yaml", "-o", tmp_path / "other", *given)
+        assert result.exit_code == 2 and "the features are those of the release" in result.stderr
+        verified = labeldp(tmp_path / "other.yaml", "--verify-release", given[1])
+        assert verified.exit_code == 1 and "the features are those" in verified.output
+
+
+def test_the_result_of_a_run_names_every_number_of_its_release(tmp_path, monkeypatch):
+    """Also the last answer, which no later part has the digest of."""
+    config, output = prepare(tmp_path)
+    stopped_at(monkeypatch, 6)
+    assert labeldp(config, "-o", output).exit_code == 0
+    path = output / "release.npz"
+    assert labeldp(config, "--verify-release", path).exit_code == 0
+    release = read_staged(path)
+    last = release.parts[-1]
+    altered = dataclasses.replace(last, answer=last.answer + np.int64(1))
+    path.write_bytes(dataclasses.replace(release, parts=(*release.parts[:-1], altered)).to_bytes())
+    result = labeldp(config, "--verify-release", path)
+    assert result.exit_code == 1 and "result.json" in result.output
+    path.rename(tmp_path / "release.npz")  # without the run no one can tell, and nothing is lost
+    assert labeldp(config, "--verify-release", tmp_path / "release.npz").exit_code == 0

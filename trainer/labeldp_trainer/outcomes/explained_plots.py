@@ -155,14 +155,15 @@ def pair_figure(
     axes, bar = figure.subplots(1, 2, width_ratios=[32, 1])
     most = float(np.abs(mean[rows > 0]).max(initial=0)) or 1.0
     shown = np.ma.masked_where(rows <= 0, mean)
+    place = "pair-" + "-".join(map(str, effect.term))  # ids are unique in a page
     for name in schemes:
         between = [_SCHEMES[name]["mark"], _BETWEEN[name], _SCHEMES[name]["accent"]]
         colours = LinearSegmentedColormap.from_list(name, between)
         style = {"aspect": "auto", "interpolation": "none", "cmap": colours}
         style |= {"vmin": -most, "vmax": most, "origin": "lower"}
-        axes.imshow(shown, gid=f"pair-in-{name}", **style)
+        axes.imshow(shown, gid=f"{place}-in-{name}", **style)
         ramp = np.linspace(-most, most, 128)[:, None]
-        bar.imshow(ramp, extent=(0, 1, -most, most), gid=f"bar-in-{name}", **style)
+        bar.imshow(ramp, extent=(0, 1, -most, most), gid=f"{place}-bar-in-{name}", **style)
     unsure = np.argwhere((rows > 0) & (np.abs(mean) <= half))
     axes.plot(unsure[:, 1], unsure[:, 0], linestyle="", marker=".", color=INK, markersize=2)
     for axis, bins, used in ((axes.yaxis, down, chosen[0]), (axes.xaxis, across, chosen[1])):

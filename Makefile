@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
-ALONE := verifier runtime
+ALONE := verifier runtime trainer
 
 # The tests start hundreds of processes: what one of them has compiled of Python, the next one reads.
 unexport PYTHONDONTWRITEBYTECODE
@@ -41,9 +41,11 @@ tools: $(STAMP)
 	@tests/proofs/install
 	@$(BIN)/pytest -rs -n 2 --dist loadfile --tools only $(UNIT_TESTS)
 
-# Each distribution's tests with its own wheel and test tools alone.
+# Each distribution's tests with its own wheel, what it requires and its test tools alone; with
+# LABELDP_ALL=1 the slow ones, too. Programs that unit has compiled are read.
+test-alone: export OPENBLAS_NUM_THREADS := 1
 test-alone: $(STAMP)
-	@PYTHON="$(CURDIR)/$(BIN)/python" .ci/alone $(ALONE)
+	@$(JAX_CACHE) PYTHON="$(CURDIR)/$(BIN)/python" .ci/alone $(ALONE)
 
 # Spelling, and the project's own list of words and longest sentence: .ci/words.txt.
 SPELLED := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs verifier runtime labeldp_compile trainer benchmarks specs

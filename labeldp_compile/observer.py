@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,3 +34,13 @@ class Observer:
 
 
 QUIET = Observer()
+
+
+def time_left(began: float, done: int, rest: int) -> str:
+    """The words for the time that ``rest`` pieces of work take, each like the ``done`` ones.
+
+    ``began`` is the ``time.monotonic()`` at which the first of those began.
+    """
+    if not done:
+        return "time left unknown"
+    return f"about {(time.monotonic() - began) * rest / done:,.0f} s left"

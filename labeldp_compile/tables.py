@@ -31,7 +31,7 @@ from labeldp_compile import sizes
 from labeldp_compile.children import no_main, uninterrupted
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.problem import DualBound, Problem, RadiusBound, Solved
-from labeldp_compile.observer import QUIET, Observer
+from labeldp_compile.observer import QUIET, Observer, time_left
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
 
@@ -241,7 +241,7 @@ def build_tables(
     """
     distinct = list(dict.fromkeys(weights))
     tried = dict(
-        zip(distinct, _each(solve, [(w, _TRIED_BITS) for w in distinct], observer), strict=True)
+        zip(distinct, _each(solve, [(w, _TRIED_BITS) for w in distinct], observer, 0), strict=True)
     )
     windows = [_window(tried[one]) for one in weights]
     narrow = {id(window): _narrowest(window) for window in windows}
@@ -257,7 +257,7 @@ def build_tables(
     bits = min(_TRIED_BITS + room, MAX_WORD_BITS)
     wanted = [(one, bits - less) for one, less in zip(weights, fewer, strict=True)]
     tasks = list(dict.fromkeys(wanted))
-    found = dict(zip(tasks, _each(solve, tasks, observer), strict=True))
+    found = dict(zip(tasks, _each(solve, tasks, observer, len(tasks)), strict=True))
     return [found[task] for task in wanted]
 
 
@@ -269,19 +269,31 @@ def _each(
     solve: Solve,
     tasks: Sequence[Task],
     observer: Observer,
+    before: int,
 ) -> Iterator[Solved]:
-    """The solutions in order: by one process, or by as many as there are processors."""
-    began = time.monotonic()
-    for task in tasks[:_FIRST]:
-        yield solve(*task)
-    rest, work = tasks[_FIRST:], partial(_of, solve)
-    told = time.monotonic()
-    is_long = (told - began) * len(rest) / _FIRST >= _ALONE_SECONDS
-    for done, solved in enumerate((_shared if is_long else map)(work, rest), _FIRST + 1):
-        yield solved
+    """The solutions in order: by one process, or by as many as there are processors.
+
+    Each table is solved twice; ``before`` is how many solves were done before these.
+    """
+    began = told = time.monotonic()
+    total = 2 * len(tasks)
+
+    def tell(timed: int, earlier: int) -> None:
+        nonlocal told
         if time.monotonic() - told > _TOLD:
-            told = time.monotonic()
-            observer.step(f"{done:,} of {len(tasks):,} tables are solved")
+            told, done = time.monotonic(), earlier + timed
+            left = time_left(began, timed, total - done)
+            observer.step(f"{done:,} of {total:,} solves of tables are done, {left}")
+
+    for done, task in enumerate(tasks[:_FIRST], 1):
+        yield solve(*task)
+        tell(done, before)
+    rest, work = tasks[_FIRST:], partial(_of, solve)
+    is_long = (time.monotonic() - began) * len(rest) / _FIRST >= _ALONE_SECONDS
+    began = time.monotonic()  # several processes have another pace
+    for done, solved in enumerate((_shared if is_long else map)(work, rest), 1):
+        yield solved
+        tell(done, before + _FIRST)
 
 
 def _shared(work: Callable[[Task], Solved], tasks: Sequence[Task]) -> Iterator[Solved]:

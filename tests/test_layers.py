@@ -162,7 +162,7 @@ ALONE = {
     ),
     *(
         f"reading.{name}"
-        for name in ("group_shortcomings", "numerals", "shortcomings", "usefulness")
+        for name in ("figures", "group_shortcomings", "numerals", "shortcomings", "usefulness")
     ),
 }
 MODULES = {"cost", "steps"}  # of which limits are read when they are needed

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 import click
-from labeldp_verify.reading.usefulness import belief_in_words
+from labeldp_verify.reading.figures import belief_in_words
 from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.cli.command import command

@@ -69,7 +69,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
     multiple=True,
     metavar="COLUMN[:EDGE,…]",
     help="A public column whose values are groups, each with its own table; or bands of a number, "
-    "as in age:18,25,65. Repeat it to make each combination a group. Labels are not read.",
+    "as in age:18,25,65. Repeat the option: then each combination is a group. Labels are not read.",
 )
 @text_options
 @click.option("--yes", is_flag=True, help="Ask nothing: use the defaults for missing options.")

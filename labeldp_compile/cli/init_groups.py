@@ -26,7 +26,7 @@ def public_groups(table: TableReader, text: str) -> dict[str, str]:
     found = _BANDS.fullmatch(text)
     name = text if found is None else found[1]
     if is_among(name, table.label_columns):  # before it is read
-        raise InputError(f"--groups {name}: is the label, which cannot be its own group")
+        raise InputError(f"--groups {name}: this is the label, which cannot be its own group")
     table.require_column(name)
     if found is not None:
         edges = ", ".join(edge for edge in found[2].split(",") if edge)

@@ -11,8 +11,8 @@ from labeldp_verify.budget import DEFAULT_BUDGET
 from labeldp_verify.claims import DECLARED_BY
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain, columns_of
+from labeldp_verify.reading.figures import PRIORS
 from labeldp_verify.reading.shortcomings import relevant
-from labeldp_verify.reading.usefulness import PRIORS
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.command import command

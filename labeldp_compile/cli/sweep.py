@@ -46,7 +46,7 @@ _SCREEN = 16  # points that a screen has room for
     "--epsilon",
     "epsilons",
     metavar="ε,ε,…",
-    help=f"The ε to compare. Default: {','.join(DEFAULT_EPSILONS)} and the spec's own.",
+    help=f"Values of ε to compare. Default: {','.join(DEFAULT_EPSILONS)} and the spec's own.",
 )
 @click.option(
     "--mechanisms",

@@ -38,11 +38,11 @@ from labeldp_compile.whole_file import require_output, write_text
 @click.option(
     "--max-total-epsilon",
     metavar="E",
-    help="Fail if a label that the prior was also counted from may spend more in total (declared).",
+    help="Fail if a label that was also counted for the prior may spend more in total (declared).",
 )
 @click.option("--name", help="Fail if FILE has another name (declared).")
 @click.option(
-    "--min-outputs", type=Whole(0), metavar="M", help="Fail if outputs are fewer (proved)."
+    "--min-outputs", type=Whole(0), metavar="M", help="Fail if FILE has fewer outputs (proved)."
 )
 @click.option("--max-bias", metavar="B", help="Fail if a label is off by more on average (proved).")
 @click.option(

@@ -1,9 +1,10 @@
-"""The client's key, and digests of data under it: nobody else can confirm a guess of labels.
+"""The client's key, and digests of data under it. Without the key, nobody can test guesses of
+labels.
 
 A ledger keeps a digest of each data file that was read. In earlier versions the key of that digest
 was in the ledger: its server, or anyone with a copy of its file, could test guesses of all labels.
-Now the key is in a file of the user, one for all compilers that share a ledger. The ledger has its
-hash, and accepts no other key.
+Now the key is in a file of the user, and all compilers that share a ledger use the same key. The
+ledger holds the key's hash, and accepts no other key.
 
 A ledger that an earlier labeldp began is adopted: an entry states the hash of the client's key and
 a MAC, under this key, of the hash of the entry before. Only priors before it are compared under the

@@ -23,7 +23,7 @@ _PLACE = ("hosts", "database", "host", "hostaddr", "port", "dbname", "service")
 
 
 def open_store(where: Path | str, *, by_spec: bool = False) -> Store:
-    """The store of a path or a URL, not opened yet; raises InputError for a URL that is none.
+    """The store of a path or a URL, not opened yet; raises InputError for an invalid URL.
 
     A server that a spec names must be in the user's configuration, which describes the connection;
     others are refused.
@@ -47,7 +47,7 @@ def configured(url: Url, config: UserConfig) -> Url:
     """The server of the configuration that a spec's URL names, with the schema of the spec.
 
     The first one that has the same place, and every other parameter that the spec states. Raises
-    InputError if there is none, or an entry of the configuration is no URL of a server.
+    InputError if there is none, or an entry of the configuration is not a URL of a server.
     """
     for text in config.servers:
         server = _server(text, config)

@@ -1,14 +1,14 @@
-"""The functions with which the tables of a ledger in PostgreSQL refuse rows.
+"""The functions that check, and refuse, new rows in the tables of a ledger in PostgreSQL.
 
-They run as the role that writes, with a ``search_path`` of their own: pg_catalog alone (pg_temp,
-which is last, is never searched for operators and functions), so that no operator, function, type
-or cast of that role is found. Tables are named with their schema.
+They run as the role that writes, but set their ``search_path`` to pg_catalog alone. (pg_temp, which
+is last, is never searched for operators and functions.) So they find no operator, function, type or
+cast of that role. Tables are named with their schema.
 
 A compiler's role may insert rows with SQL of its own. So ``follow`` takes a ``spend`` or a
 ``prior`` only if every labeldp will read it: the hash is that of the row, the body holds the fields
 that its kind has and no others (``entries.py``), a spend is within the budget, a prior has a spend.
-JSON is looked at as text, token by token (``->`` of the type json): 1e2 is no integer for Python.
-No literal has a backslash, which a setting of the caller's would read differently.
+JSON is compared as text, token by token (``->`` of the type json), because 1e2 is not an integer in
+Python. No literal has a backslash, because a setting of the caller can change how it is read.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class LedgerRows(ABC):
 
     @abstractmethod
     def require_tables(self) -> None:
-        """Raise InputError for what is no ledger, BrokenChainError for other tables than its."""
+        """Raise InputError if it is not a ledger, BrokenChainError if its tables differ."""
 
     @abstractmethod
     def guard(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labeldp_verify.artifact import assess
+from labeldp_verify.reading.figures import Usefulness
 from labeldp_verify.reading.shortcomings import Shortcoming
-from labeldp_verify.reading.usefulness import Usefulness
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.planning.budget import EpsilonBudget

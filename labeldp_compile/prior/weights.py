@@ -1,25 +1,25 @@
-"""Weights of the labels, from noisy histograms of all rows and of the tables: post-processing.
+"""Computes weights of labels from noisy histograms of all rows and of tables, by post-processing.
 
 A table is that of one or several groups of rows. A table of n rows starts from the pooled release:
 its deviation from n times the pooled shares is estimated. Tables differ from each other in few
 ways: older people work less in every trade. So the deviations [T, B] of all tables are split into
-principal directions. Those are kept whose squares are larger than noise would make them. For T
-tables of B cells of pure noise, the largest eigenvalue is about σ²·(√T + √B)² (Marchenko and Pastur
-1967).
+principal directions. Only directions whose squares are larger than noise alone would make them are
+kept. For T tables of B cells of pure noise, the largest eigenvalue is about σ²·(√T + √B)²
+(Marchenko and Pastur 1967).
 
 Along each direction, a table keeps the share n²·λ/(n²·λ + σ²) (empirical Bayes), where λ is the
 spread of the tables that explains all of them (Paule and Mandel 1982). If tables do not differ, no
 direction is kept, and all use the pooled weights unchanged. Directions also reduce the noise of the
 pooled release.
 
-A public prior has no noise, but the counts of small tables vary by chance. Of each table's
-deviations, the share is kept that sampling n labels from all rows does not explain (James and Stein
+A public prior has no noise, but the counts of small tables vary by chance. Each table keeps the
+share of its deviations that sampling n labels from all rows does not explain (James and Stein
 1961).
 
-The pooled release becomes the nearest histogram with the public number of rows. Only clipping
-negative counts at zero would add weight to every rare label: half of the noise survives and none of
-it cancels. The number of rows n is public, so the Euclidean projection onto {c ≥ 0, Σ c = n}
-removes that excess at no cost in privacy (benchmarks/prior.py measures the gain).
+The pooled release becomes the nearest histogram with the public number of rows. If negative counts
+were only clipped at zero, every rare label would gain weight: half of the noise would remain, and
+none of it would cancel. The number of rows n is public, so the Euclidean projection onto {c ≥ 0, Σ
+c = n} removes that excess at no cost in privacy (benchmarks/prior.py measures the gain).
 
 If ε₁ was chosen for the least expected loss, noise is as large as counts. Then differences that are
 not larger than noise are removed (James and Stein 1961), so that chance does not separate labels

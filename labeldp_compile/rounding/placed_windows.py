@@ -8,7 +8,7 @@ bᵢ + min(eᵢ, X) ≤ r·bᵢ.
 Unbiasedness depends on the placement. With the segments in the order of their outputs, the mean of
 a row is a non-decreasing, piecewise linear function of its offset. One step of the offset moves it
 by at most (v_m − v_1)/2^B. So every target between the means of the first and the last offset is
-met within half of that, for any tolerance of the weights.
+met within half of that, however roughly the weights were computed.
 """
 
 from __future__ import annotations

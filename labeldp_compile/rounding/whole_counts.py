@@ -96,7 +96,7 @@ def block_weights(ratio: Fraction, reach: int, below_zero: BelowZero, total: int
     """
     about = total * (1 - 1 / ratio) / (1 + below_zero.ideal)  # weight of block 0 if not rounded
     if about * (below_zero.most - below_zero.least) < Fraction(1, _TRIES):
-        raise ValueError("no whole weights around zero are private")  # or hardly any
+        raise ValueError("no integer weights around zero keep the ratio")  # or hardly any
     first = _largest_first(ratio, reach, below_zero, total, math.floor(about))
     # Whole numbers may leave no allowed weight for block −1. Slightly less in block 0 often helps.
     for candidate in range(first, max(first - _TRIES, 0), -1):
@@ -107,7 +107,7 @@ def block_weights(ratio: Fraction, reach: int, below_zero: BelowZero, total: int
             weights[0] += left // 2
             weights[-1] += left - left // 2
             return weights
-    raise ValueError("no whole weights around zero are private")
+    raise ValueError("no integer weights around zero keep the ratio")
 
 
 def _largest_first(

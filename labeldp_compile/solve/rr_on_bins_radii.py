@@ -7,10 +7,10 @@ fit into a file (``labeldp_verify.analysis.radius_bound``).
 By complementary slackness, r_y is between the distances to the nearest and to the second nearest
 output. One share of this way per bin gives every bin its sum of α. The radii are then lines between
 outputs, edges of bins and the middles between next but one outputs. Up to ε = 1 this is mostly
-optimal. If not, α/p is moved on a grid of nodes as little as possible (a least-distance program),
-so that Σα is just below the optimum and no minimum of F found so far is negative. This is a level
-method with a known optimum. It works on merged labels. Then the radii are shrunk until F ≥ 0 for
-the labels themselves.
+optimal. If not, α/p is moved as little as possible on a grid of nodes (a least-distance program).
+The constraints are that Σα is just below the optimum, and that no minimum of F found so far is
+negative. This is a level method with a known optimum. It works on merged labels. Then the radii are
+shrunk until F ≥ 0 for the labels themselves.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ class JointColumnSpec(LabelSpec):
     def _fits(self) -> Self:
         if isinstance(self.domain, RealDomainSpec) and self.domain.rounding == "unbiased":
             raise ValueError(
-                "a column of a joint label is rounded to the nearest point: remove rounding"
+                "a column of a joint label is always rounded to the nearest point: remove rounding"
             )
         if isinstance(self.domain, CategoricalDomainSpec) and self.loss not in (None, "zero_one"):
             raise ValueError(f"the {self.loss} loss needs numbers: for categories use zero_one")

@@ -51,7 +51,7 @@ class TextOut:
 def cells_of(values: pa.Array, delimiter: str) -> pa.Array:
     """The cells [n] of a column as bytes: text in quotes where it needs them, null as nothing.
 
-    Empty text has quotes, so that it is no null. Raises ArrowInvalid or ArrowNotImplementedError
+    Empty text has quotes, so that it is not a null. Raises ArrowInvalid or ArrowNotImplementedError
     for a type that CSV cannot hold.
     """
     import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions

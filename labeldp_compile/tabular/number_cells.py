@@ -38,7 +38,7 @@ def labels_of_cells(
     missing: int | float,
     read: Callable[[bytes], Any] | None = None,
 ) -> NDArray[Any]:
-    """Numbers [n], ``int64`` or ``float64``, of cells [n] of text; what is no number is missing.
+    """Numbers [n], ``int64`` or ``float64``, of cells [n] of text; what is not a number is missing.
 
     ``read`` gives the number in one cell, or None; by default that of the grammar.
     """
@@ -50,7 +50,7 @@ def labels_of_cells(
 
 
 def number_in(cell: bytes) -> Decimal | float | None:
-    """The number in one cell, exactly (its words as floats); None if it is none."""
+    """The number in one cell, exactly (its words as floats); None if it is not one."""
     cell = cell.strip(SPACE)
     found = _NUMBER.fullmatch(cell)
     if found is None:

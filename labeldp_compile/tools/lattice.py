@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def lattice_indices(randomizer: AdditiveRandomizer, numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """[n] the exact index of each number among the outputs; −1 if it is none of them."""
+    """[n] the exact index of each number among the outputs; −1 if it is not one of them."""
     r = randomizer
     with np.errstate(invalid="ignore"):
         points = np.nan_to_num(np.rint((numbers - r.origin) / r.unit), nan=np.inf)

@@ -53,7 +53,7 @@ def places(domain: dict[str, Any]) -> Canonical:
         low = np.uint64(domain["min"] % 2**64)
         return lambda labels: canonical(labels) - low
     if domain["kind"] == "real" and domain["rounding"] != "nearest":
-        raise ValueError("a column of a joint label is rounded to the nearest point")
+        raise ValueError("a column of a joint label must be rounded to the nearest point")
     return canonical
 
 

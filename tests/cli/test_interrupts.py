@@ -243,6 +243,57 @@ run("labeldp", lambda: command)
     assert done.stderr == "\nlabeldp: interrupted\n"
 
 
+def test_a_generator_that_is_closed_on_the_way_out_is_closed_whole():
+    """As one that waits for its thread: the reminder comes before anything handles the end."""
+    script = """
+import signal
+from labeldp_verify.console.interrupts import run
+def items():
+    try:
+        yield
+    finally:
+        signal.raise_signal(signal.SIGALRM)
+        print("closed", flush=True)
+def command():
+    for _ in items():
+        signal.raise_signal(signal.SIGINT)
+run("labeldp", lambda: command)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (130, "closed\n")
+    assert done.stderr == "\nlabeldp: interrupted\n"
+
+
+@pytest.mark.parametrize("error", ["", "raise ValueError('of others')"])
+def test_where_nothing_can_be_raised_it_waits_and_says_nothing(error):
+    """A destructor; errors of others there are told as before."""
+    script = f"""
+import signal, time
+from labeldp_verify.console.interrupts import run
+class Broken:
+    def __del__(self):
+        {error or "pass"}
+class Held:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+def command():
+    Broken()
+    Held()
+    while True:
+        time.sleep(0.01)
+run("labeldp", lambda: command)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    told, line, rest = done.stderr.partition("\nlabeldp: interrupted\n")
+    assert line and not rest and told.endswith("ValueError: of others\n" if error else "")
+    assert bool(told) == bool(error)
+
+
 def test_code_that_clears_exceptions_does_not_keep_it_running():
     script = """
 import os, signal, sys, time

@@ -126,7 +126,7 @@ def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bo
             word = "ok" if check.ok else "FAILED"
             say(Marked(f"  {word:6} {check.words}", _STATUS[check.ok]))
         word = "verified" if holds else "FAILED"
-        ending = "label DP by one release; no file can prove that noise was drawn"
+        ending = "label DP by its noise; no file can prove that noise was drawn"
         say(Marked(f"{file}: {word}, {ending}", _STATUS[holds]))
     if not holds:
         raise SystemExit(1)

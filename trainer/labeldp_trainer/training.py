@@ -189,7 +189,7 @@ def _result(fitted: Fitted, loss: Loss, tested: Tested | None, notes: Sequence[s
         notes = [*notes, *worse, *fitted.notes]
     if notes:
         more["notes"] = list(notes)
-    return {"format_version": "1.0", **for_json(fitted.metrics), **more}
+    return {"format_version": "1.0", **for_json(fitted.metrics), **more, **fitted.facts}
 
 
 def _task(loaded: LoadedConfig, builder: MethodBuilder[Any]) -> Task:

@@ -24,6 +24,8 @@ from trainer.tests.central_helpers import (
 from trainer.tests.compilation import with_flags
 from trainer.tests.kills import HOLD, PATIENCE, TRAIN, kill_behind
 
+pytestmark = pytest.mark.slow
+
 TEXT = with_method(
     "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, centre_units: 8"
 ).replace("epochs: 2", "epochs: 30, checkpoint_every: 7")

@@ -29,6 +29,8 @@ from trainer.tests.central_helpers import (
 )
 from trainer.tests.trainer_helpers import INTEGERS, table, write_artifact
 
+pytestmark = pytest.mark.slow
+
 PRO = "kind: labeldp_pro, epsilon: 8, delta: 1e-5"
 
 

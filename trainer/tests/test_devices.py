@@ -6,10 +6,13 @@ import sys
 
 import jax
 import numpy as np
+import pytest
 from labeldp_trainer import load_config, train
 
 from trainer.tests.compilation import with_flags
 from trainer.tests.trainer_helpers import write_config, write_tables
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = """
 import sys

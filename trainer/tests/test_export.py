@@ -166,7 +166,10 @@ def test_a_model_that_differs_is_refused(place):
 
 @pytest.mark.parametrize(
     ("renamed", "reason"),
-    [("prediction", "is named 'prediction', which a model input cannot be"), ("a\n\x1b[2J", None)],
+    [
+        ("prediction", "is named 'prediction'; a model input cannot have this name"),
+        ("a\n\x1b[2J", None),
+    ],
 )
 def test_names_of_columns_are_names_of_inputs(place, renamed, reason):
     some = pq.read_table(place / "t.parquet")

@@ -4,9 +4,10 @@ import ast
 import re
 from pathlib import Path
 
+import labeldp_trainer
 import pytest
 
-TRAINER = Path(__file__).parents[2] / "trainer" / "labeldp_trainer"
+TRAINER = Path(labeldp_trainer.__file__).parent
 FILES = sorted(TRAINER.rglob("*.py"))
 LABELDP = r"\blabeldp_(compile|verify)\b"
 DYNAMIC = {"import_module", "__import__", "find_spec", "exec", "eval", "run_module", "run_path"}

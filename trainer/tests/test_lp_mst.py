@@ -22,6 +22,8 @@ from trainer.tests.label_method_helpers import (
 )
 from trainer.tests.noise import words_from
 
+pytestmark = pytest.mark.slow
+
 THREE = "kind: lp_mst, epsilon: 1.5, stages: 3, fractions: [0.5, 0.3, 0.2]"
 
 

@@ -69,6 +69,8 @@ def place(tmp_path):
     [
         (", private_column: z", ("[a, b]", "[a, y]"), "data.numeric: 'y' is the label of"),
         (", private_column: z", ("[c]", "[c, y]"), "data.categorical: 'y' is the label of"),
+        (", private_column: z", ("[c]", "[c]\n  dates: [y]"), "data.dates: 'y' is the label of"),
+        (", column: t", ("[c]", "[c]\n  dates: [y]"), "data.dates: 'y' is the label of"),
         (", column: t", ("[a, b]", "[a, y]"), "data.numeric: 'y' is the label of"),
         (
             ", private_column: z, user_column: y, max_examples_per_user: 2",

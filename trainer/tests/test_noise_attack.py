@@ -18,6 +18,8 @@ from labeldp_trainer.dp_gradient.step import private_gradient
 from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig
 from scipy import stats
 
+pytestmark = pytest.mark.slow
+
 ROWS, CLASSES, FEATURES, CLIP, DELTA = 256, 10, 12, 1.0, 1e-5
 RELEASES = 200
 RANDOM = np.random.default_rng(5)

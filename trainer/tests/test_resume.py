@@ -6,11 +6,14 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 from labeldp_trainer.cli import train_command
 
 from trainer.tests.kills import HOLD, TRAIN, kill_behind
 from trainer.tests.trainer_helpers import CONFIG, write_artifact, write_config, write_tables
+
+pytestmark = pytest.mark.slow
 
 TEXT = (
     CONFIG.replace(

@@ -9,6 +9,7 @@ from typing import Union, get_args, get_origin, get_type_hints
 
 import jax
 import jax.numpy as jnp
+import labeldp_trainer
 import numpy as np
 import pytest
 from jaxtyping import AbstractArray, PyTree, jaxtyped
@@ -28,7 +29,7 @@ from labeldp_trainer.methods import users
 from labeldp_trainer.models import cnn, dense, layers
 from labeldp_trainer.randomize import NoisyOneHot, RRWithRowPriors, dealt, exact
 
-TRAINER = Path(__file__).parents[2] / "trainer" / "labeldp_trainer"
+TRAINER = Path(labeldp_trainer.__file__).parent
 FILES = [
     *sorted((TRAINER / "dp_gradient").glob("*.py")),
     *sorted((TRAINER / "models").glob("*.py")),

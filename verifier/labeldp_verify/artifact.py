@@ -14,9 +14,10 @@ from labeldp_verify.analysis.range_bias import bias_in_range
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
 from labeldp_verify.forms import Domain, Integers, Randomizer, are_numbers, sets_of
+from labeldp_verify.reading.figures import Usefulness
 from labeldp_verify.reading.group_shortcomings import group_shortcomings
 from labeldp_verify.reading.shortcomings import Shortcoming, find_shortcomings
-from labeldp_verify.reading.usefulness import Usefulness, usefulness
+from labeldp_verify.reading.usefulness import usefulness
 
 
 def assess(

@@ -47,7 +47,7 @@ _COMPOSITION = 4.0
 
 
 def charge_fields(data: bytes) -> None:
-    """The protobuf: walked over once, then parsed. Raises WireError if it is none."""
+    """The protobuf: walked over once, then parsed. Raises WireError if it is not one."""
     charge("the file", seconds=len(data) * 3e-8, bytes=4 * len(data))
     most = affordable(_SCAN_SHARE * _FIELD[0], _FIELD[1])
     fields = count_fields(data, most)
@@ -169,7 +169,7 @@ def charge_kernel(data: bytes) -> None:
 
 
 def claimed_labels(domain: dict[str, Any]) -> int:
-    """How many labels a domain claims to have; 0 if it is none."""
+    """How many labels a domain claims to have; 0 if it is not one."""
     kind = domain.get("kind")
     if kind == "joint":
         return math.prod(map(claimed_labels, _columns(domain)))

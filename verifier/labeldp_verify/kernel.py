@@ -3,11 +3,11 @@
     bytes ──► graph ──► integers ──► ratio ──► ε
 
 This file imports nothing of labeldp: copy it, read it, and run ``python kernel.py FILE``. It proves
-one sentence: *for any two labels of a row, no answer of the graph in FILE is more than e^ε times as
-probable under one as under the other*. It assumes that the random words that the graph is given are
-uniform, secret and used once, and that the graph is run as ONNX defines its operators. Groups are
-public: the sentence holds within each of them. How useful the answers are is not its subject, and
-it reads no certificate. It refuses everything that it does not know (``Refused``).
+one sentence: *for any two labels of a row, the probabilities of each answer of the graph in FILE
+differ by a factor of at most e^ε*. It assumes that the random words of the graph are uniform,
+secret and used once, and that operators compute what ONNX defines. Groups are public: the sentence
+holds within each group. The kernel reads no certificate, and does not judge how useful the answers
+are. It refuses everything that it does not know (``Refused``).
 
 Read it from top to bottom: 1 the protobuf, 2 the graph as terms, 3 what an index can be, 4 the
 integers of each form and their ratio, 5 what a graph must compute, 6 from the ratio to ε.
@@ -30,7 +30,7 @@ MOST_BYTES, MOST_NODES = 1 << 26, 1_000
 
 
 class Refused(ValueError):  # noqa: N818  # it is an answer
-    """The file is not as the kernel knows files; the message says where."""
+    """The kernel proves nothing about this file; the message says why."""
 
 
 def need(condition: bool, doubt: str) -> None:
@@ -42,8 +42,8 @@ def need(condition: bool, doubt: str) -> None:
 # ---- 1. The protobuf
 #
 # A message is a sequence of fields: a tag (number and wire type), then a number, or a length and as
-# many bytes. A field that is not named here is refused. One whose name ends in "s" may repeat; any
-# other occurs exactly once. So all readers agree on what a message says.
+# many bytes. A field that is not named here is refused. A field whose name ends in "s" may repeat;
+# any other must occur exactly once. So all readers agree on what a message says.
 
 MODEL = "1 ir_version 2 producer 3 release 5 model_version 7 graph 8 operator_sets 14 notes"
 GRAPH = "1 nodes 2 name 5 constants 11 inputs 12 outputs"
@@ -61,16 +61,16 @@ PACKED = {INT64: "q", UINT64: "Q", DOUBLE: "d"}
 
 
 def number_at(data: bytes, at: int) -> tuple[int, int]:
-    """A number of at most 64 bits in its shortest form, and the place behind it."""
+    """A number of at most 64 bits, in its shortest form, and the place after it."""
     value = 0
     for shift in range(0, 70, 7):
-        need(at < len(data), "a number that is cut off")
+        need(at < len(data), "a number is cut off")
         byte, at = data[at], at + 1
         value |= (byte & 127) << shift
         if byte < 128:
-            need(value < 1 << 64 and (byte > 0 or shift == 0), "a number in a longer form")
+            need(value < 1 << 64 and (byte > 0 or shift == 0), "a number is not in shortest form")
             return value, at
-    raise Refused("a number of more than 64 bits")
+    raise Refused("a number has more than 64 bits")
 
 
 def fields(data: bytes, schema: str) -> dict[str, Any]:
@@ -85,22 +85,22 @@ def fields(data: bytes, schema: str) -> dict[str, Any]:
         value, at = number_at(data, at)
         name = names.get(tag >> 3, "")
         known = name != "" and tag & 7 == (0 if name in ARE_NUMBERS else 2)
-        need(known, f"field {tag >> 3} of a message, which no artifact has like this")
+        need(known, f"field {tag >> 3} of a message is unknown, or has another type")
         if name not in ARE_NUMBERS:
-            need(value <= len(data) - at, "a field that is cut off")
+            need(value <= len(data) - at, "a field is cut off")
             value, at = data[at : at + value], at + value
         found[name].append(str(value, "ascii") if name in ARE_TEXTS else value)
     single = [name for name in found if not name.endswith("s")]
-    need(all(len(found[name]) == 1 for name in single), f"one of {single} is not there once")
+    need(all(len(found[name]) == 1 for name in single), f"{single} must each occur once")
     return found | {name: found[name][0] for name in single}
 
 
 # ---- 2. The graph as terms
 #
-# A term is an operator with its attributes, applied to terms. Equal terms have one number, so that
-# comparing them is comparing numbers, however often their parts repeat. Names are defined once, so
-# that the term of a name says all about its value. A pattern is a term, too, that is built here and
-# must turn out to be one of the graph's own.
+# A term is an operator with its attributes, applied to terms. Equal terms have the same number, so
+# terms are compared by their numbers, however often their parts repeat. Each name is defined once,
+# so its term says everything about its value. A pattern is a term that is built here; it must equal
+# one of the graph's own terms.
 
 Term = int
 Operator = tuple[Any, ...]  # its name, and (name, value) of each of its attributes
@@ -118,33 +118,33 @@ class Graph:
 
     def __init__(self, file: bytes) -> None:
         """Read the bytes of a file."""
-        need(len(file) <= MOST_BYTES, "a file of more than 64 MiB")
+        need(len(file) <= MOST_BYTES, "the file is larger than 64 MiB")
         model = fields(file, MODEL)
         graph = fields(model["graph"], GRAPH)
         sets = [tuple(fields(each, OPERATOR_SET).values()) for each in model["operator_sets"]]
-        need((model["ir_version"], *sets) == (8, ("", 17), ("ai.onnx.ml", 2)), "other versions")
-        need(max(map(len, graph.values())) <= MOST_NODES, "more nodes than any artifact has")
+        need((model["ir_version"], *sets) == (8, ("", 17), ("ai.onnx.ml", 2)), "unknown versions")
+        need(max(map(len, graph.values())) <= MOST_NODES, f"more than {MOST_NODES:,} parts")
         self.terms: dict[tuple[Operator, tuple[Term, ...]], Term] = {}
         self.inputs: dict[str, int] = {}  # element types
         self.constants: dict[str, tuple[int, bool, Any]] = {}  # element type, is a scalar, data
-        # By name; and only constants whose type was demanded, as patterns take them.
+        # All names, and those constants whose type was checked: patterns use only these.
         self.named, self.read = dict[str, Term](), dict[str, Term]()
         for each in graph["constants"]:
             self._read_constant(fields(each, TENSOR))
         for name, data in (fields(each, VALUE).values() for each in graph["inputs"]):
             kind = fields(fields(data, TYPE)["tensor"], TENSOR_TYPE)["kind"]
             known = [UINT64] if name == "entropy" else [INT64, DOUBLE, STRING]
-            need(kind in known, f"the type of {name}")
+            need(kind in known, f"{name} has an unknown type")
             self._define(name, self._term(("input", name)))
             self.inputs[name] = kind
         for each in graph["nodes"]:
             self._read_node(fields(each, NODE))
-        self.parts = list(self.terms)  # by term; what is added from here on are patterns
+        self.parts = list(self.terms)  # by term; all that are added later are patterns
         self.own = len(self.parts)
         self.outputs = [self.named[fields(each, VALUE)["name"]] for each in graph["outputs"]]
-        # A node that nothing uses could still fail for some labels, and disclose them like that.
+        # A node that nothing uses could still fail for some labels, and so disclose them.
         used = {arg for _, args in self.parts for arg in args}.union(self.outputs)
-        need(len(used) == self.own, "a part that no output uses")
+        need(len(used) == self.own, "no output uses a part of the graph")
 
     def _define(self, name: str, term: Term) -> None:
         need(name != "" and name not in self.named, f"{name} is defined twice")
@@ -156,17 +156,17 @@ class Graph:
     def _read_constant(self, tensor: dict[str, Any]) -> None:
         name, kind, dims, raws = (tensor[key] for key in ("name", "kind", "dims", "raws"))
         alone = len(raws) == (kind in PACKED) == (not tensor["strings"])
-        need(alone and kind in (STRING, *PACKED), f"the type or the data of {name}")
+        need(alone and kind in (STRING, *PACKED), f"{name} has an unknown type, or wrong data")
         data = raws[0] if raws else tensor["strings"]
         size = len(data) / 8 if raws else len(data)
-        need(size >= 1 and (dims == [size] or (not dims and size == 1)), f"the shape of {name}")
+        need(size >= 1 and (dims == [size] or (not dims and size == 1)), f"wrong shape of {name}")
         self._define(name, self._term(("constant", name)))
         self.constants[name] = kind, not dims, data
 
     def _read_node(self, node: dict[str, Any]) -> None:
         operator, results = node["domain"] + node["operator"], node["results"]
         attributes = dict(_attribute(fields(each, ATTRIBUTE)) for each in node["attributes"])
-        need(len(attributes) == len(node["attributes"]), f"attributes of {operator}")
+        need(len(attributes) == len(node["attributes"]), f"{operator} has an attribute twice")
         operands = tuple(self.named[name] for name in node["operands"])
         term = self._term((operator, *sorted(attributes.items())), operands)
         for i, name in enumerate(results):
@@ -177,13 +177,13 @@ class Graph:
         return self._term((f"output {i} of {count}",), (term,)) if count > 1 else term
 
     def vector(self, name: str, kind: int | None = INT64, *, scalar: bool = False) -> Sequence[Any]:
-        """The data of a constant that must have this type, and one dimension (or none).
+        """The data of a constant, which must have this type and one dimension (none if ``scalar``).
 
-        ``kind`` None takes any type, and gives numbers as their bits: two answers count as one only
-        if nothing can tell them apart.
+        ``kind`` None accepts any type and returns the bits of numbers: two answers are the same
+        only if all their bits are.
         """
         own, is_scalar, data = self.constants.get(name, (0, None, b""))
-        need(is_scalar is scalar and kind in (None, own), f"the constant {name}")
+        need(is_scalar is scalar and kind in (None, own), f"{name} is missing, or has a wrong type")
         self.read[name] = self.named[name]
         packed = f"<{len(data) // 8}{PACKED[kind or INT64]}" if own != STRING else ""
         return struct.unpack(packed, data) if packed else data
@@ -193,13 +193,13 @@ class Graph:
         return self.vector(name, kind, scalar=True)[0]
 
     def bits(self, name: str) -> int:
-        """64 − a shift: how many bits of a word it leaves, of which there must be 1 to 63."""
+        """64 − a shift: how many bits of a word remain, which must be 1 to 63."""
         bits: int = 64 - self.scalar(name, UINT64)
-        need(1 <= bits <= 63, f"the shift {name}")
+        need(1 <= bits <= 63, f"the shift {name} is not 1 to 63")
         return bits
 
     def term(self, pattern: str, **given: Term) -> Term:
-        """The term of a pattern in the syntax of Python, of the graph's constants and given terms.
+        """The term of a pattern in Python's syntax, with the graph's constants and given terms.
 
         ``table[index]`` is GatherElements; ``int64(x)``, ``uint64(x)`` and ``double(x)`` are Cast;
         other calls are operators, and their keywords attributes.
@@ -220,10 +220,10 @@ class Graph:
         return self._term(operator, tuple(self._built(each, given) for each in operands))
 
     def partner(self, operator: str, constant: str) -> Term:
-        """What the graph applies an operator to, together with a constant."""
+        """The other operand of the only node that applies an operator to a constant."""
         leaf = self.named.get(constant)
         found = [args for (name, *_), args in self.parts if name == operator and leaf in args]
-        need(len(found) == 1 and len(found[0]) == 2, f"{operator} with {constant}")
+        need(len(found) == 1 and len(found[0]) == 2, f"{constant} is not in one {operator}")
         return found[0][found[0][0] == leaf]
 
 
@@ -232,17 +232,18 @@ def _attribute(attribute: dict[str, Any]) -> tuple[str, Any]:
     kind = attribute["kind"]
     held = {number: attribute[name] for number, name in HELD_IN.items() if attribute[name]}
     one = [*held] == [kind] and (kind > 3 or len(held[kind]) == 1)
-    need(one, f"the attribute {attribute['name']}")  # its numbers below 0 are stored as 2^64 more
+    need(one, f"the attribute {attribute['name']} has a wrong type")
+    # Integers below 0 are stored as 2^64 more.
     return attribute["name"], held[kind][0] if kind <= 3 else tuple(held[kind])
 
 
 # ---- 3. What an index can be
 #
-# The row of a label is one of a few patterns: LabelEncoder, or a number that is brought into
-# min … max, counted from min, and rounded if it is real; for several columns a sum of those. Each
-# lies in 0 … most for any label: NaN, an infinity, a text that is not listed. It depends on
-# the label of its own row, and on a word of that row that nothing else uses. So no row moves
-# another one, no index wraps around, and nothing fails for some labels.
+# The row of a label is one of a few patterns: LabelEncoder, or a number that is clamped to min …
+# max, counted from min, and rounded if it is real. For several columns it is a sum of these. The
+# row lies in 0 … most for any label, also for NaN, an infinity, or a text that is not listed. It
+# depends only on the label of its own row, and on a word of that row that nothing else uses. So no
+# row changes another one, no index wraps around, and nothing fails for some labels only.
 
 
 OF_ROWS = {"Add", "Cast", "GatherElements", "Min"}
@@ -253,9 +254,9 @@ class Rows:
     """The words of each row, and its indices."""
 
     def __init__(self, graph: Graph, used: int) -> None:
-        """A form uses some words of each row, and the next word may round its label.
+        """A form uses the first ``used`` words of each row; the next word may round its label.
 
-        Words are given the shape of the first label, so that every row has its own.
+        Words get the shape of the first label, so each row has separate words.
         """
         self.graph, self.used = graph, used
         self.labels = [name for name in graph.inputs if name.startswith("label")]
@@ -263,20 +264,20 @@ class Rows:
         count, form = 1, "all"
         if "words_per_label" in graph.constants:
             count = graph.vector("words_per_label")[0]
-            need(count in (2, 3), "the number of words")
+            need(count in (2, 3), "the number of words is not 2 or 3")
             form = "Split(Reshape(all, Concat(own, words_per_label, axis=0), allowzero=1), axis=1)"
         table = graph.term(form, all=graph.named["entropy"], own=self.shape)
         self.words = [self.reshaped(graph.output(i, count, table)) for i in range(count)]
 
     def reshaped(self, term: Term) -> Term:
-        """The same for each row; it fails unless there are as many, and keeps their order."""
+        """The same values, one per row in the same order; it fails if their number differs."""
         return self.graph.term("Reshape(x, shape, allowzero=1)", x=term, shape=self.shape)
 
     def most(self, row: Term) -> int:
-        """The greatest value of an index that must be the row of a label; the least is 0."""
+        """The greatest value of an index, which must be the row of a label; the least is 0."""
         if len(self.labels) == 1:
             found = self._of_column(self.labels[0], "")
-            need(row in found, "an index that is no label's row")
+            need(row in found, "an index is not the row of a label")
             return found[row]
         most, total = 0, -1
         for name in self.labels:  # Σ place · stride
@@ -284,11 +285,11 @@ class Rows:
             ((place, high),) = ((p, n) for p, n in found.items() if p < self.graph.own)
             if f"{name}_stride" in self.graph.constants:
                 stride = self.graph.scalar(f"{name}_stride")
-                need(stride > 0, "a stride that is not above 0")
+                need(stride > 0, "a stride is not positive")
                 place, high = self.graph.term(f"place * {name}_stride", place=place), high * stride
             both = self.graph.term("total + place", total=total, place=place)
             most, total = most + high, both if total >= 0 else place
-        need(row == total and most < 1 << 62, "an index that is not the row of all columns")
+        need(row == total and most < 1 << 62, "an index is not the row of all columns")
         return most
 
     def _of_column(self, label: str, prefix: str) -> dict[Term, int]:
@@ -309,37 +310,37 @@ class Rows:
         elif kind == INT64:
             own, inside = DOUBLE, f"Clip(double(x), {low}, {high})"
         numbers = [g.scalar(end, own) for end in ends]
-        need(all(map(isfinite, numbers)) and numbers == sorted(numbers), "the ends of the labels")
+        need(all(map(isfinite, numbers)) and numbers == sorted(numbers), "the label range is wrong")
         forms, least, most = [f"{inside} - {low}"], numbers[0], numbers[-1] - numbers[0]
-        # What is 0 in float32 alone is not subtracted by onnxruntime.
+        # onnxruntime does not subtract a number that is 0 in float32, even if it is not 0.
         exact = least == trunc(least) if kind == INT64 else least == 0 or abs(least) >= 2.0**-126
-        need(exact, "a lowest label that is close to 0, or not whole")
+        need(exact, "the lowest label is close to 0, or not whole")
         if kind != INT64:
             most, distance = g.scalar(f"{prefix}last_point", DOUBLE), f"({forms[0]})"
             for name in ("points_per_unit", "points_per_unit_doubled", "points_per_unit_halving"):
                 if prefix + name in g.constants:
-                    need(0 < g.scalar(prefix + name, DOUBLE) < inf, "the grid of the labels")
+                    need(0 < g.scalar(prefix + name, DOUBLE) < inf, "the label grid is invalid")
                     distance += f" * {prefix}{name}"
             at = f"Min({distance}, {prefix}last_point)"
             if f"{prefix}half" in g.constants:
-                need(g.scalar(f"{prefix}half", DOUBLE) == 0.5, "how labels are rounded")
+                need(g.scalar(f"{prefix}half", DOUBLE) == 0.5, "labels are not rounded to nearest")
                 forms = [f"Floor({at} + {prefix}half)"]
             else:
-                # floor(x) + [u < x − floor(x)] with u ≥ 0 is at most ceil(x): a whole x is not
-                # raised. One column of several may have another shape than the words.
+                # floor(x) + [u < x − floor(x)] with u ≥ 0 is at most ceil(x): a whole x stays. With
+                # several columns, one may have another shape than the words.
                 known = g.bits("rounding_shift"), g.scalar("rounding_unit", DOUBLE)
-                need(min(known) >= 0 and not prefix, "a word that rounds")
+                need(min(known) >= 0 and not prefix, "labels are rounded in an unknown way")
                 up = f"double(word >> rounding_shift) * rounding_unit < {at} - Floor({at})"
                 forms = [f"Floor({at}) + double({up})", f"int64(Floor({at})) + int64({up})"]
-        need(most == trunc(most) < 1 << 31, "more labels than any artifact has")
+        need(most == trunc(most) < 1 << 31, "too many labels, or not a whole number")
         casts = "{}", "int32({})", "int64({})", "double({})"
         given = dict(zip(("x", "word"), (x, *self.words[self.used :]), strict=False))
         return {g.term(c.format(form), **given): int(most) for c in casts for form in forms}
 
     def require_public(self, group: Term) -> None:
-        """Demand that an index has one value a row, and is computed of groups and constants alone.
+        """Require that an index has one value per row and depends on groups and constants alone.
 
-        Which it is does not matter: it chooses the same table for all labels, or fails for all.
+        Its value does not matter: it chooses the same table for all labels, or fails for all.
         """
         public, by_row = set[Term](), set[Term]()
         for term, (operator, args) in enumerate(self.graph.parts):
@@ -351,7 +352,7 @@ class Rows:
             operands = args[1:] if operator == GATHER and args[0] in public else args
             if number or reshaped or (name in OF_ROWS and by_row.issuperset(operands)):
                 by_row.add(term)
-        need(group in by_row, "a group that is not public")
+        need(group in by_row, "a group depends on more than public columns")
 
 
 # ---- 4. The integers of each form, and their ratio
@@ -369,7 +370,7 @@ def largest(quotients: Iterable[tuple[int, int]]) -> Fraction:
 
 
 class Window(NamedTuple):
-    """Words below T answer by the base line; a label's offset moves all others on the extra line.
+    """Words below T have answers on the base line; a label's offset moves others on the extra line.
 
     ``base`` and ``extra`` are (length, answer) of consecutive segments; T is the base's length.
     """
@@ -380,8 +381,9 @@ class Window(NamedTuple):
     offsets: Sequence[int]
 
     def ratio(self) -> Fraction:
-        """An answer has b words of the base line under every label, and those of its extra segments
-        that lie in the label's window: the ratio is at most (b + the most in any window) / b."""
+        """Under every label, an answer has b words of the base line. It also has those words of its
+        extra segments that lie in the label's window. So the ratio is at most (b + the most in any
+        window) / b."""
         weights: dict[Any, int] = {}
         for length, answer in self.base:
             weights[answer] = weights.get(answer, 0) + length
@@ -389,7 +391,7 @@ class Window(NamedTuple):
         places: dict[Any, list[tuple[int, int]]] = {answer: [] for answer in weights}
         at = 0
         for length, answer in self.extra:
-            need(answer in places, "an answer that some labels never give")
+            need(answer in places, "some labels never give an answer of others")
             places[answer].append((at, at := at + length))
         own = ((weights[answer], most_covered(places[answer], window, reach)) for answer in places)
         return largest((base + most, base) for base, most in own)
@@ -413,20 +415,20 @@ def most_covered(own: list[tuple[int, int]], window: int, reach: int) -> int:
 
 
 def counts(entries: Sequence[int], bits: int, items: int) -> list[int]:
-    """The words of an alias table that lead to each item: all to one of them, some to each.
+    """How many words of an alias table lead to each item: at least one, and all words to some item.
 
     A word w looks at entry P of column j = w mod 2^c; its item is min(w, P) mod 2^c. So it is j as
     long as w ≤ P, for (P >> c) + [j < P mod 2^c] of its words, and P mod 2^c from there on.
     """
     c = len(entries).bit_length() - 1
-    need(len(entries) == 1 << c and 1 <= c <= bits and items <= 1 << c, "the size of a table")
+    need(len(entries) == 1 << c and 1 <= c <= bits and items <= 1 << c, "a table has a wrong size")
     height, found = 1 << (bits - c), [0] * (1 << c)
     for j, entry in enumerate(entries):
         alias = entry & ((1 << c) - 1)
         own = height if alias == j else min(height, (entry >> c) + (j < alias))
         found[j] += own
         found[alias] += height - own
-    need(not any(found[items:]) and min(found[:items]) > 0, "an answer without words, or words so")
+    need(not any(found[items:]) and min(found[:items]) > 0, "unused words or answers without words")
     return found[:items]
 
 
@@ -446,8 +448,9 @@ class Table(NamedTuple):
 class Noise(NamedTuple):
     """A label at y·spacing, 0 ≤ y ≤ period/spacing, plus noise, clamped to low … high.
 
-    A word draws a block of the noise, another the place in it by the shape of its side of zero. The
-    first block begins at −half·period; the first and the last stand for all noise beyond them.
+    One word draws a block of the noise, another the place in the block, by the shape for that side
+    of zero. The first block begins at −half·period. The first and the last block stand for all
+    noise beyond them.
     """
 
     bits: int
@@ -460,12 +463,12 @@ class Noise(NamedTuple):
     high: int
 
     def ratio(self) -> Fraction:
-        """Labels are at most a period D apart, so an answer between the ends sees the weights of
-        D + 1 consecutive noises: of one block, or the places i … of one and … i of the next. At the
-        ends all noise beyond counts, most for the label that is nearest."""
+        """Labels are at most a period D apart. So an answer between the ends has the weights of D +
+        1 consecutive noises: of one block, or of the places i … of one and … i of the next. An end
+        also gets all noise beyond it, most of it from the nearest label."""
         D, reach = self.period, (self.half - 1) * self.period
         folded = D - reach <= self.low <= self.high <= reach < 1 << 52
-        need(D > 0 and folded, "ends beyond the noise that is not folded")
+        need(D > 0 and folded, "the ends are too far out for the noise")
         blocks = counts(self.block_entries, self.bits, 2 * self.half)
         below, above = (counts(side, self.bits, D) for side in self.shape_entries)
         left, right = blocks[1 : self.half], blocks[self.half : -1]
@@ -490,13 +493,14 @@ class Noise(NamedTuple):
 
 # ---- 5. What a graph must compute
 #
-# For each form, its answer as a pattern around the index that it was given. The names of constants
-# say where to look, and the whole pattern is compared, so it can be nothing else.
+# For each form, its answer is a pattern around an index. Names of constants only say where to look.
+# The whole pattern is compared, so the graph can compute nothing else.
 
 
 class Lookup(NamedTuple):
-    """How a line is searched: (start, stop, width, place of its entries) of stretches of buckets of
-    2^width points, an entry q for each bucket, and the segment (point + q) >> shift."""
+    """How a line is searched. A stretch (start, stop, width, place) has buckets of 2^width points;
+    the entry q of bucket b is entries[b + place]. A point is in the segment (point + q) >>
+    shift."""
 
     stretches: list[tuple[int, int, int, int]]
     entries: Sequence[int]
@@ -505,18 +509,18 @@ class Lookup(NamedTuple):
     def segments(self) -> tuple[list[int], list[int]]:
         """Where segments begin on the line, and their numbers.
 
-        A bucket is no wider than 2^shift: from its first to its last point the number grows by one
-        at most, at the point that is a multiple of 2^shift after q was added.
+        A bucket is no wider than 2^shift. So from its first to its last point, the number grows by
+        at most one: where point + q is a multiple of 2^shift.
         """
         begins, numbers, at = list[int](), [-1], 0
         for start, stop, width, place in self.stretches:
-            need(0 <= start < stop < 1 << 63 and width <= self.shift <= 62, "the grid")
+            need(0 <= start < stop < 1 << 63 and width <= self.shift <= 62, "the grid is invalid")
             bucket, last = start >> width, (stop - 1) >> width
             entries = self.entries[at : at + last - bucket + 1]
-            need(len(entries) == last - bucket + 1 and place == at - bucket, "the size of the grid")
+            need(len(entries) == last - bucket + 1 and place == at - bucket, "wrong size of a grid")
             lows = [start, *range((bucket + 1) << width, stop, 1 << width)]
             for low, high, q in zip(lows, [*lows[1:], stop], entries, strict=True):
-                need(low + q >= 0 and high + q <= 1 << 63, "an entry of the grid")
+                need(low + q >= 0 and high + q <= 1 << 63, "an entry of the grid is out of range")
                 number = (high - 1 + q) >> self.shift
                 cuts = (low, (low + q) >> self.shift), ((number << self.shift) - q, number)
                 for begin, found in cuts:
@@ -524,18 +528,18 @@ class Lookup(NamedTuple):
                         begins.append(begin)
                         numbers.append(found)
             at += len(entries)
-        need(at == len(self.entries), "the size of the grid")
+        need(at == len(self.entries), "wrong size of a grid")
         return begins, numbers[1:]
 
 
 class Integers(NamedTuple):
-    """The integers of a file: a table for each group, or one; and how windows are looked up."""
+    """The integers of a file: one table, or one for each group; and how windows are looked up."""
 
     tables: Sequence[Window | Table | Noise]
     lookup: Lookup | None = None
 
     def ratio(self) -> Fraction:
-        """Of all groups: a label's own is public."""
+        """The largest of all groups; the group of a label is public."""
         return max(Fraction(1), *(table.ratio() for table in self.tables))
 
 
@@ -543,10 +547,10 @@ Form = tuple[Term, Integers]  # the answer, and its integers
 
 
 def window(g: Graph) -> Form:
-    """u below T stays, and above T is moved by the row's offset."""
+    """A word u below T stays; the row's offset moves any other."""
     rows, row, offsets = Rows(g, 1), g.partner("GatherElements", "offsets"), g.vector("offsets")
     own = g.scalar("base_total"), g.bits("word_shift"), offsets
-    need(rows.most(row) < len(offsets), "rows without an offset")
+    need(rows.most(row) < len(offsets), "some rows have no offset")
     u = g.term("int64(word >> word_shift)", word=rows.words[0])
     above = g.term("u >= base_total", u=u)
     older = g.term("Where(above, u + offsets[row], u)", u=u, above=above, row=row)
@@ -555,7 +559,7 @@ def window(g: Graph) -> Form:
 
 
 def grouped(g: Graph) -> Form:
-    """The same for each group: a move leads from u to the group's own part of a common line."""
+    """The same for each group: a move leads from u to the group's part of a common line."""
     rows, totals, moves = Rows(g, 1), g.vector("base_totals"), g.vector("moves")
     group, chosen = (g.partner("GatherElements", name) for name in ("base_totals", "moves"))
     rows.require_public(group)
@@ -569,11 +573,11 @@ def grouped(g: Graph) -> Form:
     for operand in (0, 1, 0):  # where it stands in the pattern
         row = g.parts[row][1][operand]
     pattern = "group * moves_per_group + (row + row) + int64(above)"
-    need(chosen == g.term(pattern, group=group, row=row, above=above), "the moves")
-    need(2 * rows.most(row) + 2 <= size, "rows without a move")
+    need(chosen == g.term(pattern, group=group, row=row, above=above), "an unknown choice of moves")
+    need(2 * rows.most(row) + 2 <= size, "some rows have no move")
     each = [moves[i : i + size] for i in range(0, len(moves), size)]
     bases = [set(own[::2]) for own in each]
-    need(bases == [{base} for base in accumulate(totals[:-1], initial=0)], "the moves below T")
+    need(bases == [{base} for base in accumulate(totals[:-1], initial=0)], "wrong moves below T")
     tables = [(T, 64 - n, own[1::2]) for T, n, own in zip(totals, shifts, each, strict=True)]
     return looked_up(g, g.term("u + moves[chosen]", u=u, chosen=chosen), above, tables)
 
@@ -581,13 +585,13 @@ def grouped(g: Graph) -> Form:
 def looked_up(g: Graph, t: Term, above: Term, tables: list[tuple[int, int, Sequence[int]]]) -> Form:
     """From a point t of the line to the answer of its segment.
 
-    On the line lie the base lines of tables of (T, bits, moves), then their extra lines, to which a
-    table's words from T on are moved.
+    The line has the base lines of all tables (T, bits, moves), then their extra lines. The words of
+    a table from T on are moved to its extra line.
     """
     lines, base, extra = [], 0, sum(T for T, *_ in tables)
     for T, bits, moves in tables:
         offsets = [move - extra + T for move in moves]
-        need(1 <= bits <= 63 and 1 <= T <= 1 << bits and min(offsets) >= 0, "lines or offsets")
+        need(1 <= bits <= 63 and 1 <= T <= 1 << bits and min(offsets) >= 0, "bad lines or offsets")
         stop = extra + (1 << bits) - T + max(offsets)
         lines.append((bits, (base, base + T), (extra, stop), offsets))
         base, extra = base + T, stop
@@ -613,7 +617,7 @@ def looked_up(g: Graph, t: Term, above: Term, tables: list[tuple[int, int, Seque
     stretches = list(zip(ends[:-1], ends[1:], widths, begins, strict=True))
     lookup = Lookup(stretches, g.vector("grid"), g.scalar("segment_shift", UINT64))
     answers, (starts, numbers) = g.vector("segment_values", None), lookup.segments()
-    need(max(numbers) < len(answers), "a segment without an answer")
+    need(max(numbers) < len(answers), "a segment has no answer")
 
     def between(low: int, high: int) -> list[tuple[int, Any]]:
         i, j = bisect_right(starts, low), bisect_left(starts, high)
@@ -633,7 +637,7 @@ def sampled(g: Graph, name: str, word: str, start: str) -> tuple[str, int, list[
     if f"{name}_word_shift" in g.constants:
         bits, word = g.bits(f"{name}_word_shift"), f"({word} >> {name}_word_shift)"
     size, entries = 1 << g.bits(by), g.vector(f"{name}_entries", UINT64)
-    need(len(entries) % size == 0, "the size of a table")
+    need(len(entries) % size == 0, "a table has a wrong size")
     entry = f"{name}_entries[{start}int64({word} << {by} >> {by})]"
     tables = [entries[i : i + size] for i in range(0, len(entries), size)]
     return f"int64(Min({word}, {entry}) << {by} >> {by})", bits, tables
@@ -643,8 +647,8 @@ def table(g: Graph) -> Form:
     """The item of a word in the alias table of the row."""
     rows, row, answers = Rows(g, 1), g.partner("Mul", "columns"), g.vector("values", None)
     item, bits, tables = sampled(g, "table", "word", "row * columns + ")
-    need(g.scalar("columns") == len(tables[0]), "the size of a table")
-    need(rows.most(row) < len(tables), "rows without a table")
+    need(g.scalar("columns") == len(tables[0]), "a table has a wrong size")
+    need(rows.most(row) < len(tables), "some rows have no table")
     answer = g.term(f"values[{item}]", word=rows.words[0], row=row)
     return answer, Integers([Table(bits, answers, tables)])
 
@@ -658,18 +662,18 @@ def additive(g: Graph) -> Form:
     if newer:
         starts = g.vector("shape_starts")
         half, side = len(starts) // 2, f"shape_starts[{block}] + "
-        need(starts == (0,) * half + (size,) * half, "the sides of the noise")
+        need(starts == (0,) * half + (size,) * half, "the sides of the noise are wrong")
     else:
         half, starts = g.scalar("zero_block"), [g.scalar(f"shape_start_{i}") for i in (0, 1)]
         side = f"Where({block} >= zero_block, shape_start_1, shape_start_0) + "
-        need(starts == [0, size], "the sides of the noise")
+        need(starts == [0, size], "the sides of the noise are wrong")
     inside, as_many, (below, above) = sampled(g, "shape", "second", side)
     whole = [g.scalar(name, DOUBLE if newer else INT64) for name in ("spacing", "low", "high")]
     exact = all(abs(n) < 1 << 53 and n == trunc(n) and str(n) != "-0.0" for n in whole)
-    need(exact and as_many == bits, "the numbers of the noise")
+    need(exact and as_many == bits, "the numbers of the noise are not exact")
     spacing, low, high = map(int, whole)
-    need(spacing >= 1 and rows.most(label) * spacing <= D, "labels further apart than the period")
-    need(g.scalar("noise_shift") == -half * D < 0, "where the noise begins")
+    need(spacing >= 1 and rows.most(label) * spacing <= D, "the labels exceed the period")
+    need(g.scalar("noise_shift") == -half * D < 0, "the noise does not begin at -half * D")
     noise = f"({block} * period + {inside} + noise_shift)"
     point = f"(label * spacing + {'double' if newer else ''}{noise})"
     raised = f"Where({point} >= low, {point}, low)"
@@ -686,7 +690,8 @@ AFTERWARDS = {"constant", "GatherElements", "Cast", "Add", "Mul", "Div", "Mod"}
 def integers_of(data: bytes) -> Integers:
     """The integers of a file; raises Refused for everything that is not proved.
 
-    All that the graph gives is computed from the answer and from constants, and discloses no more.
+    Every output of the graph depends only on the answer and on constants, so it discloses no more
+    than the answer.
     """
     try:
         graph = Graph(data)
@@ -696,11 +701,11 @@ def integers_of(data: bytes) -> Integers:
         for term, ((name, *_), args) in enumerate(graph.parts):
             if name in AFTERWARDS and told.issuperset(args):
                 told.add(term)
-        need(told.issuperset(graph.outputs), "an output that is no function of the answer")
+        need(told.issuperset(graph.outputs), "an output depends on more than the answer")
     except Refused:
         raise
-    except Exception as error:  # a doubt that has no words of its own
-        raise Refused(f"something no artifact has ({type(error).__name__}: {error})") from error
+    except Exception as error:  # a case without a message
+        raise Refused(f"the file is unlike artifacts ({type(error).__name__}: {error})") from error
     return integers
 
 
@@ -718,7 +723,7 @@ def reaches(epsilon: Fraction, ratio: Fraction) -> bool:
 
 
 def epsilon_of(ratio: Fraction) -> Fraction:
-    """The least multiple of 10^-12 that is proved to be an ε; the logarithm says where to begin."""
+    """The least multiple of 10^-12 that is proved to be an ε; the logarithm gives a start."""
     steps = max(0, int((log(ratio.numerator) - log(ratio.denominator)) * 10**12) - 2)
     while not reaches(Fraction(steps, 10**12), ratio):
         steps += 1

@@ -81,7 +81,7 @@ def solve_linear_program(
         *(matrix.indptr, matrix.indices, matrix.data, np.zeros(columns, np.int32)),
     )
     if given == HighsStatus.kError:
-        raise UnsolvedError("its numbers are out of HiGHS's range")
+        raise UnsolvedError("its numbers are outside the range of HiGHS")
     observer.step(f"linear program of {rows:,} rows and {columns:,} columns")
     _run(solver, observer)
     status, info = solver.getModelStatus(), solver.getInfo()
@@ -117,7 +117,10 @@ def _run(solver: highspy.Highs, observer: Observer) -> None:
                     return
                 except TimeoutError:
                     seconds = perf_counter() - start
-                    observer.step(f"linear program: {iterations:,} iterations in {seconds:.0f} s")
+                    observer.step(
+                        f"linear program: {iterations:,} iterations in {seconds:.0f} s; time left "
+                        f"unknown, at most {TIME_LIMIT - seconds:,.0f} s"
+                    )
         finally:
             stop.set()  # leaving the block waits for the thread
 

@@ -274,7 +274,10 @@ class Search:
         if error <= 1e-12 * float(np.abs(line.values).max()) and loss < self.loss:
             self.line, self.means, self.loss = line, means, loss
         gap = (self.loss - self.bound.value) / self.loss if self.loss else 0.0
-        self.observer.step(f"bound: {1 - max(gap, 0):.10f} of the loss, gap {max(gap, 0):.1e}")
+        left = f", wanted {self.tolerance:.0e}; time left unknown" if gap > self.tolerance else ""
+        self.observer.step(
+            f"bound: {1 - max(gap, 0):.10f} of the loss, gap {max(gap, 0):.1e}{left}"
+        )
 
 
 def response_point(problem: Program) -> Iterate:

@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Literal
 
 from labeldp_verify.analysis import exp_upper
+from labeldp_verify.reading.figures import ROWS, Usefulness
 from labeldp_verify.reading.numerals import read_decimal
-from labeldp_verify.reading.usefulness import ROWS, Usefulness
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.spec import Spec

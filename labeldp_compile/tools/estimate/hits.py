@@ -5,10 +5,11 @@ under any other label (in randomized response, the output is the label). If N of
 label, the number of hits is Bin(N, a) + Bin(n − N, b). For a population in which a share θ has the
 label, it is Bin(n, b + θ·(a − b)).
 
-Few hits are not normally distributed. So for each N, or θ, this accepts the numbers of hits whose
-total probability is closest to 95% and not below 92.5%. The least likely ends are removed in the
-order of their tails (Blaker 2000), which include half of a number's own probability (as in mid-P:
-Lancaster 1961). The interval is the hull of all N, or θ, that accept the observed count.
+A small number of hits is not normally distributed. So for each N, or θ, a set of numbers of hits is
+accepted, whose total probability is as close to 95% as possible and not below 92.5%. The least
+likely ends are removed in the order of their tails (Blaker 2000), which include half of a number's
+own probability (as in mid-P: Lancaster 1961). The interval is the hull of all N, or θ, that accept
+the observed count.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def _summed(
 def output_indices(
     path: Path, column: str, outputs: AdditiveRandomizer | Sequence[Output], values: pa.Array
 ) -> NDArray[np.int64]:
-    """[n] the exact index of the output in each row. Raises DataError if a value is no output."""
+    """[n] the exact index of each row's output. Raises DataError if a value is not an output."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if values.null_count:
@@ -190,7 +190,7 @@ def output_indices(
 
 
 def _indices(outputs: AdditiveRandomizer | Sequence[Output], values: pa.Array) -> NDArray[np.int64]:
-    """Indices; −1 if a value is no output."""
+    """Indices; −1 if a value is not an output."""
     text = is_text(values.type)
     known = pa.array([0.0] if isinstance(outputs, AdditiveRandomizer) else outputs)
     try:
@@ -209,7 +209,7 @@ def _indices(outputs: AdditiveRandomizer | Sequence[Output], values: pa.Array) -
 
 
 def _places(given: pa.Array, known: pa.Array) -> NDArray[np.int64]:
-    """[n] the index of each value among the known ones; −1 if it is none of them."""
+    """[n] the index of each value among the known ones; −1 if it is not one of them."""
     if pa.types.is_floating(known.type):  # −0 and 0 are the same number
         given, known = pc.add(given, 0.0), pc.add(known, 0.0)
     places = pc.fill_null(pc.index_in(given, value_set=known), -1)

@@ -105,7 +105,7 @@ def terms(ratio: Fraction, epsilon: Fraction) -> int:
         # Sums are cut to 4,096 bits. Coq uses the exact sums, which are larger.
         total += _cut(term)
         term = _cut(term)
-    raise ValueError("the ratio is no lower bound of e to the epsilon")
+    raise ValueError("the ratio is not a lower bound of e^epsilon")
 
 
 def _cut(number: Fraction) -> Fraction:

@@ -12,8 +12,9 @@ from labeldp_verify.artifact import Table
 from labeldp_verify.claims import Certificate, field_lists, gap_in_words
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.printable import clipped
+from labeldp_verify.reading.figures import PRIORS
 from labeldp_verify.reading.shortcomings import relevant
-from labeldp_verify.reading.usefulness import PRIORS, is_unbiased, sample
+from labeldp_verify.reading.usefulness import is_unbiased, sample
 from markupsafe import Markup
 
 from labeldp_compile.mechanisms import KINDS, mechanism_class

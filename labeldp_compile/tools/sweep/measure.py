@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from labeldp_verify.analysis import analyse, strays
 from labeldp_verify.forms import are_numbers
+from labeldp_verify.reading.figures import ROWS
 from labeldp_verify.reading.shortcomings import ONE_OUTPUT, Shortcoming
-from labeldp_verify.reading.usefulness import ROWS, is_unbiased
+from labeldp_verify.reading.usefulness import is_unbiased
 
 from labeldp_compile.assembly import Compiled, assemble
 from labeldp_compile.errors import InputError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
@@ -16,7 +17,7 @@ from labeldp_verify.reading.numerals import read_decimal
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.observer import QUIET, Observer
+from labeldp_compile.observer import QUIET, Observer, time_left
 from labeldp_compile.pipeline import INSECURE
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.prior.split import PriorPlan
@@ -184,7 +185,8 @@ def sweep_spec(
 
     def at(number: int, epsilon: Fraction, mechanism: Mechanism) -> Point | Missing:
         title = mechanism.title
-        observer.step(f"{number} of {len(asked)}: ε = {float(epsilon):g}, {title}")
+        wait = time_left(began, number - 1, len(asked) - number + 1)
+        observer.step(f"{number} of {len(asked)}: ε = {float(epsilon):g}, {title}; {wait}")
         left = epsilon - prior.epsilon_prior
         if left <= 0:
             spent = float(prior.epsilon_prior)
@@ -192,6 +194,7 @@ def sweep_spec(
             return Missing(title, float(epsilon), reason)
         return measure(spec, mechanism, replace(prior, epsilon_label=left), digest, insecure)
 
+    began = time.monotonic()
     found = [at(number, *pair) for number, pair in enumerate(asked, 1)]
     biased = [point for point in found[len(line) :] if isinstance(point, Point)]
     return Sweep(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from labeldp_verify.reading.figures import PRIORS, ROWS
 from labeldp_verify.reading.shortcomings import relevant
-from labeldp_verify.reading.usefulness import PRIORS, ROWS
 from labeldp_verify.rounded import at_most, up_to
 
 from labeldp_compile.tools.sweep.measure import Point

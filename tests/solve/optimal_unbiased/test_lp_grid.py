@@ -75,6 +75,7 @@ def test_progress_is_told(limit):
     solve_lp_grid(*problem(30, 60, 1.0), observer=Observer(step=lines.append))
     assert lines[0] == "linear program of 1,860 rows and 1,860 columns"
     assert "iterations in" in lines[1]
+    assert lines[1].endswith(" s; time left unknown, at most 3,600 s")
     assert "optimal after" in lines[-1]
 
 
@@ -109,7 +110,7 @@ def test_what_has_no_optimum_says_so():
     with pytest.raises(ValueError, match=r"9 outputs was not solved: HiGHS says: Infeasible"):
         solve_lp_grid(*given)
     labels, prior, _, values, losses = problem(4, 9, 1.0)
-    with pytest.raises(ValueError, match="out of HiGHS's range"):
+    with pytest.raises(ValueError, match="outside the range of HiGHS"):
         solve_lp_grid(labels, prior, 60.0, values, losses)
     unbounded = lp_grid.sparse.csc_matrix(np.array([[1.0, -1.0]]))
     with pytest.raises(UnsolvedError, match="HiGHS says"):

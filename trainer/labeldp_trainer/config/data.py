@@ -13,6 +13,7 @@ from labeldp_trainer.config.base import Checked, Strict
 
 Label = StrictInt | StrictStr
 MAX_CLASSES = 100_000
+DATE_FEATURES = ("days since 1970", "year", "month", "day of month", "weekday", "hour")
 
 
 def _classes(value: object) -> object:
@@ -56,6 +57,9 @@ class TableData(_Data):
     label: StrictStr
     numeric: tuple[StrictStr, ...] = ()
     categorical: tuple[StrictStr, ...] = ()
+    dates: tuple[StrictStr, ...] = Field(
+        (), description="columns of dates or timestamps: each becomes six numeric features"
+    )
     delimiter: Delimiter | None = Field(
         None, description="CSV: the character between cells (default: a comma; a tab in .tsv)"
     )
@@ -66,13 +70,24 @@ class TableData(_Data):
         """How text files are read."""
         return TextForm(self.delimiter, self.encoding)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns with features."""
+        return (*self.numeric, *self.categorical, *self.dates)
+
+    @property
+    def numeric_features(self) -> tuple[str, ...]:
+        """The names of the numeric features: the numeric columns, then those of each date."""
+        of_dates = (f"{name}: {feature}" for name in self.dates for feature in DATE_FEATURES)
+        return (*self.numeric, *of_dates)
+
     def rules(self) -> Iterator[tuple[bool, str]]:
         """There are features, and none is listed twice."""
         yield from super().rules()
-        columns = [*self.numeric, *self.categorical]
-        yield not columns, "has no features; list columns under numeric or categorical"
+        columns = [*self.numeric_features, *self.categorical, *self.dates]
+        yield not columns, "has no features; list columns under numeric, categorical or dates"
         yield len(set(columns)) < len(columns), "a feature column is listed twice"
-        yield self.label in columns, f"the label {self.label!r} is also a feature"
+        yield self.label in self.columns, f"the label {self.label!r} is also a feature"
 
 
 class NpzData(_Data):

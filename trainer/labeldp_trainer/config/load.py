@@ -159,7 +159,7 @@ def _label_rules(config: Config) -> Iterator[Rule]:
 def features_of(data: DataConfig) -> tuple[str, ...]:
     """The public columns or array. None for idx files, where features have their own file."""
     if isinstance(data, TableData):
-        return (*data.numeric, *data.categorical)
+        return data.columns
     return (data.features,) if isinstance(data, NpzData) else ()
 
 
@@ -242,7 +242,7 @@ def _interaction_rules(config: Config) -> Iterator[Rule]:
 def _method_rules(config: Config) -> Iterator[Rule]:
     method, classes = config.method, config.loss == "cross_entropy"
     if isinstance(method, OneRelease | StagedRelease | Pate) and classes:
-        # Needed before any label is read. A label that is no class becomes the default.
+        # Needed before any label is read. A label that is not a class becomes the default.
         listed, default = config.data.class_list, method.default
         reason = "this key is missing; cross_entropy needs a list of classes, or their number K"
         yield listed is None, "data.classes", reason

@@ -63,10 +63,9 @@ class InteractionsConfig(Strict):
     )
 
 
-ModelConfig = Annotated[
-    LinearConfig | InteractionsConfig | MlpConfig | CnnConfig | ResNet18Config,
-    Field(discriminator="kind"),
-]
+NetworkConfig = LinearConfig | MlpConfig | CnnConfig | ResNet18Config
+"""The models that are trained by steps."""
+ModelConfig = Annotated[NetworkConfig | InteractionsConfig, Field(discriminator="kind")]
 LossName = Literal["squared", "absolute", "poisson", "cross_entropy"]
 
 
@@ -175,6 +174,13 @@ class Config(Strict):
         return self.model.order if isinstance(self.model, InteractionsConfig) else None
 
     @property
+    def model_kind(self) -> str | None:
+        """The kind of model; None for a linear one in closed form."""
+        if self.interactions is not None:
+            return "interactions"
+        return None if self.model is None else self.model.kind
+
+    @property
     def takes_missing_numbers(self) -> bool:
         """Whether the model has a bin for missing numbers."""
         return self.interactions is not None
@@ -198,10 +204,11 @@ class Config(Strict):
         method, given = data.get("method"), data["data"]
         if isinstance(method, dict) and "kind" not in method and given.get("kind") == "table":
             data = {**data, "method": {"kind": STAGED, **method}}
-        if "loss" not in data and isinstance(data.get("method"), dict):
-            if data["method"].get("kind") == STAGED:
-                loss = "squared" if given.get("classes") is None else "cross_entropy"
-                data = {**data, "loss": loss}
+        method = data.get("method")
+        staged = isinstance(method, dict) and method.get("kind") == STAGED
+        if "loss" not in data and staged:
+            loss = "squared" if given.get("classes") is None else "cross_entropy"
+            data = {**data, "loss": loss}
         return data
 
     @model_validator(mode="before")

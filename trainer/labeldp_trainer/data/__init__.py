@@ -48,7 +48,8 @@ def load_data(
     found = _read(loaded, data.train, train_columns, data.rows)
     if isinstance(found, TableColumns):
         assert isinstance(data, TableData)
-        encoder: Any = TableEncoder.of(found, data)
+        missing = loaded.config.takes_missing_numbers
+        encoder: Any = TableEncoder.of(found, data, takes_missing_numbers=missing)
     else:
         encoder = ArrayEncoder.of(found)
     test = None if data.test is None else encoder.part(_read(loaded, data.test, test_columns))

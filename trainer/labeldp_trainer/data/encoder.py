@@ -3,11 +3,15 @@
 For tables, numbers are standardized and categories become codes, both from the training features.
 Archives and image files have a fixed shape, and bytes become [0, 1]. All of this is public and
 depends on no label. If features are not public, do not use these statistics.
+
+A number is standardized in float64, and then rounded to float32. So numbers keep their order, and
+two numbers stay apart if they differ by more than 2^-23 of their larger distance from the mean.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -15,12 +19,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
-from labeldp_trainer.config.data import TableData
+from labeldp_trainer.config.data import DATE_FEATURES, TableData
 from labeldp_trainer.data.dataset import DataPart, FeatureShape
 from labeldp_trainer.data.table import TableColumns
 from labeldp_trainer.errors import DataError
+
+_LATER = ("dates", "takes_missing_numbers")  # keys that format 1.0 may lack
 
 
 class _Stated(BaseModel):
@@ -47,11 +60,31 @@ class CategoricalColumn(_Column):
 
 
 class TableEncoder(_Stated):
-    """Turns table columns into arrays, with statistics of the training features."""
+    """Turns table columns into arrays, with statistics of the training features.
+
+    Attributes:
+        numeric: the numeric features, those of dates last.
+        categorical: the categorical columns.
+        dates: the columns of dates.
+        takes_missing_numbers: whether missing numbers and dates become NaN; otherwise an error.
+    """
 
     kind: Literal["table"] = "table"
     numeric: list[NumericColumn]
     categorical: list[CategoricalColumn]
+    dates: list[str] = []
+    takes_missing_numbers: bool = False
+
+    @model_serializer(mode="wrap")
+    def _stated(self, as_before: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the later keys where they say nothing: files stay as they were before."""
+        found = as_before(self)
+        return {key: value for key, value in found.items() if key not in _LATER or value}
+
+    @property
+    def numeric_columns(self) -> list[NumericColumn]:
+        """The numeric features that are columns themselves."""
+        return self.numeric[: _columns_before(self.numeric, self.dates)]
 
     @property
     def shape(self) -> FeatureShape:
@@ -74,16 +107,23 @@ class TableEncoder(_Stated):
         return [pa.array(column.vocabulary, pa.large_string()) for column in self.categorical]
 
     @classmethod
-    def of(cls, train: TableColumns, config: TableData) -> TableEncoder:
-        """The encoder from training features.
+    def of(
+        cls, train: TableColumns, config: TableData, *, takes_missing_numbers: bool = False
+    ) -> TableEncoder:
+        """The encoder from training features, with statistics of the numbers that are there.
 
-        Raises DataError if numbers are too large or text is not UTF-8.
+        Raises DataError if numbers are missing or too large, no date of a column can be read, or
+        text is not UTF-8.
         """
-        _require_finite(train, config.numeric)
-        with np.errstate(over="ignore", invalid="ignore"):
-            means, deviations = train.numbers.mean(axis=0), train.numbers.std(axis=0)
+        names, dates = config.numeric_features, config.dates
+        numbers = _numbers(train, names, dates, missing=takes_missing_numbers)
+        means, deviations = _moments(numbers)
+        first = train.numbers[:, len(config.numeric) :: len(DATE_FEATURES)]
+        for name, days in zip(dates, first.T, strict=True):
+            if np.isinf(days).any() and not np.isfinite(days).any():
+                raise _no_dates(train, name, train.rows)
         numeric, categorical = [], []
-        for name, mean, deviation in zip(config.numeric, means, deviations, strict=True):
+        for name, mean, deviation in zip(names, means, deviations, strict=True):
             if not math.isfinite(mean) or not math.isfinite(deviation):
                 raise DataError(
                     f"{train.source}: the numbers in {name!r} are too large; rescale them"
@@ -99,19 +139,25 @@ class TableEncoder(_Stated):
                 )
                 raise DataError(reason) from None
             categorical.append(CategoricalColumn(name=name, vocabulary=known))
-        return cls(numeric=numeric, categorical=categorical)
+        return cls(
+            numeric=numeric,
+            categorical=categorical,
+            dates=list(dates),
+            takes_missing_numbers=takes_missing_numbers,
+        )
 
     def part(self, found: TableColumns) -> DataPart:
         """The columns as arrays. Raises DataError for numbers that are too large for float32."""
-        _require_finite(found, [column.name for column in self.numeric])
+        names = [column.name for column in self.numeric]
+        given = _numbers(found, names, self.dates, missing=self.takes_missing_numbers)
         codes = np.zeros((found.rows, len(found.texts)), np.int32)
         for j, (text, known) in enumerate(zip(found.texts, self._known, strict=True)):
             places = pc.fill_null(pc.index_in(text, value_set=known), -1)
             codes[:, j] = pc.add(places, 1).to_numpy(zero_copy_only=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            standard = (found.numbers - self.means) / self.deviations
+            standard = (given - self.means) / self.deviations
             numbers = standard.astype(np.float32)
-        beyond = np.count_nonzero(~np.isfinite(numbers), axis=0)
+        beyond = np.count_nonzero(np.isinf(numbers), axis=0)
         for column, count in zip(self.numeric, beyond, strict=True):
             if count:
                 raise DataError(
@@ -122,16 +168,54 @@ class TableEncoder(_Stated):
         return DataPart(features, found.rows, found.others, found.source, found.files)
 
 
-def _require_finite(found: TableColumns, numeric: Any) -> None:
-    """Raise DataError if a numeric feature is missing in a row."""
-    gaps = np.count_nonzero(~np.isfinite(found.numbers), axis=0)
-    for name, count in zip(numeric, gaps, strict=True):
-        if count:
-            raise DataError(
-                f"{found.source}: {count:,} of {found.rows:,} rows have no finite number in the "
-                f"feature {name!r}; fill these in, drop the rows, or list the column under "
-                "categorical"
-            )
+def _numbers(
+    found: TableColumns, names: Sequence[str], dates: Sequence[str], *, missing: bool
+) -> NDArray[np.float64]:
+    """The numbers [n, numeric], those of dates last. With ``missing``, missing ones are NaN.
+
+    Raises DataError if a numeric feature has no number in a row.
+    """
+    numbers, columns = found.numbers, _columns_before(names, dates)
+    if missing:
+        numbers = np.where(np.isnan(numbers), np.nan, numbers)  # one NaN of many
+        of_dates = numbers[:, columns:]
+        of_dates[np.isinf(of_dates)] = np.nan
+    gaps = np.count_nonzero(np.isinf(numbers) if missing else ~np.isfinite(numbers), axis=0)
+    for j in np.flatnonzero(gaps).tolist():
+        if j >= columns:
+            raise _no_dates(found, dates[(j - columns) // len(DATE_FEATURES)], gaps[j])
+        raise DataError(
+            f"{found.source}: {gaps[j]:,} of {found.rows:,} rows have no finite number in the "
+            f"feature {names[j]!r}; fill these in, drop the rows, or list the column under "
+            "categorical"
+        )
+    return numbers
+
+
+def _no_dates(found: TableColumns, name: str, count: int) -> DataError:
+    return DataError(
+        f"{found.source}: {count:,} of {found.rows:,} rows have no date in the feature {name!r}; "
+        "expected YYYY-MM-DD, or a date and a time such as 2026-03-31T17:30:00Z; fill these in, "
+        "drop the rows, or list the column under categorical"
+    )
+
+
+def _columns_before(numeric: Sequence[Any], dates: Sequence[str]) -> int:
+    """How many numeric features come before those of dates."""
+    return len(numeric) - len(DATE_FEATURES) * len(dates)
+
+
+def _moments(numbers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean and standard deviation of each column [n, k] without NaN; both 0 for none.
+
+    Without NaN, the same bits as numpy's ``mean`` and ``std``.
+    """
+    there = ~np.isnan(numbers)
+    count = np.maximum(np.count_nonzero(there, axis=0), 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.where(there, numbers, 0).sum(axis=0) / count
+        apart = np.where(there, numbers - mean, 0)
+        return mean, np.sqrt((apart * apart).sum(axis=0) / count)
 
 
 class ArrayEncoder(_Stated):

@@ -6,6 +6,7 @@ config declares them, and labels and ids stay ``Cells`` until they are used.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.formats import files_of, require_format
+from labeldp_compile.tabular.number_cells import SPACE
 from labeldp_compile.tabular.reader import read_columns
 from labeldp_compile.text_form import TextForm
 from labeldp_trainer.config.data import TableData
+from labeldp_trainer.data.dates import date_numbers, days_of
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
@@ -33,7 +36,8 @@ class TableColumns:
     Attributes:
         source: names the file in messages.
         rows: n.
-        numbers: [n, numeric features], NaN for missing numbers.
+        numbers: [n, numeric features], those of dates last. NaN for a missing number or date;
+            infinite for text that is none.
         texts: [n] for each categorical feature, null for missing text.
         others: [n] labels and ids by name, as Arrow arrays or ``Cells``.
         files: the Parquet files read, with the metadata of their schemas.
@@ -97,7 +101,7 @@ def table_batches(
     batches. ``most`` limits how many rows are read. Raises DataError.
     """
     is_text = require_format(path).is_text
-    names = list(dict.fromkeys((*config.numeric, *config.categorical, *others)))
+    names = list(dict.fromkeys((*config.columns, *others)))
     label = (*others, config.label)[0]
     for batch in read_columns(path, names, form or config.form, label, every=every):
         part = batch if most is None else batch.slice(0, most)
@@ -113,9 +117,12 @@ def _columns(
         found = batch.column(name)
         return Cells(found.cast(pa.large_string())) if is_text else found
 
-    numbers = np.empty((len(batch), len(config.numeric)))
-    for j, name in enumerate(config.numeric):
-        numbers[:, j] = feature_numbers(column(name), name, path)
+    columns = [feature_numbers(column(name), name, path) for name in config.numeric]
+    for name in config.dates:
+        columns += date_numbers(days_of(column(name), name, path))
+    numbers = np.empty((len(batch), len(columns)))
+    for j, found in enumerate(columns):
+        numbers[:, j] = found
     texts = tuple(_texts(column(name), name, path) for name in config.categorical)
     files = () if is_text else ((path, batch.schema.metadata),)
     taken = {name: column(name) for name in others}
@@ -123,20 +130,32 @@ def _columns(
 
 
 def feature_numbers(column: pa.Array | Cells, name: str, path: Path) -> Any:
-    """A column of numbers [n]. CSV cells follow the grammar of ``number_cells``."""
+    """A column of numbers [n].
+
+    CSV cells follow the grammar of ``number_cells``. Empty ones and the word ``nan`` are NaN; what
+    else is no number is infinite.
+    """
     if isinstance(column, Cells):
-        try:  # Arrow reads most of that grammar faster
-            return pc.cast(column.values, pa.float64()).to_numpy(zero_copy_only=False)
-        except pa.ArrowInvalid:
-            return column.numbers()
+        with contextlib.suppress(pa.ArrowInvalid):  # Arrow reads most of that grammar faster
+            read = pc.cast(column.names(), pa.float64())
+            numbers = read.to_numpy(zero_copy_only=False)
+            if np.count_nonzero(np.isnan(numbers)) == read.null_count:
+                return numbers
+        numbers = column.numbers()
+        return np.where(np.isnan(numbers) & (column.read(_is_missing) == 0), np.inf, numbers)
     kind = column.type
-    usable = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    usable = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
     if not (usable or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
-        hint = "list it under categorical"
+        is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+        hint = f"list it under {'dates' if is_date else 'categorical'}"
         raise DataError(f"{path}: the numeric column {name!r} holds {kind}; {hint}")
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def _is_missing(cell: bytes) -> bool:
+    return cell.strip(SPACE).lower() in (b"", b"nan", b"-nan")
 
 
 def _texts(column: pa.Array | Cells, name: str, path: Path) -> pa.Array:

@@ -1,1 +1,2 @@
-"""Discrete Gaussian noise on integers: how much proves (ε, δ), and drawing it."""
+"""Discrete Gaussian noise on integers: how much is needed for (ε, δ), with proof, and drawing
+it."""

@@ -1,12 +1,13 @@
 """(ε, δ) of discrete Gaussian noise on integers, proved with rationals (Theorem 13).
 
 The continuous Gaussian's δ(ε) is exact (Balle and Wang 2018, Theorem 8), and rounding its output to
-integers is post-processing. The discrete Gaussian is within a total variation τ of that rounded
-one, so that its δ(ε) is at most the continuous one's plus (1 + e^ε)·τ.
+integers is post-processing. The discrete Gaussian is within a total variation τ of the rounded one.
+So its δ(ε) is at most that of the continuous one plus (1 + e^ε)·τ.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from decimal import Decimal
@@ -20,17 +21,17 @@ from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
 _PI_LOW = Fraction(Decimal("3.14159265358979323846264338327950288419716939937510582097494459"))
 _PI_HIGH = _PI_LOW + Fraction(1, 10**62)
 LEAST_SIGMA = 64
-"""In lattice steps, from which on Theorem 13 speaks of a scale."""
+"""The least scale that Theorem 13 covers, in lattice steps."""
 _SMALLER = tuple(map(Fraction, (8, 12, 16, 24)))
 _SERIES_UP_TO = 5
 _FRACTION_DEPTH = 60
-_FURTHEST = Fraction(100)  # standard deviations; nothing is resolved beyond
+_FURTHEST = Fraction(100)  # standard deviations; tails further out get the bound of this one
 _DENOMINATOR = 10**40
 _SCALE = 10**80
 
 
 def tail_bounds(t: Fraction) -> tuple[Fraction, Fraction]:
-    """Rationals below and above Pr[N(0, 1) > t]."""
+    """Rational lower and upper bounds of Pr[N(0, 1) > t]."""
     if t < 0:
         low, high = tail_bounds(-t)
         return 1 - high, 1 - low
@@ -62,7 +63,7 @@ def rounding_distance(sigma: int, coordinates: int) -> Fraction:
     """An upper bound of the total variation between independent discrete Gaussians of scale
     ``sigma`` ≥ 64 and as many continuous ones, rounded to the nearest integer.
 
-    1/(45·σ²) for each, which includes what the sampler is off by: Theorem 13 (c) and (e).
+    1/(45·σ²) for each, which includes the error of the sampler: Theorem 13 (c) and (e).
     """
     if sigma < LEAST_SIGMA:
         raise ValueError("the bound holds from σ = 64 on")
@@ -88,21 +89,24 @@ def delta(squared_sensitivity: int, sigma: int, epsilon: Fraction, coordinates: 
     return composed_delta([Release(squared_sensitivity, sigma, coordinates)], epsilon)
 
 
-def composed_delta(releases: Sequence[Release], epsilon: Fraction) -> Fraction:
-    """An upper bound of δ(ε) of releases one after another, each chosen from those before it; 1 if
-    nothing is proved (Theorem 18; Theorem 13 for a single one).
+def composed_delta(
+    releases: Sequence[Release], epsilon: Fraction, budget: Fraction = Fraction(0)
+) -> Fraction:
+    """An upper bound of δ(ε) of releases one after another; 1 if nothing is proved.
 
-    Continuous Gaussians compose as one of squared ratio Σ Δ²/σ² (Dong, Roth and Su 2022).
+    Continuous Gaussians compose as one of squared ratio Σ Δ²/σ² (Dong, Roth and Su 2022). What is
+    released may depend on earlier answers if every history has a Σ Δ²/σ² of at most ``budget``, and
+    this bound is at most δ for every history (Theorem 18; Theorem 13 for a single release).
     """
     if any(each.sigma < LEAST_SIGMA for each in releases):
         return Fraction(1)
     distance = sum(
         (rounding_distance(each.sigma, each.coordinates) for each in releases), Fraction(0)
     )
-    ratio = _root_up(squared_ratio(releases))
+    ratio = _root_up(max(squared_ratio(releases), budget))
     if ratio == 0:
         return Fraction(0)
-    # What holds at a smaller ε holds at this one, whose e^ε makes much of the distance.
+    # A δ at a smaller ε also holds at this one. It can be better: e^ε multiplies the distance.
     tried = (epsilon, *(less for less in _SMALLER if less < epsilon))
     proved = (continuous_delta(ratio, e) + (1 + exp_upper(e)) * distance for e in tried)
     return min(Fraction(1), *proved)
@@ -113,6 +117,7 @@ def squared_ratio(releases: Sequence[Release]) -> Fraction:
     return sum((Fraction(r.squared_sensitivity, r.sigma**2) for r in releases), Fraction(0))
 
 
+@functools.cache
 def greatest_ratio(epsilon: Fraction, stated_delta: Fraction) -> Fraction:
     """The largest Σ Δ²/σ² of continuous noise that is (ε, δ)-DP, to 1 in 10⁶.
 
@@ -134,17 +139,17 @@ def least_sigma(
 ) -> int:
     """The least integer scale σ for which ``delta`` is at most ``stated_delta``, to 1 in 10⁶.
 
-    Raises ValueError if no σ that is resolved is large enough.
+    Raises ValueError if no supported σ is large enough.
     """
     if squared_sensitivity < 1:
-        raise ValueError("there is nothing to protect")
+        raise ValueError("squared_sensitivity must be at least 1; at 0 there is nothing to protect")
 
     def holds(sigma: int) -> bool:
         return delta(squared_sensitivity, sigma, epsilon, coordinates) <= stated_delta
 
     high = max(math.isqrt(squared_sensitivity), 2 * LEAST_SIGMA)
     if high > MOST_SIGMA or not holds(MOST_SIGMA):
-        raise ValueError("ε or δ is too small for any supported noise; raise it")
+        raise ValueError("ε or δ is too small for any supported noise; raise one of them")
     while not holds(high):
         high = min(2 * high, MOST_SIGMA)
     low = high // 2
@@ -158,7 +163,7 @@ def least_sigma(
 
 
 def _density(t: Fraction) -> tuple[Fraction, Fraction]:
-    """Around e^(−t²/2)/√(2π)."""
+    """Lower and upper bounds of e^(−t²/2)/√(2π)."""
     low, high = exp_bounds(-t * t / 2)
     return (
         _short(low / _root_up(2 * _PI_HIGH), -1),
@@ -167,8 +172,8 @@ def _density(t: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _series(t: Fraction) -> tuple[Fraction, Fraction]:
-    """Around Σ t^(2n+1)/(2n+1)!!, which is (Φ(t) − ½)/φ(t); all terms are positive."""
-    # Whole numbers of 1/_SCALE: every term is rounded up, which grows less than 10⁶-fold after.
+    """Bounds of Σ t^(2n+1)/(2n+1)!!, which is (Φ(t) − ½)/φ(t); all terms are positive."""
+    # Terms are multiples of 1/_SCALE, rounded up; later terms enlarge this less than 10⁶-fold.
     top, bottom = t.numerator**2, t.denominator**2
     total, term, n = 0, math.ceil(t * _SCALE), 0
     while True:
@@ -182,10 +187,10 @@ def _series(t: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _mills(t: Fraction) -> tuple[Fraction, Fraction]:
-    """Around (1 − Φ(t))/φ(t) = 1/(t + 1/(t + 2/(t + 3/(t + …)))): convergents alternate."""
+    """Bounds of (1 − Φ(t))/φ(t) = 1/(t + 1/(t + 2/(t + 3/(t + …)))): convergents alternate."""
     found = []
     for depth in (_FRACTION_DEPTH, _FRACTION_DEPTH + 1):
-        top, bottom = t.numerator, t.denominator  # not reduced on the way, which takes long
+        top, bottom = t.numerator, t.denominator  # not reduced in between, which would be slow
         for k in range(depth, 0, -1):
             top, bottom = t.numerator * top + k * t.denominator * bottom, t.denominator * top
         found.append(Fraction(bottom, top))

@@ -14,12 +14,12 @@ from labeldp_runtime.entropy import random_words
 from labeldp_trainer.discrete_gaussian.delta import delta, least_sigma
 from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
 
-_EXACT = 40  # bits: the scale is a float64 that is the integer itself
+_EXACT = 40  # bits of a scale, so that a float64 holds it exactly
 
 
 @dataclass(frozen=True)
 class ProvedNoise:
-    """Noise on an integer statistic, with what its (ε, δ) is proved from.
+    """Noise on an integer statistic, with the numbers that prove its (ε, δ).
 
     Attributes:
         squared_sensitivity: bounds the squared distance of the statistics of neighbours.
@@ -35,7 +35,7 @@ class ProvedNoise:
     def least(
         cls, squared_sensitivity: int, coordinates: int, epsilon: Fraction, stated: Fraction
     ) -> ProvedNoise:
-        """The least that gives (ε, δ). Raises ValueError if none that is resolved does."""
+        """The least that gives (ε, δ). Raises ValueError if no supported noise does."""
         sigma = with_float(least_sigma(squared_sensitivity, epsilon, stated, coordinates))
         return cls(squared_sensitivity, coordinates, sigma)
 
@@ -44,7 +44,7 @@ class ProvedNoise:
         return delta(self.squared_sensitivity, self.sigma, epsilon, self.coordinates)
 
     def details(self, epsilon: Fraction) -> dict[str, Any]:
-        """What a statement says of it."""
+        """What a statement says about it."""
         proved = math.nextafter(float(self.proved_delta(epsilon)), 1.0)
         return {
             "sigma": self.sigma,
@@ -63,10 +63,10 @@ def with_float(sigma: int) -> int:
 def noisy(statistic: Int64[np.ndarray, "d k"], sigma: int) -> Int64[np.ndarray, "d k"]:
     """The statistic plus independent discrete Gaussian noise of scale σ, from secure randomness.
 
-    Sums beyond int64 are its ends.
+    Sums outside int64 are clamped to it.
     """
     if int(float(sigma)) != sigma:
-        raise ValueError("σ is no float64")
+        raise ValueError("σ must be exact as a float64")
     ends = np.iinfo(np.int64)
     noise = discrete_gaussian(random_words, statistic.size, sigma).tolist()
     sums = [value + more for value, more in zip(statistic.ravel().tolist(), noise, strict=True)]

@@ -2,12 +2,12 @@
 
 Algorithm D of Karney (*Sampling exactly from the normal distribution*, ACM TOMS 42, 2016) for
 centre 0 and an integer σ: with k ≥ 0 drawn with probability ∝ e^(−k²/2), j uniform in 0 … σ − 1, x
-= j/σ and a random sign, the number ±(k·σ + j) is accepted with probability e^(−x(2k + x)/2), so
-that it is returned with probability ∝ e^(−(k + x)²/2). Only integers are drawn and compared: no
-exponential is computed while sampling, and no float takes part.
+= j/σ and a random sign, the number ±(k·σ + j) is accepted with probability e^(−x(2k + x)/2). So it
+is returned with probability ∝ e^(−(k + x)²/2). Only integers are drawn and compared: no exponential
+is computed while sampling, and no float takes part.
 
-What is returned is within a total variation of 2^-130 a number of the discrete Gaussian for σ ≥ 64
-(Theorem 13 e), if the words are uniform.
+If the words are uniform and σ ≥ 64, each returned number is within a total variation of 2^-130 of
+the discrete Gaussian (Theorem 13 e).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ MOST_SIGMA = 1 << 58  # k·σ + j stays below 17·2^58, less than 2^63
 _LARGEST = 17  # values of k; larger ones have a probability below 2^-200
 _BITS = 192  # of the bounds between the values of k
 _WORD = 64
-_TRIES = 1.45  # candidates for a number: 1.40 on average
-_AT_ONCE = 1 << 16  # numbers: what is worked on stays in the cache
+_TRIES = 1.45  # candidates per number; on average 1.40 are needed
+_AT_ONCE = 1 << 16  # numbers per block, so that a block stays in the cache
 
 
 Draw = Callable[[int], UInt64[np.ndarray, " n"]]
-"""Returns as many independent uniform words of 64 bits."""
+"""Returns the given number of independent uniform words of 64 bits."""
 
 
 class _Real(NamedTuple):
-    """Uniform numbers in [0, 1): (whole + rest/2^64)/σ, and further bits where these are equal."""
+    """Uniform numbers in [0, 1): (whole + rest/2^64)/σ, and further bits if these are equal."""
 
     whole: UInt64[np.ndarray, " c"]
     rest: UInt64[np.ndarray, " c"]
@@ -70,7 +70,7 @@ def _accepted(draw: Draw, candidates: int, sigma: np.uint64) -> Int64[np.ndarray
     j = _uniform(draw, candidates, sigma)
     negative = draw(-(-candidates // _WORD)).view(np.uint8)
     negative = np.unpackbits(negative)[:candidates].astype(bool)
-    accepted = ~(negative & (k == 0) & (j == 0))  # zero has one sign
+    accepted = ~(negative & (k == 0) & (j == 0))  # zero counts with one sign only
     # e^(−x(2k + x)/2) is e^(−x(2k + x)/(2k + 2)), k + 1 times.
     waiting = np.flatnonzero(accepted)
     trials = 0
@@ -90,7 +90,7 @@ def _whole_parts(draw: Draw, count: int) -> Int64[np.ndarray, " c"]:
     bounds, first_words = _cumulative()
     drawn = draw(count)
     k = np.searchsorted(first_words, drawn, side="right").astype(np.int64)
-    # A word that is the first one of a bound is decided by further ones.
+    # If a word equals the first one of a bound, further words decide.
     for i in np.flatnonzero(np.isin(drawn, first_words)):
         high, low = draw(2).tolist()
         k[i] = bisect_right(bounds, (int(drawn[i]) << 2 * _WORD) + (high << _WORD) + low)
@@ -113,8 +113,9 @@ def _trial(
 ) -> Bool[np.ndarray, " c"]:
     """True with probability e^(−x(2k + x)/(2k + 2)), by comparisons alone (Algorithms B and C).
 
-    The real numbers x > z_1 > z_2 > … fall n times, each time together with an event of probability
-    (2k + x)/(2k + 2), before something fails: n is even with that probability (von Neumann 1951).
+    Draw z_1, z_2, … as long as x > z_1 > z_2 > … and an event of probability (2k + x)/(2k + 2)
+    occurs with each. If that holds n times, n is even with the wanted probability (von Neumann
+    1951).
     """
     even = np.ones(j.size, bool)
     at, least = np.arange(j.size), _Real(j, np.zeros_like(j))  # x = j/σ, exactly
@@ -153,7 +154,8 @@ def _rare(
 def _uniform(
     draw: Draw, count: int, bounds: np.uint64 | UInt64[np.ndarray, " c"]
 ) -> UInt64[np.ndarray, " c"]:
-    """Uniform integers below each bound: words beyond its largest multiple are drawn again."""
+    """Uniform integers below each bound: words beyond the bound's largest multiple are drawn
+    again."""
     drawn = draw(count)
     most = np.uint64(2**_WORD - 1)
     last = most - (most % bounds + np.uint64(1)) % bounds  # the largest word that is used

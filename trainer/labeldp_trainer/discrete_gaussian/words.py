@@ -1,7 +1,8 @@
 """Uniform random words from a cryptographic generator under a secret key.
 
-The same key, purpose and number give the same words: a step that is done again after a crash
-repeats its noise. AES-256 in counter mode; each (purpose, number) has counters of its own.
+The same key, purpose and number give the same words, so a step that is repeated after a crash
+repeats its noise. The generator is AES-256 in counter mode; each (purpose, number) has separate
+counters.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Words:
     def __init__(self, key: UInt32[np.ndarray, 8], purpose: int, number: int) -> None:
         """Start the stream of ``purpose`` and ``number``."""
         if key.shape != (KEY_BYTES // 4,) or key.dtype != np.uint32:
-            raise ValueError("a key has eight words of 32 bits")
+            raise ValueError("a key has eight words of 32 bits, as uint32")
         if not (0 <= purpose < _MOST_PURPOSE and 0 <= number < _MOST_NUMBER):
             raise ValueError("a stream needs a purpose below 2^8 and a number below 2^56")
         # The last 8 bytes count the blocks of this stream.

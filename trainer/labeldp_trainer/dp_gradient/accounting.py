@@ -1,9 +1,8 @@
-"""From (ε, δ) to a noise multiplier σ, for the substitution of one label.
+"""Computes the noise multiplier σ for (ε, δ), when one label is substituted.
 
-The noise has standard deviation σ·C on the *sum* of clipped gradients, which one label moves by at
-most 2C (docs/privacy.md, Theorem 7); in a run both are integers (`lattice.py`). Every ε here is an
-upper bound, rounding included (Theorem 7 h): no library's convolution stands between the proof and
-what is stated.
+The *sum* of clipped gradients gets noise of standard deviation σ·C, and one label moves that sum by
+at most 2C (docs/privacy.md, Theorem 7). In a run both are integers (`lattice.py`). Every ε here is
+an upper bound, rounding included (Theorem 7 h); no library for accounting is used.
 """
 
 import functools
@@ -30,27 +29,28 @@ from labeldp_trainer.dp_gradient.losses import (
 LARGEST_NOISE_MULTIPLIER = 2.0**20
 _SMALLEST_NOISE_MULTIPLIER = 2.0**-6
 _RELATIVE_TOLERANCE = 1e-4
-_BEYOND = 10  # tails of discrete noise have at most e^−9.5 of δ
+_BEYOND = 10  # the tails of discrete noise take at most e^−9.5 of δ
 _TAIL = Fraction(1, 10_000)
-_NORMALISER = Fraction(1, 1 << 1000)  # of log(N/I), which is below 10^−30000
-_RARE = 1e-10  # the share of δ that what is left out may have
+_NORMALISER = Fraction(1, 1 << 1000)  # bounds log(N/I), which is below 10^−30000
+_RARE = 1e-10  # the largest share of δ that may be left out
 
 Batches = Literal["secret", "public", "partition"]
-"""What is sampled and who knows it.
+"""How batches are drawn, and who may know them.
 
-`secret`: Poisson sampling, and nothing that depends on who is in a batch is released
-(amplification). `public`: Poisson sampling, batches may be known (the denoisers that look at the
-batch's features). `partition`: every unit is in exactly one batch an epoch, batches may be known.
+`secret`: Poisson sampling; nothing is released that depends on who is in a batch, so sampling
+amplifies privacy. `public`: Poisson sampling; batches may be known, as denoisers that look at the
+batch's features require. `partition`: every unit is in exactly one batch per epoch; batches may be
+known.
 """
 
 
 @dataclass(frozen=True)
 class NoisePlan:
-    """How often a label takes part: all that accounting needs besides σ.
+    """How often a label takes part. Accounting needs this and σ, nothing else.
 
     `units` are examples, or users if a user's labels are protected together. `batch` is the
-    expected batch size, `max_batch` the padded one: larger Poisson samples are cut to it by a
-    uniform choice.
+    expected batch size, `max_batch` the padded one. A larger Poisson sample is cut to `max_batch`
+    units, chosen uniformly at random.
 
     Raises ValueError if the numbers do not fit together.
     """
@@ -94,10 +94,10 @@ class NoisePlan:
 
 
 def padded_batch(units: int, batch: int, steps: int, delta: float, multiple: int = 1) -> int:
-    """Return a `max_batch` at which truncation costs nothing noticeable.
+    """Return a `max_batch` at which truncation is negligible.
 
-    The least one, rounded up to a `multiple`, with `steps` · Pr[truncation] ≤ δ/1000. (Privacy
-    does not rest on it: truncation is accounted for, however frequent.)
+    It is the least one with `steps` · Pr[truncation] ≤ δ/1000, rounded up to a `multiple`. Privacy
+    does not depend on this: accounting includes truncation, however frequent it is.
     """
     tail = min(delta / (1000.0 * steps), 0.5)
     low, high = batch - 1, units
@@ -113,10 +113,10 @@ def epsilon(
 ) -> float:
     """Return ε of `plan` at δ when the noise is σ·C on the sum; infinity if there is none.
 
-    `interval` is the largest distance of the privacy losses' lattice, whose rounding only ever
-    raises ε.
+    `interval` is the largest spacing of the lattice that privacy losses are rounded to; rounding
+    can only raise ε.
 
-    Raises ValueError if δ is not resolved: not 1e-300 ≤ δ < 1.
+    Raises ValueError unless 1e-300 ≤ δ < 1.
     """
     _check_delta(delta)
     if not noise_multiplier > 0:
@@ -127,13 +127,13 @@ def epsilon(
 
 
 def lattice(target_epsilon: float) -> float:
-    """Return an `interval` fine enough for `target_epsilon`: ε is too large by 0.02 % or so."""
+    """Return an `interval` fine enough for `target_epsilon`: ε is too large by about 0.02%."""
     return min(1e-3, max(1e-6, target_epsilon / 2000))
 
 
 @functools.cache
 def calibrate(target_epsilon: float, plan: NoisePlan, delta: float) -> float:
-    """Return the least noise multiplier σ (within 0.01 %) with which `plan` is (ε, δ)-label-DP.
+    """Return the least noise multiplier σ (within 0.01%) with which `plan` is (ε, δ)-label-DP.
 
     Raises ValueError if ε or δ is out of range, or if no σ up to 2^20 reaches them.
     """
@@ -153,8 +153,8 @@ def calibrate_integers(
 ) -> float:
     """Return a noise multiplier with which the integers of `NoiseLattice` are (ε, δ)-label-DP.
 
-    `coordinates`: entries of a gradient. It is calibrated for what discrete noise leaves of ε and δ
-    (Theorem 7 i).
+    `coordinates`: entries of a gradient. Discrete noise takes a small part of ε and δ; σ is
+    calibrated for the rest (Theorem 7 i).
 
     Raises ValueError if ε or δ is out of range or out of reach.
     """
@@ -167,13 +167,13 @@ def calibrate_integers(
             f"{coordinates:,} parameters and {plan.steps:,} steps; raise δ, or use fewer steps or "
             "a smaller model"
         )
-    # Rounded down; a scale below the one that this is about would not be covered.
+    # Rounded down. `left` holds for scales from `least` on, so σ must not be smaller.
     epsilon_left, delta_left = (math.nextafter(float(part), 0.0) for part in left)
     return max(calibrate(epsilon_left, plan, delta_left), least)
 
 
 class RoundingCost(NamedTuple):
-    """What of ε and δ is left for the steps with continuous noise.
+    """What is left of ε and δ for steps with continuous noise.
 
     Attributes:
         epsilon: ε₀ < ε.
@@ -187,13 +187,14 @@ class RoundingCost(NamedTuple):
 def left_for_steps(
     scale: int, numbers: int, epsilon: Fraction, delta: Fraction
 ) -> RoundingCost | None:
-    """(ε₀, δ₀) such that n numbers of discrete noise of a scale s ≥ 64 give (ε, δ) if as many of
-    continuous noise, rounded, give (ε₀, δ₀). None if that would take 1% of ε or half of δ.
+    """Return (ε₀, δ₀): if n numbers of rounded continuous noise give (ε₀, δ₀), then n numbers of
+    discrete noise of the same scale s ≥ 64 give (ε, δ). None if that would take 1% of ε or half of
+    δ.
 
     Theorem 7 (i). Let R be N(0, s²) rounded to the nearest integer, and G the discrete Gaussian of
-    scale s. G ≤ e^(1/8s²)·R everywhere, and R ≤ e^(t²/24s²)·G up to t scales from zero: so n
-    numbers of one instead of the other raise ε by n·(1/8 + t²/24)/s², and δ by next to
-    nothing.
+    scale s. G ≤ e^(1/8s²)·R everywhere, and R ≤ e^(t²/24s²)·G up to t scales from zero: so
+    replacing n numbers of one by n of the other raises ε by n·(1/8 + t²/24)/s², and δ by very
+    little.
     """
     reach = math.ceil(
         2 * (log_bounds(Fraction(numbers))[1] + epsilon + log_bounds(1 / delta)[1] + _BEYOND)
@@ -216,12 +217,12 @@ def _check_delta(delta: float) -> None:
 
 
 def _pairs(noise_multiplier: float, plan: NoisePlan) -> tuple[Pair, ...]:
-    """Return what dominates a step with secret batches: Theorem 7 (b) and (c)."""
+    """Return the pairs that dominate a step with secret batches: Theorem 7 (b) and (c)."""
     shift, q, n, most = 1.0 / noise_multiplier, plan.rate, plan.units, plan.max_batch
-    # With room for everybody nothing is ever cut.
+    # If a batch has room for all units, no sample is cut.
     if most == n:
         return (Pair(q, shift),)
-    # scipy's tails are taken to be right to nine digits.
+    # scipy's tails are assumed to be correct to nine digits.
     full = float(stats.binom.sf(most - 1, n - 1, q)) * (1 + 1e-9)
     full = min(max(full, 1e-307), 1.0)
     kept = most / n * float(stats.binom.sf(most, n, q)) / full * (1 + 1e-8)
@@ -230,20 +231,20 @@ def _pairs(noise_multiplier: float, plan: NoisePlan) -> tuple[Pair, ...]:
 
 
 def _epsilon_of_gaussians(noise_multiplier: float, plan: NoisePlan, delta: float) -> float:
-    """Return ε when who takes part is known: Theorem 7 (e), no privacy loss distribution needed."""
+    """Return ε when batches may be known: Theorem 7 (e), without a privacy loss distribution."""
     always = plan.epochs if plan.batches == "partition" else plan.steps
     times, log_weights = np.array([always]), np.zeros(1)
     if plan.batches != "partition" and plan.batch < plan.units:
         times = np.arange(1, plan.steps + 1)
         log_weights = stats.binom.logpmf(times, plan.steps, plan.rate)
         digits = float(special.gammaln(plan.steps + 2)) - plan.steps * math.log(plan.rate)
-        log_weights += 2.0**-46 * digits  # sums of logarithms of factorials round
+        log_weights += 2.0**-46 * digits  # logarithms of factorials have rounding errors
         common = log_weights > math.log(_RARE * delta / plan.steps)
         times, log_weights = times[common], log_weights[common]
     mu = 2.0 * np.sqrt(times) / noise_multiplier
 
     def share(eps: float) -> float:
-        """A bound of δ(eps)/δ."""
+        """An upper bound of δ(eps)/δ."""
         logs = log_weights + gaussian_log_delta(mu, eps) - math.log(delta)
         return float(np.exp(np.minimum(logs, 700.0)).sum()) + 2 * _RARE
 
@@ -256,10 +257,10 @@ def _epsilon_of_gaussians(noise_multiplier: float, plan: NoisePlan, delta: float
 
 
 def least_noise(epsilon_of: Callable[[float], float], target: float, words: str) -> float:
-    """Return the least σ with ε(σ) ≤ target, ε falling in σ; the returned one always keeps it.
+    """Return nearly the least σ with ε(σ) ≤ target. The returned σ always satisfies it.
 
-    Comes from large σ, where an evaluation is cheap, and solves log ε(exp s) = log target, nearly a
-    straight line.
+    ε must fall as σ rises. The search starts at large σ, where an evaluation is cheap, and solves
+    log ε(exp s) = log target, whose left side is nearly a straight line in s.
     """
 
     def excess(log_sigma: float) -> float:

@@ -1,7 +1,7 @@
-"""Sums of per-example vectors, each clipped and rounded to integers: the only thing that labels
-may enter (Theorem 7).
+"""Sums of per-example vectors, each clipped and rounded to integers (Theorem 7).
 
-A unit is what one substitution changes: an example, or a user (`tree.py`).
+Labels are used for nothing else. A unit is what one substitution changes: an example, or a user
+(`tree.py`).
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int64, PyTree, Real, Shaped
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice, add_rows, zeros
 
 Split = Callable[[PyTree], PyTree]
-"""Inside jit: spreads the rows of arrays [rows, …] over devices; no value changes."""
+"""Inside jit: spreads the rows of arrays [rows, …] over devices, without changing a value."""
 UnitVector = Callable[[PyTree, PyTree, Real[Array, "..."]], PyTree]
 """`vector(params, x, y)` of one unit, a pytree like params: `jax.grad(loss)`, for instance."""
 
@@ -39,9 +39,9 @@ def clipped_sum(
     lattice (Algorithm 1, line 4): integers of length at most L for any vector.
 
     The norm is over the whole pytree. A vector with an infinite or NaN entry counts as zero. Rows
-    are worked on `microbatch` at a time, so memory is that of `microbatch` gradients, each `split`
-    over the devices. The number of microbatches does not depend on the mask: a step takes
-    equally long for every batch.
+    are processed `microbatch` at a time, each microbatch `split` over the devices. So memory holds
+    `microbatch` gradients. The number of microbatches does not depend on the mask: a step takes the
+    same time for every batch.
     """
 
     def body(total: Array, part: tuple[PyTree, Array, Array]) -> tuple[Array, None]:
@@ -59,8 +59,8 @@ def in_microbatches(
 ) -> PyTree[Shaped[Array, "parts size ..."]]:
     """Cut the `rows` of every leaf into parts of at most `microbatch`.
 
-    The rows that are missing in the last part repeat the first row; a boolean leaf, which is a
-    mask, is false there.
+    Copies of the first row fill up the last part. A boolean leaf is a mask; it is false for these
+    copies.
     """
     size = min(microbatch, rows)
     missing = -rows % size
@@ -69,7 +69,7 @@ def in_microbatches(
         filler = jnp.broadcast_to(leaf[:1], (missing, *leaf.shape[1:]))
         if leaf.dtype == jnp.bool_:
             filler = jnp.zeros_like(filler)
-        # Not -1: a leaf may be empty.
+        # Not -1, which fails if a leaf is empty.
         parts = (rows + missing) // size
         return jnp.concatenate([leaf, filler]).reshape(parts, size, *leaf.shape[1:])
 

@@ -1,9 +1,9 @@
-"""All that is random in the steps of a run: batches and noise, from one secret key.
+"""Draws everything random in the steps of a run, batches and noise, from one secret key.
 
-Batches are true Poisson samples, independent ones or parts of a partition; where they are secret, ε
-rests on their being random. Drawn on the host, by step, without a look at labels or features. The
-same key and step give the same draws, so that a step that is done again after a crash releases
-nothing new.
+A batch is a true Poisson sample, an independent uniform sample, or a part of a partition. Where
+batches are secret, ε depends on their randomness. Everything is drawn on the host, step by step,
+without reading labels or features. The same key and step give the same draws, so a step that
+is repeated after a crash releases nothing new.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def poisson_batch(words: Words, *, units: int, batch: int, max_batch: int) -> Ba
 
 
 def independent_batch(words: Words, *, units: int, size: int) -> Int32[np.ndarray, " b"]:
-    """Return `size` distinct indices, uniform over the units; all, in order, if that is all."""
+    """Return `size` distinct indices, uniform over the units; if `size` is `units`, all in
+    order."""
     if not 0 <= size <= units:
         raise ValueError(f"need 0 <= size <= units; they are {size} and {units}")
     if size in (0, units):
@@ -64,8 +65,8 @@ def independent_batch(words: Words, *, units: int, size: int) -> Int32[np.ndarra
 def partition(words: Words, *, units: int, batch: int) -> list[Batch]:
     """Return the ⌈units/batch⌉ batches of an epoch, a uniformly random partition of the units.
 
-    Every unit is in exactly one of them (the last one is padded). Not Poisson: there is no
-    amplification.
+    Every unit is in exactly one of them (the last one is padded). This is not Poisson sampling, so
+    there is no amplification.
     """
     if not 1 <= batch <= units:
         raise ValueError(f"need 1 <= batch <= units; they are {batch} and {units}")
@@ -74,7 +75,7 @@ def partition(words: Words, *, units: int, batch: int) -> list[Batch]:
 
 
 def _shuffled(words: Words, count: int) -> Int64[np.ndarray, " n"]:
-    """A uniform permutation, but for two equal words of 64 bits."""
+    """A permutation; it is uniform unless two words of 64 bits are equal."""
     return np.argsort(words.draw(count), kind="stable")
 
 
@@ -88,7 +89,8 @@ class StepDraws(NamedTuple):
     """What is random in one step.
 
     `indices` and `mask` of the batch; `noise` on each coordinate, in lattice steps; the units of
-    the `alternative` batch and those of the public `centre`, none where a step has no such batch.
+    the `alternative` batch and those of the public `centre`, both empty if a step does not use
+    them.
     """
 
     indices: Int32[Array, " b"]
@@ -103,7 +105,7 @@ class Randomness:
     """The draws of all steps of a run.
 
     Attributes:
-        key: [8], secret: anyone who has it can take the noise away.
+        key: [8], secret: anyone who has it can remove the noise.
         config: of the steps.
         coordinates: entries of a gradient.
     """
@@ -114,7 +116,7 @@ class Randomness:
 
     @property
     def bytes_of_step(self) -> int:
-        """What the draws of a step take."""
+        """How many bytes the draws of a step take."""
         config = self.config
         return 8 * self.coordinates + 5 * config.plan.max_batch + 4 * sum(self._others)
 
@@ -134,7 +136,7 @@ class Randomness:
     def _drawn(self, number: int, batch: Batch) -> StepDraws:
         words, sigma = Words(self.key, _NOISE, number), self.config.lattice.sigma
         alternative, centre = self._others
-        parts: Any = (  # numpy arrays, until a device gets them
+        parts: Any = (  # numpy arrays until they are moved to a device
             *batch,
             lattice.halves_of(discrete_gaussian(words.draw, self.coordinates, sigma)),
             self._independent(_ALTERNATIVE, number, alternative),

@@ -3,13 +3,13 @@ Table 1).
 
 With rows i = 1…r of features and labels κ = 1…K, column (i, κ) of G is ∇ℓ(θ, (x_i, κ)), r·K
 columns in all. Table 1 projects onto the span of the columns, or onto *the convex hull of all r·K
-of them* (one simplex with r·K coefficients, as in Section 3.2: not one simplex an example, which
-would be a smaller set). For regression K = 2: the gradient is affine in the label, so an example's
-gradients are the segment between its two end-label gradients.
+of them* (one simplex with r·K coefficients, as in Section 3.2; one simplex per example would be a
+smaller set). For regression, K = 2: the gradient is affine in the label, so all gradients of an
+example lie on the segment between those of the two end labels.
 
-Vertices are scaled like the gradients whose mean is projected, else the mean need not lie in the
-hull: `clip_norm` clips each vertex; `scales` multiplies those of row i by s_i (label-free
-clipping); with neither, they are raw, as in the paper's pseudocode.
+Vertices are scaled like the gradients whose mean is projected; otherwise the mean may lie outside
+the hull. `clip_norm` clips each vertex. `scales` multiplies those of row i by s_i (label-free
+clipping). With neither, vertices are raw, as in the paper's pseudocode.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.tree import Loss, flat, norm, unflat
 
-_GRADIENTS = 10  # computed at a time on a CPU, whose cache then holds what is on the way
+_GRADIENTS = 10  # computed at a time on a CPU, so that intermediate results fit its cache
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Materialised:
     gradients: Float[Array, "m _"]
     like: PyTree
     uniform: Float[Array, " m"]
-    """Coefficients of the hull's centre: equal for all rows that are not left out."""
+    """Coefficients of the hull's centre: equal for all rows that are used."""
 
     def combine(self, coefficients: Float[Array, " m"]) -> PyTree:
         """Return G·a, a pytree like params, for coefficients a."""
@@ -65,7 +65,8 @@ class Materialised:
 
 @dataclass(frozen=True)
 class MatrixFree:
-    """G as two functions (Appendix C): G·a by a VJP, Gᵀ·v by a JVP; the memory of one gradient."""
+    """G as two functions (Appendix C): G·a by a VJP, Gᵀ·v by a JVP. Needs memory for one
+    gradient."""
 
     loss: Loss
     params: PyTree
@@ -89,8 +90,7 @@ class MatrixFree:
         return weighted.reshape(-1)
 
     def _losses(self, params: PyTree) -> Array:
-        # Work that does not depend on the label (the network) is not repeated for every label:
-        # vmap leaves what is not mapped alone.
+        # The network does not depend on the label, so vmap over labels computes it once.
         of_example = jax.vmap(self.loss, (None, None, 0))
         losses: Array = jax.vmap(of_example, (None, 0, None))(params, self.x, self.labels)
         return losses
@@ -109,7 +109,7 @@ def gram_bytes(rows: int, labels: int, size: int) -> int:
 
 
 def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:
-    """Compute all vertices by reverse mode; `_used` says which."""
+    """Compute all vertices by reverse mode, for the rows that `_used` selects."""
 
     def of_example(xi: PyTree) -> tuple[Array, Array]:
         gradients = _gradients(loss, params, xi, rows.labels)
@@ -120,14 +120,14 @@ def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:
     vertices, norms = lax.map(of_example, rows.x, batch_size=size)
     source, weights, uniform = _used(rows, norms)
     weights, taken = weights[..., None], vertices[source]
-    # A choice, not a product: zero times infinity would be NaN.
+    # Select, do not multiply: zero times infinity would be NaN.
     kept = jnp.where(weights == 0, jnp.zeros_like(taken), taken * weights)
     return Materialised(kept.reshape(weights.size, taken.shape[2]), params, uniform)
 
 
 def matrix_free(loss: Loss, params: PyTree, rows: HullRows, *, microbatch: int) -> MatrixFree:
-    """Prepare the two products; norms and finiteness come from one pass, `microbatch` rows at a
-    time. `_used` says which vertices there are.
+    """Prepare the two products. One pass, `microbatch` rows at a time, finds the norms and which
+    rows are finite; `_used` selects the rows.
     """
 
     def norms_of(xi: PyTree) -> Array:
@@ -144,11 +144,11 @@ def _gradients(loss: Loss, params: PyTree, x: PyTree, labels: Array) -> PyTree:
 
 
 def _used(rows: HullRows, norms: Float[Array, "r K"]) -> tuple[Array, Array, Array]:
-    """Return which row stands for each row, what its vertices are multiplied by, and `uniform`.
+    """Return the row that replaces each row, the factors of its vertices, and `uniform`.
 
     Rows that are left out, or have a gradient with an infinite or NaN entry, become copies of the
-    first usable row: a repeated vertex changes neither hull nor span. Without any usable row all
-    are zero.
+    first usable row: a repeated vertex changes neither hull nor span. If no row is usable, all
+    vertices are zero.
     """
     usable = rows.mask & jnp.all(jnp.isfinite(norms), axis=1)
     own = jnp.arange(usable.shape[0], dtype=jnp.int32)

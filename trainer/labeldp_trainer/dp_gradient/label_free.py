@@ -1,18 +1,18 @@
 """Label-free clipping: centre and scale a unit's gradient by what is public about it (Theorem 8).
 
-Features are public, so the ball that holds all gradients a unit could have, over all labels, is
-public, too. With centre c_i and radius r_i the private sum is that of
+Features are public. So the ball that contains every gradient that a unit could have, over all
+labels, is public too. With its centre c_i and radius r_i, the private sum is that of
 
-    δ_i = (g_i − c_i) · s_i,  s_i = C / max(r_i, r0),
+    δ_i = (g_i − c_i) · s_i,  s_i = C / max(r_i, r0).
 
-which no label can push beyond C, so that no label changes the scale either: the sum of δ_i is an
-unbiased part of the gradient of the loss in which unit i has weight s_i. Ordinary clipping scales
-by ‖g_i‖, which depends on the label, and shrinks just those labels that the model finds
-surprising.
+No label can make δ_i longer than C, and the scale does not depend on the label. So the sum of δ_i
+is an unbiased part of the gradient of the loss in which unit i has weight s_i. Ordinary clipping
+scales by ‖g_i‖, which depends on the label: it shrinks the gradients of exactly those labels that
+the model finds surprising.
 
-The rest of that gradient, the mean of s_j·c_j, is public. It must be computed from all units or
-from a batch drawn independently of the private one, never from the private batch, not even inside
-the noisy sum: it would show who is in it.
+The rest of that gradient, the mean of s_j·c_j, is public. It must be computed from all units, or
+from a batch that is drawn independently of the private one. Computed from the private batch, even
+inside the noisy sum, it would disclose who is in that batch.
 """
 
 from collections.abc import Callable
@@ -57,10 +57,10 @@ class LabelFree:
         return ball, self.clip_norm / jnp.maximum(ball.radius, self.radius_floor)
 
     def vector(self, loss: Loss, params: PyTree, x: PyTree, y: Real[Array, "..."]) -> PyTree:
-        """Return δ of a unit: a vector for `clipped_sum`, whose clip never bites inside the ball.
+        """Return δ of a unit: a vector for `clipped_sum`, which does not clip it inside the ball.
 
-        The clip makes privacy rest on one line of code, for any label, loss or ball: NaN, out of
-        the domain, not affine.
+        Because of the clip, privacy depends on one line of code alone. It holds for any label, loss
+        or ball: NaN, out of the domain, not affine.
         """
         ball, scale = self.ball_and_scale(params, x)
         gradient = jax.grad(loss)(params, x, y)
@@ -75,10 +75,11 @@ class LabelFree:
 def example_ball(loss: Loss, labels: Real[Array, " K"], centre: Centre = "mean") -> BallOf:
     """Return the ball of one example over `labels`.
 
-    For classes: all of them. For a loss whose gradient is affine in the label (squared, Poisson
-    log) the two ends of the interval are enough, as a ball is convex. For other losses give a
-    grid; a label in between then costs utility (its δ is clipped), never privacy. `mean` puts
-    the centre at the mean of the K gradients, for two ends the exact middle; `none` at zero.
+    For classes, give all of them. For a loss whose gradient is affine in the label (squared,
+    Poisson log), the two ends of the interval are enough, because a ball is convex. For other
+    losses, give a grid: a label between its points can cost utility (its δ is clipped), never
+    privacy. `mean` puts the centre at the mean of the K gradients, which for two ends is their
+    exact middle; `none` puts it at zero.
     """
 
     def ball_of(params: PyTree, x: PyTree) -> Ball:

@@ -1,9 +1,9 @@
 """Clipped gradients as integers: what is summed, and what gets the noise (Theorem 7 i).
 
-A clipped vector becomes a vector of integers whose squared length is computed in integers and
-compared with the bound; one that is longer becomes zero. Sums and noise are 64-bit integers, so the
-order of summation does not matter. JAX has those only where `jax.enable_x64` is on, which is here
-alone: models keep their types.
+A clipped vector becomes a vector of integers. Its squared length is computed in integers and
+compared with the bound; a vector that is too long becomes zero. Sums and noise are 64-bit integers,
+so the order of summation does not matter. JAX has these only where `jax.enable_x64` is on. Only
+this file turns it on, so models keep their types.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ LONGEST = (1 << 26) - 1
 """L: no unit's integer vector is longer."""
 STEPS = LONGEST - (LONGEST >> 10)
 """Lattice steps that make up C: 0.1% below L, so that rounding does not exceed it."""
-_SQUARES = 1 << 10  # of entries up to L, of which a sum fits an int64
-_ENOUGH = 1 << 52  # larger sums of squares are longer than any bound
+_SQUARES = 1 << 10  # the sum of this many squares of entries up to L fits int64
+_ENOUGH = 1 << 52  # larger sums of squares exceed every bound
 _FINEST, _COARSEST = 2.0**-20, 2.0**25
 
 
 class Halves(NamedTuple):
-    """64-bit integers in two halves: how they come to a device whose integers have 32 bits."""
+    """64-bit integers in two halves, to move them to a device whose integers have 32 bits."""
 
     high: Int32[Array, " d"]
     low: UInt32[Array, " d"]
@@ -43,8 +43,8 @@ class NoiseLattice:
 
     Attributes:
         clip_norm: C.
-        noise_multiplier: σ that the accounting asks for: the noise's scale over the largest length
-            of one unit's vector.
+        noise_multiplier: σ from the accounting: the scale of the noise, divided by the largest
+            length of one unit's vector.
 
     Raises ValueError unless both are positive and σ is between 2^-20 and 2^25.
     """
@@ -70,7 +70,7 @@ class NoiseLattice:
     def integers(self, tree: PyTree) -> Int32[Array, " d"]:
         """Clip one unit's vector to C and round it to lattice steps, all leaves side by side.
 
-        Its length is at most L for any ``tree``. Integers decide this.
+        Its length is at most L for any ``tree``; this is checked in integers.
         """
         clipped = flat(clip(tree, self.clip_norm))
         steps = jnp.round(clipped * jnp.asarray(STEPS / self.clip_norm, clipped.dtype))
@@ -80,7 +80,7 @@ class NoiseLattice:
     def noisy_mean(
         self, total: Int64[Array, " d"], noise: Halves, like: PyTree, units: int
     ) -> PyTree:
-        """Return (total + noise)/units as a gradient like ``like``: a function of total + noise."""
+        """Return (total + noise)/units as a gradient like ``like``, from their sum alone."""
         dtype = jax.eval_shape(flat, like).dtype
         with jax.enable_x64(True):
             value = (total + _numbers(noise)).astype(dtype)
@@ -90,7 +90,7 @@ class NoiseLattice:
 def no_longer(vector: Int32[Array, " d"], bound: int) -> Bool[Array, ""]:
     """Return whether a vector of entries below 2^26 is at most ``bound`` < 2^26 long, exactly.
 
-    A sum of squares that is larger than any bound is cut, so that none overflows.
+    A sum of squares that exceeds every bound is cut to a constant, so that no sum overflows.
     """
     with jax.enable_x64(True):
         wide = _wide(vector)

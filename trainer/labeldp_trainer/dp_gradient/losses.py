@@ -1,11 +1,11 @@
-"""Privacy losses of Poisson-sampled steps, in floating point whose every rounding raises δ.
+"""Privacy losses of Poisson-sampled steps, in floating point where each rounding raises δ.
 
-A *pair* is (1 − q)N(0, 1) + qN(s, 1) against (1 − q)N(0, 1) + qN(−s, 1), s = 1/σ: that of
-docs/privacy.md, Theorem 7 (b), mirrored. δ does not fall if a mass of its losses grows or moves to
-a higher loss, before or after composition; Theorem 7 (h) says by how much each float may be wrong,
-and every bound here leaves room for that. Masses are kept as logarithms, and composed after a tilt
-(Esscher), in which the losses near ε are the common ones: so a δ of 1e-200 is as well resolved as
-one of 1e-2.
+A *pair* is (1 − q)N(0, 1) + qN(s, 1) against (1 − q)N(0, 1) + qN(−s, 1), s = 1/σ: the mirror image
+of the one in docs/privacy.md, Theorem 7 (b). If a probability mass grows, or moves to a higher
+loss, δ does not fall, before or after composition. Theorem 7 (h) says by how much each float may be
+wrong, and every bound here leaves room for that. Masses are kept as logarithms. They are composed
+after a tilt (Esscher) that makes losses near ε the common ones, so a δ of 1e-200 is resolved as
+well as one of 1e-2.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from scipy import fft, optimize, special
 Floats = NDArray[np.float64]
 
 ROUNDING = 2.0**-40
-"""What Theorem 7 (h) allows exp, log1p and erfcx to be wrong by, relatively: 4,096 units."""
+"""The relative error that Theorem 7 (h) allows exp, log1p and erfcx: 4,096 units."""
 _HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 _IGNORED = 1e-9  # the share of δ that tails may take
 _TAIL_LOG = 32.0  # −log of the tilted mass outside the window of a composition
-_LOWEST = 9.0  # standard deviations below which a step's losses are moved up
-_CELLS = 24.0  # lattice points a standard deviation of one step's loss, at least
+_LOWEST = 9.0  # standard deviations; losses further below are moved up
+_CELLS = 24.0  # lattice points per standard deviation of one step's loss, at least
 _MOST_POINTS = 1 << 20
-_ROUGH: Any = {"method": "bounded", "options": {"xatol": 0.02}}  # any minimiser gives a bound
+_ROUGH: Any = {"method": "bounded", "options": {"xatol": 0.02}}  # any point gives a bound
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One pair of a step; a step has the losses of one of its pairs, by their weights.
+    """One pair of a step; a step's losses are a mixture of those of its pairs, by weight.
 
     Attributes:
         rate: q, 0 < q <= 1. shift: s = 1/σ > 0. weight: the probability of this pair.
@@ -53,7 +53,7 @@ class StepLosses:
 
     Attributes:
         step: distance of the lattice's points. first: index of the first one.
-        excess: what all losses lie above the lattice.
+        excess: how far all losses lie above the lattice.
         logs: logarithms of the masses. infinite: logarithm of the mass at infinity.
     """
 
@@ -80,7 +80,7 @@ def composed_epsilon(pairs: Sequence[Pair], steps: int, delta: float, interval: 
 
     Args:
         pairs: of one step. steps: how many. delta: 1e-300 <= δ < 1.
-        interval: the largest distance of lattice points; ε is too large by about its square.
+        interval: the largest spacing of the lattice; ε is too large by about its square.
     """
     interval = min(interval, _deviation(pairs) / _CELLS)
     while True:
@@ -99,7 +99,7 @@ def step_losses(pairs: Sequence[Pair], interval: float, delta: float) -> StepLos
 
     Args:
         pairs: whose weights sum to 1. interval: of the lattice.
-        delta: what one step may add to δ; a tail of far less goes to infinity.
+        delta: what one step may add to δ; tails with far less mass are moved to infinity.
     """
     high = math.sqrt(2.0 * -math.log(_IGNORED * delta))
     parts = []
@@ -119,13 +119,13 @@ def step_losses(pairs: Sequence[Pair], interval: float, delta: float) -> StepLos
 
 
 def gaussian_log_delta(mu: Float64[np.ndarray, " n"], epsilon: float) -> Float64[np.ndarray, " n"]:
-    """Return upper bounds of log δ(ε) of Gaussian mechanisms, sensitivity over σ being ``mu``.
+    """Return upper bounds of log δ(ε) of Gaussian mechanisms; ``mu`` is sensitivity over σ.
 
-    δ = Φ(−a) − e^ε·Φ(−b), a = ε/μ − μ/2, b = ε/μ + μ/2 (Balle and Wang 2018, Theorem 8), and e^ε
-    times the density at b is that at a.
+    δ = Φ(−a) − e^ε·Φ(−b), a = ε/μ − μ/2, b = ε/μ + μ/2 (Balle and Wang 2018, Theorem 8). The
+    density at a is e^ε times that at b.
     """
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    # An end may be wrong by four units: it moves, and ROUNDING covers what that moves.
+    # a and b may be wrong by four units; ROUNDING covers the effect.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         far = _log_density(a) + np.log(
             _mills(np.maximum(a, 0.0)) * (1 + ROUNDING) - _mills(b) * (1 - ROUNDING)
@@ -137,9 +137,9 @@ def gaussian_log_delta(mu: Float64[np.ndarray, " n"], epsilon: float) -> Float64
 
 
 def least_epsilon(share: Callable[[float], float], low: float, high: float) -> float:
-    """Return an ε in [low, high] at which δ(ε)/δ is at most 1, near the least; at ``high`` it is.
+    """Return nearly the least ε in [low, high] with δ(ε)/δ ≤ 1, which must hold at ``high``.
 
-    ``share`` is a bound of δ(ε)/δ that falls in ε.
+    ``share`` bounds δ(ε)/δ and must fall as ε rises.
     """
     if share(low) <= 1.0:
         return low
@@ -150,7 +150,7 @@ def least_epsilon(share: Callable[[float], float], low: float, high: float) -> f
 
 
 def _deviation(pairs: Sequence[Pair]) -> float:
-    """Return about the standard deviation of one step's loss; it decides no bound."""
+    """Return roughly the standard deviation of one step's loss; no bound depends on it."""
     first = second = 0.0
     for pair in pairs:
         z = np.linspace(-_LOWEST, _LOWEST + pair.shift, 4001)
@@ -166,8 +166,9 @@ def _deviation(pairs: Sequence[Pair]) -> float:
 def _pair_losses(pair: Pair, interval: float, high: float) -> StepLosses | None:
     """Return losses that dominate those of one pair, its weight included.
 
-    Outcomes are cut where the loss is a multiple of ``interval``. All outcomes of a cell are
-    replaced by two, at the losses of its ends, with the same two probabilities: the extreme points.
+    Outcomes are cut into cells where the loss is a multiple of ``interval``. All outcomes of a cell
+    are replaced by two, at the losses of its ends. Together these have the probabilities of the
+    cell under both distributions: they are the extreme points.
     """
     ends = _loss(np.array([-_LOWEST, high]), pair) / interval
     if not np.all(np.abs(ends) < _MOST_POINTS):
@@ -176,7 +177,7 @@ def _pair_losses(pair: Pair, interval: float, high: float) -> StepLosses | None:
     if last - first > _MOST_POINTS:
         return None
     lattice = np.arange(first, last + 1) * interval
-    # Any increasing cuts would do: what the true losses there exceed the lattice by is measured.
+    # Any increasing cuts would do: ``excess`` measures how far true losses exceed the lattice.
     cut = np.maximum.accumulate(_outcome(lattice, pair))
     excess = float(np.abs(_loss(cut, pair) - lattice).max()) + _loss_error(cut, pair)
     _, p_high = _mixture_masses(cut, pair, pair.shift)
@@ -196,7 +197,7 @@ def _pair_losses(pair: Pair, interval: float, high: float) -> StepLosses | None:
 
 
 def _loss(z: Floats, pair: Pair) -> Floats:
-    """Return the losses of outcomes z, increasing and odd."""
+    """Return the losses of outcomes z, an increasing, odd function."""
     q, s = pair.rate, pair.shift
     if q == 1.0:
         return 2.0 * s * z
@@ -205,13 +206,13 @@ def _loss(z: Floats, pair: Pair) -> Floats:
 
 
 def _loss_error(z: Floats, pair: Pair) -> float:
-    """Return a bound of the rounding of ``_loss`` and of the lattice's points beside it."""
+    """Return a bound of the rounding errors of ``_loss`` and of the lattice's points."""
     s, reach = pair.shift, float(np.abs(z).max())
     return 2.0**-48 * (1.0 + 2 * s * reach + s * s + abs(math.log(pair.rate)))
 
 
 def _outcome(loss: Floats, pair: Pair) -> Floats:
-    """Return about the outcomes of given losses.
+    """Return approximately the outcomes that have these losses.
 
     With t = e^(sz) and c = q·e^(−s²/2)/(1 − q), (1 + ct)/(1 + c/t) = e^loss is quadratic in t.
     """
@@ -252,11 +253,11 @@ def _mixture_tail(z: float, pair: Pair, shift: float) -> float:
 def _log_masses(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Return lower and upper bounds, as logarithms, of N(0, 1) on [a, b].
 
-    The ends are taken for rounded numbers.
+    The ends are assumed to be rounded numbers.
     """
     low_end, high_end = np.where(b <= 0, -b, a), np.where(b <= 0, -a, b)
     near = np.maximum(low_end, 0.0)
-    moved = 2.0**-50 * (1.0 + float(np.abs(a).max()))  # what rounded ends move, over the density
+    moved = 2.0**-50 * (1.0 + float(np.abs(a).max()))  # effect of rounded ends, over the density
     decay = np.exp(-(high_end - near) * (high_end + near) / 2)
     here, there = _mills(near), _mills(high_end) * decay
     upper = here * (1 + ROUNDING) - there * (1 - ROUNDING) + moved
@@ -288,10 +289,10 @@ class _Composition:
     """Tilted masses of the sum of all steps' losses, within a window.
 
     Attributes:
-        losses: [n] increasing, the excess included. masses: [n] tilted, each too small by no
-            more than a part of ``error``, which bounds the Euclidean norm of what is missing.
+        losses: [n] increasing, the excess included. masses: [n] tilted. Each may be too small;
+            ``error`` bounds the Euclidean norm of what is missing.
         tilt: λ. log_scale: δ = e^(log_scale − λε)·Σ mass·e^(−λ(loss − ε))·(1 − e^(ε − loss)).
-        above: tilted mass above the window, at most. target: log δ.
+        above: the most tilted mass above the window. target: log δ.
         infinite: share of δ that losses at infinity take.
     """
 
@@ -316,17 +317,17 @@ class _Composition:
         return math.exp(min(exponent, 700.0)) * total * (1 + _IGNORED) + self.infinite
 
     def epsilon(self) -> float:
-        """Return an ε with δ(ε) <= δ, near the least; infinity if there is none in the window."""
-        # Below the window ``share`` is no bound: losses from there are taken for larger ones.
+        """Return nearly the least ε with δ(ε) <= δ; infinity if the window has none."""
+        # Below the window, ``share`` is not a bound: losses from there count as larger ones.
         low, high = max(0.0, float(self.losses[0])), max(float(self.losses[-1]), 1e-300)
         return math.inf if self.share(high) > 1.0 else least_epsilon(self.share, low, high)
 
 
 def _compose(losses: StepLosses, steps: int, delta: float) -> _Composition | None:
-    """Return the sum of ``steps`` losses around the ε that δ needs; None: the lattice is too fine.
+    """Return the sum of ``steps`` losses near the ε that δ needs; None if the lattice is too fine.
 
-    All indices are taken modulo the length of a Fourier transform. What lies outside the window is
-    added inside it, which only raises δ; what lies above the window is counted once more.
+    Indices are taken modulo the length of a Fourier transform. So mass outside the window is added
+    inside it, which only raises δ; mass above the window is counted once more.
     """
     target = math.log(delta)
 
@@ -341,7 +342,7 @@ def _compose(losses: StepLosses, steps: int, delta: float) -> _Composition | Non
     log_norm = losses.log_moment(tilt)
 
     def reach(sign: float) -> float:
-        """A bound of the sum, above or below, outside of which there is next to no tilted mass."""
+        """An upper or lower bound of the sum, beyond which there is almost no tilted mass."""
 
         def at(log_more: float) -> float:
             more = math.exp(log_more)
@@ -382,7 +383,7 @@ def _compose(losses: StepLosses, steps: int, delta: float) -> _Composition | Non
 
 
 def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
-    """Return base^exponent by squaring: its error, exponent times that of a product, is known."""
+    """Return base^exponent by squaring; its error is known: exponent times that of a product."""
     result = None
     while True:
         if exponent & 1:

@@ -7,7 +7,7 @@ pytree.
 The certificate of a projection onto the hull. Let z = Ga, r = Gᵀ(z − g̃) and gap(a) = a·r − min r.
 The projection z* of g̃ onto the hull satisfies ⟨z* − g̃, z − z*⟩ ≥ 0. As z* is a convex combination
 of vertices, ⟨z − g̃, z − z*⟩ ≤ max_v ⟨z − g̃, z − v⟩ = a·r − min r. Subtracting, ‖z − z*‖² ≤ gap(a).
-So gap(a) ≤ τ²‖z‖² certifies ‖z − z*‖ ≤ τ‖z‖, whichever way a was found.
+So gap(a) ≤ τ²‖z‖² certifies ‖z − z*‖ ≤ τ‖z‖, however a was found.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ _STEPS_A_VERTEX = 32  # of `project_gram`: a target inside a hull of 640 vertice
 class Projection(NamedTuple):
     """`value` like params; `distance` bounds ‖value − projection‖/‖value‖.
 
-    The distance is that before smoothing. `certified`: it is at most the tolerance asked for.
+    `distance` is measured before smoothing. `certified` says whether it is at most the tolerance.
     """
 
     value: PyTree
@@ -84,8 +84,8 @@ def project_gram(
 ) -> Projection:
     """Project `target` onto the convex hull by a quadratic program on the Gram matrix.
 
-    `smoothing` is λ of Section 3.3: the coefficients become λ·a + (1 − λ)·uniform; 1 leaves them.
-    `max_iterations` None: 32 pairwise steps a vertex.
+    `smoothing` is λ of Section 3.3: the coefficients become λ·a + (1 − λ)·uniform; 1 leaves them
+    unchanged. `max_iterations` None means 32 pairwise steps per vertex.
     """
     most = _STEPS_A_VERTEX * vertices.uniform.shape[0] if max_iterations is None else max_iterations
     a, iterations = solve_simplex_qp(
@@ -102,8 +102,8 @@ def project_matrix_free(
     tolerance: float = 1e-2,
     max_iterations: int | None = None,
 ) -> Projection:
-    """Project `target` onto the convex hull by projected gradients: one VJP and one JVP an
-    iteration, 200 at most if `max_iterations` is None.
+    """Project `target` onto the convex hull by projected gradients: one VJP and one JVP per
+    iteration, at most 200 iterations if `max_iterations` is None.
 
     The paper's iteration, a ← Proj_Δ(a − Gᵀ(Ga − g̃)/L), with momentum (FISTA) that restarts when
     it points uphill, and a step 1/L that adapts to ‖G·d‖² ≤ L‖d‖².
@@ -111,7 +111,7 @@ def project_matrix_free(
     most = 200 if max_iterations is None else max_iterations
 
     def step(state: _Accelerated) -> _Accelerated:
-        # G is linear, so the extrapolated point needs no products of its own.
+        # G is linear, so the extrapolated point needs no further products.
         y = jax.tree.map(
             lambda now, before: now + state.momentum * (now - before), state.now, state.before
         )
@@ -155,9 +155,9 @@ def project_onto_span(
 ) -> Projection:
     """Project `target` onto the linear span: least squares by conjugate gradients (CGLS).
 
-    Stops at ‖Gᵀ(g̃ − Gu)‖ ≤ `tolerance`·‖Gᵀg̃‖, which `distance` reports (it is no bound on the
-    distance to the projection: a span's small directions are found last, or never), and after 200
-    iterations if `max_iterations` is None.
+    Stops at ‖Gᵀ(g̃ − Gu)‖ ≤ `tolerance`·‖Gᵀg̃‖, or after `max_iterations` (200 if None). `distance`
+    is the ratio of these two norms. It does not bound the distance to the projection: a span's
+    small directions are found last, or never.
     """
     most = 200 if max_iterations is None else max_iterations
 
@@ -190,14 +190,14 @@ def solve_simplex_qp(
 ) -> tuple[Float[Array, " m"], Int[Array, ""]]:
     """Return an a for min ½aᵀHa − bᵀa over the unit simplex, and the number of steps.
 
-    Stops at a·r − min r ≤ `tolerance`²·aᵀHa, r = Ha − b. Far from the hull the optimum has few
-    vertices, which pairwise steps (Frank–Wolfe) find without any factorization; inside it they take
-    more steps, each a few passes over m numbers.
+    Stops at a·r − min r ≤ `tolerance`²·aᵀHa, r = Ha − b. Far from the hull, the optimum has few
+    vertices, and pairwise steps (Frank–Wolfe) find them without any factorization. Inside the hull,
+    more steps are needed; each is a few passes over m numbers.
 
-    Each step moves weight from one vertex to another, as far as is best. The vertex that gains has
-    the least slope; the one that loses, of those with weight, lets the objective fall most along
-    the line between them (Fan, Chen and Lin 2005, for support vectors). Starts at the best single
-    vertex.
+    Each step moves the best amount of weight from one vertex to another. The vertex with the least
+    slope gains. Of the vertices with weight, the one loses for which the objective falls most along
+    the line between the two (Fan, Chen and Lin 2005, for support vectors). Starts at the best
+    single vertex.
     """
     # The solution depends on differences of r only, so bring their size near one.
     unit = jnp.maximum(jnp.max(jnp.abs(linear)), jnp.max(jnp.diagonal(gram)))
@@ -209,7 +209,7 @@ def solve_simplex_qp(
     goal = (0.99 * tolerance) ** 2  # r is rounded in every step
 
     def where_least(values: Array) -> tuple[Array, Array]:
-        # argmin keeps pairs of value and index, and takes several times as long.
+        # argmin carries pairs of value and index, and takes several times as long.
         least = jnp.min(values)
         return least, jnp.min(jnp.where(values <= least, indices, indices[-1]))
 
@@ -225,7 +225,7 @@ def solve_simplex_qp(
         length = jnp.minimum(best, a[loses])
         moved = jnp.where(indices == gains, a + length, a)
         moved = jnp.where(indices == loses, jnp.maximum(a - length, 0.0), moved)
-        # Not "gap <= …": a NaN ends it, too.
+        # Not "gap <= …": in this form, a NaN ends the loop too.
         done = ~((gap > goal * square) & (length > 0))
         return _Pairwise(
             jnp.where(done, a, moved),

@@ -1,8 +1,8 @@
-"""One private step: from parameters, data and what was drawn for it to a gradient estimate.
+"""One private step: from parameters, data and random draws to a gradient estimate.
 
-The estimate is that of the *mean* gradient: the noisy sum over the expected batch size qn (never
-over the realized one, which is secret). Everything after the noise is post-processing of integers,
-and every number that leaves is a function of the noisy sum, public features and independent
+It estimates the *mean* gradient: the noisy sum is divided by the expected batch size qn, never by
+the actual one, which is secret. Everything after the noise is post-processing of integers. Every
+number that leaves a step is a function of the noisy sum, public features and independent
 randomness.
 """
 
@@ -34,7 +34,7 @@ from labeldp_trainer.dp_gradient.tree import all_finite, norm
 
 
 class StepReport(NamedTuple):
-    """What a step may tell: functions of the noisy gradient and of public data only.
+    """What a step may report: functions of the noisy gradient and of public data only.
 
     `iterations`, `distance` and `certified` are those of the projection: 0, 0 and true without one.
     """
@@ -55,9 +55,9 @@ def private_gradient(
 ) -> tuple[PyTree, StepReport]:
     """Return an estimate of the mean gradient at `params` and a report; pure, meant for jit.
 
-    x, y: the whole data set, a row a unit (for users, y is [users, examples]); `draws`: those of
-    this step (`Randomness.step`). The same arguments give the same result, so re-doing a step after
-    a crash releases nothing new. Raises ValueError if the data have not `plan.units` rows.
+    x, y: the whole data set, one row per unit (for users, y is [users, examples]); `draws`: those
+    of this step (`Randomness.step`). The same arguments give the same result, so repeating a step
+    after a crash releases nothing new. Raises ValueError unless the data have `plan.units` rows.
     """
     plan, label_free = config.plan, problem.label_free(y, config)
     if y.shape[0] != plan.units:
@@ -81,7 +81,7 @@ def private_gradient(
         xs, mask = _take(x, draws.alternative), jnp.ones((config.hull_units,), bool)
     rows = _hull_rows(config, problem, params, xs, mask, problem.labels_like(y), label_free)
     found = _project(config, problem, params, rows, estimate)
-    # Post-processing of a noisy, hence finite, vector; a model may still overflow on the way.
+    # The noisy vector is finite, but the model may overflow during post-processing.
     finite = all_finite(found.value)
     value = jax.tree.map(lambda v: jnp.where(finite, v, jnp.zeros_like(v)), found.value)
     return value, StepReport(norm(noisy), found.iterations, found.distance, found.certified)
@@ -95,8 +95,8 @@ def _noisy_mean(
     ys: Array,
     draws: StepDraws,
 ) -> PyTree:
-    """Return (Σ clipped + noise)/(qn), from one sum of integers: the only way of labels to the
-    outside."""
+    """Return (Σ clipped + noise)/(qn), from one sum of integers. Labels leave a step in no other
+    way."""
     summed = clipped_sum(
         problem.unit_vector(ys, config),
         params,

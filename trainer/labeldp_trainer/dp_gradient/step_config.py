@@ -1,4 +1,4 @@
-"""What a private step does: sampling, clipping, noise, denoiser. All choices, but not the data."""
+"""What a private step does: sampling, clipping, noise and denoiser, but not the data."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class GradientProblem:
     """What is learned: `loss` of one example and all its `labels`.
 
     `labels` are all classes, or the two ends of the label interval when the gradient is affine in
-    the label (squared and Poisson log loss); clamp labels to it. With `users` the unit is a user,
-    whose examples' gradients are averaged: x is `(xs, present)` and y [users, examples]
+    the label (squared and Poisson log loss); labels must be clamped to it. With `users` the unit is
+    a user, whose examples' gradients are averaged: x is `(xs, present)` and y [users, examples]
     (`tree.py`). Otherwise a unit is an example.
     """
 
@@ -62,16 +62,15 @@ Denoiser = Literal["noop", "self_span", "self_conv", "alt_conv"]
 
 @dataclass(frozen=True)
 class StepConfig:
-    """All choices of a step but the data. `noise_multiplier` must be calibrated for the same
-    `plan`.
+    """All choices of a step except the data. `noise_multiplier` must be calibrated for `plan`.
 
     `clip_norm` C, `noise_multiplier` σ: the sum gets discrete Gaussian noise of scale σ·C on the
     integers of `lattice`. `radius_floor` is r0 of label-free clipping, in units of a gradient's
     norm; `centre_units` how many units its public centre is computed on. `hull_units` is n2, for
     `alt_conv`. `smoothing` is λ. `tolerance` τ bounds the projection's relative error;
-    `max_iterations` None is its default. `microbatch` rows are worked on at a time, `split` over
-    devices. `denoiser = noop` with `clipping = standard` is DP-SGD.
-    Raises ValueError if the choices do not go together.
+    `max_iterations` None means the projection's default. `microbatch` rows are processed at a time,
+    `split` over devices. `denoiser = noop` with `clipping = standard` is DP-SGD. Raises ValueError
+    if the choices contradict each other.
     """
 
     plan: NoisePlan

@@ -47,8 +47,8 @@ def norm(tree: PyTree) -> Float[Array, ""]:
 def clip(tree: PyTree, bound: Float[Array, ""] | float) -> PyTree:
     """Scale `tree` to norm at most `bound`; a tree with an infinite or NaN entry becomes zero.
 
-    Zero is a choice that a label cannot exploit: for any label, the norm of the result is at most
-    `bound`. float16 and bfloat16 leaves come back as float32.
+    Returning zero keeps the promise for any label: the norm of the result is at most `bound`.
+    float16 and bfloat16 leaves come back as float32.
     """
     tree = jax.tree.map(at_least_float32, tree)
     peak = _peak(tree)
@@ -64,7 +64,7 @@ def clip(tree: PyTree, bound: Float[Array, ""] | float) -> PyTree:
 
 
 def at_least_float32(leaf: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Return `leaf` in float32, or in float64 if it is that."""
+    """Return `leaf` in float32, or unchanged if it is float64."""
     return leaf.astype(jnp.float32) if leaf.dtype.itemsize < 4 else leaf
 
 
@@ -105,7 +105,7 @@ def _peak(tree: PyTree) -> Array:
 
 
 def _directions(tree: PyTree, peak: Array) -> tuple[PyTree, Array]:
-    """Return `tree` over its largest absolute entry `peak`, and the norm of that, at least 1.
+    """Return `tree` divided by its largest absolute entry `peak`, and the norm of that, at least 1.
 
     For a tree of zeros (or subnormal numbers, which may be read as zeros) both are zero. A quotient
     may be computed as a product with a reciprocal, and the reciprocal of 1e38 flushes to zero in

@@ -46,17 +46,21 @@ class Column:
     @property
     def rank(self) -> int:
         """How many basis functions there are; 0 for a constant column."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def codes(
         self, entries: Float32[np.ndarray, " n"] | Int32[np.ndarray, " n"]
     ) -> Int32[np.ndarray, " n"]:
         """The bin of each entry."""
         if self.bins is not None:
-            return self.bins[entries]
+            known: Int32[np.ndarray, " n"] = self.bins[entries]
+            return known
         assert self.edges is not None
         found = np.searchsorted(self.edges, entries, side="right")
-        return np.where(np.isnan(entries), len(self.edges) + 1, found).astype(np.int32)
+        bins: Int32[np.ndarray, " n"] = np.where(
+            np.isnan(entries), len(self.edges) + 1, found
+        ).astype(np.int32)
+        return bins
 
 
 def entries_of(features: Features) -> list[np.ndarray]:
@@ -82,10 +86,10 @@ def _numbers(entries: Float32[np.ndarray, " n"]) -> Column:
     edges = edges[1:] if len(edges) and edges[0] == there.min() else edges
     count = len(edges) + 1
     codes = Column(edges, None, np.zeros((0, 0), np.int32), 0).codes(entries)
-    places = np.linspace(0, 1, count)
-    apart = np.abs(places[:, None] - places[None, :])
+    at = np.linspace(0, 1, count)
+    apart = np.abs(at[:, None] - at[None, :])
     kernel = np.zeros((count + 1, count + 1))
-    smooth = _LINEAR * np.minimum(places[:, None], places[None, :])
+    smooth = _LINEAR * np.minimum(at[:, None], at[None, :])
     kernel[:count, :count] = np.exp(-apart / _RANGE) + smooth
     kernel[count, count] = 1.0
     values = _eigenfunctions(kernel, np.bincount(codes, minlength=count + 1), _MAIN_NUMBERS)
@@ -120,4 +124,4 @@ def _eigenfunctions(
     found = kernel @ (root[:, None] * vectors[:, order]) / np.sqrt(values[order])[None, :]
     size = np.sqrt((share[:, None] * found**2).sum())
     steps = np.rint(found / max(size, 1e-300) * (1 << VALUE_BITS))
-    return np.clip(steps, -MOST_VALUE, MOST_VALUE).astype(np.int32)
+    return np.asarray(np.clip(steps, -MOST_VALUE, MOST_VALUE), np.int32)

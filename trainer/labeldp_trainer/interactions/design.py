@@ -1,8 +1,9 @@
 """The rows of a stage: from what is not known yet to integer weights. No label is needed.
 
 Rows are the leading components of what the model may still be, ``Z·P·Zᵀ`` with P the covariance of
-the coefficients given all earlier stages, each with a precision by water-filling (DESIGN of one
-release). The result is rounded to integers; what a label can change is measured on these.
+the coefficients given all earlier stages, each with a precision by water-filling, as in
+``one_release/design.py``. They are rounded to integers, on which it is measured what a label can
+change.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64, Int32
-from scipy.linalg import cholesky
 
+from labeldp_trainer.interactions.columns import VALUE_BITS
+from labeldp_trainer.interactions.evidence import stable_root
 from labeldp_trainer.interactions.terms import CHUNK, MOST_WEIGHT, Terms
 from labeldp_trainer.one_release.design import water_filling
 from labeldp_trainer.one_release.lattice import UNIT
@@ -97,8 +99,7 @@ def row_weights(
     """The weights of a stage whose noise on a sum of rows of length 1 is ``noise``."""
     deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-30))
     relative = covariance / deviations[:, None] / deviations[None, :]
-    relative[np.diag_indices_from(relative)] += 1e-7
-    root = cholesky(relative, lower=True) * deviations[:, None]
+    root = stable_root(relative) * deviations[:, None]
     values, vectors = _leading(root, moments.gram, most)
     values = np.maximum(values, 1e-300)
     kept = values > 1e-9 * values[0]
@@ -110,12 +111,14 @@ def row_weights(
     metric = np.sqrt(precision[used] / precision.max())
     weights = root @ (vectors[:, used] * (metric / np.sqrt(values[used]))[None, :])
     weights *= moments.scale[:, None]
-    weights[0] -= moments.mean[1:] @ weights[1:] / (1 << 10)
+    weights[0] -= moments.mean[1:] @ weights[1:] / (1 << VALUE_BITS)
     whole = np.rint(weights * (MOST_WEIGHT / np.abs(weights).max())).astype(np.int32)
     return _fitted(terms, whole, quantile)
 
 
-def _leading(root, gram, most):
+def _leading(
+    root: Float64[np.ndarray, "w w"], gram: Float64[np.ndarray, "w w"], most: int
+) -> tuple[Float64[np.ndarray, " d"], Float64[np.ndarray, "w d"]]:
     """The largest eigenvalues and their vectors of rootᵀ·gram·root, by subspace iteration."""
     width = len(gram)
     if width <= 2 * most:

@@ -2,8 +2,8 @@
 
 Statistics S = B·θ + noise of covariance N, one column an output; θ of a term is independent with a
 variance that all its columns share. The variances are those of largest marginal likelihood, by
-expectation and maximisation (MacKay 1992, Tipping 2001), first one for all terms of a kind, then each
-for itself, drawn towards its kind's. All of it is post-processing of what was released.
+expectation and maximisation (MacKay 1992, Tipping 2001): first one for all terms of a kind, then
+each for itself, drawn towards its kind's. All of it is post-processing of what was released.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 _TOGETHER, _STEPS = 10, 26
 _PULL = 4.0  # columns by which a term is drawn to its kind
 _SPEED = 0.8
 _DONE = 0.03
+_JITTERS = (0.0, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean of the diagonal
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Evidence:
     gram: Float64[np.ndarray, "m m"]
     spread: float
     scales: Float64[np.ndarray, " k"]
-    _whitened: dict[float, Any] = field(default_factory=dict, repr=False)
+    _whitened: dict[float, tuple[Any, Any]] = field(default_factory=dict, repr=False)
 
     def levels(self) -> list[tuple[float, Int64[np.ndarray, " c"]]]:
         """Powers of 2, and the outputs whose scales are nearest to them."""
@@ -53,17 +54,17 @@ class Evidence:
     ) -> tuple[Float64[np.ndarray, "m k"], Float32[np.ndarray, "m w"]]:
         """Statistic and cross in units in which the noise of a column of S is the identity."""
         if scale not in self._whitened:
-            root = cholesky(self.noise + scale * self.spread * self.gram, lower=True)
+            root = stable_root(self.noise + scale * self.spread * self.gram)
             both = np.concatenate([self.statistic, self.cross], axis=1)
             found = solve_triangular(root, both, lower=True)
             count = self.statistic.shape[1]
             self._whitened[scale] = found[:, :count], found[:, count:].astype(np.float32)
         return self._whitened[scale]
 
-    def factor(self, variances: Float64[np.ndarray, " w"], scale: float):
+    def factor(self, variances: Float64[np.ndarray, " w"], scale: float) -> Any:
         """Cholesky factor of the covariance of a column of S."""
         whole = (self.cross * (scale * variances)) @ self.cross.T
-        return cho_factor(whole + self.noise + scale * self.spread * self.gram, lower=True)
+        return stable_root(whole + self.noise + scale * self.spread * self.gram), True
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,20 @@ class Coefficients:
     variances: Float64[np.ndarray, " g"]
     evidence: Evidence
     prior: Float64[np.ndarray, " w"]
+
+
+def stable_root(matrix: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"]:
+    """Lower Cholesky factor of a covariance that rounding may have made indefinite.
+
+    Without noise, sums that two stages ask for make it singular. Raises LinAlgError if it is none.
+    """
+    size = float(np.trace(matrix)) / len(matrix)
+    for jitter in _JITTERS:
+        try:
+            return np.linalg.cholesky(matrix + jitter * size * np.eye(len(matrix)))
+        except np.linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError("no covariance")
 
 
 def variances_by_evidence(
@@ -118,7 +133,12 @@ def variances_by_evidence(
     return found
 
 
-def _expected_squares(evidence, term_of, variances, constant):
+def _expected_squares(
+    evidence: Evidence,
+    term_of: Int64[np.ndarray, " w"],
+    variances: Float64[np.ndarray, " g"],
+    constant: float,
+) -> Float64[np.ndarray, " g"]:
     """[G] the expected sum of squares of the terms' coefficients, for an output of scale 1."""
     v = _by_column(variances, term_of, constant)
     total, outputs = np.zeros(len(v)), 0
@@ -159,5 +179,7 @@ def coefficients(
     return Coefficients(mean, covariance, variances, evidence, v)
 
 
-def _by_column(variances, term_of, constant):
+def _by_column(
+    variances: Float64[np.ndarray, " g"], term_of: Int64[np.ndarray, " w"], constant: float
+) -> Float64[np.ndarray, " w"]:
     return np.concatenate([[constant], variances[term_of[1:]]])

@@ -74,14 +74,21 @@ class Terms:
             at += width
         return found
 
+    def of(self, chosen: tuple[Term, ...]) -> Terms:
+        """Other terms of the same rows."""
+        return Terms(self.columns, self.codes, chosen)
+
+    def parts(self) -> Iterator[slice]:
+        """The rows in parts."""
+        for start in range(0, len(self.codes), CHUNK):
+            yield slice(start, min(start + CHUNK, len(self.codes)))
+
     def chunks(self) -> Iterator[tuple[slice, Float64[np.ndarray, "b w"]]]:
         """All rows, part by part."""
-        for start in range(0, len(self.codes), CHUNK):
-            part = slice(start, min(start + CHUNK, len(self.codes)))
-            yield part, self.rows(part)
+        return ((part, self.rows(part)) for part in self.parts())
 
     def _term(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Float64[np.ndarray, "b k"]:
-        product = None
+        product: Float64[np.ndarray, "b k"] | None = None
         for c, rank in zip(term, ranks_of(self.columns, term), strict=True):
             values = self.columns[c].values[:, :rank].astype(np.float64)[codes[:, c]]
             if product is None:
@@ -89,6 +96,6 @@ class Terms:
             else:
                 both = product[:, :, None] * values[:, None, :]
                 product = np.floor(both.reshape(len(codes), -1) * 2.0**-VALUE_BITS)
-                product = np.clip(product, -MOST_ENTRY, MOST_ENTRY)
+                np.clip(product, -MOST_ENTRY, MOST_ENTRY, out=product)
         assert product is not None
-        return product
+        return np.asarray(product)

@@ -1,1 +1,1 @@
-"""Linear models out of sums over all rows, without steps."""
+"""Linear models from sums over all rows, without training steps."""

@@ -1,8 +1,7 @@
-"""Linear models with canonical links, out of a statistic of the labels.
+"""Linear models with canonical links, from a statistic of the labels.
 
-Ridge is the posterior mean itself. Softmax and Poisson minimise Σ w·A(x·W) − ⟨W, S⟩ with a
-convex A, where S is the posterior mean of the statistic, so that what noise made of it is not
-followed.
+Ridge is the posterior mean itself. Softmax and Poisson minimise Σ w·A(x·W) − ⟨W, S⟩ with a convex
+A. S is the posterior mean of the statistic, so that the model does not follow its noise.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from jaxtyping import Array, Float, Float32, Float64
 from scipy.optimize import minimize
 
 LEAST_PENALTY, PENALTY_OF_NOISE, MOST_PENALTY = 0.02, 2.5, 1e3
-"""Fixed by looking at the first 50,000 training rows of Fashion-MNIST and at no test row."""
+"""Chosen on the first 50,000 training rows of Fashion-MNIST, and on no test row."""
 _ITERATIONS = 200
 _LARGEST_EXPONENT = 30.0
 _UNSURE = 3e-3
-"""Of the way from the mean to the largest score: so near noise may take an agreement, no nearer."""
-_MOST_OUTPUTS = 1 << 22  # of a model, at a time
+"""An agreement is kept this far below the largest score, as a share of the way to the mean."""
+_MOST_OUTPUTS = 1 << 22  # numbers of a model, at a time
 _MOST_SCORES = 1 << 23
 _Slope = tuple[Float[Array, ""], Float[Array, "d k"]]
 
 
 def penalty(unexplained: float) -> float:
-    """Of ½·Σ w·(x·W)², so that a statistic that noise hides is followed less.
+    """The factor of ½·Σ w·(x·W)²: the noisier the statistic, the less the model follows it.
 
-    Where noise hides all, the minimum is a multiple of the ridge solution.
+    If noise hides everything, the minimum is a multiple of the ridge solution.
     """
     odds = unexplained / max(1 - unexplained, 1e-6) ** 2
     return min(LEAST_PENALTY + PENALTY_OF_NOISE * odds, MOST_PENALTY)
@@ -43,7 +42,7 @@ def canonical(
     statistic: Float64[np.ndarray, "d k"],
     strength: float,
 ) -> Float64[np.ndarray, "d k"]:
-    """[d, k] the minimum of Σ w·A(x·W) − ⟨W, S⟩ + ½·strength·Σ w·‖x·W‖².
+    """[d, k] the W that minimises Σ w·A(x·W) − ⟨W, S⟩ + ½·strength·Σ w·‖x·W‖².
 
     A is the log-partition: log Σ exp (softmax) or exp (Poisson). ``statistic`` is Σ w·x ⊗ t(y).
     Solved in coordinates where Σ w·x·xᵀ is the identity, in which the problem is well conditioned.
@@ -127,11 +126,11 @@ def temperature(
     factors: Float32[np.ndarray, " n"],
     agreement: float,
 ) -> float:
-    """β for logits β·xW: the maximum of β·agreement − Σ w·log Σ exp(β·xW).
+    """The β for logits β·xW that maximises β·agreement − Σ w·log Σ exp(β·xW).
 
-    ``agreement`` is ⟨W, S⟩ = Σ w·(xW)[y]; the maximum lies between 10⁻² and 10⁴. Where classes lie
-    far apart, noise may bring it to what only certainty has, or above. With very many
-    outputs, a regular sample of the rows is enough for one number.
+    ``agreement`` is ⟨W, S⟩ = Σ w·(xW)[y]; β is between 10⁻² and 10⁴. If classes are far apart,
+    noise can raise the agreement to that of a model that is certain of every class, or above, so it
+    is capped. With very many outputs, a regular sample of the rows is enough.
     """
     step = -(-len(used) * weights.shape[1] // _MOST_SCORES)
     scores = (used[::step] @ weights).astype(np.float32)

@@ -1,9 +1,9 @@
-"""The sums of labels that are private already, or need no privacy: every row counts alike.
+"""Sums over labels that are already private, or need no privacy: all rows have equal weight.
 
-An unbiased or debiased private label t̂ has the expectation of the true one, so Σ x ⊗ t̂ is the
-statistic of the true labels plus noise, whose variance the labels themselves show. t̂ is a function
-of the private label o: Σ x ⊗ t̂ = Σ_o (Σ x of the rows with o) ⊗ t̂(o), so that n × k numbers are
-never there at once.
+An unbiased or debiased private label t̂ equals the true one on average. So Σ x ⊗ t̂ is the
+statistic of the true labels plus noise, whose variance is estimated from the labels themselves. t̂
+is a function of the private label o, so Σ x ⊗ t̂ = Σ_o (Σ x of the rows with o) ⊗ t̂(o). This way,
+memory never holds n × k numbers.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear.sums import Sums, fitted, posterior, with_constant
 
 _CHUNK = 8192
-_NOISELESS = 1e-3  # of the variance of targets
-_EVENLY = 0.01  # of all labels: a class that none seems to have may have some
+_NOISELESS = 1e-3  # least noise, as a share of the variance of targets
+_EVENLY = 0.01  # share of labels spread over all classes: a class that seems empty may have some
 
 
 def fitted_labels(
@@ -31,9 +31,10 @@ def fitted_labels(
     *,
     shares: Float64[np.ndarray, " k"] | None,
 ) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
-    """Weights of the vectors' columns and biases: logits, numbers, or logarithms of means.
+    """Weights of the vectors' columns, and biases: they give logits, numbers, or logarithms of
+    means.
 
-    ``shares`` are about those of the classes; None of a regression.
+    ``shares`` are estimates of the classes' shares; None for a regression.
     """
     sums = label_sums(vectors, spectrum, targets, shares=shares)
     solved = fitted(sums, head)
@@ -47,10 +48,10 @@ def label_sums(
     *,
     shares: Float64[np.ndarray, " k"] | None,
 ) -> Sums:
-    """The statistic of n targets of k numbers, and its noise: what a first fit leaves of them.
+    """The statistic of n targets of k numbers, and its noise: what a first fit leaves unexplained.
 
-    The noise of debiased labels is the same for a rare class and a frequent one, and the signal is
-    not: that of a class is at most the variance p·(1 − p) of its one-hot entry.
+    Debiased labels have the same noise for a rare class as for a frequent one, but not the same
+    signal: a class's signal is at most the variance p·(1 − p) of its one-hot entry.
     """
     (n, p), k = vectors.shape, targets.rows.shape[1]
     gram, total = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
@@ -98,7 +99,7 @@ def _sums_by_code(
 
 
 def _explained(sums: Sums) -> float:
-    """By how much a fit takes down the sum of squares of all targets, less their base.
+    """How much a fit reduces the sum of squares of all targets minus their base.
 
     Σ‖t‖² − Σ‖t − xB‖² = 2·⟨B, Σ x ⊗ t⟩ − ⟨B, Σ xxᵀ·B⟩.
     """

@@ -1,8 +1,7 @@
-"""From sums over rows to a linear model: the signal by empirical Bayes, then the head.
+"""From sums over rows to a linear model: first the signal by empirical Bayes, then the head.
 
-S = H·θ + noise, θ with independent priors of variance c·spectrum^p times the scale of a column of
-S. c and p are those of largest marginal likelihood of S. All of it is post-processing of S and of
-features.
+S = H·θ + noise. θ has independent priors of variance c·spectrum^p times the scale of a column of S;
+c and p maximise the marginal likelihood of S. All of this is post-processing of S and of features.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ class Sums:
         statistic: [d, k].
         cross: [d, d] Σ u·xᵀ.
         total: [d] Σ u.
-        noise: [d, d] covariance of the noise of each of the k columns: what privacy added, and what
-            features do not explain of labels.
+        noise: [d, d] covariance of the noise of each of the k columns: the noise added for privacy,
+            and the part of the labels that features do not explain.
         spectrum: [d] of the columns, relative.
         metric: [d].
         constant: whether the first column is the 1.
-        variance: of a target, without features.
-        base: [k] what a target is without features, known beforehand.
+        variance: of a target, before features explain any of it.
+        base: [k] the prediction of a target without features, known beforehand.
         scales: [k] the variances of the targets, relative to one another.
         classes: whether the k targets are the entries of one-hot labels.
         used: the columns x of all rows [n, d].
@@ -68,7 +67,7 @@ class Posterior:
 
     Attributes:
         mean: [d, k].
-        unexplained: of the prior variance of all but the constant, the share that is left.
+        unexplained: the share that is left of the prior variance, of all columns but the constant.
     """
 
     mean: Float64[np.ndarray, "d k"]
@@ -78,17 +77,17 @@ class Posterior:
 def with_constant(
     spectrum: Float64[np.ndarray, " p"] | None, columns: int
 ) -> Float64[np.ndarray, " p+1"]:
-    """A spectrum relative to its largest value, behind the 1 of the constant column."""
+    """A spectrum relative to its largest value, after a 1 for the constant column."""
     if spectrum is None:
         return np.ones(columns + 1)
     return np.concatenate([[1.0], np.maximum(spectrum / spectrum.max(), 1e-12)])
 
 
 def posterior(sums: Sums) -> Posterior:
-    """The coefficients of targets less their base, given the statistic, with the likeliest prior.
+    """The coefficients of targets minus their base, given the statistic, with the likeliest prior.
 
-    The prior variance of the constant is that of a label. The scales of columns of S count to the
-    nearest power of 2.
+    The prior variance of the constant is that of a label. The scales of the columns of S are
+    rounded to powers of 2.
     """
     statistic = sums.statistic - sums.total[:, None] * sums.base[None, :]
     cross, noise, levels = sums.cross, sums.noise, _levels(sums.scales)
@@ -128,9 +127,10 @@ def posterior(sums: Sums) -> Posterior:
 
 
 def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
-    """[d, k] weights of the used columns, to logits, means, or logarithms of means (Poisson).
+    """[d, k] weights of the used columns: they give logits, means, or logarithms of means
+    (Poisson).
 
-    Deterministic; no label is needed.
+    Deterministic; reads no label.
     """
     found = posterior(sums)
     # what the statistic would be without noise, and with the metric taken out of its rows

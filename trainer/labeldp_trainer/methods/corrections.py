@@ -18,13 +18,13 @@ sets of classes, the labels are partial ones (Feng et al. 2020): the likelihood 
 true class is in its set. The mean over a set is the simple way of that field. Where each public
 group has a table of its own, a label takes the numbers of its row's table.
 
-Numbers in the place of private ones. An output o stands for v(o). With the shares p of the
-labels, v minimises Σ_y p_y·(Σ_o P[y, o]·v(o) − y)² + λ·Σ_y p_y·Var[v | y]: λ = 1 gives the mean of
-the labels behind an output, which draws every prediction to the middle; a fit to sums over n rows
-averages variance out and keeps bias, so that λ is of the order of 1/n. Labels with the same outputs
-stand for their mean. p is the likeliest one, given the private labels; what these leave open is as
-in the artifact's prior. All of it post-processes private labels. Where each public group has a
-table of its own, this is done for the rows of each table alone.
+Numbers that replace private labels. An output o becomes v(o). With the shares p of the labels, v
+minimises Σ_y p_y·(Σ_o P[y, o]·v(o) − y)² + λ·Σ_y p_y·Var[v | y]: λ = 1 gives the mean of the labels
+behind an output, which pulls every prediction towards the middle. A fit to sums over n rows
+averages variance out and keeps bias, so λ is of the order of 1/n. Labels with the same outputs are
+replaced by their mean. p is the likeliest one, given the private labels; what these leave open is
+taken from the artifact's prior. All of this post-processes private labels. Where each public group
+has a table of its own, this is done for the rows of each table alone.
 """
 
 from __future__ import annotations

@@ -14,25 +14,17 @@ from jaxtyping import Float64, Int32
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.errors import DataError
+from labeldp_trainer.interactions.ask import Known, Offset, Question, Residuals, Source
 from labeldp_trainer.interactions.columns import VALUE_BITS, Column, entries_of, learn_columns
 from labeldp_trainer.interactions.effects import effects_of
 from labeldp_trainer.interactions.explained import FILE as EXPLAINED
 from labeldp_trainer.interactions.explained import to_bytes
-from labeldp_trainer.interactions.stages import (
-    STAGES,
-    Fit,
-    Known,
-    Learner,
-    Offset,
-    Question,
-    Residuals,
-    Source,
-    Task,
-)
+from labeldp_trainer.interactions.stages import STAGES, Fit, Learner, Task
 from labeldp_trainer.interactions.terms import Terms, ranks_of
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
 from labeldp_trainer.run.folder import write_bytes
+from labeldp_trainer.run.metrics import Line
 
 _SOFT, _LEAST_SOFT = 0.4, 1e-2
 """Of the uncertainty of a prediction: how softly it is kept positive; and the least."""
@@ -68,7 +60,7 @@ def learner(
         codes=codes,
         task=Task(ends, 1 if classes is None else len(classes)),
         source=source,
-        interactions=config.interactions or 0,
+        order=config.interactions or 0,
         shares=shares,
         stage_done=lambda stage: setting.steps("stages", stage, STAGES),
     )
@@ -118,15 +110,15 @@ class Staged(Method):
     """A model of interactions that is learned in stages.
 
     Attributes:
-        solve: given the run, the parameters.
+        solve: given the run, the parameters, and further entries of ``result.json``.
     """
 
-    solve: Callable[[TrainingRun], Params]
+    solve: Callable[[TrainingRun], tuple[Params, Line]]
 
     def fit(self, run: TrainingRun) -> Fitted:
         """The solution. Raises InputError."""
-        params = self.solve(run)
-        return Fitted(params, run.setting.model, run.tester()(params))
+        params, facts = self.solve(run)
+        return Fitted(params, run.setting.model, run.tester()(params), facts=facts)
 
 
 @dataclass
@@ -200,13 +192,13 @@ def known_labels_method(
 ) -> Staged:
     """The method for labels that may be looked at; ``stated`` are the fields of ``Method``."""
 
-    def solve(run: TrainingRun) -> Params:
+    def solve(run: TrainingRun) -> tuple[Params, Line]:
         columns = learned_columns(setting)
         codes = codes_of(columns, setting.dataset.train.features)
         source = KnownLabels(columns, codes, targets, shares, extra)
         range_ = None if shares is not None else (ends or (-np.inf, np.inf))
         fit = learner(setting, columns, codes, range_, source).learn()
         keep_effects(run, fit)
-        return params_of(setting.loaded, fit, ends)
+        return params_of(setting.loaded, fit, ends), {}
 
     return Staged(solve=solve, **stated)

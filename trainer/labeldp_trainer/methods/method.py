@@ -104,12 +104,14 @@ class Fitted:
         model: its ``apply`` takes the parameters.
         metrics: the final metrics; names of test metrics start with ``test_``.
         notes: warnings from the test set.
+        facts: further entries of ``result.json``.
     """
 
     params: Params
     model: Model
     metrics: Line
     notes: tuple[str, ...] = ()
+    facts: Line = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Private labels as outputs of the artifact that is named for them, and what these say of labels.
+"""Private labels as outputs of the artifact that is named for them, and what they say about labels.
 
-That private labels are outputs of an artifact cannot be proved. That they are not can: true labels
-in the place of private ones must not get a promise that their own artifact refutes.
+It cannot be proved that private labels are outputs of an artifact, but it can be disproved. A
+column of true labels must not get a promise that its own artifact disproves.
 
 Where an artifact has several tables, public columns say which one randomizes a row: features, read
 as ``labeldp randomize`` reads them. Unlisted values and nulls have the table of all other rows.
@@ -75,7 +75,7 @@ class TableRows:
 
     @cached_property
     def codes(self) -> Int64[np.ndarray, " r"]:
-        """The place of each private label among the m outputs; −1 of what is none."""
+        """The place of each private label among the m outputs; −1 for what is not one."""
         return places(self.private, matrix_of(self.table)[1])
 
     def are_outputs(self) -> bool:
@@ -138,7 +138,7 @@ def added_variance(targets: Coded, parts: Sequence[TableRows], *, classes: bool)
     count = np.bincount(targets.codes, minlength=len(targets.rows)) / len(targets)
     square = float(count @ np.square(targets.rows).sum(axis=1))
     if classes:  # the expectation of a target is a one-hot label
-        return max((square - 1) / targets.rows.shape[1], 0.0)
+        return max((square - 1) / int(targets.rows.shape[1]), 0.0)
     expected, n = 0.0, sum(len(part.rows) for part in parts)
     for part in parts:
         size = part.table.domain.size * part.table.randomizer.outputs

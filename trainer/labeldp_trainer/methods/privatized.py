@@ -103,6 +103,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             ("method", "id_column"): (method.id_column,),
             ("data", "numeric"): data.numeric if isinstance(data, TableData) else (),
             ("data", "categorical"): data.categorical if isinstance(data, TableData) else (),
+            ("data", "dates"): data.dates if isinstance(data, TableData) else (),
             ("data", "features"): () if isinstance(data, TableData) else features_of(data),
         }
         for place, names in places.items():

@@ -1,10 +1,11 @@
-"""``method: {kind: staged_release}``: adaptive noisy statistics of labels, and a fit to them alone."""
+"""``method: {kind: staged_release}``: adaptive noisy statistics of labels, and a fit to them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+from labeldp_runtime.whole_file import replaced_when_whole
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
@@ -29,7 +30,7 @@ from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.one_release.targets import class_labels, label_numbers
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.folder import write_bytes
+from labeldp_trainer.run.metrics import Line
 from labeldp_trainer.staged_release.check import TableRows, checks
 from labeldp_trainer.staged_release.draw import Draws, Labels
 from labeldp_trainer.staged_release.plan import Plan
@@ -43,6 +44,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         """Start without a release."""
         super().__init__(loaded, method)
         self._release: StagedRelease | None = None
+        self._resumed = False
 
     def begin(self, folder: RunFolder | None, release: Path | None) -> None:
         """Read what has been released already; a whole release needs no labels.
@@ -52,9 +54,11 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         if folder is not None and release is not None:
             raise RunFolderError(f"{folder.path}: already has a release; remove --from-release")
         path = release if folder is None else folder.path / FILE
-        if path is None or (folder is not None and not path.exists()):
+        if path is None:
             return
+        # a run has the file from its start: without it, stages would be drawn a second time
         self._release = read_staged(path)
+        self._resumed = folder is not None
         if self._release.complete:
             self.columns = self.columns[1:]
         elif folder is None:
@@ -82,13 +86,13 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             table = TableRows(dataset.train.features, dataset.shape.vocabularies, codes, rows)
             self._require_fit(stored, table, classes)
 
-        def solve(run: TrainingRun) -> Params:
+        def solve(run: TrainingRun) -> tuple[Params, Line]:
             draws = Draws(
                 release,
                 codes,
                 rows,
                 None if release.complete else lambda: self._labels(setting, release.facts),
-                lambda grown: write_bytes(run.folder.path / FILE, grown.to_bytes()),
+                lambda grown: _write_after(run.folder.path / FILE, grown),
             )
             ends = release.facts.label_range
             try:
@@ -96,12 +100,13 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             except ValueError as error:
                 raise self.loaded.error(("method", "delta"), str(error)) from None
             keep_effects(run, fit)
-            return params_of(self.loaded, fit, ends)
+            facts: Line = {"release_sha256": draws.release.sha256}
+            return params_of(self.loaded, fit, ends), facts
 
         return Staged(
             solve=solve,
             statement=self._statement(release, rows),
-            files={} if stored is None else {FILE: stored.to_bytes()},
+            files={} if self._resumed else {FILE: release.to_bytes()},
         )
 
     def _empty(self, setting: Setting, rows: RowOwners, columns: list[Column]) -> StagedRelease:
@@ -157,10 +162,11 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             epsilon=method.epsilon,
             delta=method.delta,
             mechanism=(
-                f"{len(parts.parts)} statistics of {facts.rows:,} rows were released one after another, each "
-                f"with discrete Gaussian noise: {sums} sums of public integer rows times {what}, and "
-                "histograms; each was chosen from features and from the noisy statistics before it, and "
-                "the squared ratios of sensitivity and noise add up (Theorem 18)"
+                f"{len(parts.parts)} statistics of {facts.rows:,} rows were released one after "
+                f"another, each with discrete Gaussian noise: {sums} sums of public integer rows "
+                f"times {what}, and histograms; each was chosen from features and from the noisy "
+                "statistics before it, and the squared ratios of sensitivity and noise add up "
+                "(Theorem 18)"
             ),
             details={
                 "parts": [kind for kind, _ in parts.parts],
@@ -176,3 +182,15 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 f"; --from-release {FILE} fits this one again and spends nothing",
             ),
         )
+
+
+def _write_after(path: Path, grown: StagedRelease) -> None:
+    """Write a release that has one part more than the file. Raises RunFolderError.
+
+    Of two processes that resume a run, only one gets its part into the file, which is locked here.
+    What the other has drawn is seen by no one.
+    """
+    with replaced_when_whole(path) as file:
+        if read_staged(path).sha256 != grown.parts[-1].facts.previous_sha256:
+            raise RunFolderError(f"{path}: another process has resumed this run; wait for it")
+        file.write(grown.to_bytes())

@@ -1,4 +1,4 @@
-"""From the part ``model`` of a config to a model."""
+"""Builds the model that the part ``model`` of a config describes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import jax.numpy as jnp
 from jaxtyping import Float, PRNGKeyArray
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.model import CnnConfig, LinearConfig, MlpConfig, ModelConfig
+from labeldp_trainer.config.model import (
+    CnnConfig,
+    InteractionsConfig,
+    LinearConfig,
+    MlpConfig,
+    NetworkConfig,
+)
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.models.cnn import ResNet18, cifar_cnn, mnist_cnn
@@ -21,12 +27,12 @@ from labeldp_trainer.models.layers import clip, softplus_of_log
 
 Outputs = Float[Any, "b k"]
 _LARGEST_LOG = 30.0
-_LEAST_SIDE = {"mnist": 4, "cifar": 8}  # pixels, so that something is left after pooling
+_LEAST_SIDE = {"mnist": 4, "cifar": 8}  # pixels, so that at least one is left after pooling
 
 
 @dataclass(frozen=True)
 class _Around:
-    """A model whose outputs are changed."""
+    """A model whose outputs are transformed."""
 
     model: Model
 
@@ -49,7 +55,7 @@ class Scaled(_Around):
 
 @dataclass(frozen=True)
 class Clamped(_Around):
-    """A model whose outputs are moved into a range of numbers, which its parameters hold."""
+    """A model whose outputs are clamped to a range, which is part of its parameters."""
 
     def init(self, key: PRNGKeyArray) -> Params:
         """Those of the inner model, and two infinite ends."""
@@ -63,8 +69,8 @@ class Clamped(_Around):
 
 @dataclass(frozen=True)
 class LogLink(_Around):
-    """exp(model) as a prediction, in outputs whose softplus, as ``Loss.predictions`` takes it, is
-    that.
+    """A model that predicts exp(model). ``Loss.predictions`` takes the softplus of outputs, so
+    these are the softplus⁻¹ of the prediction.
     """
 
     def apply(self, params: Params, x: Any, key: PRNGKeyArray | None = None) -> Outputs:
@@ -84,6 +90,7 @@ def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Mode
         raise loaded.error(
             ("model",), "this key is missing (Python code may pass a model to train instead)"
         )
+    assert not isinstance(config, InteractionsConfig)  # ``interactions`` is not None with it
     model = _build(loaded, config, shape, outputs)
     if config.scale != 1 or config.offset != 0:
         return Scaled(model, config.scale, config.offset)
@@ -91,20 +98,20 @@ def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Mode
 
 
 def fresh_params(loaded: LoadedConfig, model: Model) -> Params:
-    """Those that training with the config's seed starts from."""
+    """The parameters that training starts from, with the config's seed."""
     key = jax.random.key(loaded.config.training.seed)
     return jax.jit(model.init)(jax.random.fold_in(key, 0))
 
 
 def closed_form_model(loss: str, shape: FeatureShape, outputs: int) -> Clamped | LogLink | Linear:
-    """The model whose parameters sums over all rows give, without steps."""
+    """The model whose parameters are computed from sums over all rows, without steps."""
     linear = Linear(shape, outputs)
     if loss == "cross_entropy":
         return linear
     return LogLink(linear) if loss == "poisson" else Clamped(linear)
 
 
-def _build(loaded: LoadedConfig, config: ModelConfig, shape: FeatureShape, outputs: int) -> Model:
+def _build(loaded: LoadedConfig, config: NetworkConfig, shape: FeatureShape, outputs: int) -> Model:
     if isinstance(config, LinearConfig):
         return Linear(shape, outputs)
     if isinstance(config, MlpConfig):
@@ -123,5 +130,5 @@ def _build(loaded: LoadedConfig, config: ModelConfig, shape: FeatureShape, outpu
 
 
 def count_parameters(params: Params) -> int:
-    """Numbers in a pytree of parameters."""
+    """How many numbers a pytree of parameters has."""
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))

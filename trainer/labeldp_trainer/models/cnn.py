@@ -33,11 +33,11 @@ class SmallCnn:
     """Convolutions with ReLU and pooling, and two dense layers: Table 10 of LabelDP-Pro.
 
     Attributes:
-        shape, outputs: of an example and of the logits.
+        shape, outputs: the shape of an example, and the number of logits.
         channels: of each convolution.
         hidden: width between the dense layers.
-        largest: whether the largest pixels are pooled, in the place of means.
-        rate: of dropout behind each layer but the last.
+        largest: whether pooling takes the largest pixel instead of the mean.
+        rate: of dropout after each layer except the last.
         listed: whether parameters hold the convolutions as a list.
     """
 
@@ -100,9 +100,9 @@ def cifar_cnn(
     return SmallCnn(shape, outputs, channels, hidden, largest=True, rate=0.2, listed=True)
 
 
-# ResNet-18 for small images, with group norm in the place of batch norm.
+# ResNet-18 for small images, with group norm instead of batch norm.
 #
-# Batch norm mixes the examples of a batch, so that per-example gradients do not exist.
+# Batch norm mixes the examples of a batch, so per-example gradients would not exist.
 
 
 _STRIDES = (1, 1, 2, 1, 2, 1, 2, 1)  # of the blocks: four stages of two

@@ -21,8 +21,8 @@ Params = Any  # a pytree of float32 arrays
 class Model(Protocol):
     """Any object with these two functions; both are pure.
 
-    ``apply`` treats every example on its own: nothing like batch norm, which mixes examples and
-    would carry one label into another's gradient.
+    ``apply`` must treat every example separately. Batch norm is not allowed: it mixes examples, so
+    one label would change the gradient of another.
     """
 
     def init(self, key: PRNGKeyArray) -> Params:
@@ -67,7 +67,7 @@ class Mlp:
     def apply(
         self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
-        """Logits, or one number an example."""
+        """Logits, or one number per example."""
         parts = [numbers(x)] if flat_size(self.shape) else []
         if self.shape.vocabularies:
             parts.append(flat(looked_up(params["embeddings"], self.shape, x)))
@@ -76,13 +76,13 @@ class Mlp:
 
 @dataclass(frozen=True)
 class Linear:
-    """A linear function of the features; a categorical column has one weight a category."""
+    """A linear function of the features; a categorical column has one weight per category."""
 
     shape: FeatureShape
     outputs: int
 
     def init(self, key: PRNGKeyArray) -> Params:
-        """Zeros: the loss is convex, and every start is as good."""
+        """Zeros: the loss is convex, so any start is as good."""
         return {
             "categories": jnp.zeros((sum(self.shape.vocabularies), self.outputs)),
             "w": jnp.zeros((flat_size(self.shape), self.outputs)),
@@ -92,7 +92,7 @@ class Linear:
     def apply(
         self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
-        """Logits, or one number an example."""
+        """Logits, or one number per example."""
         y: Array = params["b"][None, :]
         if flat_size(self.shape):
             y = numbers(x) @ params["w"] + y
@@ -106,16 +106,16 @@ def looked_up(
     shape: FeatureShape,
     x: dict[str, Shaped[Array, "b ..."]],
 ) -> Float[Array, "b columns width"]:
-    """The rows of one table in which the columns' categories lie in turn.
+    """The rows of a table that holds the categories of all columns, one column after another.
 
-    One table for all columns compiles and runs many times as fast as one for each.
+    One table for all columns compiles and runs many times as fast as one per column.
     """
     starts = np.cumsum([0, *shape.vocabularies], dtype=np.int32)[:-1]
     return table[x["categorical"] + starts[None, :]]
 
 
 def flat_size(shape: FeatureShape) -> int:
-    """Numbers in one example, categories apart."""
+    """How many numbers one example has, without categories."""
     if shape.image is None:
         return shape.numeric
     height, width, channels = shape.image

@@ -26,10 +26,10 @@ from labeldp_trainer.models.layers import (
 class Interactions:
     """f = base + Σ (product of basis functions of a term's columns)·weights.
 
-    The parameters say which terms there are. ``columns`` have ``edges`` of numbers or the ``bins`` of
-    codes; ``terms`` are named by their columns, as in "0x3", and hold a table [bins, rank] for each of
-    them and weights [product of ranks, k]. Numbers are clipped to ``ends``. Probabilities and counts
-    are softplus(f/s)·s with s the ``softness``, so that they are positive.
+    The parameters say which terms there are. ``columns`` have ``edges`` of numbers or the ``bins``
+    of codes; ``terms`` are named by their columns, as in "0x3", and hold a table [bins, rank] for
+    each of them and weights [product of ranks, k]. Numbers are clipped to ``ends``. Probabilities
+    and counts are softplus(f/s)·s with s the ``softness``, so that they are positive.
     """
 
     loss: str
@@ -63,8 +63,10 @@ class Interactions:
             for name in ("base", "softness", "log_softness"):
                 if params[name].shape != (self.outputs,):
                     raise ValueError(name)
+            for term in params.setdefault("terms", {}).values():
+                if term["weights"].shape[1:] != (self.outputs,):
+                    raise ValueError("weights")
             params.setdefault("columns", {})
-            params.setdefault("terms", {})
             x = {
                 "numeric": jnp.zeros((2, self.shape.numeric)),
                 "categorical": jnp.zeros((2, len(self.shape.vocabularies)), jnp.int32),

@@ -1,7 +1,7 @@
 """Layers as pairs of pure functions. Weights have at least two dimensions, biases one.
 
-What takes the values before it first is registered for the tensors of ``onnx_export``, too: a model
-that is made of such functions and of operators is its own export.
+A function that takes the previous layer's values first is also registered for the tensors of
+``onnx_export``. A model made of such functions and of operators can be exported as it is.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from functools import _SingleDispatchCallable
 
 Layer = dict[str, Float[Array, "..."]]
-LEAST_OVER_FLOOR = 1e-3  # of a positive prediction
+LEAST_OVER_FLOOR = 1e-3  # how far a positive prediction is above the floor, at least
 LEAST_SOFTPLUS = -30.0
-_PATCHES = 1 << 24  # numbers in the patches that are there at a time
+_PATCHES = 1 << 24  # numbers in all patches that memory holds at a time
 _DIMENSIONS = ("NHWC", "HWIO", "NHWC")
 
 
 def dispatched(of_arrays: Callable[..., Any]) -> _SingleDispatchCallable[Any]:
-    """A function of arrays, whose form for tensors is registered with them."""
+    """A function of arrays; ``onnx_export`` registers its form for tensors."""
     return singledispatch(of_arrays)
 
 
@@ -72,13 +72,14 @@ def joined(first: Float[Array, "b d"], *others: Float[Array, "b ..."]) -> Float[
 
 @dispatched
 def matmul(x: Float[Array, "b d"], w: Float[Array, "d k"]) -> Float[Array, "b k"]:
-    """The product with all bits of float32, on a GPU, too."""
+    """The product in full float32 precision, also on a GPU."""
     return jnp.matmul(x, w, precision=lax.Precision.HIGHEST)
 
 
 @dispatched
 def softplus_of_log(x: Float[Array, "*shape"], floor: float) -> Float[Array, "*shape"]:
-    """softplus⁻¹(y) = y + ln(1 − e^(−y)) of y = e^x − floor, but at least a little."""
+    """softplus⁻¹(y) = y + ln(1 − e^(−y)) of y = e^x − floor, or of ``LEAST_OVER_FLOOR`` if y is
+    smaller."""
     y = jnp.maximum(jnp.exp(x) - floor, LEAST_OVER_FLOOR)
     return y + jnp.log(-jnp.expm1(-y))
 
@@ -106,11 +107,11 @@ def conv(
 ) -> Float[Array, "b -(-h//{stride}) -(-w//{stride}) outputs"]:
     """A convolution, padded to the same size."""
     if x.shape[0] == 1:
-        # An example on its own, under vmap when per-example gradients are clipped: the gradient of
-        # lax's convolution is then a grouped one, many times slower than a product of matrices.
+        # One example, under vmap, when per-example gradients are clipped: the gradient of lax's
+        # convolution would be a grouped one, many times slower than a matrix product.
         y = _conv_as_product(layer["w"], x, stride)
     elif jax.default_backend() == "cpu":
-        # Steps are the body of a loop, in which XLA's convolutions are 5 to 20 times slower there.
+        # Steps run inside a loop, where XLA's convolutions are 5 to 20 times slower on a CPU.
         y = _conv_by_pieces(layer["w"], x, stride)
     else:
         y = lax.conv_general_dilated(
@@ -120,7 +121,7 @@ def conv(
 
 
 def _conv_by_pieces(w: Array, x: Array, stride: int) -> Array:
-    """The same for a few examples after others; their patches are not kept for the gradient."""
+    """The same, a few examples at a time; patches are not kept for the gradient."""
     size, inputs = w.shape[0], w.shape[2]
     patches = size * size * inputs * math.prod(-(-side // stride) for side in x.shape[1:3])
     one = jax.checkpoint(partial(_conv_as_product, stride=stride))

@@ -24,11 +24,14 @@ def class_labels(
 def label_numbers(
     values: Any, low: float, high: float, default: float | None
 ) -> Float64[np.ndarray, " n"]:
-    """n labels, moved into [low, high]. What is no number becomes the default, or the middle."""
+    """n labels, moved into [low, high]. What is not a number becomes the default, or the middle."""
     numbers = _numbers(values)
     other = (low + high) / 2 if default is None else default
     with np.errstate(all="ignore"):
-        return np.clip(np.where(np.isnan(numbers), other, numbers), low, high)
+        inside: Float64[np.ndarray, " n"] = np.clip(
+            np.where(np.isnan(numbers), other, numbers), low, high
+        )
+    return inside
 
 
 def label_steps(
@@ -43,8 +46,8 @@ def label_steps(
 
 def in_steps(shares: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
     """Numbers in [−1, 1] in steps; what lies beyond becomes an end."""
-    steps = np.rint(np.clip(shares, -1.0, 1.0) * STEPS).astype(np.int64)
-    return np.clip(steps, -STEPS, STEPS)
+    steps: Int64[np.ndarray, " n"] = np.rint(np.clip(shares, -1.0, 1.0) * STEPS).astype(np.int64)
+    return steps
 
 
 def _numbers(values: Any) -> Float64[np.ndarray, " n"]:

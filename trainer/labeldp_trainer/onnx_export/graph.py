@@ -1,4 +1,4 @@
-"""A graph that is written node by node, and its values, which calculate as arrays do."""
+"""A graph that is written node by node, and its values, which can be used like arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOUBLE: int = TensorProto.DOUBLE
 INT64: int = TensorProto.INT64
 STRING: int = TensorProto.STRING
 UINT8: int = TensorProto.UINT8
-ROWS = "rows"  # the batch dimension, which is free
+ROWS = "rows"  # the batch dimension, of any size
 
 
 def _binary(op: str, *, reflected: bool = False) -> Callable[[Tensor, Any], Tensor]:
@@ -30,12 +30,12 @@ def _binary(op: str, *, reflected: bool = False) -> Callable[[Tensor, Any], Tens
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A value of a graph. What is calculated with it becomes nodes, as JAX traces a function.
+    """A value of a graph. Calculations with it become nodes, as when JAX traces a function.
 
     Attributes:
-        graph: whose value it is.
+        graph: to which it belongs.
         name: in the graph.
-        shape: of a constant; () of others.
+        shape: of a constant; () for other values.
     """
 
     graph: ModelGraph
@@ -46,15 +46,19 @@ class Tensor:
     __add__ = __radd__ = _binary("Add")
     __mul__ = __rmul__ = _binary("Mul")
     __sub__, __rsub__ = _binary("Sub"), _binary("Sub", reflected=True)
-    __truediv__, __matmul__ = _binary("Div"), _binary("MatMul")
+    __truediv__, __matmul__, __mod__ = _binary("Div"), _binary("MatMul"), _binary("Mod")
     __ge__, __eq__ = _binary("GreaterOrEqual"), _binary("Equal")  # type: ignore[assignment]
 
     def node(self, op: str, *others: Any, **attributes: Any) -> Tensor:
-        """A node with one output whose first input this is."""
+        """A node with one output; its first input is this value."""
         return self.graph.node(op, self, *others, **attributes)
 
+    def __floordiv__(self, other: int) -> Tensor:
+        """Of whole numbers, rounded down as in Python; ONNX divides towards 0."""
+        return (self - self % other) / other
+
     def __getitem__(self, key: Any) -> Tensor:
-        """As of arrays: whole axes, new ones, and places, which may be a tensor."""
+        """Like arrays: whole axes, new ones, and positions, which may be a tensor."""
         found = self
         for axis, part in enumerate(key if isinstance(key, tuple) else (key,)):
             if part is None:
@@ -64,15 +68,15 @@ class Tensor:
         return found
 
     def sum(self, axis: int) -> Tensor:
-        """Sums along an axis, which goes."""
+        """Sums along an axis, which is removed."""
         return self.node("ReduceSum", [axis], keepdims=0)
 
     def mean(self, axis: Sequence[int]) -> Tensor:
-        """Means along axes, which go."""
+        """Means along axes, which are removed."""
         return self.node("ReduceMean", axes=list(axis), keepdims=0)
 
     def astype(self, kind: Any) -> Tensor:
-        """As float32, or as int64 in the place of any whole numbers."""
+        """As float32; any type of integers as int64."""
         return self.node("Cast", to=FLOAT if np.dtype(kind).kind == "f" else INT64)
 
 
@@ -80,7 +84,7 @@ class ModelGraph:
     """Nodes, constants, inputs and outputs in the order in which they were added."""
 
     def __init__(self, taken: Sequence[str]) -> None:
-        """``taken`` are names of inputs and outputs: no value between them has one of these."""
+        """``taken`` are the names of inputs and outputs; no other value gets one of these."""
         self._taken, self._count = set(taken), 0
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[onnx.TensorProto] = []
@@ -98,20 +102,20 @@ class ModelGraph:
         self._outputs.append(helper.make_tensor_value_info(name, kind, [ROWS, *example]))
 
     def constant(self, array: ArrayLike) -> Tensor:
-        """An array as it is; text as an array of objects."""
+        """An array, unchanged; text as an array of objects."""
         name, array = self._fresh("constant"), np.asarray(array)
         self._constants.append(numpy_helper.from_array(array, name))
         return Tensor(self, name, array.shape)
 
     def value(self, given: Any) -> Tensor:
-        """A tensor as it is; numbers as a constant in float32, whole ones in int64."""
+        """A tensor, unchanged; other numbers as a constant in float32, integers in int64."""
         if isinstance(given, Tensor):
             return given
         array = np.asarray(given)
         return self.constant(array.astype(np.float32 if array.dtype.kind == "f" else np.int64))
 
     def node(self, op: str, *inputs: Any, domain: str = "", **attributes: Any) -> Tensor:
-        """A node with one output; inputs as ``value`` takes them."""
+        """A node with one output; its inputs may be anything that ``value`` accepts."""
         names = [self.value(each).name for each in inputs]
         name = self._fresh(op)
         self._nodes.append(
@@ -120,7 +124,7 @@ class ModelGraph:
         return Tensor(self, name)
 
     def to_bytes(self, name: str, metadata: dict[str, str]) -> bytes:
-        """The serialized model. Raises ValueError if it is none, or larger than a file may be."""
+        """The serialized model. Raises ValueError if it is invalid, or too large for a file."""
         graph = helper.make_graph(
             self._nodes, name, self._inputs, self._outputs, initializer=self._constants
         )

@@ -1,7 +1,7 @@
-"""The layers of ``models/layers.py`` as nodes: models and representations are written by these.
+"""The layers of ``models/layers.py`` as nodes, for models and representations.
 
-Images are [rows, height, width, channels] between layers, as in JAX. Inside a layer channels come
-first, as ONNX has it; runtimes take out the transpositions that cancel.
+Images are [rows, height, width, channels] between layers, as in JAX. Inside a layer, channels come
+first, as in ONNX. Runtimes remove transpositions that cancel.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from labeldp_trainer.data.dates import DAY_MS, HOUR_MS, calendar, date_numbers
 from labeldp_trainer.models import layers
-from labeldp_trainer.onnx_export.graph import Tensor
+from labeldp_trainer.onnx_export.graph import DOUBLE, Tensor
 from labeldp_trainer.representation import patches
 
 _FIRST, _LAST, _KERNEL = [0, 3, 1, 2], [0, 2, 3, 1], [3, 2, 0, 1]  # where channels go
@@ -58,7 +59,7 @@ def _binned(x: Tensor, edges: Tensor) -> Tensor:
 
 @layers.counted.register
 def _counted(column: Tensor, pairs: int, width: int) -> Tensor:
-    """Pairs one after another: all columns at once would be many times as large."""
+    """One pair after another: all at once would take many times the memory."""
     columns = column.graph.value(np.arange(width))
     hits = [(column[:, [pair]] == columns).astype(np.float32) for pair in range(pairs)]
     return hits[0].node("Sum", *hits[1:])
@@ -66,7 +67,7 @@ def _counted(column: Tensor, pairs: int, width: int) -> Tensor:
 
 @layers.conv.register
 def _conv(x: Tensor, layer: Any, stride: int = 1) -> Tensor:
-    """Padded to the same size; what does not split evenly goes to the end."""
+    """Padded to the same size; an odd row or column of padding goes to the end."""
     kernel = layer["w"].node("Transpose", perm=_KERNEL)
     found = x.node("Transpose", perm=_FIRST).node(
         "Conv", kernel, strides=[stride, stride], auto_pad="SAME_UPPER"
@@ -101,9 +102,19 @@ def _group_norm(x: Tensor, layer: dict[str, Tensor], groups: int) -> Tensor:
     return apart * layer["scale"] + layer["shift"]
 
 
+@date_numbers.register
+def _date_numbers(days: Tensor) -> list[Tensor]:
+    """In float64, as before standardization."""
+    double, missing = days.graph.constant, days.node("IsNaN")
+    ms = (missing.node("Where", double(0.0), days) * double(float(DAY_MS))).node("Round")
+    dates = [number.node("Cast", to=DOUBLE) for number in calendar(ms.astype(np.int64))]
+    *others, of_day = [missing.node("Where", days, number) for number in dates]
+    return [days, *others, of_day / double(float(HOUR_MS))]
+
+
 @patches.raw.register
 def _patches(x: Tensor, arrays: Mapping[str, Tensor]) -> Tensor:
-    """Answers of the kernels to normalized patches: the scale of a patch is taken out of them."""
+    """The kernels' answers to normalized patches: each is divided by the scale of its patch."""
     kernel, pooling = arrays["kernel"], arrays["pooling"]
     size, _, channels, count = kernel.shape
     image = x.node("Transpose", perm=_FIRST)

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 import labeldp_trainer.onnx_export.layers  # noqa: F401  # what each layer is in a graph
 from labeldp_compile.tabular.formats import files_of
-from labeldp_trainer.config.data import IdxData
+from labeldp_trainer.config.data import DATE_FEATURES, IdxData
 from labeldp_trainer.config.representation import FromFile
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.arrays import MOST_BYTE
+from labeldp_trainer.data.dates import date_numbers
 from labeldp_trainer.data.encoder import ArrayEncoder, Encoder, TableEncoder
 from labeldp_trainer.data.table import TableColumns
 from labeldp_trainer.errors import DataError, InputError, RunFolderError
@@ -39,11 +40,11 @@ from labeldp_trainer.outcomes.trained import Trained
 from labeldp_trainer.run.folder import read_json
 
 FORMAT_VERSION = "1.0"
-MOST_RELATIVE = 1e-3  # of the largest output, by which the model may differ from JAX
-_ROWS = 256  # that are compared
+MOST_RELATIVE = 1e-3  # the largest difference from JAX, relative to the largest output
+_ROWS = 256  # at most, that are compared
 _FEATURES = "features"
 _OUTPUTS = _PREDICTION, _PROBABILITIES = ("prediction", "probabilities")
-_MISSING = "\N{SYMBOL FOR NULL}"  # stands for a missing category: made longer until none is so
+_MISSING = "\N{SYMBOL FOR NULL}"  # for a missing category; repeated so that no category equals it
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Deviation:
     Attributes:
         rows: compared.
         largest: difference of two predicted numbers, or probabilities.
-        relative: to the largest of them.
+        relative: the same, divided by the largest of these numbers.
     """
 
     rows: int
@@ -64,9 +65,10 @@ class Deviation:
 def onnx_model(trained: Trained) -> bytes:
     """Encoder, representation, model and loss as one graph, the statement in its metadata.
 
-    Inputs: a tensor [rows] for each column of a table, double for numbers and text for categories,
-    or ``features`` [rows, …]. Outputs: ``prediction`` [rows], for classes also ``probabilities``
-    [rows, classes]. Raises InputError.
+    Inputs: a tensor [rows] for each column of a table, double for numbers, double for dates (days
+    since 1970-01-01 in UTC, with their fraction), text for categories, or ``features`` [rows, …].
+    A missing number or date is NaN. Outputs: ``prediction`` [rows], for classes also
+    ``probabilities`` [rows, classes]. Raises InputError.
     """
     names = _input_names(trained.encoder)
     graph = ModelGraph([*names, *_OUTPUTS])
@@ -96,7 +98,7 @@ def check(trained: Trained, model: bytes, data: Path | None = None) -> Deviation
     feeds, part = _rows(trained, data)
     values, probabilities = trained.predictions(trained.outputs(part))
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors; a constant that nothing reads is no news to the user
+    options.log_severity_level = 3  # errors only; users need no warning about unused constants
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     found = dict(
         zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True)
@@ -118,7 +120,7 @@ def check(trained: Trained, model: bytes, data: Path | None = None) -> Deviation
 def _same_classes(
     trained: Trained, probabilities: NDArray[np.float32] | None, found: dict[str, Any]
 ) -> bool:
-    """Whether predicted classes are those of JAX, but where two are as likely as each other."""
+    """Whether predicted classes are those of JAX; between equally likely ones, either is fine."""
     if probabilities is None:
         return True
     classes = trained.classes.to_pylist()
@@ -130,21 +132,23 @@ def _same_classes(
 
 
 def _input_names(encoder: Encoder) -> list[str]:
-    """One a column of a table, or that of arrays. Raises DataError for a name that is taken."""
+    """One per column of a table, or one for arrays. Raises DataError for a name that is taken."""
     if isinstance(encoder, ArrayEncoder):
         return [_FEATURES]
-    names = [column.name for column in (*encoder.numeric, *encoder.categorical)]
+    columns = (*encoder.numeric_columns, *encoder.categorical)
+    names = [*(column.name for column in columns), *encoder.dates]
     for name in names:
         if name in _OUTPUTS or not name:
             raise DataError(
-                f"a feature column is named {name!r}, which a model input cannot be; rename it"
+                f"a feature column is named {name!r}; a model input cannot have this name, so "
+                "rename the column"
             )
     return names
 
 
 def _encoded(graph: ModelGraph, encoder: Encoder) -> Any:
-    """The features of ``Dataset``, of inputs that are declared: [rows] double a numeric column,
-    text a categorical one; or an array."""
+    """Declare the inputs, and return the features as ``Dataset`` has them. An input is [rows] of
+    double for a numeric column or a date, [rows] of text for a categorical one, or an array."""
     if isinstance(encoder, TableEncoder):
         both = {"numeric": _numbers(graph, encoder), "categorical": _codes(graph, encoder)}
         return {kind: joined(*columns) for kind, columns in both.items() if columns}
@@ -155,13 +159,15 @@ def _encoded(graph: ModelGraph, encoder: Encoder) -> Any:
 
 
 def _numbers(graph: ModelGraph, encoder: TableEncoder) -> list[Tensor]:
-    """[rows, 1] each, in float64 first, as in training: the mean may be far from 0."""
+    """[rows, 1] each. Computed in float64 first, as in training: the mean may be far from 0."""
+    given = [graph.input(column.name, DOUBLE) for column in encoder.numeric_columns]
+    for name in encoder.dates:
+        given += date_numbers(graph.input(name, DOUBLE))
     return [
-        (
-            (graph.input(column.name, DOUBLE)[:, None] - graph.constant(column.mean))
-            / graph.constant(column.deviation)
-        ).astype(np.float32)
-        for column in encoder.numeric
+        ((number[:, None] - graph.constant(column.mean)) / graph.constant(column.deviation)).astype(
+            np.float32
+        )
+        for number, column in zip(given, encoder.numeric, strict=True)
     ]
 
 
@@ -203,7 +209,7 @@ def _statement(trained: Trained) -> str:
 
 
 def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart]:
-    """Some rows of a file, as the model takes them, and encoded. Raises DataError."""
+    """The first rows of a file, as the model's inputs and encoded. Raises DataError."""
     config, directory = trained.loaded.config, trained.loaded.directory
     representation = config.representation
     if isinstance(representation, FromFile):
@@ -231,9 +237,12 @@ def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart
 
 def _feeds(encoder: TableEncoder, columns: TableColumns, rows: int) -> dict[str, Any]:
     """The first rows of a table, column by column."""
-    feeds: dict[str, Any] = {
-        column.name: columns.numbers[:rows, j].copy() for j, column in enumerate(encoder.numeric)
-    }
+    numbers = [column.name for column in encoder.numeric_columns]
+    places = {name: j for j, name in enumerate(numbers)}
+    for j, name in enumerate(encoder.dates):  # the first of its features is the date itself
+        places[name] = len(numbers) + j * len(DATE_FEATURES)
+    given = np.where(np.isinf(columns.numbers[:rows]), np.nan, columns.numbers[:rows])
+    feeds: dict[str, Any] = {name: given[:, j].copy() for name, j in places.items()}
     for column, texts in zip(encoder.categorical, columns.texts, strict=True):
         missing = _MISSING * (1 + max(map(len, column.vocabulary), default=0))
         few = texts.slice(0, rows).fill_null(missing)
@@ -246,6 +255,6 @@ def _as_in_file(encoder: ArrayEncoder, part: DataPart) -> Any:
         return part.features
     if not part.bytes_:
         raise DataError(
-            f"{part.source}: has no bytes as in training; name another file with --data"
+            f"{part.source}: has no bytes, unlike the training file; name another with --data"
         )
     return np.round(part.features * MOST_BYTE).astype(np.uint8)

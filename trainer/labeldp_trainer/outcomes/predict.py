@@ -47,10 +47,9 @@ def predict_file(
 ) -> int:
     """Write predictions for the rows of ``source``; returns how many there are.
 
-    The columns of a table are kept; of other files only predictions are written. ``form`` is that
-    of text, if it is not that of the config. A folder of parts becomes a folder. The output
-    appears whole, or not at all, and is no more readable than a table that it copies. Raises
-    InputError.
+    The columns of a table are kept; of other files only predictions are written. ``form`` replaces
+    the config's text form. A folder of parts becomes a folder. The output appears whole or not at
+    all. If it copies a table, its permissions are no wider than the table's. Raises InputError.
     """
     names = new_columns(trained, probabilities=probabilities)
     one = partial(_predict_one, trained, names=names, form=form, progress=progress)
@@ -110,8 +109,8 @@ def _predict_one(
 def encoded_rows(
     trained: Trained, path: Path, form: TextForm | None = None, *, every: bool = False
 ) -> Iterator[tuple[pa.RecordBatch | None, TableColumns | None, DataPart]]:
-    """The rows of one file: the columns of a table, its features, and these as the model takes
-    them. No label is read. Raises DataError."""
+    """The rows of one file: the columns of a table, its features, and the features encoded for the
+    model. Reads no label. Raises DataError."""
     config, encoder = trained.loaded.config, trained.encoder
     if isinstance(encoder, TableEncoder):
         assert isinstance(config.data, TableData)
@@ -128,7 +127,7 @@ def encoded_rows(
 
 
 def _require_free(path: Path, names: list[str], trained: Trained, form: TextForm | None) -> None:
-    """Raise DataError if a new column is there already, or names of text are there twice."""
+    """Raise DataError if a new column exists already, or if two columns have the same name."""
     data = trained.loaded.config.data
     assert isinstance(data, TableData)
     known = list(read_schema(path, form or data.form)[0].names)
@@ -142,7 +141,7 @@ def _require_free(path: Path, names: list[str], trained: Trained, form: TextForm
 def _predicted(trained: Trained, part: DataPart) -> list[pa.Array]:
     """Predictions [n], and the probabilities [n] of each class.
 
-    Raises DataError where float32 does not hold what the model makes of the features.
+    Raises DataError if an output of the model is not a finite float32.
     """
     outputs = trained.outputs(part)
     strange = np.count_nonzero(~np.isfinite(outputs).all(axis=1))
@@ -156,7 +155,7 @@ def _predicted(trained: Trained, part: DataPart) -> list[pa.Array]:
 
 
 class _Columns:
-    """The columns of the input, if it has any, and behind them the new ones."""
+    """The columns of the input, if it has any, followed by the new ones."""
 
     def __init__(self, file: BinaryIO, form: Format, source: Path) -> None:
         self._file, self._form, self._source = file, form, source
@@ -186,7 +185,7 @@ class _Columns:
 
 
 class _Archive:
-    """Arrays ``prediction``, and ``probabilities`` and ``classes`` where they are asked for."""
+    """Arrays ``prediction``, and ``probabilities`` and ``classes`` if requested."""
 
     def __init__(self, file: BinaryIO, trained: Trained) -> None:
         self._file, self._classes = file, trained.classes
@@ -208,6 +207,6 @@ class _Archive:
 
 
 def _storable(array: pa.Array) -> Any:
-    """As numpy; text as numpy's own, which needs no pickle."""
+    """As a numpy array; text in numpy's text type, which needs no pickle."""
     found = array.to_numpy(zero_copy_only=False)
     return found.astype(str) if found.dtype == object else found

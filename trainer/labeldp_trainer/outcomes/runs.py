@@ -40,18 +40,18 @@ class Run:
 
     Attributes:
         folder: as it was named, or found.
-        status: ``damaged`` if it cannot be read; ``unfinished`` if its result is not there.
-        reason: why it is not done.
+        status: ``damaged`` if it cannot be read; ``unfinished`` if it has no result yet.
+        reason: why it is not ``done``.
         label: the label column.
         protects: whose labels the promise is about; None without privacy.
-        metric: which of ``test`` the runs are compared by.
+        metric: the one of ``test`` by which runs are compared.
         test: metrics on the test set.
-        rows_tested: rows of the test set; None if an older version trained.
-        constant: the same metrics of the best constant.
-        no_privacy: the metric of the best run without privacy on the same data, if one is there.
+        rows_tested: rows of the test set; None for runs of older versions.
+        constant: the same metrics of the best constant prediction.
+        no_privacy: the metric of the best run without privacy on the same data, if any.
         same_data: equal for runs whose metrics can be compared.
-        epochs: done.
-        seconds: of training, as far as they were written down.
+        epochs: how many were done.
+        seconds: of training, if they were recorded.
     """
 
     folder: str
@@ -153,7 +153,7 @@ def _read(path: Path) -> Run:
 def _whole(path: Path) -> Run:
     folder = RunFolder(path)
     facts, loaded = folder.facts(), folder.config()
-    config, model = loaded.config, loaded.final.config.model
+    config = loaded.config
     promise = read_json(path / "privacy.json")
     epsilon, delta = _promised(loaded, promise)
     if isinstance(config.method, Central) and "noise" not in promise["details"]:
@@ -170,7 +170,7 @@ def _whole(path: Path) -> Run:
         name=config.name,
         method=config.method.kind,
         representation=None if config.representation is None else config.representation.kind,
-        model=None if model is None else model.kind,
+        model=loaded.final.config.model_kind,
         label=config.data.label,
         loss=config.loss,
         epsilon=epsilon,
@@ -203,7 +203,7 @@ def _whole(path: Path) -> Run:
 def _promised(
     loaded: LoadedConfig, promise: Mapping[str, Any]
 ) -> tuple[float | None, float | None]:
-    """ε and δ of a statement, which are no less than the config says, as far as it says them.
+    """ε and δ of a statement, after checking that they are at least those of the config.
 
     Raises ValueError, KeyError or TypeError.
     """
@@ -224,7 +224,7 @@ def _promised(
 
 
 def _seconds(path: Path) -> float | None:
-    """Of all stages. None if a line has none: how long secret batches take is not written down."""
+    """Of all stages. None if a line has none: times of secret batches are not recorded."""
     files = [path / "metrics.jsonl", *sorted(path.glob("stages/*/metrics.jsonl"))]
     lines = [_numbers({"": line.get("seconds")}) for file in files for line in read_lines(file)]
     known = [line[""] for line in lines if line[""] is not None]

@@ -1,4 +1,4 @@
-"""The table of runs: which columns, and how a number is written; as text and as a page."""
+"""The table of runs, as text and as a page: its columns and its numbers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _WORDS = {"run", "method", "representation", "model", "protects"}
 
 @dataclass(frozen=True)
 class RunsTable:
-    """Runs on the same data, with what predicts without a look at features among them.
+    """Runs on the same data, and a row for the best constant prediction.
 
     Attributes:
         title: what is compared, and the two baselines.
-        header: names of the columns; one in which no run has anything is left out.
+        header: names of the columns; a column that is empty for all runs is left out.
         rows: cells, the best run first.
-        baseline: which row is the constant's, if one is.
-        note: what the metrics are worth.
+        baseline: the index of the row for the constant, if there is one.
+        note: how reliable the metrics are.
     """
 
     title: str
@@ -39,7 +39,7 @@ class RunsTable:
 
     @property
     def left(self) -> tuple[int, ...]:
-        """The columns of words."""
+        """The indices of columns of words."""
         return tuple(i for i, name in enumerate(self.header) if name in _WORDS)
 
 
@@ -49,12 +49,12 @@ def tables(runs: Sequence[Run]) -> list[RunsTable]:
 
 
 def unfinished(runs: Sequence[Run]) -> list[str]:
-    """What is to be said of the other runs."""
+    """A line for each run that is not done."""
     return [f"{run.status}: {run.reason}" for run in runs if run.status != "done"]
 
 
 def runs_text(runs: Sequence[Run]) -> list[str]:
-    """Lines for a terminal: the largest table last, before what is to be said of other runs."""
+    """Lines for a terminal: the table of the most runs first, unfinished runs last."""
     lines = unfinished(runs)
     for table in reversed(tables(runs)):
         between = [""] if lines else []
@@ -64,7 +64,7 @@ def runs_text(runs: Sequence[Run]) -> list[str]:
 
 
 def runs_page(runs: Sequence[Run]) -> str:
-    """One page that needs nothing else."""
+    """One HTML page that loads no other file."""
     return page(
         "runs.html",
         "Training runs",
@@ -97,15 +97,15 @@ def _table(alike: Sequence[Run]) -> RunsTable:
 
 
 def _note(alike: Sequence[Run]) -> str:
-    """What the metrics are of; accuracies lie in 0 … 1, so that Hoeffding's bound holds of them."""
+    """How reliable the metrics are. Accuracies lie in 0 … 1, so Hoeffding's bound holds."""
     known = {run.rows_tested for run in alike} - {None}
     rows = min((run.rows_tested for run in alike if run.rows_tested), default=None)
     of = "the test rows" if rows is None or len(known) > 1 else f"{rows:,} test rows"
-    note = f"metrics are estimates from {of}, whose labels no ε covers, one training run each"
+    note = f"metrics are estimates from {of}, one training run each; no ε covers test labels"
     if len(alike) > 1:
         note += "; the best of several runs looks better than it is"
     if rows is None or alike[0].metric != "accuracy":
-        return f"{note}; they have no interval"
+        return f"{note}; no confidence interval is known"
     margin = at_most(math.sqrt(math.log(2 / (1 - _CONFIDENCE)) / (2 * rows)), 2)
     return f"{note}; an accuracy has a 95% margin of error of at most ±{margin} (Hoeffding)"
 

@@ -60,9 +60,9 @@ def all_metrics(result: Result) -> str:
 
 def _trained(loaded: LoadedConfig, result: Result) -> str:
     config, train = loaded.config, loaded.config.data.train
-    model, epochs = loaded.final.config.model, result.metrics.get("epochs")
+    kind, epochs = loaded.final.config.model_kind or "linear", result.metrics.get("epochs")
     parts = [
-        f"model {'linear' if model is None else model.kind}",
+        f"model {kind}",
         f"loss {config.loss}",
         f"method {config.method.kind}",
         *([f"{epochs:,} epoch{'s' * (epochs != 1)}"] if epochs else []),

@@ -1,4 +1,4 @@
-"""A finished run, ready to predict: config, encoder, model and parameters out of its folder."""
+"""A finished run, ready to predict: config, encoder, model and parameters from its folder."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Trained:
 
     Attributes:
         folder: of the run.
-        loaded: its config, for the model that it ended with; relative paths start where they did.
+        loaded: its config, for the final model; relative paths start where they did in training.
         encoder: from the features of a file to those of the model.
         loss: with its task.
-        representation: what the model sees instead of features; None: features.
+        representation: what the model sees instead of features; None if it sees features.
         model: built from the config.
         params: the final parameters.
     """

@@ -1,4 +1,4 @@
-"""``labeldp train --verify-release``: a release against the features that a config names."""
+"""``labeldp train --verify-release``: checks a release against the features of a config."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from jaxtyping import Float32
 
-from labeldp_trainer.config import LoadedConfig, OneRelease
+from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
+from labeldp_trainer.interactions.columns import entries_of
 from labeldp_trainer.methods import open_method
+from labeldp_trainer.methods.interactions import codes_of, learner
 from labeldp_trainer.methods.method import Setting
-from labeldp_trainer.methods.one_release import public_rows
+from labeldp_trainer.methods.one_release import public_rows, row_owners
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.check import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
+from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.representation import FOLDER, represented, reproduced, restored
 from labeldp_trainer.representation.kind import Steps, silent
+from labeldp_trainer.run.folder import read_json
 from labeldp_trainer.sharding import Devices
+from labeldp_trainer.staged_release.check import TableRows, replayed
+from labeldp_trainer.staged_release.check import checks as staged_checks
+from labeldp_trainer.staged_release.release import read_staged
 from labeldp_trainer.training import read
 
 _MOST_APART = 1e-2  # far more than rounding, far less than another row
@@ -30,21 +37,25 @@ def verify_release(
 ) -> list[ReleaseCheck]:
     """All checks of a release; no label is read. Raises InputError.
 
-    The representation is learnt again, which gives the same bits only on the same kind of
-    processor. Elsewhere, ``published`` is a run folder whose ``representation/`` came with the
-    release: the checks are of its vectors, bit for bit, and of these that its map gives them for
-    the features, as nearly as arithmetic allows.
+    The representation is learned again, which gives the same bits only on the same kind of
+    processor. Elsewhere, pass as ``published`` a run folder whose ``representation/`` came with the
+    release. Then the release is checked against its vectors, bit for bit. One more check is whether
+    its map gives these vectors for the features, up to differences in arithmetic.
     """
     method = loaded.config.method
+    if isinstance(method, StagedRelease):
+        if published is not None:
+            raise loaded.error(("method", "kind"), "--vectors is for one_release")
+        return _verify_staged(loaded, path, method, steps)
     if not isinstance(method, OneRelease):
         raise loaded.error(
-            ("method", "kind"), "expected one_release, the only method with releases"
+            ("method", "kind"), "expected one_release or staged_release, which have releases"
         )
     release = read_release(path)
     if published is not None:
-        restored(published)  # before a long computation: is there one?
+        restored(published)  # fails here, before a long computation, if there is none
     builder = open_method(loaded, release=path)
-    with TemporaryDirectory() as empty:  # no run lies there whose vectors might be believed
+    with TemporaryDirectory() as empty:  # an empty folder: no vectors of an earlier run are used
         output = published or Path(empty) / "run"
         features, loss = read(loaded, builder, ())
         dataset, representation = represented(loaded, features, output, steps)
@@ -62,10 +73,45 @@ def verify_release(
     return found
 
 
+def _verify_staged(
+    loaded: LoadedConfig, path: Path, method: StagedRelease, steps: Steps
+) -> list[ReleaseCheck]:
+    """The proof of all parts on their integers, and a replay of what each stage asked."""
+    release = read_staged(path)
+    builder = open_method(loaded, release=path)
+    dataset, loss = read(loaded, builder, ())
+    model = build_model(loaded, dataset.shape, loss.task.outputs)
+    setting = limited_to_users(
+        Setting(loaded, dataset, model, loss, Devices.for_batch(1), None, steps=steps)
+    )
+    columns, features = list(release.columns), setting.dataset.train.features
+    rows = RowOwners(**row_owners(setting))
+    fits = len(columns) == len(entries_of(features))
+    if not fits:
+        return [ReleaseCheck(False, "the columns are those of the features")]
+    codes = codes_of(columns, features)
+    table = TableRows(features, dataset.shape.vocabularies, codes, rows)
+    found = list(staged_checks(release, method, table, loss.task.classes, loaded.config.data.label))
+    if all(check.ok for check in found):
+        ends = release.facts.label_range
+        found += replayed(
+            release,
+            table,
+            lambda draws: learner(setting, columns, codes, ends, draws, rows.shares).learn(),
+        )
+    stated = path.parent / "result.json"
+    if stated.exists():
+        known = read_json(stated).get("release_sha256")
+        found.append(
+            ReleaseCheck(known == release.sha256, "the run's result.json names this release")
+        )
+    return found
+
+
 def _check_published(
     again: Float32[np.ndarray, "n p"] | None, vectors: Float32[np.ndarray, "n p"]
 ) -> ReleaseCheck:
-    """Whether vectors that were not computed here are what their map makes of the features."""
+    """Whether a published map gives the published vectors for these features."""
     if again is None:
         return ReleaseCheck(
             False, "the published vectors were made from these features, as in the config"
@@ -74,6 +120,7 @@ def _check_published(
     apart = float(np.abs(again - vectors).max()) / size
     return ReleaseCheck(
         apart <= _MOST_APART,
-        f"the published map gives the published vectors for these features, up to {apart:.1e} of "
-        f"their size (at most {_MOST_APART:g}); not checked: that it was learned without labels",
+        f"the published map gives the published vectors for these features, with a relative error "
+        f"of {apart:.1e} (at most {_MOST_APART:g}); not checked: whether it was learned without "
+        "labels",
     )

@@ -1,4 +1,4 @@
-"""Representations: maps of features that are learnt without labels."""
+"""Representations: maps of features that are learned without labels."""
 
 from labeldp_trainer.representation.build import represented, reproduced, vectors_of_part
 from labeldp_trainer.representation.representation import Representation

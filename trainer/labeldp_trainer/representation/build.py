@@ -1,4 +1,4 @@
-"""From the part ``representation`` of a config to vectors in the place of features."""
+"""From the part ``representation`` of a config to vectors instead of features."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _WORD = "representation"
 def represented(
     loaded: LoadedConfig, dataset: Dataset, output: Path, steps: Steps = silent
 ) -> tuple[Dataset, Representation | None]:
-    """The data with vectors [n, width] in the place of features, and the map from one to other;
+    """The data with vectors [n, width] instead of features, and the map from one to other;
     the data alone if the config has no representation.
 
-    Takes those of ``output``, or of a run folder of this user's beside it, if they were learnt from
+    Takes those of ``output``, or of a run folder of this user beside it, if they were learned from
     the same features with the same options. No label is looked at. Raises InputError.
     """
     if loaded.config.representation is None:
@@ -75,7 +75,7 @@ def _require_finite(vectors: NDArray[np.float32], part: DataPart) -> NDArray[np.
 def reproduced(
     loaded: LoadedConfig, dataset: Dataset, representation: Representation, steps: Steps = silent
 ) -> NDArray[np.float32]:
-    """[n, width] what a map that was learnt elsewhere makes of the training features here."""
+    """[n, width] what a map that was learned elsewhere makes of the training features here."""
     return vectors_of_part(representation, _with_embeddings(loaded, dataset).train, steps)
 
 
@@ -88,7 +88,7 @@ def vectors_of_part(
 
 
 def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
-    """Embeddings from files in the place of features, if the config names some."""
+    """Embeddings from files instead of features, if the config names some."""
     config = loaded.config.representation
     if not isinstance(config, FromFile):
         return dataset

@@ -24,7 +24,7 @@ def silent(what: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class FeatureSource:
-    """What a representation is learnt from: features alone.
+    """What a representation is learned from: features alone.
 
     Attributes:
         loaded: the config.
@@ -53,7 +53,7 @@ class FeatureSource:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What a kind has learnt before principal components.
+    """What a kind has learned before principal components.
 
     Attributes:
         arrays: by name; shapes are all that ``Kind.raw`` knows beside them.

@@ -1,4 +1,4 @@
-"""A representation: a map of features alone, learnt without labels."""
+"""A representation: a map of features alone, learned without labels."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Representation:
     Attributes:
         kind: as in the config.
         shape: of the features that it takes; of kind ``file`` they are the embeddings.
-        arrays: everything that was learnt.
-        facts: what it was learnt from, and how: what ``run.json`` says.
+        arrays: everything that was learned.
+        facts: what it was learned from, and how: what ``run.json`` says.
         notes: sentences for the user.
         stored: the folder where it and its vectors are, if they are on the disk.
     """

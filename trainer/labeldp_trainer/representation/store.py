@@ -1,7 +1,7 @@
 """Representations on the disk: ``representation/`` of a run folder.
 
 facts.json    what decides the vectors, a digest of that, the SHA-256 of the files, and a mark
-learnt.npz    what was learnt
+learned.npz    what was learned
 train.npy     the vectors of the training part
 test.npy      those of the test part, if there is one
 
@@ -35,7 +35,7 @@ from labeldp_trainer.run.own_mark import is_marked, marked
 FOLDER, FACTS, LEARNT = "representation", "facts.json", "learnt.npz"
 PARTS = ("train.npy", "test.npy")
 FORMAT_VERSION = "1.0"
-_ALGORITHM = 1  # counts changes of what is learnt from the same features with the same options
+_ALGORITHM = 1  # counts changes of what is learned from the same features with the same options
 
 Vectors = NDArray[np.float32]
 
@@ -75,7 +75,7 @@ def restored(run: Path) -> Representation:
 
 
 def save(run: Path, representation: Representation | None, dataset: Dataset) -> None:
-    """Write it into a run folder, whole or not at all, in the place of one that is damaged.
+    """Write it into a run folder, whole or not at all, instead of one that is damaged.
 
     ``dataset`` holds its vectors. Files that lie beside are linked.
     """
@@ -91,8 +91,8 @@ def save(run: Path, representation: Representation | None, dataset: Dataset) -> 
 
 
 def representation_facts(representation: Representation | None, dataset: Dataset) -> dict[str, Any]:
-    """For ``run.json``: what the vectors were learnt from, and their SHA-256. A resumed run must
-    have the same. Nothing where there is no representation.
+    """For ``run.json``: what the vectors were learned from, and their SHA-256. A resumed run must
+    have the same. Nothing if there is no representation.
     """
     if representation is None:
         return {}

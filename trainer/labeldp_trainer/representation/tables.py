@@ -5,7 +5,7 @@ k and k′. Sums of them are all continuous functions that are linear between kn
 the next one begins, so that a row far out does not take a principal component for itself.
 
 A batch is encoded by gathers, comparisons and sums. Which columns, knots and categories there are
-comes from the features that the representation is learnt from.
+comes from the features that the representation is learned from.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Numbers:
         finite = bool(np.isfinite(values).all())
         source.require(finite, "some standardized features are infinite; rescale the features")
         data = source.loaded.config.data
-        named = data.numeric if isinstance(data, TableData) else None
+        named = data.numeric_features if isinstance(data, TableData) else None
         names = named or [str(j) for j in range(numbers.shape[1])]
         return cls(names, values, kept, means, deviations)
 

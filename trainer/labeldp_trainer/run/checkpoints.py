@@ -22,7 +22,7 @@ _UNFINISHED = "*.orbax-checkpoint-tmp*"
 
 
 class State(NamedTuple):
-    """All that a resumed run needs, beside the config and the seed.
+    """All that a resumed run needs, besides the config and the seed.
 
     Attributes:
         params: the current parameters.
@@ -45,7 +45,7 @@ class Checkpoints:
     """The newest checkpoint of a run; a context manager."""
 
     def __init__(self, path: Path) -> None:
-        """Open, or make, the folder; what a killed run was writing goes.
+        """Open or create the folder; remove what a killed run left unfinished.
 
         Raises RunFolderError if that cannot be removed.
         """
@@ -69,7 +69,7 @@ class Checkpoints:
     def restore(self, like: State) -> State | None:
         """The newest state, or None if there is none; ``like`` gives shapes and devices.
 
-        Raises RunFolderError if the checkpoint is damaged or of another model.
+        Raises RunFolderError if the checkpoint is damaged or belongs to another model.
         """
         newest = self._manager.latest_step()
         if newest is None:
@@ -120,7 +120,7 @@ def load_params(path: Path, like: Params) -> Params:
         raise RunFolderError(f"{path}: cannot be read") from error
     names = [name for name, _ in _named(like)]
     for name, leaf in _named(like):
-        if not math.prod(leaf.shape):  # a model without them may be saved without them
+        if not math.prod(leaf.shape):  # arrays without elements may be missing from the file
             arrays.setdefault(name, np.zeros(leaf.shape, np.float32))
     if set(names) != set(arrays) or any(
         arrays[name].shape != leaf.shape for name, leaf in _named(like)

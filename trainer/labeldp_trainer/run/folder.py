@@ -44,7 +44,7 @@ DAMAGE = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError),
     *(EOFError, MemoryError, RuntimeError, zipfile.BadZipFile),
 )
-"""Errors from reading a file that is damaged or that somebody else wrote."""
+"""Errors from reading a file that is damaged, or that somebody else wrote."""
 _OTHERS_WRITE = 0o022
 _MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
@@ -75,7 +75,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = False) -> None:
-    """Write an uncompressed .npz archive. Only the owner can ever read a secret one."""
+    """Write an uncompressed .npz archive. If it is secret, only its owner can ever read it."""
     with replaced_when_whole(path, most=0o600 if secret else 0o7777) as file:
         # numpy's stub takes any keyword for allow_pickle
         np.savez(file, **arrays)  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ IDENTITY = {
     "representation_sha256": "other vectors of its representation",
     "parameters": "another model",
 }
-"""What a resumed run must have in common with its folder, and the words for a difference."""
+"""What must be the same in a resumed run and its folder, and the words for a difference."""
 MACHINE = ("device", "devices", "versions", "environment", "program_sha256")
 
 
@@ -134,7 +134,7 @@ class RunFolder:
         )
 
     def document(self, name: str, otherwise: str) -> dict[str, Any]:
-        """The contents of a JSON file. Raises RunFolderError: what ``otherwise`` says."""
+        """The contents of a JSON file. Raises RunFolderError with the text ``otherwise``."""
         try:
             found = read_json(self.path / name)
             version = str(found["format_version"])
@@ -180,8 +180,8 @@ class RunFolder:
     def require_same(self, facts: Mapping[str, Any], *, machine: bool = False) -> None:
         """Raise RunFolderError if the run was started with other inputs.
 
-        With ``machine`` also if it was on other devices, with other versions of packages or other
-        options, or if the same parameters belong to another function.
+        With ``machine``, also if devices, versions of packages or options differ, or if the model
+        is another function of the same parameters.
         """
         old = self.facts()
         for name, other in IDENTITY.items():
@@ -193,13 +193,13 @@ class RunFolder:
             if old.get(name) != facts[name]:
                 raise RunFolderError(
                     f"{self.path}: was started with {name} {old.get(name)}, now {facts[name]}; "
-                    "repeated steps would give other bits, and the same noise on other "
+                    "repeated steps would give other results, and the same noise on other "
                     "sums discloses labels. Resume it where it was started, or start another run"
                 )
 
 
 def require_new(path: Path) -> None:
-    """Raise RunFolderError if there is anything under this name; needs no config."""
+    """Raise RunFolderError if this path exists; needs no config."""
     if not os.path.lexists(path):
         return
     RunFolder(path).facts()
@@ -229,7 +229,7 @@ def create_run(
 ) -> RunFolder:
     """Create a run folder completely or not at all. Raises RunFolderError.
 
-    ``also`` writes further files that must be in it from the start.
+    ``also`` writes further files that must be in the folder from the start.
     """
     with new_folder(path) as part:
         write_bytes(part / "config.yaml", config_text.encode())

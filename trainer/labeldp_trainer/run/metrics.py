@@ -13,13 +13,13 @@ from labeldp_trainer.run.folder import write_bytes
 
 Line = dict[str, Any]
 REPORTED = {"cross_entropy": "accuracy", "squared": "mse", "absolute": "mae", "poisson": "loss"}
-"""The metric that runs of a loss are compared by."""
-_MOST_BYTES = 1 << 26  # of lines that are looked at
+"""The metric by which runs with a loss are compared."""
+_MOST_BYTES = 1 << 26  # of lines that are read
 _CURVES = ("batch_loss", "training_loss", "test_loss")
 
 
 def for_json(values: Mapping[str, Any]) -> Line:
-    """Null in the place of numbers that are not finite."""
+    """The same, with null for numbers that are not finite."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in values.items()
@@ -35,7 +35,7 @@ def append_line(path: Path, values: Mapping[str, Any]) -> Line:
 
 
 def read_lines(path: Path) -> list[Line]:
-    """The lines of a file, up to the first that is none: what a killed run left of one."""
+    """The lines of a file, up to the first invalid one: a killed run may leave part of a line."""
     lines: list[Line] = []
     if not path.exists():
         return lines
@@ -53,7 +53,7 @@ def read_lines(path: Path) -> list[Line]:
 
 
 def keep_lines(path: Path, epochs: int) -> list[Line]:
-    """Drop the lines of epochs behind a checkpoint, and what a killed run left of a line."""
+    """Keep the lines up to the epoch of a checkpoint. Drop later lines and parts of lines."""
     lines = [line for line in read_lines(path) if int(line["epoch"]) <= epochs]
     write_bytes(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
     return lines
@@ -61,7 +61,7 @@ def keep_lines(path: Path, epochs: int) -> list[Line]:
 
 def draw_curve(path: Path, lines: list[Line]) -> None:
     """Draw every loss over the epochs as a PNG."""
-    # Only here: it takes a second to load.
+    # Imported only here: loading it takes a second.
     from matplotlib.figure import Figure  # noqa: PLC0415
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 

@@ -27,7 +27,7 @@ _OTHERS = 0o077
 
 
 def marked(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with a mark, if there is a key or can be one."""
+    """The same with a mark, if there is a key or one can be created."""
     key = _key(make=True)
     return dict(facts) if key is None else {**facts, FIELD: _mark(key, facts)}
 
@@ -57,7 +57,7 @@ def _key(*, make: bool) -> bytes | None:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as read:
             status = os.fstat(read.fileno())
             key = read.read(_BYTES + 1)
-    except (OSError, RuntimeError):  # of a user without a home
+    except (OSError, RuntimeError):  # for example, a user without a home folder
         return None
     own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
     return key if own and not status.st_mode & _OTHERS and len(key) == _BYTES else None

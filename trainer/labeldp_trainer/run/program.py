@@ -1,8 +1,8 @@
 """Everything besides the config and the data that decides the bits of a step.
 
-A resumed private run repeats steps with the same noise. If these gave other sums, the difference of
-the two would have no noise. So everything that changes bits is recorded, and the run resumes only
-if all of it is the same.
+A resumed private run repeats steps with the same noise. If these gave different sums, the
+difference of the two would have no noise. So everything that changes bits is recorded, and the run
+resumes only if all of it is the same.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Stages:
     def create(self, number: int, keep: Mapping[str, NDArray[Any]]) -> RunFolder:
         """Make the folder of a stage; it appears whole, synced to the disk, or not at all.
 
-        What a killed run left of it is removed: it may hold private labels, but nobody used them.
+        What a killed run left of it is removed: it may hold private labels, but nothing has used
+        them.
         """
         path = self._path(number)
         with new_folder(path, most=0o700) as part:
@@ -72,10 +73,11 @@ _OPTIONS = (
 
 
 def program_facts(model: Model, params: Params, features: Any) -> dict[str, Any]:
-    """For ``run.json``: a digest of the model, and what changes how XLA orders sums.
+    """For ``run.json``: a digest of the model, and everything that changes how XLA orders sums.
 
-    Of the model: fresh parameters, and its outputs and their gradient as XLA sees them. It may come
-    from Python, and nothing else tells one from another with the same shapes.
+    The digest covers the model's fresh parameters, and its outputs and their gradient as XLA sees
+    them. A model may come from Python, and nothing else distinguishes two models with the same
+    shapes.
     """
     first = jax.tree.map(lambda leaf: leaf[:1], features)
 
@@ -90,22 +92,22 @@ def program_facts(model: Model, params: Params, features: Any) -> dict[str, Any]
 def _environment() -> dict[str, Any]:
     options = {name: str(jax.config.values[name]) for name in _OPTIONS}
     flags = {name: os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")}
-    platform = jax.local_devices()[0].client.platform_version  # of a GPU its driver's, too
+    platform = jax.local_devices()[0].client.platform_version  # of a GPU, also its driver's
     machine = {"processor": _processor(), "cores": os.cpu_count(), "platform": platform}
     return {**options, **flags, **machine}
 
 
 def require_repeatable(folder: RunFolder, devices: Devices) -> None:
-    """Raise RunFolderError if the device may give other sums the second time.
+    """Raise RunFolderError if the device may give different sums the second time.
 
-    GPUs give the same only if told to.
+    GPUs give the same sums only with an option of XLA.
     """
     flags = os.environ.get("XLA_FLAGS", "")
     repeats = devices.kind.startswith(("cpu", "tpu")) or "--xla_gpu_deterministic_ops=true" in flags
     if not repeats and folder.metrics.exists():
         raise RunFolderError(
             f"{folder.path}: was run on a {devices.kind} without XLA_FLAGS="
-            "--xla_gpu_deterministic_ops=true; repeated steps would give other bits, "
+            "--xla_gpu_deterministic_ops=true; repeated steps would give other results, "
             "and the same noise on other sums discloses labels. Start another run"
         )
 

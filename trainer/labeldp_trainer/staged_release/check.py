@@ -13,13 +13,13 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import Features, array_digest
-from labeldp_trainer.discrete_gaussian.delta import composed_delta
+from labeldp_trainer.interactions.ask import Offset, Question
 from labeldp_trainer.interactions.columns import Column, learn_columns
-from labeldp_trainer.interactions.stages import Offset, Question
 from labeldp_trainer.one_release.check import ReleaseCheck
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.staged_release.draw import Draws, measured
+from labeldp_trainer.staged_release.plan import Plan
 from labeldp_trainer.staged_release.release import StagedRelease
 
 _ALIKE = 1e-2
@@ -83,6 +83,17 @@ def checks(
         "the bins and basis functions of the columns follow from the features",
     )
     before = StagedRelease(facts.model_copy(update={"parts": ()}), release.columns)
+    try:
+        plan = Plan.of(epsilon, delta, classes=facts.classes is not None)
+        planned = all(
+            part.facts.sigma == plan.sigma(number, part.facts.squared_sensitivity)
+            for number, part in enumerate(release.parts)
+        )
+    except ValueError:  # noise that no sampler has
+        planned = False
+    yield ReleaseCheck(planned, "every part has the noise that the plan for ε and δ gives it")
+    if not planned:
+        return
     for number, part in enumerate(release.parts, 1):
         yield ReleaseCheck(
             part.facts.previous_sha256 == before.sha256,
@@ -98,11 +109,11 @@ def checks(
         yield ReleaseCheck(
             found is not None
             and found.sha256 == part.facts.rows_sha256
-            and found.longest <= (part.facts.longest or 0),
+            and found.longest == part.facts.longest,
             f"part {number}: a replaced label moves the sum by at most "
             f"√{part.facts.squared_sensitivity:,}, measured on its integer rows",
         )
-    proved = composed_delta([part.noise for part in release.parts], epsilon)
+    proved = plan.proved_delta([part.noise for part in release.parts], epsilon)
     yield ReleaseCheck(
         proved <= delta,
         f"the {len(release.parts)} parts together give δ ≤ {at_most(proved, 3)} at "
@@ -139,7 +150,10 @@ def _same_columns(stated: tuple[Column, ...], learned: list[Column]) -> bool:
     for a, b in zip(stated, learned, strict=True):
         same = a.in_pairs == b.in_pairs and a.values.shape == b.values.shape
         for x, y in ((a.edges, b.edges), (a.bins, b.bins)):
-            same &= (x is None) == (y is None) and (x is None or np.array_equal(x, y))
+            if x is None or y is None:
+                same &= x is y
+            else:
+                same &= np.array_equal(x, y)
         # eigenvectors of equal eigenvalues may be turned: their kernel is the same
         if not same or not np.allclose(_kernel(a), _kernel(b), rtol=_ALIKE, atol=_ALIKE):
             return False

@@ -5,16 +5,15 @@ An answer that is stored already is given again, and nothing is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
-from labeldp_trainer.discrete_gaussian.delta import composed_delta
 from labeldp_trainer.discrete_gaussian.draw import noisy
-from labeldp_trainer.interactions.stages import Known, Offset, Question, Residuals
+from labeldp_trainer.interactions.ask import Known, Offset, Question, Residuals
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Lengths, lengths, squared_sensitivity
 from labeldp_trainer.one_release.rows import RowOwners
@@ -42,7 +41,8 @@ class Draws:
         rows: whose they are.
         true: gives the labels, numbers within the range or classes [n]; None if all is stored.
         grown: called with the release whenever a part was drawn, before the next is decided.
-        asked: called with the number of a stored part of sums and the question that was decided here.
+        asked: called with the number of a stored part of sums and the question decided here.
+        add_noise: gives what is released, from an exact statistic and the scale of its noise.
     """
 
     release: StagedRelease
@@ -51,6 +51,7 @@ class Draws:
     true: Callable[[], Labels] | None
     grown: Callable[[StagedRelease], None]
     asked: Callable[[int, Question], None] = lambda part, question: None
+    add_noise: Callable[[Int64[np.ndarray, "b k"], int], Int64[np.ndarray, "b k"]] = noisy
     extra: float = 0.0
 
     def __post_init__(self) -> None:
@@ -74,17 +75,18 @@ class Draws:
         low, high = facts.label_range
 
         def bins(y: Labels) -> Int64[np.ndarray, " n"]:
-            found = np.floor((y - low) / (high - low) * LABEL_BINS).astype(np.int64)
-            return np.clip(found, 0, LABEL_BINS - 1)
+            found = np.floor((y - low) / (high - low) * LABEL_BINS)
+            clipped: Int64[np.ndarray, " n"] = np.clip(found, 0, LABEL_BINS - 1).astype(np.int64)
+            return clipped
 
         shares = _cleaned(*self._histogram(bins, LABEL_BINS))
         width = (high - low) / LABEL_BINS
         middle = low + width * (np.arange(LABEL_BINS) + 0.5)
         variance = float(shares @ (middle - shares @ middle) ** 2) + width**2 / 12
-        total = np.cumsum(shares)
-        first, last = np.searchsorted(total, [_TAIL, 1 - _TAIL])
-        a = middle[first] - width / 2
-        b = middle[min(last, LABEL_BINS - 1)] + width / 2
+        tails = np.array([_TAIL, 1 - _TAIL])
+        first, last = map(int, np.searchsorted(np.cumsum(shares), tails))
+        a = float(middle[first]) - width / 2
+        b = float(middle[min(last, LABEL_BINS - 1)]) + width / 2
         return Known(np.array([(a + b) / 2]), variance, variance, (b - a) / 2)
 
     def residuals(self, offset: Offset) -> Residuals:
@@ -94,11 +96,13 @@ class Draws:
         edges = (high - low) / 2 * SIZES
 
         def bins(y: Labels) -> Int64[np.ndarray, " n"]:
-            return np.searchsorted(edges, np.abs(y - self._predicted(offset)))
+            sizes = np.abs(y - self._predicted(offset))
+            found: Int64[np.ndarray, " n"] = np.searchsorted(edges, sizes)
+            return found
 
         shares = _cleaned(*self._histogram(bins, len(edges) + 1))
         up, down = np.append(edges, high - low), np.append(0, edges)
-        place = np.searchsorted(np.cumsum(shares), 1 - _CLIPPED)
+        place = int(np.searchsorted(np.cumsum(shares), 1 - _CLIPPED))
         square = float(shares @ (up**2 + up * down + down**2)) / 3
         return Residuals(square, float(up[min(place, len(edges))]))
 
@@ -194,9 +198,9 @@ class Draws:
         stated = self.release.facts
         empty = Part(facts, exact, weights, offset)
         noises = [*(part.noise for part in self.release.parts), empty.noise]
-        if composed_delta(noises, Fraction(stated.epsilon)) > Fraction(stated.delta):
+        if self._plan.proved_delta(noises, Fraction(stated.epsilon)) > Fraction(stated.delta):
             raise ValueError("δ is too small for the parts of a staged release; raise it")
-        answer = noisy(exact.reshape(len(exact), -1), facts.sigma).reshape(exact.shape)
+        answer = self.add_noise(exact.reshape(len(exact), -1), facts.sigma).reshape(exact.shape)
         self.release = self.release.with_part(Part(facts, answer, weights, offset))
         self.grown(self.release)
 
@@ -214,8 +218,11 @@ def _cleaned(shares: Float64[np.ndarray, " b"], noise: float) -> Float64[np.ndar
 
 
 def integer_rows(
-    question: Question, release: StagedRelease, codes: Int32[np.ndarray, "n c"], rows: RowOwners
-):
+    question: Question,
+    release: StagedRelease,
+    codes: Int32[np.ndarray, "n c"],
+    rows: RowOwners,
+) -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
     """The integer rows of a question, part by part, in float64."""
     terms = Terms(release.columns, codes, question.terms)
     for part, z in terms.chunks():

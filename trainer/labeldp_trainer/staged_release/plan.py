@@ -17,6 +17,7 @@ from labeldp_trainer.discrete_gaussian.delta import (
     Release,
     composed_delta,
     greatest_ratio,
+    squared_ratio,
 )
 from labeldp_trainer.discrete_gaussian.draw import with_float
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
@@ -78,6 +79,16 @@ class Plan:
             raise ValueError("ε or δ is too small for any supported noise; raise it")
         return sigma
 
+    def proved_delta(self, noises: Sequence[Release], epsilon: Fraction) -> Fraction:
+        """An upper bound of δ at ε of parts, or of the first of them; 1 if nothing is proved.
+
+        It is that of the whole budget, which no history exceeds: Theorem 18 (c) needs a bound that
+        is the same for every history.
+        """
+        if squared_ratio(noises) > self.ratio:
+            return Fraction(1)
+        return composed_delta(noises, epsilon, self.ratio)
+
     def require_resolved(self, epsilon: Fraction, delta: Fraction, outputs: int, most: int) -> None:
         """Raise ValueError unless δ is proved for the parts, whatever is asked in them.
 
@@ -91,5 +102,5 @@ class Plan:
                 moved = squared_sensitivity(_SHORT * _SHORT, classes=outputs > 1)
             size = MOST_SUMS * outputs if sums else MOST_BINS + outputs
             noises.append(Release(moved, self.sigma(number, moved), size))
-        if composed_delta(noises, epsilon) > delta:
+        if self.proved_delta(noises, epsilon) > delta:
             raise ValueError("δ is too small for the parts of a staged release; raise it")

@@ -1,7 +1,7 @@
 """The release of all stages (``release.npz``): every design and every noisy answer, as integers.
 
-It can be published. Anyone who has the features can verify it, replay what followed from each answer,
-and fit models, which spends nothing.
+It can be published. Anyone who has the features can verify it, replay what followed from each
+answer, and fit models, which spends nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pydantic import Field, model_validator
 
 from labeldp_trainer.discrete_gaussian.delta import Release as Noise
 from labeldp_trainer.errors import TrainerError
+from labeldp_trainer.interactions.ask import Offset, Question
 from labeldp_trainer.interactions.columns import MOST_VALUE, Column
 from labeldp_trainer.interactions.design import RowWeights
-from labeldp_trainer.interactions.stages import Offset, Question
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, squared_sensitivity
 from labeldp_trainer.one_release.release import (
@@ -41,6 +41,16 @@ from labeldp_trainer.staged_release.plan import COUNT, KINDS, Kind, histogram_se
 _LATTICE = {"unit": UNIT, "label_steps": STEPS, "count": COUNT}
 _MOST_TERMS = 1 << 13
 _Terms = tuple[tuple[int, ...], ...]
+_OF_NUMBERS = frozenset({"clip", "offset_terms", "unit", "base"})
+_OF_SUMS = _OF_NUMBERS | {"longest", "terms", "shift", "floor", "rows_sha256"}
+_STATED: dict[tuple[Kind, bool], frozenset[str]] = {
+    ("labels", True): frozenset(),
+    ("labels", False): frozenset(),
+    ("sizes", False): frozenset(),
+    ("sums", True): _OF_SUMS - _OF_NUMBERS,
+    ("sums", False): _OF_SUMS,
+}
+"""What the parts of releases of classes, and of numbers, state."""
 
 __all__ = ["FILE", "Facts", "Part", "PartFacts", "StagedRelease", "read_staged"]
 
@@ -66,14 +76,19 @@ class PartFacts(ReleaseText):
     squared_sensitivity: Whole
     longest: Whole | None = None
     terms: _Terms | None = None
-    shift: int | None = Field(None, ge=0, le=64)
-    floor: Real | None = Field(None, ge=1)
-    clip: Real | None = Field(None, gt=0)
+    shift: int | None = Field(default=None, ge=0, le=64)
+    floor: Real | None = Field(default=None, ge=1)
+    clip: Real | None = Field(default=None, gt=0)
     offset_terms: _Terms | None = None
-    unit: Real | None = Field(None, ge=0)
+    unit: Real | None = Field(default=None, ge=0)
     base: Real | None = None
-    rows_sha256: str | None = Field(None, pattern=DIGEST)
+    rows_sha256: str | None = Field(default=None, pattern=DIGEST)
     previous_sha256: str = Field(pattern=DIGEST)
+
+    @property
+    def stated(self) -> frozenset[str]:
+        """What is stated of some kinds of parts only, and of this one."""
+        return frozenset(name for name in _OF_SUMS if getattr(self, name) is not None)
 
 
 class Facts(ReleaseText):
@@ -105,16 +120,14 @@ class Facts(ReleaseText):
         require(self.lattice == _LATTICE)
         require(self.users is not None or self.most_rows == 1)
         require(self.users is None or self.most_rows <= self.users.max_examples_per_user)
-        for part, (kind, _) in zip(self.parts, KINDS[classes is not None], strict=False):
-            require(part.kind == kind)
-            if kind == "sums":
-                require(part.longest is not None and part.terms is not None)
-                moved = squared_sensitivity(part.longest, classes=classes is not None)
-                require((part.offset_terms is None) == (classes is not None))
-                require((part.clip is None) == (classes is not None))
-            else:
+        planned = KINDS[classes is not None]
+        require(len(self.parts) <= len(planned))
+        for part, (kind, _) in zip(self.parts, planned, strict=False):
+            require(part.kind == kind and part.stated == _STATED[kind, classes is not None])
+            if part.longest is None:
                 moved = histogram_sensitivity(self.most_rows)
-                require(part.longest is None)
+            else:
+                moved = squared_sensitivity(part.longest, classes=classes is not None)
             require(part.squared_sensitivity == moved)
         return self
 

@@ -16,6 +16,8 @@ from trainer.tests.command import document, labeldp, written
 from trainer.tests.kills import HOLD, TRAIN, kill_behind
 from trainer.tests.noise import nothing_is_drawn
 
+pytestmark = pytest.mark.slow
+
 IMAGES = """
 version: 1
 name: images

@@ -12,6 +12,8 @@ from trainer.tests.command import document, labeldp, written
 from trainer.tests.kills import kill_when
 from trainer.tests.noise import nothing_is_drawn
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """
 version: 1
 name: votes

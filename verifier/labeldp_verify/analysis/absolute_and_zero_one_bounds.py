@@ -6,18 +6,18 @@ Let α [k] be any numbers, h_y(v) = p_y·|v − y| − α_y, and
 
 If F ≥ 0 on the whole real line, every ε-DP randomizer M loses at least Σα. Proof, for finitely many
 outputs (limits cover the rest): with m(v) = min_y M(v | y), DP gives m(v) ≤ M(v | y) ≤ e^ε·m(v),
-hence M(v | y)·h_y(v) ≥ m(v)·(h_y(v) + (e^ε − 1)·min(h_y(v), 0)), by the lower bound where h_y is
-positive and by the upper one where it is negative. Summed over y, Σ_y M(v | y)·h_y(v) ≥ m(v)·F(v)
-≥ 0; summed over v, Σ_v Σ_y M(v | y)·p_y·|v − y| ≥ Σ_y α_y, as Σ_v M(v | y) = 1.
+hence M(v | y)·h_y(v) ≥ m(v)·(h_y(v) + (e^ε − 1)·min(h_y(v), 0)). This uses the lower bound where
+h_y is positive, and the upper one where it is negative. Summed over y, Σ_y M(v | y)·h_y(v) ≥
+m(v)·F(v) ≥ 0; summed over v, Σ_v Σ_y M(v | y)·p_y·|v − y| ≥ Σ_y α_y, as Σ_v M(v | y) = 1.
 
-F is piecewise linear and falls towards neither infinity. Its slope rises only at labels: where some
-h_y changes its sign, min(h_y, 0) bends downwards. So its least value is at a label, and it is
-enough to look there. e^ε is replaced by a rational above it, which only makes F smaller. All
+F is piecewise linear and does not fall towards either infinity. Its slope rises only at labels:
+where some h_y changes its sign, min(h_y, 0) bends downwards. So its least value is at a label, and
+only labels must be checked. e^ε is replaced by a rational above it, which only makes F smaller. All
 arithmetic is in integers.
 
-The 0-1 loss: with [v ≠ y] in place of |v − y| the proof is the same, and F is constant but at the
-labels; F ≥ 0 at every label and at one value that is no label makes every ε-DP randomizer change a
-label with a probability of at least Σα.
+The 0-1 loss: with [v ≠ y] in place of |v − y|, the proof is the same. F is constant except at the
+labels. If F ≥ 0 at every label and at one value that is not a label, every ε-DP randomizer changes
+a label with a probability of at least Σα.
 """
 
 from __future__ import annotations

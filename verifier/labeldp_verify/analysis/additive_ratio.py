@@ -1,4 +1,4 @@
-"""The largest ratio of one output's probabilities under two labels, from above, in O(D + J).
+"""An upper bound of the largest ratio of one output's probabilities under two labels, in O(D + J).
 
 Written independently of the compiler's own analysis. Label y stands at y·S; the labels span the
 period D = (k − 1)·S. There are two kinds of outputs.
@@ -6,22 +6,22 @@ period D = (k − 1)·S. There are two kinds of outputs.
 *Folded ends.* The output ``low`` has Pr[n ≤ low − y·S], which decreases in y; ``high`` has
 Pr[n ≥ high − y·S], which increases in y. The extreme labels give the ratio, by exact tail sums.
 
-*Interior outputs* t, low < t < high, have the weights w(t − y·S): noise values inside the D + 1
-consecutive ones from t − D to t, which end at the weights of the two extreme labels. As
+*Interior outputs* t, low < t < high, have the weights w(t − y·S). Their noise values are among the
+D + 1 consecutive ones from t − D to t; the two extreme labels have the first and the last. Because
 D − J·D ≤ low and high ≤ J·D, they all lie in the blocks −J … J − 1, where nothing is folded. So the
 largest w(n)/w(n′) over n, n′ in some D + 1 consecutive values of those blocks is a bound for any
-the weights are; where the labels fill the lattice (S = 1), or the extremes are at the ends of the
-stretch, it is attained.
+weights. It is attained where the labels fill the lattice (S = 1), or where the extremes are at the
+ends of the stretch.
 
 D + 1 consecutive values from (b − 1)·D + i to b·D + i are the entries i … D − 1 of block b − 1 and
-the entries 0 … i of block b. Two of them in one block have the ratio of two entries of its shape:
-over all stretches, at most and somewhere exactly max(shape)/min(shape), as i = 0 (and i = D − 1)
-takes in a whole block. Two of them in different blocks have
+the entries 0 … i of block b. Two of them in one block have the ratio of two entries of its shape.
+Over all stretches this is at most max(shape)/min(shape), and somewhere exactly that, because i = 0
+(and i = D − 1) includes a whole block. Two of them in different blocks have
 
     blocks[b − 1]/blocks[b] · left[i₁]/right[i₂]      or its inverse,      i₂ ≤ i ≤ i₁.
 
 The second factor depends on b only through the sides of zero of the two blocks, so its largest
-value over i, from running extremes of the shapes, is found once for each pair of sides.
+value over i is computed once for each pair of sides, from running extremes of the shapes.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """A rigorous lower bound on the squared or absolute loss of very many labels, from few numbers.
 
-One dual value a label would outweigh the tables of a file. Here a label has a radius r_y ≥ 0
-instead, with g(r) = ½r² or r, and α_y = p_y·g(r_y), so that
+One dual value per label would take more space than the tables of a file. Instead, a label has a
+radius r_y ≥ 0, with g(r) = ½r² or r, and α_y = p_y·g(r_y), so that
 
     h_y(v) = p_y·(g(|v − y|) − g(r_y)) < 0 exactly where |v − y| < r_y,
     F(v) = Σ_y h_y(v) + (e^ε − 1)·Σ_y min(h_y(v), 0).
 
 If F ≥ 0 on the whole real line, every ε-DP randomizer loses at least Σα: that holds for any α
 (``lower_bound.py``, ``absolute_and_zero_one_bounds.py``). The radii are stated at a few labels, as
-whole multiples of a unit; between two of these they follow a line, rounded down to the unit.
+integer multiples of a unit. Between two of these labels they follow a line, rounded down to the
+unit.
 
-F grows without end on both sides, and it bends downwards wherever a sign changes, at the y ± r_y.
-So it is least where its slope passes zero inside a piece (squared), or at a label (absolute).
+F grows without limit on both sides, and bends downwards where a sign changes, at the y ± r_y. So
+its least value is where its slope passes zero inside a piece (squared), or at a label (absolute).
 e^ε is replaced by a rational above it, which only makes F smaller. All arithmetic is in integers.
 """
 

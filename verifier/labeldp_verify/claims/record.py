@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class ShapeError(ValueError):
-    """The JSON is no certificate; the message names the first field that does not fit."""
+    """The JSON is not a certificate; the message names the first field that does not fit."""
 
 
 def rational(text: str) -> Fraction:

@@ -51,7 +51,7 @@ class _Handler:
 
     def __init__(self, name: str) -> None:
         self._name, self._times = name, 0
-        self._raised: Interrupted | None = None
+        self._tell_of = sys.unraisablehook
         self.running = self.done = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -65,8 +65,7 @@ class _Handler:
             if not self.running or self._times == _PATIENCE:
                 os._exit(EXIT_CODE)
         if self._times and not self._is_cleaning_up():
-            self._raised = Interrupted(EXIT_CODE)
-            raise self._raised
+            raise Interrupted(EXIT_CODE)
 
     @property
     def interrupted(self) -> bool:
@@ -89,7 +88,16 @@ class _Handler:
             signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
             main = threading.get_ident()
             threading.Thread(target=self._insist, args=(reading, main), daemon=True).start()
+        sys.unraisablehook = self._lose
         self.running = True
+
+    def _lose(self, lost: sys.UnraisableHookArgs) -> None:
+        """Say nothing of an end that fell where nothing can be raised: it is asked for again.
+
+        Such places are destructors and callbacks of weak references.
+        """
+        if interruption(lost.exc_value) is None:
+            self._tell_of(lost)
 
     def _insist(self, signals: int, main: int) -> None:
         """In a thread of its own: wake the main thread until it ends.
@@ -105,9 +113,13 @@ class _Handler:
                 signal.pthread_kill(main, signal.SIGALRM)
 
     def _is_cleaning_up(self) -> bool:
-        """Whether code runs that handles the exception that was raised here."""
+        """Whether code runs that handles such an end, or that closes a generator.
+
+        While an exception leaves a loop, the loop's generator is closed, and nothing handles the
+        exception yet.
+        """
         handled = sys.exception()
-        while handled is not None and handled is not self._raised:
+        while not isinstance(handled, Interrupted | GeneratorExit | None):
             handled = handled.__context__
         return handled is not None
 

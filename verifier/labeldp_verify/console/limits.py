@@ -67,7 +67,7 @@ class Limits:
 
 
 def number(option: str, text: str) -> Fraction:
-    """A decimal ≥ 0 of a command line, exactly; InputError if it is none."""
+    """A decimal ≥ 0 of a command line, exactly; InputError if it is not one."""
     try:
         value = read_decimal(text)
     except ValueError:

@@ -1,14 +1,14 @@
 """The additive randomizer: one noise distribution for all labels, on an evenly spaced lattice.
 
-Label y stands at lattice point y·S (S = ``spacing``), so the labels span D = (k − 1)·S steps, the
+Label y is at lattice point y·S (S = ``spacing``), so the labels span D = (k − 1)·S steps, the
 *period*. The noise is n = b·D + i: a first word draws the block b in [−J − 1, J], a second word
 draws i in [0, D) from the shape of the block's side of zero, and
 
     output = clamp(y·S + n, low, high),      Pr[n = b·D + i] = blocks[b]·shapes[side][i] / 2^(2B).
 
-The two outermost blocks are the folded tails: ``low`` and ``high`` are such that every label is
-clamped there. Points that are one period apart have the same i, so the ratio of their weights is
-that of two blocks: e^ε exactly, where the Laplace and staircase distributions have e^ε.
+The two outermost blocks are the folded tails: with noise from them, every label is clamped to
+``low`` or ``high``. Points one period apart have the same i, so the ratio of their weights is that
+of two blocks. It is exactly e^ε where it is e^ε in the Laplace and staircase distributions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Window randomizers by public group: a table for each, and one for all other rows.
 
-A label's group is a public value that was fixed before any label was seen, so that its own table
-decides what it spends (privacy.md, Theorem 14). All tables are for the same labels. Word sizes may
-differ: a table whose segments are all wide needs fewer bits, and then fewer buckets.
+A label's group is a public value that was fixed before any label was seen. So the table of that
+group decides what the label spends (privacy.md, Theorem 14). All tables are for the same labels.
+Word sizes may differ: a table whose segments are all wide needs fewer bits, and then fewer buckets.
 
 For the lookup, the base lines of all tables lie one after the other, followed by all extra lines.
 Row y of table g moves a word u, of B_g bits, to the point

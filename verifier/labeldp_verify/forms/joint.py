@@ -52,7 +52,7 @@ class JointDomain(CategoricalDomain):
         if not 2 <= len(parts) <= MAX_LABEL_COLUMNS:
             raise ValueError(f"a joint label has 2 to {MAX_LABEL_COLUMNS} columns")
         if any(part.words_per_label != 1 for part in parts):
-            raise ValueError("a column of a joint label is rounded to the nearest point")
+            raise ValueError("a column of a joint label must be rounded to the nearest point")
         size = math.prod(part.size for part in parts)
         if size > MAX_COMBINATIONS:
             raise ValueError(f"the columns combine to more than {MAX_COMBINATIONS:,} labels")

@@ -1,16 +1,16 @@
 """The 95% margin of error of an average over n private labels: a bound, not an approximation.
 
-A row's noise Z is its private label (or the weight that stands for it) less the true one. The noise
-of different rows is independent, and its distribution given the true label is known exactly: with
-the variance v, E|Z − E Z|³ ≤ K·v and |Z − E Z| ≤ M. For S = Σ (Z − E Z) over n rows
+A row's noise Z is its private label (or the weight used instead) minus the true one. The noise of
+different rows is independent, and its distribution given the true label is known exactly: with the
+variance v, E|Z − E Z|³ ≤ K·v and |Z − E Z| ≤ M. For S = Σ (Z − E Z) over n rows
 
     Bernstein     Pr[|S| ≥ t] ≤ 2·exp(−t²/(2·(n·v + M·t/3)))
     Chernoff      Pr[|S| ≥ t] ≤ 2·exp(n·ψ(λ) − λ·t), where log E exp(±λ·(Z − E Z)) ≤ ψ(λ) is known
     Berry-Esseen  Pr[|S| ≥ t] ≤ 2·(1 − Φ(t/√(n·v))) + 2·C·K/√(n·v), C = 0.56 (Shevtsova 2010)
 
 The first two hold for rare outputs as well; the third comes close to the normal distribution's 1.96
-where n is large. The mean variance v of the rows depends on the labels, which nobody knows: the
-bound holds for every v between the least and the most variance of a label.
+where n is large. The mean variance v of the rows depends on the unknown labels. The bound holds for
+every v between the least and the largest variance of a label.
 """
 
 from __future__ import annotations

@@ -97,5 +97,5 @@ def test_entries_that_would_overflow_are_refused(entry):
 def test_a_table_of_another_size_is_refused(count):
     randomizer, _ = lines_of(random.Random(0))
     entries = [0] * (randomizer.base_total + randomizer.extra_total + count)
-    with pytest.raises(Refused, match="the size of the grid"):
+    with pytest.raises(Refused, match="wrong size of a grid"):
         lookup_of(entries, BucketGrid(0, 0), randomizer).segments()

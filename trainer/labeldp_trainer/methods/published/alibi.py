@@ -1,11 +1,11 @@
 """``method: {kind: alibi}``: Laplace noise on one-hot labels and their posterior as soft labels.
 
 With the noisy entries x̂ in lattice steps, Pr[x̂ | class c] ∝ L_c = e^(ε·x̂_c/S)
-(``randomize.py``), and the posterior under a prior p is p_c·L_c/Σ p·L. Malek et al. (2021)
-take the model's present predictions as prior, without a gradient through them. The gradient of the
-cross-entropy with that posterior is the gradient of −ln Σ_c p_c·L_c, the negative log-likelihood of
-the noisy labels: that is what is minimised here, so that early stopping has a loss to look at.
-All of it post-processes x̂.
+(``randomize.py``), and the posterior under a prior p is p_c·L_c/Σ p·L. Malek et al. (2021) use the
+model's current predictions as prior, without a gradient through them. The cross-entropy with that
+posterior has the same gradient as −ln Σ_c p_c·L_c, the negative log-likelihood of the noisy labels.
+This is what is minimised here, so that early stopping has a loss to watch. All of this
+post-processes x̂.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AlibiBuilder(LabelNoiseBuilder[Alibi]):
         return {KEPT: randomizer.randomize(true_classes(setting), classes)}
 
     def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
-        """One entry a class."""
+        """One entry per class."""
         return {KEPT: Fits("u", (setting.dataset.train.rows, setting.loss.task.outputs))}
 
     def trained(self, setting: Setting, kept: Arrays) -> Stepped:

@@ -38,7 +38,7 @@ from labeldp_trainer.randomize import exact
 
 
 class PrivateClusters(NamedTuple):
-    """What is left of the labels [n], all of it private.
+    """What is computed from the labels [n]; all of it is private.
 
     Attributes:
         labels: [n] private labels, in the type of the outputs.
@@ -87,11 +87,11 @@ class ClusterTables:
             pipeline.require_compilable(spec, plan, known.rows)
         counts = np.zeros((clusters + 1, spec.domain.size), np.int64)
         np.add.at(counts, (cluster, label_indexes(spec.domain)([array])), 1)
-        # One histogram of them all: a substituted label moves one unit inside one cluster.
+        # One histogram of all clusters: substituting a label moves one unit within one cluster.
         flat = plan.by_table(counts)[:-1].ravel()
         noisy = discrete_laplace.noisy_histogram(flat, plan.epsilon_tables)
         histograms = np.array(noisy.counts, np.int64).reshape(plan.tables, -1)
-        # Each cluster's own counts; of all other rows, of which there are none, the sum.
+        # Each cluster has its own counts. There are no other rows; their table gets the sum.
         every = [*histograms, histograms.sum(axis=0)]
         rows = [*(size for size in sizes if size), known.rows]
         tables = [
@@ -134,7 +134,7 @@ class ClusterTables:
 
 @contextmanager
 def _as_config_errors(loaded: LoadedConfig) -> Iterator[None]:
-    """What the compiler says of a spec, as the config's error."""
+    """Turn the compiler's errors about a spec into errors of the config."""
     try:
         yield
     except (InputError, ValueError) as error:

@@ -1,8 +1,8 @@
 """``method: {kind: clusters}``: the private histogram of an example's cluster as its label's prior.
 
-k-means on public features, one histogram a cluster, then RRWithPrior (Deep learning with label DP,
-Section 5.2) or any other mechanism that labeldp compiles for groups, with a table for each cluster.
-All of it is done once, before the first step, and kept.
+k-means on public features, one histogram per cluster, then RRWithPrior (Deep learning with label
+DP, Section 5.2) or any other mechanism that labeldp compiles for groups, with a table for each
+cluster. All of it is done once, before the first step, and kept.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class ClustersBuilder(LabelNoiseBuilder[Clusters]):
     for_classes = False
 
     def __init__(self, loaded: LoadedConfig, method: Clusters) -> None:
-        """Raises ConfigError if the domain is missing, or given where the classes are it."""
+        """Raises ConfigError if the domain is missing, or given although the classes are the
+        domain."""
         super().__init__(loaded, method)
         classification = loaded.config.loss == "cross_entropy"
         if classification and method.domain is not None:
@@ -59,7 +60,7 @@ class ClustersBuilder(LabelNoiseBuilder[Clusters]):
         tables = ClusterTables(self.loaded, classes)
         labels = train.columns[self.loaded.config.data.label]
         if classes is not None:
-            # Refuses labels that are no class; and 3.0 is 3, as elsewhere.
+            # Refuses labels that are not classes; 3.0 counts as 3, as elsewhere.
             labels = np.array(classes)[true_classes(setting)]
         cluster = cluster_of_examples(whole, self.method)[used_rows(whole)]
         private = tables.randomize(labels, cluster, train.source)
@@ -71,7 +72,7 @@ class ClustersBuilder(LabelNoiseBuilder[Clusters]):
         }
 
     def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
-        """The same; histograms are of the clusters that have rows."""
+        """The same arrays; histograms are only of clusters that have rows."""
         n = setting.dataset.train.rows
         counts = stored[HISTOGRAMS].shape if HISTOGRAMS in stored else ()
         least = float(2 / exact(self.method.epsilon_prior))
@@ -126,17 +127,17 @@ def _features(setting: Setting, method: Clusters) -> Floats:
             raise setting.loaded.error(("method", "columns"), f"{what} no columns")
         flat: Floats = np.asarray(features, np.float64).reshape(len(features), -1)
         return flat
-    wanted = method.columns or (*data.numeric, *data.categorical)
+    wanted, numeric = method.columns, data.numeric_features
     parts = []
-    for name in wanted:
-        if name in data.numeric:
-            parts.append(features["numeric"][:, [data.numeric.index(name)]].astype(np.float64))
+    for name in wanted or (*numeric, *data.categorical):
+        if name in numeric:
+            parts.append(features["numeric"][:, [numeric.index(name)]].astype(np.float64))
         elif name in data.categorical:
             place = data.categorical.index(name)
             codes = np.arange(setting.dataset.shape.vocabularies[place])
             parts.append((features["categorical"][:, [place]] == codes[None, :]).astype(float))
         else:
-            reason = f"{name!r} is not a feature; it is not in data.numeric or data.categorical"
+            reason = f"{name!r} is not a feature of data.numeric, data.categorical or data.dates"
             raise setting.loaded.error(("method", "columns"), reason)
     return np.concatenate(parts, axis=1)
 

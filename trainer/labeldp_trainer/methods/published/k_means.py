@@ -1,4 +1,4 @@
-"""Clusters of points, and the few directions in which they differ most: no label enters."""
+"""Clusters of points, and the directions in which they differ most. No label is read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def k_means(points: Floats, clusters: int, seed: int) -> NDArray[np.int64]:
 def principal_components(points: Floats, components: int) -> Floats:
     """[n, min(d, components)] points [n, d] along the directions of largest variance.
 
-    Unchanged if there are no more dimensions than that.
+    Points with at most that many dimensions stay unchanged.
     """
     if points.shape[1] <= components:
         return points
@@ -45,7 +45,7 @@ def _spread(points: Floats, clusters: int, random: np.random.Generator) -> Float
         step = points - points[chosen[-1]][None, :]
         distances = np.minimum(distances, np.einsum("nd,nd->n", step, step))
         total = distances.sum()
-        # Fewer different points than centres: the rest may lie anywhere, their clusters are empty.
+        # With fewer distinct points than centres, other centres may be anywhere: they stay empty.
         weights = distances / total if total > 0 else None
         chosen.append(int(random.choice(len(points), p=weights)))
     centres: Floats = points[chosen]

@@ -1,4 +1,4 @@
-"""What methods have in common that randomize labels themselves, once, and train on the result."""
+"""Shared by methods that randomize labels themselves, once, and train on the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ L = TypeVar("L", bound=Alibi | LpMst | Clusters)
 class LabelNoiseBuilder(MethodBuilder[L]):
     """Builds a method that draws private labels here, unless an interrupted run has stored them.
 
-    A method says what it draws, how that is recognised, and how it trains on it.
+    A method defines what it draws, how stored draws are recognised, and how it trains on them.
     """
 
     for_classes: ClassVar[bool] = True
@@ -53,7 +53,7 @@ class LabelNoiseBuilder(MethodBuilder[L]):
         raise NotImplementedError
 
     def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
-        """What ``drawn`` gives, of the sizes that are ``stored`` where it chooses them."""
+        """What ``drawn`` returns; sizes that it chooses freely are taken from ``stored``."""
         raise NotImplementedError
 
     def trained(self, setting: Setting, kept: Arrays) -> Stepped:

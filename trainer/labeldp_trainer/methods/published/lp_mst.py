@@ -1,9 +1,9 @@
 """``method: {kind: lp_mst}``: multi-stage training (Deep learning with label DP, Algorithm 3).
 
-The examples are split into T parts without a look at labels. Stage t randomizes those of part t,
-each exactly once, with the predictions of the last stage's model as priors, and trains a fresh
-model on all labels that are private so far. The first stage has a uniform prior, with which
-RRWithPrior is randomized response. Private labels are on the disk before a step uses them.
+The examples are split into T parts without reading labels. Stage t randomizes the labels of part t,
+each exactly once, with the predictions of the previous stage's model as priors. Then it trains a
+new model on all private labels so far. The first stage has a uniform prior, with which RRWithPrior
+is randomized response. Private labels are written to disk before a step uses them.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class LpMstBuilder(LabelNoiseBuilder[LpMst]):
 
 
 def split(sizes: list[int], seed: int) -> NDArray[np.uint8]:
-    """[n] the stage 1 … T of each example: a random split of these sizes that sees no label."""
+    """[n] the stage 1 … T of each example: a random split of these sizes; it reads no label."""
     stages = np.repeat(np.arange(1, len(sizes) + 1, dtype=np.uint8), sizes)
     return np.random.default_rng(seed).permutation(stages)
 

@@ -43,7 +43,7 @@ class PateBuilder(MethodBuilder[Pate]):
     """Builds the method from a config whose method is ``pate``."""
 
     def build(self, setting: Setting) -> Method:
-        """Let the teachers vote, or take the votes that are stored. Raises InputError."""
+        """Let the teachers vote, or use the stored votes. Raises InputError."""
         method, classes = self.method, setting.loss.task.classes
         assert classes is not None
         finished = refined(setting)
@@ -96,8 +96,8 @@ class PateBuilder(MethodBuilder[Pate]):
             raise self.loaded.error(("method", "epsilon"), str(error)) from None
 
     def _stored(self, stored: Stored, sizes: Sizes, n: int) -> dict[str, NDArray[Any]]:
-        """The votes of the same run before, on the rows that were chosen then: another processor
-        might choose others. Raises RunFolderError if they are damaged.
+        """The stored votes of this run, on the rows that were chosen then: another processor might
+        choose other rows. Raises RunFolderError if they are damaged.
         """
         noise, source = sizes.noise, self.loaded.source
         expected = {
@@ -140,7 +140,7 @@ class PateBuilder(MethodBuilder[Pate]):
 
 
 def _points(rows: PublicRows) -> Float32[np.ndarray, "n d"]:
-    """The vectors in a metric in which a coefficient of any column is as large as of any other.
+    """The vectors, scaled so that the coefficients of all columns are about equally large.
 
     Their mean squared length is 1.
     """

@@ -1,11 +1,12 @@
 """The part ``refine`` of a config: PATE's student is a network on features (PATE-FM).
 
-It learns what the linear student says of the clean features of all public rows: the training rows,
-and those that their representation was learnt from, too. The network has to say the same of them,
-and of images that are shifted or mirrored at random. No label is read: this is post-processing.
+It learns the linear student's predictions for the clean features of all public rows: the training
+rows, and those from which their representation was learned. The network has to predict the same for
+these rows, and for images of them that are shifted or mirrored at random. No label is read: this is
+post-processing.
 
-Strongly changed images show it, too, but are harder to tell: brighter or darker, moved further, and
-with a square cut out (Cutout, DeVries and Taylor 2017).
+Strongly changed images show the same thing but are harder to classify: brighter or darker, moved
+further, and with a square cut out (Cutout, DeVries and Taylor 2017).
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ _REMARK = (
 
 @dataclass(frozen=True)
 class Augmentations:
-    """Images of the same size that show the same thing.
+    """Changes of images that keep their size and what they show.
 
     Attributes:
-        weak: None: as they are.
-        strong: to be told alike by consistency.
+        weak: None leaves images unchanged.
+        strong: for consistency; predictions should be the same as for weak changes.
     """
 
     weak: Augment | None
@@ -65,10 +66,10 @@ class NetworkStudent(Method):
         linear: the student.
         seen: what it was built from.
         setting: what the network is trained with: the features of all rows, and no label.
-        unlabelled: rows beside those of training and test.
-        with_test: whether the features of the test part are learnt from.
+        unlabelled: rows besides those of training and test.
+        with_test: whether the network also learns from the features of the test part.
         refine: the network's part of the config.
-        augment: images that are to look the same; None of what is no image.
+        augment: changes of images that keep the class; None for other features.
     """
 
     linear: ClosedForm
@@ -106,7 +107,7 @@ class NetworkStudent(Method):
         return dataclasses.replace(fitted, metrics=metrics, notes=_if_worse(before, metrics))
 
     def _outputs(self, params: Params) -> Float32[np.ndarray, "n k"]:
-        """What the linear student gives for all rows."""
+        """The linear student's outputs for all rows."""
         data, representation, steps = self.seen.dataset, self.seen.representation, self.seen.steps
         vectors = [data.train.features]
         if representation is not None:
@@ -117,8 +118,8 @@ class NetworkStudent(Method):
         return np.concatenate([predict(self.seen.model, params, part) for part in parts])
 
     def _consistency(self) -> Also | None:
-        """FixMatch (Sohn et al. 2020): of images whose class the network is sure of, the loss of
-        that class on strongly changed ones.
+        """FixMatch (Sohn et al. 2020): if the network is sure of an image's class, the loss of that
+        class on the strongly changed image.
         """
         sure, augment = self.refine.sure, self.augment
         model, loss = self.setting.model, self.setting.loss
@@ -138,7 +139,7 @@ class NetworkStudent(Method):
 
 
 def _if_worse(before: Line, metrics: Line) -> tuple[str, ...]:
-    """A note where the test set speaks against the network."""
+    """A note if the network is worse on the test set."""
     if not before or metrics["test_accuracy"] >= before["accuracy"]:
         return ()
     return (
@@ -148,7 +149,8 @@ def _if_worse(before: Line, metrics: Line) -> tuple[str, ...]:
 
 
 def refined(setting: Setting) -> Callable[[ClosedForm], Method]:
-    """What becomes of a linear student, by the part ``refine`` of the config; itself without it.
+    """A function that adds the network of ``refine`` to a linear student, or nothing without
+    ``refine``.
 
     Everything that does not fit is refused here, before anything is spent. Raises InputError.
     """
@@ -185,7 +187,7 @@ def refined(setting: Setting) -> Callable[[ClosedForm], Method]:
 
 
 def augmentation(loaded: LoadedConfig, refine: Refine, shape: FeatureShape) -> Augmentations | None:
-    """As the part ``refine`` of a config says; None of what is no image.
+    """The changes that ``refine`` asks for; None for features that are not images.
 
     Raises ConfigError if that part does not fit the data.
     """
@@ -222,7 +224,7 @@ def augmentation(loaded: LoadedConfig, refine: Refine, shape: FeatureShape) -> A
 
 
 def shifted(key: PRNGKeyArray, images: Images, most: int) -> Images:
-    """Each image moved by up to ``most`` pixels both ways; its edge goes on outside."""
+    """Each image moved by up to ``most`` pixels both ways; its edge pixels are repeated outside."""
     b, height, width, channels = images.shape
     around = ((0, 0), (most, most), (most, most), (0, 0))
     starts = jax.random.randint(key, (b, 2), 0, 2 * most + 1)

@@ -1,8 +1,9 @@
-"""Noisy votes: what a label changes in them, exactly, the noise that hides it, and their numbers.
+"""Noisy votes: how much a label changes them, the noise that hides it, and how many there are.
 
-How many teachers and queries: from the number of rows, classes, ε and δ alone. Fixed on training
-rows of Fashion-MNIST of which 10,000 were held out, and on no test row: the noise on a count is a
-fifth of all teachers, teachers have ten rows a class or, where queries would be too few, four.
+The numbers of teachers and queries depend only on the number of rows, classes, ε and δ. The rule
+was chosen on training rows of Fashion-MNIST, 10,000 of them held out, and on no test row: the noise
+on a count is a fifth of all teachers, and a teacher has ten rows per class, or four where queries
+would be too few.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _MOST_QUERIES, _ROWS_A_QUERY = 3000, 20
 
 
 def squared_sensitivity(queries: int) -> int:
-    """Of the histograms, in squared steps: one teacher moves one vote a query (Theorem 17)."""
+    """Of the histograms, in squared steps: one teacher moves one vote per query (Theorem 17)."""
     return 2 * queries * VOTE * VOTE
 
 
@@ -45,7 +46,7 @@ class VoteNoise:
 
     @classmethod
     def least(cls, queries: int, classes: int, epsilon: Fraction, stated: Fraction) -> VoteNoise:
-        """The least that gives (ε, δ). Raises ValueError if none that is resolved does."""
+        """The least that gives (ε, δ). Raises ValueError if no supported noise does."""
         squared, coordinates = squared_sensitivity(queries), queries * classes
         return cls(queries, classes, ProvedNoise.least(squared, coordinates, epsilon, stated).sigma)
 
@@ -85,9 +86,10 @@ def chosen(
     queries: int | None,
     unit: str = "labels",
 ) -> Sizes:
-    """What is given, and the rest by the rule. ``units`` are labels or users, as ``unit`` says.
+    """The given numbers, and the others by the rule. ``units`` are labels or users, as ``unit``
+    says.
 
-    Raises ValueError if the noise hides what all teachers together say.
+    Raises ValueError if the noise hides the votes of all teachers together.
     """
     one = VoteNoise.least(1, classes, epsilon, delta).deviation  # it grows like √Q
     heard = _TEACHERS_A_NOISE * one  # teachers for one query

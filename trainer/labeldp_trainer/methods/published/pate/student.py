@@ -1,9 +1,9 @@
-"""Students: a linear model of public vectors out of noisy votes on a few rows. No label is needed.
+"""Students: a linear model on public vectors, from noisy votes on a few rows. Reads no label.
 
-What the votes on a row say is a probability of each class: with noise of variance σ² and a winner
-that leads by m votes, the odds of two classes with noisy counts a and b are exp((a − b)·m/σ²).
-They give every row its likeliest class: ``propagation`` along a graph of nearest neighbours of all
-rows, ``ridge`` by the regression that teachers use, too. A model is then fitted to all rows.
+The votes on a row give a probability of each class: with noise of variance σ² and a winner that
+leads by m votes, the odds of two classes with noisy counts a and b are exp((a − b)·m/σ²). From
+these, every row gets its likeliest class: ``propagation`` uses a graph of nearest neighbours of all
+rows, ``ridge`` the regression that teachers use. Then a model is fitted to all rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHUNK = 256
 def probabilities(
     counts: Float64[np.ndarray, "q k"], deviation: float, teachers: int
 ) -> Float64[np.ndarray, "q k"]:
-    """Of each class, given noisy counts of the votes of ``teachers`` teachers."""
+    """The probability of each class, given noisy counts of the votes of ``teachers`` teachers."""
     odds = counts * (LEAD * teachers / deviation**2)
     odds -= odds.max(axis=1, keepdims=True)
     found = np.exp(odds)
@@ -46,10 +46,10 @@ def fitted_votes(
     method: Pate,
     head: Head,
 ) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
-    """Weights of the vectors' columns and biases, to logits.
+    """Weights of the vectors' columns, and biases: they give logits.
 
-    ``points`` are the vectors in the metric that teachers see; ``voted`` the probabilities of the
-    classes of the rows ``queries``.
+    ``points`` are the vectors in the metric of the teachers; ``voted`` are the probabilities of the
+    classes for the rows ``queries``.
     """
     rows = _with_others(queries, len(points), method.seed)
     if method.student == "propagation":
@@ -62,7 +62,7 @@ def fitted_votes(
 
 
 def _with_others(queries: Int64[np.ndarray, " q"], n: int, seed: int) -> Int64[np.ndarray, " r"]:
-    """The queries, and behind them others at random, up to the most rows of a graph."""
+    """The queries, followed by other random rows, up to the most rows of a graph."""
     others = np.setdiff1d(np.arange(n), queries)
     more = np.random.default_rng(seed).permutation(others)[: max(_MOST_ROWS - len(queries), 0)]
     found: Int64[np.ndarray, " r"] = np.concatenate([queries, np.sort(more)])
@@ -75,8 +75,8 @@ def propagated(
     """The likeliest class of each point, of which the first q were voted on.
 
     F ← α·S·F + (1 − α)·Y with S the normalized graph of nearest neighbours (learning with local and
-    global consistency, Zhou et al. 2003). Y is divided by the root of what all votes give a class,
-    so that a frequent one does not spread over the rows of a rare one.
+    global consistency, Zhou et al. 2003). Y is divided by the root of each class's total in the
+    votes, so that a frequent class does not spread over the rows of a rare one.
     """
     graph = neighbours(principal_components(points, _COMPONENTS))
     start = np.zeros((len(points), voted.shape[1]))

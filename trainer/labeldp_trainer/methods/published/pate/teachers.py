@@ -1,6 +1,6 @@
-"""Teachers: ridge regressions to one-hot labels, each on rows of its own, and how they vote.
+"""Teachers: ridge regressions to one-hot labels, each on separate rows, and how they vote.
 
-They are asked about rows in the middle of clusters, chosen from features alone.
+They vote on rows in the middle of clusters, which are chosen from features alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from jaxtyping import Float32, Float64, Int32, Int64
 from labeldp_trainer.methods.published.k_means import k_means, principal_components
 
 PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Those that a teacher chooses from, for each of its rows."""
+"""A teacher chooses one of these, times the number of its rows."""
 _COMPONENTS = 50  # to cluster by
 _SAMPLE, _FOR_EACH = 10_000, 5  # rows to cluster, at least and for each query
 _SURE = 1 - 1e-6
@@ -24,7 +24,7 @@ def query_rows(
 ) -> Int64[np.ndarray, " q"]:
     """q ≤ n different rows of the points, in order: the nearest to the centres of k-means.
 
-    Where clusters are empty, as of rows that are all alike, others are taken at random.
+    If clusters are empty, for example because all rows are equal, other rows are taken at random.
     """
     random = np.random.default_rng(seed)
     sample = random.permutation(len(points))[: max(_SAMPLE, _FOR_EACH * queries)]
@@ -60,7 +60,7 @@ def votes(
     """How many teachers answer each of q queries with each class.
 
     ``teacher`` numbers the teacher of each row; one without rows votes for the first class.
-    A teacher's q answers are a function of its own rows and labels alone: one vote a query.
+    A teacher's q answers depend on its own rows and labels alone: one vote per query.
     """
     one_hot, order = np.eye(classes), np.argsort(teacher, kind="stable")
     bounds = np.searchsorted(teacher[order], np.arange(teacher.max() + 2))
@@ -76,7 +76,7 @@ def answers(
     targets: Float64[np.ndarray, "m k"],
     asked: Float32[np.ndarray, "q d"],
 ) -> Int64[np.ndarray, " q"]:
-    """The likeliest class of each query according to m rows, the first of equal ones.
+    """The likeliest class of each query according to m rows; of equally likely ones, the first.
 
     Ridge regression to targets, the probabilities of k classes; the penalty is the one of least
     squared error when each row is predicted from the others (leave one out), which has a closed
@@ -92,7 +92,7 @@ def answers(
     least, chosen = np.inf, 0.0
     for penalty in (share * len(points) for share in PENALTIES):
         kept = squares / (squares + penalty)
-        own = np.minimum(np.square(u) @ kept, _SURE)  # what a row says of itself
+        own = np.minimum(np.square(u) @ kept, _SURE)  # a row's weight in its own prediction
         left = (targets - base - u @ (kept[:, None] * seen)) / (1 - own)[:, None]
         error = float(np.square(left).sum())
         if error < least:

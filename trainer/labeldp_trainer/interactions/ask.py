@@ -1,0 +1,111 @@
+"""What can be asked about labels, and what answers: the interface between learning and privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float64, Int32
+
+from labeldp_trainer.interactions.design import RowWeights
+from labeldp_trainer.interactions.terms import Term
+
+
+@dataclass(frozen=True)
+class Offset:
+    """A prediction that labels are compared with: base + unit·(z·weights), within ``ends``.
+
+    Attributes:
+        terms: of z.
+        weights: [w] integers up to MOST_WEIGHT.
+        unit: of them.
+        base: without them.
+        ends: of labels.
+    """
+
+    terms: tuple[Term, ...]
+    weights: Int32[np.ndarray, " w"]
+    unit: float
+    base: float
+    ends: tuple[float, float]
+
+    def of(self, z: Float64[np.ndarray, "b w"]) -> Float64[np.ndarray, " b"]:
+        """The predictions for rows z of these terms: the same on every processor."""
+        found = self.base + self.unit * (z @ self.weights.astype(np.float64))
+        return np.clip(found, *self.ends)
+
+
+@dataclass(frozen=True)
+class Question:
+    """The sum Σ q ⊗ t of a stage: rows q of terms, and what t is of a label.
+
+    Attributes:
+        terms: of the rows.
+        rows: from a row of the terms to q.
+        offset: t is the label less this, clipped to ± ``clip``. None for classes, whose t is
+            one-hot.
+        clip: in units of labels.
+    """
+
+    terms: tuple[Term, ...]
+    rows: RowWeights
+    offset: Offset | None
+    clip: float
+
+    @property
+    def size(self) -> int:
+        """Sums for each output, m."""
+        return int(self.rows.weights.shape[1])
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of labels before any feature is used.
+
+    Attributes:
+        base: [K] a prediction without features.
+        variance: that features may explain, a mean over outputs.
+        spread: of labels as answers have them, with noise that randomizing added.
+        clip: half the range in which nearly all labels lie.
+    """
+
+    base: Float64[np.ndarray, " k"]
+    variance: float
+    spread: float
+    clip: float
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """The mean square of residuals, and a size that nearly all of them have at most."""
+
+    square: float
+    clip: float
+
+
+class Source(Protocol):
+    """Answers questions about labels, one after another.
+
+    Attributes:
+        extra: variance of the labels in answers beyond that of true ones.
+    """
+
+    extra: float
+
+    def labels(self) -> Known:
+        """Where labels lie."""
+        ...
+
+    def noise(self, clip: float) -> float:
+        """About the deviation that the next sums will have, in units of labels."""
+        ...
+
+    def sums(self, question: Question) -> tuple[Question, Float64[np.ndarray, "m k"], float]:
+        """Sums in units of labels and of rows of length 1, the question that they answer, and the
+        deviation of their noise."""
+        ...
+
+    def residuals(self, offset: Offset) -> Residuals:
+        """The sizes of residuals of numbers."""
+        ...

@@ -1,0 +1,284 @@
+"""Runs of ``staged_release``, and of the same model without noise and on private labels."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnxruntime
+import pyarrow.parquet as pq
+import pytest
+from labeldp_trainer import TrainerError, parse_config, train
+from labeldp_trainer.onnx_export.write import check, onnx_model
+from labeldp_trainer.outcomes.predict import predict_file
+from labeldp_trainer.outcomes.trained import open_trained
+from labeldp_trainer.outcomes.verified_release import verify_release
+from labeldp_trainer.staged_release.release import StagedRelease, read_staged
+
+from labeldp_compile.errors import InputError
+
+from ..kills import TRAIN
+from ..trainer_helpers import compile_text
+from .tables_helpers import CLASSES, CONFIG, COUNTS, DATES, USERS, some_table, write
+
+TEXTS = {
+    "numbers": CONFIG,
+    "dates": DATES,
+    "classes": CLASSES,
+    "counts": COUNTS,
+    "users": USERS,
+}
+FILE = "release.npz"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    write(folder)
+    for name, text in TEXTS.items():
+        train(parse_config(text, f"{name}.yaml", folder), folder / name)
+    return folder
+
+
+def loaded(place, name):
+    return parse_config(TEXTS[name], f"{name}.yaml", place)
+
+
+def first_parts(release, count):
+    facts = release.facts.model_copy(update={"parts": release.facts.parts[:count]})
+    return StagedRelease(facts, release.columns, release.parts[:count])
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("numbers", "mse"),
+        ("users", "mse"),
+        ("dates", "mse"),
+        ("counts", "loss"),
+        ("classes", "loss"),
+    ],
+)
+def test_an_interaction_is_learned_that_no_sum_of_columns_has(place, name, metric):
+    result = json.loads((place / name / "result.json").read_text())
+    # y and most of colour are decided by the sign of a·b, of which neither column tells anything
+    constant = result["baselines"]["constant"][metric]
+    assert result["test"][metric] < constant - 0.15 * abs(constant)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_release_is_verified_and_replayed_from_features_alone(place, tmp_path, name):
+    table = pq.read_table(place / "train.parquet").drop_columns(["y", "colour"])
+    pq.write_table(table, tmp_path / "train.parquet")
+    pq.write_table(pq.read_table(place / "test.parquet"), tmp_path / "test.parquet")
+    found = verify_release(loaded(tmp_path, name), place / name / FILE)
+    assert [check.words for check in found if not check.ok] == []
+    assert sum("asks what follows" in check.words for check in found) == 3
+
+
+@pytest.mark.parametrize("name", ["numbers", "classes"])
+def test_a_release_is_fitted_again_bit_by_bit_without_labels(place, tmp_path, name):
+    for part in ("train", "test"):
+        table = pq.read_table(place / f"{part}.parquet")
+        kept = table if part == "test" else table.drop_columns(["y", "colour"])
+        pq.write_table(kept, tmp_path / f"{part}.parquet")
+    train(loaded(tmp_path, name), tmp_path / "again", release=place / name / FILE)
+    for file in (FILE, "params.npz"):
+        assert (tmp_path / "again" / file).read_bytes() == (place / name / file).read_bytes()
+
+
+@pytest.mark.parametrize("done", range(6))
+def test_what_was_drawn_before_a_kill_is_not_drawn_again(place, tmp_path, done):
+    first = train(loaded(place, "numbers"), tmp_path / "run").folder
+    release = read_staged(first / FILE)
+    for file in ("result.json", "params.npz"):
+        (first / file).unlink()
+    (first / FILE).write_bytes(first_parts(release, done).to_bytes())
+    train(loaded(place, "numbers"), first, resume=True)
+    again = read_staged(first / FILE)
+    assert again.complete
+    assert first_parts(again, done).to_bytes() == first_parts(release, done).to_bytes()
+    # what had not been drawn has noise of its own
+    assert (again.parts[done].answer != release.parts[done].answer).any()
+
+
+def test_a_finished_run_is_resumed_as_it_is(place, tmp_path):
+    folder = train(loaded(place, "classes"), tmp_path / "run").folder
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    train(loaded(place, "classes"), folder, resume=True)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_a_killed_process_leaves_a_release_that_its_resumption_extends(place, tmp_path):
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    for part in ("train", "test"):
+        (tmp_path / f"{part}.parquet").symlink_to(place / f"{part}.parquet")
+    release = tmp_path / "run" / FILE
+    arguments = [sys.executable, "-c", TRAIN, "config.yaml", "-o", "run", "--quiet"]
+    process = subprocess.Popen(arguments, cwd=tmp_path)
+    while process.poll() is None and not release.exists():
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    found = read_staged(release)
+    subprocess.run([*arguments, "--resume"], cwd=tmp_path, check=True)
+    again = read_staged(release)
+    assert again.complete
+    count = len(found.parts)
+    assert first_parts(again, count).to_bytes() == found.to_bytes()
+
+
+def test_an_unfinished_release_of_another_run_is_not_fitted(place, tmp_path):
+    release = read_staged(place / "numbers" / FILE)
+    (tmp_path / FILE).write_bytes(first_parts(release, 3).to_bytes())
+    with pytest.raises(InputError, match="some stages are missing"):
+        train(loaded(place, "numbers"), tmp_path / "run", release=tmp_path / FILE)
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_label_column_or_range_is_refused(place, tmp_path):
+    text = CONFIG.replace("[0, 10]", "[0, 11]")
+    with pytest.raises(InputError, match="the classes or the range of the labels"):
+        train(
+            parse_config(text, "t.yaml", place), tmp_path / "run", release=place / "numbers" / FILE
+        )
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_predictions_and_the_exported_model_agree_on_gaps_and_new_categories(place, tmp_path, name):
+    trained = open_trained(place / name)
+    pq.write_table(some_table(300, 7).drop_columns(["y", "colour"]), tmp_path / "new.parquet")
+    predict_file(trained, tmp_path / "new.parquet", tmp_path / "out.parquet")
+    found = pq.read_table(tmp_path / "out.parquet")["prediction"].to_pylist()
+    assert len(found) == 300
+    model = onnx_model(trained)
+    assert check(trained, model, tmp_path / "new.parquet").relative < 1e-4
+    onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+def test_the_price_of_privacy_is_the_difference_of_two_runs_of_one_model(place, tmp_path):
+    text = CONFIG.replace(
+        "method: {epsilon: 4, delta: 1e-5, label_range: [0, 10]}",
+        "model: {kind: interactions}\nloss: squared\nmethod: {kind: none}",
+    )
+    exact = train(parse_config(text, "t.yaml", place), tmp_path / "run")
+    private = json.loads((place / "numbers" / "result.json").read_text())
+    assert exact.metrics["test_mse"] < private["test"]["mse"]
+    assert exact.metrics["test_mse"] < 2.5  # of which rounding and noise of labels are .33
+    assert exact.statement.epsilon is None
+    trained = open_trained(tmp_path / "run")
+    assert check(trained, onnx_model(trained)).relative < 1e-4
+
+
+SPECS = {
+    "numbers": """
+version: 1
+name: numbers
+label: {column: y, domain: {kind: integer, min: 0, max: 10}}
+loss: squared
+privacy: {epsilon: 4}
+prior: {kind: uniform}
+mechanism: {kind: optimal_unbiased}
+""",
+    "classes": """
+version: 1
+name: classes
+label:
+  column: colour
+  domain: {kind: categorical, values: [red, green, blue]}
+  out_of_domain: {default: red}
+loss: zero_one
+privacy: {epsilon: 4}
+prior: {kind: uniform}
+mechanism: {kind: randomized_response}
+""",
+}
+
+
+@pytest.mark.parametrize("name", ["numbers", "classes"])
+def test_private_labels_get_interactions_too(place, tmp_path, name):
+    numbers = name == "numbers"
+    spec = SPECS[name]
+    compile_text(spec).write(place)
+    loss = "squared" if numbers else "cross_entropy"
+    text = TEXTS[name].split("method:", maxsplit=1)[0]
+    text += f"model: {{kind: interactions}}\nloss: {loss}\n"
+    text += f"method: {{kind: privatized, artifact: {name}.onnx}}\n"
+    text = text.replace("classes: [red, green, blue]\n", "rows: 2000\n")
+    result = train(parse_config(text, "t.yaml", place), tmp_path / "run")
+    metric = "test_mse" if numbers else "test_loss"
+    constant = result.test.constant[metric.removeprefix("test_")]
+    assert result.metrics[metric] < 0.75 * constant
+
+
+WRONG = {
+    "representation": ("method:", "representation: {kind: splines}\nmethod:", "representation"),
+    "model": ("method:", "model: {kind: linear}\nmethod:", "model"),
+    "training": ("method:", "training: {epochs: 1, batch_size: 1}\nmethod:", "training"),
+    "no range": (", label_range: [0, 10]", "", "label_range"),
+    "empty range": ("[0, 10]", "[10, 10]", "label_range"),
+    "absolute": ("method:", "loss: absolute\nmethod:", "absolute"),
+    "no delta": ("delta: 1e-5, ", "", "delta"),
+    "text default": ("label_range", "default: x, label_range", "default"),
+    "default outside": ("label_range", "default: 11, label_range", "outside label_range"),
+    "four columns": ("label_range", "interactions: 4, label_range", "interactions"),
+    "a network": (
+        "method: {",
+        "model: {kind: interactions}\nloss: squared\noptimizer: {kind: adam, learning_rate: 1}\n"
+        "training: {epochs: 1, batch_size: 10}\nmethod: {kind: dp_sgd, ",
+        "interactions needs method",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_configs_are_one_message(place, name):
+    old, new, words = WRONG[name]
+    with pytest.raises(InputError, match=words):
+        parse_config(CONFIG.replace(old, new), "t.yaml", place)
+
+
+def test_images_are_refused(place):
+    text = (
+        "version: 1\nname: x\ndata: {kind: npz, train: x.npz}\nloss: squared\n"
+        "method: {kind: staged_release, epsilon: 1, delta: 1e-5, label_range: [0, 1]}\n"
+    )
+    with pytest.raises(InputError, match="needs a table"):
+        parse_config(text, "t.yaml", place)
+
+
+def test_too_small_a_delta_is_refused_before_anything_is_drawn(place, tmp_path):
+    text = CONFIG.replace("delta: 1e-5", "delta: 1e-200")
+    with pytest.raises(InputError, match="too small"):
+        train(parse_config(text, "t.yaml", place), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_constant_features_are_one_message(tmp_path):
+    table = some_table(100, 0)
+    for part in ("train", "test"):
+        constant = table.select(["y"]).append_column("a", [np.ones(100)])
+        pq.write_table(constant, tmp_path / f"{part}.parquet")
+    text = CONFIG.replace("numeric: [a, b]", "numeric: [a]").replace("  categorical: [c]\n", "")
+    with pytest.raises(InputError, match="every feature column is constant"):
+        train(parse_config(text, "t.yaml", tmp_path), tmp_path / "run")
+
+
+def test_damaged_parameters_are_one_message(place, tmp_path):
+    folder = train(loaded(place, "classes"), tmp_path / "run").folder
+    with np.load(folder / "params.npz") as archive:
+        arrays = dict(archive)
+    name = next(name for name in arrays if "weights" in name)
+    arrays[name] = arrays[name][:, :1]
+    np.savez(folder / "params.npz", **arrays)
+    with pytest.raises(TrainerError, match="parameters of another model"):
+        open_trained(folder)
+
+
+def test_the_run_folder_is_small_and_only_its_release_holds_answers(place):
+    size = sum(file.stat().st_size for file in (place / "numbers").iterdir())
+    assert size < 20 << 20
+    assert not os.path.lexists(place / "numbers" / "representation")

@@ -1,0 +1,100 @@
+"""Every labeling of tiny tables along many histories: what neighbours move in each part."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from trainer.tests.staged_release.staged_helpers import ALL, ENDS, own_noise, table
+
+HISTORIES = 250 if ALL else 4
+"""Of each of four tables."""
+NUMBERS = (ENDS[0], 0.1, ENDS[1])
+TABLES = {
+    "classes": {"classes": (0, 1, 2)},
+    "numbers": {},
+    "classes of users": {"classes": (0, 1, 2), "owners": [0, 1, 1, 0]},
+    "numbers of users": {"owners": [0, 1, 1, 1]},
+}
+
+
+class Recorded:
+    """A source that passes on what it is asked and what was answered."""
+
+    def __init__(self, draws):
+        self.draws, self.questions, self.extra = draws, [], draws.extra
+
+    def noise(self, clip):
+        return self.draws.noise(clip)
+
+    def __getattr__(self, name):
+        def ask(*asked):
+            self.questions.append((name, asked))
+            return getattr(self.draws, name)(*asked)
+
+        return ask
+
+
+def exact_parts(own, release, questions, labels):
+    """The exact statistic of each part for these labels, along the history of a release."""
+    found, answers = [], iter(part.answer for part in release.parts)
+
+    def answer(exact, sigma):
+        found.append(exact.copy())
+        return next(answers).reshape(exact.shape)
+
+    draws = own.draws(labels, add_noise=answer)
+    for name, asked in questions:
+        getattr(draws, name)(*asked)
+    assert draws.release.sha256 == release.sha256  # what is public is the same for all labels
+    return found
+
+
+def groups_of(rows):
+    if rows.owners is None:
+        return [(i,) for i in range(rows.count)]
+    return [tuple(np.flatnonzero(rows.owners == user)) for user in range(rows.units)]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_neighbour_moves_a_part_by_more_than_it_states(name):
+    values = (0, 1, 2) if "classes" in name else NUMBERS
+    kind = np.int32 if "classes" in name else np.float64
+    labelings = list(itertools.product(range(3), repeat=4))
+    histograms_reached = shares = 0.0
+    for seed in range(HISTORIES):
+        random = np.random.default_rng(seed)
+        own = table(seed, 4, epsilon=float(random.choice([0.5, 1.0, 4.0])), **TABLES[name])
+        true = np.array(values, kind)[random.integers(0, 3, 4)]
+        recorded = Recorded(own.draws(true, add_noise=own_noise(random)))
+        own.learn(recorded)
+        release = recorded.draws.release
+        found = {
+            y: exact_parts(own, release, recorded.questions, np.array([values[i] for i in y], kind))
+            for y in labelings
+        }
+        groups = groups_of(own.public.rows)
+        for number, part in enumerate(release.parts):
+            farthest = 0
+            by_rest = [{} for _ in groups]
+            for y, exact in found.items():
+                for group, rest in zip(groups, by_rest, strict=True):
+                    key = tuple(-1 if i in group else c for i, c in enumerate(y))
+                    rest.setdefault(key, []).append(exact[number].ravel().astype(object))
+            for rest in by_rest:
+                for alike in rest.values():
+                    for one, other in itertools.combinations(alike, 2):
+                        farthest = max(farthest, int(np.square(one - other).sum()))
+            stated = part.facts.squared_sensitivity
+            assert farthest <= stated
+            if part.facts.kind == "labels":
+                assert farthest == stated
+                histograms_reached += 1
+            elif part.facts.kind == "sums":
+                shares = max(shares, farthest / stated)
+        facts = release.facts
+        epsilon, delta = Fraction(facts.epsilon), Fraction(facts.delta)
+        assert own.plan.proved_delta([part.noise for part in release.parts], epsilon) <= delta
+    assert histograms_reached == HISTORIES
+    assert shares > 0.999 if "users" not in name else shares > 0.2

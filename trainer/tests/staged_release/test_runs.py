@@ -1,0 +1,149 @@
+"""Runs of the command: labels decide nothing but the answers, and no stage is drawn twice."""
+
+import functools
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_trainer.methods import staged_release as method_module
+from labeldp_trainer.staged_release.draw import Draws
+from labeldp_trainer.staged_release.release import read_staged
+
+from labeldp_compile.cli import main
+from trainer.tests.one_release.test_command import files
+from trainer.tests.one_release.test_silence import LABELS, write
+
+CONFIG = """
+version: 1
+name: quiet
+data: {kind: table, train: train.%s, label: y, numeric: [a], categorical: [c]%s}
+loss: %s
+method: {kind: staged_release, epsilon: 2, delta: 1e-3, interactions: 2%s}
+"""
+CLASSES = ", classes: [red, green, blue]", "cross_entropy", ", default: green"
+NUMBERS = "", "squared", ", label_range: [-1, 3], default: 2"
+
+
+def labeldp(*arguments):
+    return CliRunner().invoke(main, ["train", *map(str, arguments)])
+
+
+def prepare(directory, kind="numbers", suffix="parquet", labels=None):
+    write(directory, LABELS[kind][0] if labels is None else labels, kind, suffix)
+    text = CONFIG % (suffix, *(CLASSES if kind == "colours" else NUMBERS))
+    (directory / "t.yaml").write_text(text, encoding="utf-8")
+    return directory / "t.yaml", directory / "run"
+
+
+def with_noise(monkeypatch, add_noise):
+    monkeypatch.setattr(method_module, "Draws", functools.partial(Draws, add_noise=add_noise))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("kind", "suffix"), [("colours", "parquet"), ("numbers", "parquet"), ("cells", "csv")]
+)
+def test_no_label_changes_a_word_or_a_file(tmp_path, monkeypatch, kind, suffix):
+    """The noise is so large that nothing of the statistics is left: all else is the same."""
+    exact = []
+
+    def keep(statistic, sigma):
+        exact.append(statistic.copy())
+        return np.full_like(statistic, sigma)
+
+    with_noise(monkeypatch, keep)
+    expected, sums = None, []
+    for labels in LABELS[kind]:
+        config, output = prepare(tmp_path, kind, suffix, labels)
+        exact.clear()
+        result = labeldp(config, "-o", output)
+        assert result.exit_code == 0, (result.output, result.exception)
+        found = result.stdout, result.stderr, files(output)
+        shutil.rmtree(output)
+        expected = expected or found
+        assert found == expected
+        sums.append(exact.copy())
+    for one in sums[1:]:
+        assert any((a != b).any() for a, b in zip(one, sums[0], strict=True))
+
+
+class KilledError(Exception):
+    """Nothing after it runs, as after a kill."""
+
+
+def stopped_at(monkeypatch, part):
+    """A run that ends when this part is drawn, and before anything is written of it."""
+    drawn = []
+
+    def add(statistic, sigma):
+        if len(drawn) == part:
+            raise KilledError
+        drawn.append(sigma)
+        return statistic + sigma * np.arange(statistic.size).reshape(statistic.shape) % 1000
+
+    with_noise(monkeypatch, add)
+    return drawn
+
+
+def test_a_run_that_is_killed_draws_what_is_missing_and_nothing_else(tmp_path, monkeypatch):
+    config, output = prepare(tmp_path)
+    for part in range(6):
+        shutil.rmtree(output, ignore_errors=True)
+        stopped_at(monkeypatch, part)
+        assert isinstance(labeldp(config, "-o", output).exception, KilledError)
+        before = read_staged(output / "release.npz")
+        assert len(before.parts) == part and not before.complete
+        refused = labeldp(
+            config, "-o", tmp_path / "other", "--from-release", output / "release.npz"
+        )
+        assert refused.exit_code == 2 and "some stages are missing" in refused.stderr
+        drawn = stopped_at(monkeypatch, 6 - part)
+        assert labeldp(config, "-o", output, "--resume").exit_code == 0
+        after = read_staged(output / "release.npz")
+        assert after.complete and len(drawn) == 6 - part
+        assert type(after)(before.facts, after.columns, after.parts[:part]).sha256 == before.sha256
+    stopped_at(monkeypatch, 0)  # nothing more is drawn, and labels are not needed
+    (tmp_path / "train.parquet").rename(tmp_path / "whole.parquet")
+    pq.write_table(
+        pq.read_table(tmp_path / "whole.parquet", columns=["a", "c"]), tmp_path / "train.parquet"
+    )
+    again = labeldp(config, "-o", tmp_path / "again", "--from-release", output / "release.npz")
+    assert again.exit_code == 0, again.output
+
+
+def test_a_run_without_its_release_is_not_resumed(tmp_path, monkeypatch):
+    """Someone may have seen what it drew: the same stages would be drawn a second time."""
+    config, output = prepare(tmp_path)
+    stopped_at(monkeypatch, 3)
+    assert isinstance(labeldp(config, "-o", output).exception, KilledError)
+    (output / "release.npz").unlink()
+    drawn = stopped_at(monkeypatch, 6)
+    result = labeldp(config, "-o", output, "--resume")
+    assert result.exit_code == 2 and "release.npz: does not exist" in result.stderr
+    assert not drawn
+
+
+def test_of_two_processes_that_resume_a_run_one_gives_up(tmp_path, monkeypatch):
+    """The other's file keeps its parts, and what the first has drawn is in no file."""
+    config, output = prepare(tmp_path)
+    stopped_at(monkeypatch, 2)
+    labeldp(config, "-o", output)
+    drawn, seen = [], []
+
+    def add(statistic, sigma):
+        if not drawn:  # another process is faster
+            drawn.append(sigma)
+            seen.append(labeldp(config, "-o", output, "--resume").exit_code)
+            seen.append((output / "release.npz").read_bytes())
+            return statistic
+        drawn.append(sigma)
+        return statistic + sigma
+
+    with_noise(monkeypatch, add)
+    result = labeldp(config, "-o", output, "--resume")
+    assert result.exit_code == 2 and "another process has resumed this run" in result.stderr
+    assert seen == [0, (output / "release.npz").read_bytes()]
+    assert len(drawn) == 1 + 4
+    assert not [path for path in output.iterdir() if "partial" in path.name]

@@ -1,0 +1,236 @@
+"""Missing numbers and dates reach a model that takes them, as NaN; others refuse them."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import onnxruntime
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from labeldp_trainer import DataError, parse_config
+from labeldp_trainer.config.data import DATE_FEATURES
+from labeldp_trainer.config.model import Config
+from labeldp_trainer.data import Task, load_data
+from labeldp_trainer.data.encoder import EncoderFile, TableEncoder
+from labeldp_trainer.data.table import read_table
+from labeldp_trainer.losses import Loss
+from labeldp_trainer.models.dense import numbers as numbers_of
+from labeldp_trainer.onnx_export.graph import FLOAT, ModelGraph
+from labeldp_trainer.onnx_export.write import _encoded, _feeds
+from labeldp_trainer.outcomes.predict import predict_file
+from labeldp_trainer.outcomes.trained import Trained
+from labeldp_trainer.run import RunFolder
+
+NAN, INF = float("nan"), float("inf")
+TEXT = """
+version: 1
+name: gaps
+data: {kind: table, train: train.SUFFIX, label: y, numeric: [n, m], categorical: [c], dates: [at]}
+model: {kind: linear}
+loss: squared
+method: {kind: none}
+optimizer: {learning_rate: 0.1}
+training: {epochs: 1, batch_size: 2}
+"""
+CELLS = """y,n,m,c,at
+1,0.5,,u,2024-02-29
+2,,,,
+3,NaN,,w,yesterday
+4, ,,u,2024-03-01T12:00
+5,2.5,,,20240302
+"""
+COLUMNS = {
+    "y": [1, 2, 3, 4, 5],
+    "n": [0.5, None, NAN, None, 2.5],
+    "m": pa.nulls(5, pa.int32()),
+    "c": ["u", None, "w", "u", None],
+    "at": ["2024-02-29", None, "yesterday", "2024-03-01T12:00", "20240302"],
+}
+
+
+@pytest.fixture
+def takes(monkeypatch):
+    """Models take missing numbers."""
+    monkeypatch.setattr(Config, "takes_missing_numbers", True)
+
+
+def load(directory, suffix="parquet", columns=COLUMNS, cells=CELLS):
+    pq.write_table(pa.table(columns), directory / "train.parquet")
+    (directory / "train.csv").write_text(cells, encoding="utf-8")
+    loaded = parse_config(TEXT.replace("SUFFIX", suffix), "t.yaml", directory)
+    return loaded, load_data(loaded, ("y",), ())
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_statistics_are_of_the_numbers_that_are_there(takes, tmp_path, suffix):
+    _, data = load(tmp_path, suffix)
+    found = data.train.features["numeric"]
+    assert found.dtype == np.float32 and found.shape == (5, 2 + len(DATE_FEATURES))
+    np.testing.assert_array_equal(found[:, 0], np.array([-1, NAN, NAN, NAN, 1], np.float32))
+    first, second = data.encoder.numeric[:2]
+    assert (first.mean, first.deviation) == (1.5, 1.0)
+    assert (second.mean, second.deviation) == (0.0, 1.0) and np.isnan(found[:, 1]).all()
+    assert np.isnan(found[:, 2:]).all(axis=1).tolist() == [False, True, True, False, False]
+    assert not np.isnan(found[[0, 3, 4], 2:]).any()
+    days = data.encoder.numeric[2]
+    assert days.mean == pytest.approx(np.mean([19782, 19783.5, 19784]))
+    assert data.train.features["categorical"][:, 0].tolist() == [1, 0, 2, 1, 0]
+
+
+def test_csv_and_parquet_agree(takes, tmp_path):
+    digests = {load(tmp_path, suffix)[1].digest() for suffix in ("parquet", "csv")}
+    odd = np.array([0x7FF8000000000001, 0xFFF8000000000000], np.uint64).view(np.float64)
+    payloads = [0.5, odd[0], odd[1], None, 2.5]  # further NaNs than one
+    digests.add(load(tmp_path, columns=COLUMNS | {"n": payloads})[1].digest())
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e400", "NA", "x", "3,5", "2024-01-01"])
+def test_text_that_is_no_number_is_not_missing(takes, tmp_path, cell):
+    cells = CELLS.replace("NaN", f'"{cell}"')
+    with pytest.raises(DataError) as caught:
+        load(tmp_path, "csv", cells=cells)
+    assert "1 of 5 rows have no finite number in the feature 'n'" in str(caught.value)
+    assert not (set(str(caught.value).split()) & {cell})
+
+
+def test_an_infinite_number_is_refused(takes, tmp_path):
+    with pytest.raises(DataError, match="1 of 5 rows have no finite number in the feature 'n'"):
+        load(tmp_path, columns=COLUMNS | {"n": [0.5, None, -INF, 1.0, 2.5]})
+    with pytest.raises(DataError, match="the numbers in 'n' are too large"):
+        load(tmp_path, columns=COLUMNS | {"n": [1e308, None, -1e308, 1.0, 2.5]})
+
+
+def test_a_column_may_be_missing_altogether(takes, tmp_path):
+    """A Parquet file declares the type null for a column that pandas found to be empty."""
+    _, data = load(tmp_path, columns=COLUMNS | {"n": pa.nulls(5)})
+    assert np.isnan(data.train.features["numeric"][:, 0]).all()
+
+
+def test_dates_of_which_none_can_be_read_are_refused(takes, tmp_path):
+    for cells in (["31.12.2024", "x", "", None, "NaT"], ["1/2/2024"] * 5):
+        with pytest.raises(DataError, match="5 of 5 rows have no date in the feature 'at'"):
+            load(tmp_path, columns=COLUMNS | {"at": cells})
+    _, data = load(tmp_path, columns=COLUMNS | {"at": pa.nulls(5, pa.date32())})
+    assert np.isnan(data.train.features["numeric"][:, 2:]).all()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_other_models_refuse_them(tmp_path, suffix):
+    with pytest.raises(DataError, match="3 of 5 rows have no finite number in the feature 'n'"):
+        load(tmp_path, suffix)
+    filled = COLUMNS | {"n": [1.0] * 5, "m": [1.0] * 5}
+    with pytest.raises(DataError, match="2 of 5 rows have no date in the feature 'at'"):
+        load(tmp_path, columns=filled)
+
+
+def test_encoder_files_say_it(takes, tmp_path):
+    _, data = load(tmp_path)
+    stated = EncoderFile(features=data.encoder, classes=None).model_dump()
+    assert stated["features"]["takes_missing_numbers"] is True
+    assert stated["features"]["dates"] == ["at"]
+    again = EncoderFile.model_validate(json.loads(json.dumps(stated))).features
+    assert again == data.encoder
+
+
+def test_encoder_files_of_other_runs_are_as_before(tmp_path):
+    text = (
+        TEXT.replace(", dates: [at]", "").replace("[n, m]", "[y]").replace("label: y", "label: k")
+    )
+    pq.write_table(pa.table(COLUMNS | {"k": [1] * 5}), tmp_path / "train.parquet")
+    loaded = parse_config(text.replace("SUFFIX", "parquet"), "t.yaml", tmp_path)
+    encoder = load_data(loaded, ("k",), ()).encoder
+    stated = EncoderFile(features=encoder, classes=None).model_dump()
+    assert list(stated["features"]) == ["kind", "numeric", "categorical"]
+    assert EncoderFile.model_validate(stated).features == encoder
+    assert (encoder.dates, encoder.takes_missing_numbers) == ([], False)
+
+
+@pytest.mark.parametrize("columns", [1, 5])
+def test_numbers_without_gaps_have_the_statistics_of_numpy(tmp_path, columns):
+    """To the bit: run folders of earlier versions and of this one agree."""
+    values = np.random.default_rng(0).lognormal(3, 2, (1_001, columns))
+    names = [f"x{j}" for j in range(columns)]
+    data = pa.table({"y": values[:, 0], **dict(zip(names, values.T, strict=True))})
+    pq.write_table(data, tmp_path / "train.parquet")
+    text = TEXT.replace(", categorical: [c], dates: [at]", "").replace("SUFFIX", "parquet")
+    config = parse_config(text.replace("[n, m]", f"[{', '.join(names)}]")).config.data
+    read = read_table(tmp_path / "train.parquet", config, ())
+    for missing in (False, True):
+        encoder = TableEncoder.of(read, config, takes_missing_numbers=missing)
+        assert encoder.means.tolist() == read.numbers.mean(axis=0).tolist()
+        assert encoder.deviations.tolist() == read.numbers.std(axis=0).tolist()
+
+
+def test_large_numbers_keep_their_order(takes, tmp_path):
+    """Seconds since 1970: none are out of order, and those of different minutes stay apart."""
+    seconds = np.sort(np.random.default_rng(0).integers(1.6e9, 1.7e9, 5_000))
+    seconds[::50] = seconds[1::50] - 60
+    seconds = np.sort(seconds)
+    some = {
+        "y": seconds,
+        "n": seconds,
+        "m": seconds,
+        "c": ["u"] * 5_000,
+        "at": ["2024-01-01"] * 5_000,
+    }
+    _, data = load(tmp_path, columns=some)
+    steps = np.diff(data.train.features["numeric"][:, 0])
+    assert (steps >= 0).all() and (steps[np.diff(seconds) >= 60] > 0).all()
+    farthest = np.abs(seconds - data.encoder.means[0]).max()
+    assert (steps[np.diff(seconds) > farthest * 2**-23] > 0).all()
+
+
+class _Takes:
+    """A model in which a missing number counts as 7."""
+
+    def apply(self, params, x, key=None):
+        del params, key
+        given = numbers_of(x)
+        return jnp.where(jnp.isnan(given), jnp.float32(7), given).sum(axis=1, keepdims=True)
+
+
+def trained(loaded, data):
+    (loaded.directory / "privacy.json").write_text("{}", encoding="utf-8")
+    run = RunFolder(loaded.directory)
+    encoder = EncoderFile.model_validate(
+        EncoderFile(features=data.encoder, classes=None).model_dump()
+    )
+    return Trained(run, loaded, encoder.features, Loss("squared", Task()), None, _Takes(), {})
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_rows_to_predict_may_have_gaps(takes, tmp_path, suffix):
+    loaded, data = load(tmp_path, suffix)
+    found, path = trained(loaded, data), tmp_path / f"new.{suffix}"
+    if suffix == "csv":
+        path.write_text("n,m,c,at\n1.5,0,never seen,\n,0,u,2024-03-01\n", encoding="utf-8")
+    else:
+        rows = {"n": [1.5, None], "m": [0, 0], "c": ["never seen", "u"]}
+        pq.write_table(pa.table(rows | {"at": ["", "2024-03-01"]}), path)
+    assert predict_file(found, path, tmp_path / "out.npz") == 2
+    with np.load(tmp_path / "out.npz") as archive:
+        first, second = archive["prediction"].tolist()
+    assert first == 7 * len(DATE_FEATURES)
+    assert second == pytest.approx(7 + _standardised(data.encoder, 19783.0), abs=1e-4)
+
+
+def _standardised(encoder, day):
+    """The sum of what the model sees of a date in March 2024 at midnight, a Friday."""
+    values = [day, 2024, 3, 1, 5, 0]
+    return sum((v - c.mean) / c.deviation for v, c in zip(values, encoder.numeric[2:], strict=True))
+
+
+def test_an_exported_encoder_keeps_gaps(takes, tmp_path):
+    loaded, data = load(tmp_path)
+    graph = ModelGraph(["n", "m", "c", "at", "numeric"])
+    encoded = _encoded(graph, data.encoder)
+    graph.output("numeric", encoded["numeric"], FLOAT, [2 + len(DATE_FEATURES)])
+    session = onnxruntime.InferenceSession(
+        graph.to_bytes("encoder", {}), providers=["CPUExecutionProvider"]
+    )
+    read = read_table(tmp_path / "train.parquet", loaded.config.data, ())
+    (found,) = session.run(None, _feeds(data.encoder, read, 5))
+    np.testing.assert_array_equal(found, data.train.features["numeric"])
+    assert np.isnan(found).any()

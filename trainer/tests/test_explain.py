@@ -3,7 +3,6 @@
 import json
 import shutil
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +15,14 @@ from labeldp_trainer.interactions.explained import FILE, read_effects, to_bytes
 from labeldp_trainer.interactions.stages import Learner, Task
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.outcomes import explain
-from labeldp_trainer.outcomes.explained import BAND, Bins, open_explained
+from labeldp_trainer.outcomes.explained import BAND, open_explained
+from labeldp_trainer.staged_release import draw
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.release import Facts, StagedRelease
 
 from trainer.tests.command import document, labeldp
 from trainer.tests.noise import words_from
+from trainer.tests.staged_release.staged_helpers import own_noise
 from trainer.tests.trainer_helpers import CONFIG, INTEGERS, write_artifact, write_tables
 
 HOSTILE = '<script>alert("x")</script>'
@@ -39,12 +40,12 @@ loss: LOSS
 """
 NUMBERS = TABLE.replace("LABEL", "y").replace("LOSS", "squared")
 RUNS = {
-    "staged": NUMBERS
-    + "method: {kind: staged_release, epsilon: 4, delta: 1e-6, label_range: [-3, 12]}",
+    "staged": NUMBERS.replace("loss", "  dates: [day]\nloss")
+    + "method: {epsilon: 4, delta: 1e-6, label_range: [-3, 12], interactions: 2}",
     "counts": NUMBERS.replace("squared", "poisson").replace("label: y", "label: n")
     + "method: {kind: staged_release, epsilon: 4, delta: 1e-6, label_range: [0, 12]}",
     "privatized": NUMBERS.replace("label: y", "label: n")
-    + "method: {kind: privatized, artifact: numbers.onnx}\nmodel: {kind: interactions, order: 3}",
+    + "method: {kind: privatized, artifact: numbers.onnx}\nmodel: {kind: interactions, order: 2}",
     "none": TABLE.replace("LABEL", "colour\n  classes: [red, '_g', blue]").replace(
         "LOSS", "cross_entropy"
     )
@@ -52,7 +53,7 @@ RUNS = {
 }
 
 
-def planted(rows=1500):
+def planted(rows=1200):
     """y is a sum of effects of a and c, and of their interaction; nothing depends on b."""
     random = np.random.default_rng(3)
     a, b = random.uniform(-1, 1, rows), random.normal(50, 10, rows)
@@ -60,7 +61,10 @@ def planted(rows=1500):
     evil = random.choice([HOSTILE, "\x1b[31mred", "other", "a" * 300], rows)
     y = 4.5 + 0.5 * a + (c == "u") + 2 * a * np.where(c == "v", 1, -1)
     y = y + 0.3 * random.normal(size=rows)
-    columns = {"a": a, "b": b, "c": c, EVIL_COLUMN: evil, "y": y}
+    columns = {"a": a, "b": pa.array(b, mask=random.random(rows) < 0.1), "c": c, "y": y}
+    columns[EVIL_COLUMN] = evil
+    day = np.datetime64("2024-01-01") + random.integers(0, 365, rows)
+    columns["day"] = day.astype("datetime64[D]")
     columns["n"] = np.clip(np.rint(y), 0, 9).astype(int)
     columns["colour"] = np.where(y < 4, "red", np.where(y < 5.5, "_g", "blue"))
     return pa.table(columns)
@@ -73,11 +77,25 @@ def place(tmp_path_factory):
     pq.write_table(planted(), directory / "t.parquet")
     write_artifact(directory, INTEGERS.replace("column: y", "column: n"))
     generator = np.random.default_rng(11)
-    draw = lambda *shape: generator.integers(0, 2**64, shape, dtype=np.uint64)  # noqa: E731
-    with words_from(draw):
+
+    def words(*shape):
+        return generator.integers(0, 2**64, shape, dtype=np.uint64)
+
+    with words_from(words), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draw, "noisy", own_noise(np.random.default_rng(7)))
         for name, text in RUNS.items():
             train(parse_config(text, "t.yaml", directory), directory / name)
     return directory
+
+
+@pytest.fixture(scope="module")
+def pages(place, tmp_path_factory):
+    """The folder that explains each run, and what the command printed."""
+    folder, found = tmp_path_factory.mktemp("pages"), {}
+    for name in RUNS:
+        said = labeldp("explain", place / name, "-o", folder / name)
+        found[name] = folder / name, said
+    return found
 
 
 class Parsed(HTMLParser):
@@ -97,9 +115,9 @@ class Parsed(HTMLParser):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_page_pictures_and_a_short_summary(place, tmp_path, name):
-    output = tmp_path / "explained"
-    lines = labeldp("explain", place / name, "-o", output).splitlines()
+def test_a_page_pictures_and_a_short_summary(place, pages, name):
+    output, said = pages[name]
+    lines = said.splitlines()
     assert len(lines) <= 15
     assert lines[-1] == str(output / "index.html")
     found, effects = Parsed(output / "index.html"), read_effects(place / name / FILE)
@@ -124,9 +142,8 @@ def test_a_page_pictures_and_a_short_summary(place, tmp_path, name):
         ("none", "There is no privacy", "Keep it as secret as the labels"),
     ],
 )
-def test_the_statement_is_that_of_the_run(place, tmp_path, name, promise, publishing):
-    output = tmp_path / "o"
-    said = labeldp("explain", place / name, "-o", output)
+def test_the_statement_is_that_of_the_run(place, pages, name, promise, publishing):
+    output, said = pages[name]
     found = Parsed(output / "index.html")
     for words in (promise, publishing):
         assert words in said and words in found.text
@@ -162,10 +179,8 @@ def test_the_effects_are_the_planted_ones(place):
     assert pair.rows.sum() == pytest.approx(1, abs=1e-5)
 
 
-def test_names_from_files_stay_text(place, tmp_path):
-    output = tmp_path / "o"
-    said = labeldp("explain", place / "staged", "-o", output, "--verbose")
-    assert EVIL_COLUMN in said
+def test_names_from_files_stay_text(pages):
+    output, _ = pages["staged"]
     text = (output / "index.html").read_text()
     assert "<script" not in text and "<img" not in text and "\x1b" not in text
     found = Parsed(output / "index.html")
@@ -179,13 +194,13 @@ def test_names_from_files_stay_text(place, tmp_path):
     assert all(link.startswith(("#", "data:")) for link in links if link)
 
 
-def test_verbose_prints_all_terms_and_quiet_nothing(place, tmp_path):
+def test_verbose_prints_all_terms_and_quiet_nothing(place, pages, tmp_path):
     count = len(read_effects(place / "none" / FILE).terms)
-    lines = labeldp("explain", place / "none", "-o", tmp_path / "a", "-v").splitlines()
-    assert len(lines) == count + 5
+    said = labeldp("explain", place / "none", "-o", tmp_path / "a", "-v")
+    assert len(said.splitlines()) == count + 5 and EVIL_COLUMN in said
     assert labeldp("explain", place / "none", "-o", tmp_path / "b", "--quiet") == ""
-    first, second = (tmp_path / name / "index.html" for name in "ab")
-    assert first.read_bytes() == second.read_bytes()
+    page = (pages["none"][0] / "index.html").read_bytes()
+    assert all((tmp_path / name / "index.html").read_bytes() == page for name in "ab")
 
 
 def test_a_written_folder_is_replaced_when_asked_and_no_other(place, tmp_path, monkeypatch):
@@ -284,19 +299,23 @@ def test_the_file_is_small_and_reads_as_it_was_written(place):
         assert to_bytes(read_effects(place / name / FILE)) == data
 
 
-def test_missing_numbers_dates_and_merged_categories_have_names(place, tmp_path):
-    """Of a column with missing numbers the last bin has rows; of a date the steps are days."""
+def test_missing_numbers_and_dates_have_names(place, pages):
     found = open_explained(place / "staged")
-    effects = found.effects
-    number = next(i for i, effect in enumerate(effects.shown) if effect.term == (0,))
-    effects.shown[number].rows[-1] = 0.25
-    edges = 15_000 + 400 * np.arange(len(found.bins[0].edges))
-    days = Bins("day: days since 1970", edges.astype(float), found.bins[0].names, days=True)
-    found.bins[0] = days
-    assert days.number(15_000.4) == "2011-01-26"
-    explain.write_explained(found, tmp_path / "o")
-    words = Parsed(tmp_path / "o" / "index.html").text
-    assert "missing" in words and "2017" in words
+    assert {found.columns[c] for c in found.bins} >= {"b", "day: weekday", "day: month"}
+    missing = next(effect for effect in found.mains if found.name(effect.term) == "b")
+    assert found.bins[missing.term[0]].names[-1] == "missing"
+    assert missing.rows[-1] == pytest.approx(0.1, abs=0.03)
+    days = next(bins for bins in found.bins.values() if bins.days)
+    assert days.column == "day: days since 1970"
+    assert days.names[1].startswith("2024-01-") and " … 2024-0" in days.names[1]
+    words = Parsed(pages["staged"][0] / "index.html").text
+    assert "missing" in words and "2024-0" in words
+
+
+@pytest.fixture
+def seeded(monkeypatch):
+    """Noise from a seed, so that nothing is left to chance."""
+    monkeypatch.setattr(draw, "noisy", own_noise(np.random.default_rng(5)))
 
 
 class Seeded:
@@ -325,7 +344,7 @@ class Seeded:
         ends = (-4.0, 4.0) if classes is None else None
         labels = self.y if classes is None else np.searchsorted([-0.3, 1.6], self.y)
         facts = Facts(
-            classes=classes, label_range=ends, epsilon=epsilon, delta="1e-06", label="y",
+            classes=classes, label_range=ends, epsilon=epsilon, delta="1e-05", label="y",
             rows=len(self.y), users=None, most_rows=1, features_sha256="0" * 64,
             in_pairs=tuple(column.in_pairs for column in self.columns),
         )  # fmt: skip
@@ -340,14 +359,13 @@ class Seeded:
         shape = [len(self.columns[c].values) for c in term]
         cells = np.ravel_multi_index(tuple(self.codes[:, c] for c in term), shape)
         true = self.true[term] - self.true[term].mean()
+        size = int(np.prod(shape))
         with np.errstate(invalid="ignore"):
-            return (
-                np.bincount(cells, true, np.prod(shape))
-                / np.bincount(cells, minlength=np.prod(shape))
-            ).reshape(shape)
+            means = np.bincount(cells, true, size) / np.bincount(cells, minlength=size)
+        return means.reshape(shape)
 
 
-def test_bands_hold_the_true_effect(drawn):
+def test_bands_hold_the_true_effect(seeded):
     """95% of cells, on average over tables and noise, if the model is right; here 90% at least."""
     inside = {True: [], False: []}
     for seed in range(10):
@@ -360,17 +378,16 @@ def test_bands_hold_the_true_effect(drawn):
     assert len(inside[True]) == 30 and len(inside[False]) == 10
     for found in inside.values():
         assert np.concatenate(found).mean() > 0.9
-    assert drawn  # the noise was drawn, from seeded words
 
 
-def test_bands_are_narrower_where_less_noise_is_drawn(drawn):
+def test_bands_are_narrower_where_less_noise_is_drawn(seeded):
     table = Seeded(0)
-    private, public = (effects_of(table.fit(epsilon=epsilon)) for epsilon in ("0.5", "50.0"))
+    private, public = (effects_of(table.fit(epsilon=epsilon)) for epsilon in ("0.5", "8.0"))
     assert (public.error[:3] < 0.6 * private.error[:3]).all()
 
 
 @pytest.mark.parametrize("classes", [None, (0, 1, 2)])
-def test_deviations_are_those_of_the_posterior(classes, drawn):
+def test_deviations_are_those_of_the_posterior(classes, seeded):
     """Against its precision: 1/prior + Xᵀ·(noise)⁻¹·X, for each output by itself."""
     fit = Seeded(1).fit(classes)
     effects, evidence, prior = effects_of(fit), fit.found.evidence, fit.found.prior
@@ -387,10 +404,9 @@ def test_deviations_are_those_of_the_posterior(classes, drawn):
             precision = evidence.cross.T @ np.linalg.solve(noise, evidence.cross)
             precision[np.diag_indices_from(precision)] += 1 / (scale * prior)
             covariance = np.linalg.inv(precision)[np.ix_(part, part)]
-            fitted = SimpleNamespace(mean=fit.found.mean[part, output], covariance=covariance)
             mean, deviation = effect.mean[..., place], effect.deviation[..., place]
             z = basis(fit, effect.term, part)
-            assert mean.ravel() == pytest.approx(z @ fitted.mean, abs=1e-5)
+            assert mean.ravel() == pytest.approx(z @ fit.found.mean[part, output], abs=1e-5)
             expected = np.sqrt(np.einsum("ct,tu,cu->c", z, covariance, z))
             assert deviation.ravel() == pytest.approx(expected, rel=1e-3)
 

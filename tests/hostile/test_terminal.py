@@ -198,6 +198,8 @@ CASES = {
     "runs, no such folder": lambda f, t: ["runs", f / t[:9]],
     "predict, taken": lambda f, t: ["predict", f / "r", f / "t.csv", "-o", training_run(f, t)],
     "export, taken": lambda f, t: ["export", f / "r", "-o", training_run(f, t)],
+    "explain": lambda f, t: ["explain", training_run(f, t), "-o", f / "o"],
+    "explain, taken": lambda f, t: ["explain", f / "r", "-o", training_run(f, t)],
     "schema, an argument": lambda f, t: ["schema", t],
     "another command": lambda f, t: [t],
 }

@@ -233,15 +233,13 @@ def explain_command(run: Path, output: Path, verbose: bool, overwrite: bool, qui
     shows the strongest terms, the effects of columns, and pairs of columns as heat maps. It is
     computed from the run folder alone, and spends nothing.
     """
-    # JAX takes seconds to import: check the folder first.
-    from labeldp_trainer.outcomes.explain import (  # noqa: PLC0415
-        require_explained,
-        summary,
-        write_explained,
-    )
-    from labeldp_trainer.outcomes.explained import open_explained  # noqa: PLC0415
+    from labeldp_trainer.outcomes.explained_folder import require_explained  # noqa: PLC0415
 
     require_explained(output, overwrite=overwrite)
+    # JAX takes seconds to import: check the folder first.
+    from labeldp_trainer.outcomes.explain import summary, write_explained  # noqa: PLC0415
+    from labeldp_trainer.outcomes.explained import open_explained  # noqa: PLC0415
+
     explained = open_explained(run)
     write_explained(explained, output)
     if not quiet:

@@ -60,7 +60,7 @@ def to_bytes(effects: Effects) -> bytes:
         "importance": effects.importance,
         "error": effects.error,
     }
-    for c, axis in effects.axes.items():
+    for c, axis in sorted(effects.axes.items()):
         name, bins = ("edges", axis.edges) if axis.codes is None else ("codes", axis.codes)
         assert bins is not None
         arrays[f"columns.{c}.{name}"] = bins

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +11,12 @@ from labeldp_verify.printable import clipped, printable
 from matplotlib.figure import Figure
 
 from labeldp_compile.cli.output import text_table
-from labeldp_compile.errors import InputError
 from labeldp_compile.tools.page.document import page
 from labeldp_compile.tools.page.numbers import plain
 from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
-from labeldp_compile.whole_file import folder_when_whole, require_folder
 from labeldp_trainer.interactions.effects import Effect
 from labeldp_trainer.outcomes.explained import BAND, Explained
+from labeldp_trainer.outcomes.explained_folder import PAGE, replaced_when_whole
 from labeldp_trainer.outcomes.explained_plots import (
     MOST_BARS,
     MOST_CATEGORIES,
@@ -31,49 +26,19 @@ from labeldp_trainer.outcomes.explained_plots import (
     shown_bins,
 )
 
-PAGE = "index.html"
-_OURS = re.compile(r"index\.html|importance\.png|(effect|pair)-\d{1,3}\.png")
 _DPI = 150
 _MOST_TERMS, _STRONGEST = 60, 5
 _MOST_STATEMENT = 20_000
-
-
-def require_explained(path: Path, *, overwrite: bool) -> None:
-    """Raise InputError unless the folder can be written; changes nothing.
-
-    With ``overwrite`` it may be one that was written before, with nothing else in it.
-    """
-    if not (overwrite and path.is_dir() and not path.is_symlink()):
-        require_folder(path)
-        return
-    for child in path.iterdir():
-        if not _OURS.fullmatch(child.name):
-            raise InputError(
-                f"{path}: was not written by labeldp explain ({child.name} is in it); choose "
-                "another folder"
-            )
 
 
 def write_explained(explained: Explained, path: Path) -> None:
     """Write the page and its pictures as a folder: whole, or not at all."""
     with picture_settings():
         pictures, text = _drawn(explained)
-        with _replaced_when_whole(path) as folder:
+        with replaced_when_whole(path) as folder:
             (folder / PAGE).write_text(text, encoding="utf-8")
             for name, figure in pictures.items():
                 figure.savefig(folder / f"{name}.png", dpi=_DPI, facecolor="white")
-
-
-@contextmanager
-def _replaced_when_whole(path: Path) -> Iterator[Path]:
-    """A new folder that takes the place of one that ``require_explained`` allowed."""
-    old = path.with_name(f".{path.name}.labeldp-old")
-    with folder_when_whole(path) as part:
-        yield part
-        if path.is_dir() and any(path.iterdir()):
-            shutil.rmtree(old, ignore_errors=True)  # a killed run left it
-            path.rename(old)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def summary(explained: Explained, path: Path, *, verbose: bool) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64
-from labeldp_verify.printable import clipped
+from labeldp_verify.printable import clipped, one_line
 
 from labeldp_compile.tools.page.numbers import plain
 from labeldp_trainer.config import LoadedConfig
@@ -27,6 +27,7 @@ from labeldp_trainer.run import RunFolder
 BAND = 1.96
 """Deviations on either side of a mean, for 95%."""
 _NAME_COLUMNS = 40
+_MOST_STATEMENT = 20_000
 _DAYS = ": days since 1970"  # how the name of such a feature of a date ends
 _MOST_DAYS = 700_000  # from 1970 on, or before, a date is written as one
 
@@ -181,7 +182,7 @@ def open_explained(path: Path) -> Explained:
     if any(c >= len(columns) for term in effects.terms for c in term):
         raise damaged
     found = folder.document("privacy.json", f"{path}: privacy.json is damaged; train again")
-    statement = str(found.get("statement", ""))
+    statement = one_line(str(found.get("statement", "")), _MOST_STATEMENT)
     return Explained(run, loaded, effects, columns, bins, classes, statement)
 
 

@@ -26,6 +26,7 @@ _FEW = 2  # edges: bins are drawn as points, as categories are
 _LEVEL_COLUMNS = 44  # longer rows of names are rotated
 _FAR = 50  # the largest edge over the smallest: the axis is logarithmic
 _MOST_TICKS = 5
+_APART = 6  # cells from the name of missing numbers to an edge
 _COLOURS = ("accent", "mark", "good")
 _SCHEMES = {"light": LIGHT, "dark": DARK}
 _BETWEEN = {"light": "#e4e7ea", "dark": "#2b3138"}
@@ -122,7 +123,7 @@ def _points(explained: Explained, effect: Effect, bins: Bins) -> Figure:
         drawn.append(axes.errorbar(mean, places, xerr=half, **style))
     names = [clipped(bins.names[i], _NAME_COLUMNS) for i in chosen]
     axes.set_yticks(range(len(chosen)), names)
-    axes.set(ylim=(len(chosen) - 0.4, -0.6), ylabel=clipped(bins.column, _NAME_COLUMNS))
+    axes.set(ylim=(len(chosen) - 0.4, -0.6), ylabel=_beside(bins, len(chosen)))
     _name_numbers(axes.xaxis)
     tidy(axes, grid="x")
     _name_outputs(explained, effect, axes, drawn, axes.set_xlabel)
@@ -155,19 +156,20 @@ def pair_figure(
     axes, bar = figure.subplots(1, 2, width_ratios=[32, 1])
     most = float(np.abs(mean[rows > 0]).max(initial=0)) or 1.0
     shown = np.ma.masked_where(rows <= 0, mean)
+    place = "pair-" + "-".join(map(str, effect.term))  # ids are unique in a page
     for name in schemes:
         between = [_SCHEMES[name]["mark"], _BETWEEN[name], _SCHEMES[name]["accent"]]
         colours = LinearSegmentedColormap.from_list(name, between)
         style = {"aspect": "auto", "interpolation": "none", "cmap": colours}
         style |= {"vmin": -most, "vmax": most, "origin": "lower"}
-        axes.imshow(shown, gid=f"pair-in-{name}", **style)
+        axes.imshow(shown, gid=f"{place}-in-{name}", **style)
         ramp = np.linspace(-most, most, 128)[:, None]
-        bar.imshow(ramp, extent=(0, 1, -most, most), gid=f"bar-in-{name}", **style)
+        bar.imshow(ramp, extent=(0, 1, -most, most), gid=f"{place}-bar-in-{name}", **style)
     unsure = np.argwhere((rows > 0) & (np.abs(mean) <= half))
     axes.plot(unsure[:, 1], unsure[:, 0], linestyle="", marker=".", color=INK, markersize=2)
     for axis, bins, used in ((axes.yaxis, down, chosen[0]), (axes.xaxis, across, chosen[1])):
         _name_bins(axis, bins, used.ravel())
-    axes.set_ylabel(clipped(down.column, _NAME_COLUMNS))
+    axes.set_ylabel(_beside(down, max(len(mean), 8)))
     axes.set_xlabel(clipped(across.column, 2 * _NAME_COLUMNS))
     tidy(axes, grid=None)
     tidy(bar, grid=None)
@@ -180,6 +182,11 @@ def pair_figure(
         f"added to {clipped(what, _NAME_COLUMNS)}", loc="right", fontsize=SMALL, color=INK
     )
     return figure
+
+
+def _beside(bins: Bins, lines: int) -> str:
+    """The name of a column, turned, where there is room for that many lines."""
+    return clipped(bins.column, min(max(3 * lines, 9), _NAME_COLUMNS))
 
 
 def _on_axis(bins: Bins, rows: Float64[np.ndarray, " b"]) -> Any:
@@ -198,7 +205,8 @@ def _name_bins(axis: Any, bins: Bins, used: Any) -> None:
         places = [i - 0.5 for i in inner]
         names = [bins.number(float(bins.edges[used[i] - 1]), 3) for i in inner]
         if used[-1] > len(bins.edges):
-            places, names = [*places, len(used) - 1], [*names, "missing"]
+            room = sum(place < len(used) - _APART for place in places)
+            places, names = [*places[:room], len(used) - 1], [*names[:room], "missing"]
     names = [clipped(name, _NAME_COLUMNS // 2) for name in names]
     axis.set_ticks(places, names)
     turned = axis.axis_name == "x" and sum(len(name) + 2 for name in names) > _LEVEL_COLUMNS

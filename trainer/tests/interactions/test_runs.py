@@ -19,10 +19,17 @@ from labeldp_trainer.outcomes.verified_release import verify_release
 from labeldp_trainer.staged_release.release import StagedRelease, read_staged
 
 from labeldp_compile.errors import InputError
-
-from ..kills import TRAIN
-from ..trainer_helpers import compile_text
-from .tables_helpers import CLASSES, CONFIG, COUNTS, DATES, USERS, some_table, write
+from trainer.tests.interactions.tables_helpers import (
+    CLASSES,
+    CONFIG,
+    COUNTS,
+    DATES,
+    USERS,
+    some_table,
+    write,
+)
+from trainer.tests.kills import TRAIN
+from trainer.tests.trainer_helpers import compile_text
 
 TEXTS = {
     "numbers": CONFIG,

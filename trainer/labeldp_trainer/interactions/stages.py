@@ -176,9 +176,10 @@ class Learner:
             moments = design_moments(terms)
             prior = _prior(terms.chosen, known, stage, variance, spread)
             constant, sums = variance, None
+            working = None if point is None else point.working
             covariance = np.diag(np.concatenate([[constant], prior[terms.term_of[1:]]]))
             if answers.found:
-                sums = answers.sums(terms, point and point.working)
+                sums = answers.sums(terms, working)
                 evidence = self._evidence(answers, sums, moments, base, spread, point)
                 covariance = coefficients(evidence, terms.term_of, prior, constant).covariance
             rows = row_weights(
@@ -192,7 +193,7 @@ class Learner:
             )
             asked = Question(terms.chosen, rows, offset, clip)
             answers.add(*self.source.sums(asked))
-            sums = answers.sums(terms, point and point.working, sums)
+            sums = answers.sums(terms, working, sums)
             evidence = self._evidence(answers, sums, moments, base, spread, point)
             fit = _fitted(evidence, terms, moments, prior, known, base, _CONSTANT * constant)
             if point is not None:  # around what has been learned, once more

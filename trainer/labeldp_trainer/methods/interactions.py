@@ -201,6 +201,6 @@ def known_labels_method(
         range_ = None if shares is not None else (ends or (-np.inf, np.inf))
         fit = learner(setting, columns, codes, range_, source).learn()
         keep_effects(run, fit)
-        return params_of(setting.loaded, fit, ends), {}
+        return params_of(fit, ends), {}
 
     return Staged(solve=solve, **stated)

@@ -102,7 +102,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 raise self.loaded.error(("method", "delta"), str(error)) from None
             keep_effects(run, fit)
             facts: Line = {"release_sha256": draws.release.sha256}
-            return params_of(self.loaded, fit, ends), facts
+            return params_of(fit, ends), facts
 
         return Staged(
             solve=solve,

@@ -50,7 +50,7 @@ class Bins:
     days: bool = False
 
     def number(self, value: float, digits: int = 5) -> str:
-        """An edge as text, with at most so many significant digits."""
+        """An edge as text, with at most ``digits`` significant ones."""
         if self.days and abs(value) < _MOST_DAYS:
             return str(date(1970, 1, 1) + timedelta(days=round(value)))
         return plain(value, digits)

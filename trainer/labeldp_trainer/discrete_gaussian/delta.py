@@ -121,9 +121,9 @@ def squared_ratio(releases: Sequence[Release]) -> Fraction:
 def greatest_ratio(epsilon: Fraction, stated_delta: Fraction) -> Fraction:
     """The largest Σ Δ²/σ² of continuous noise that is (ε, δ)-DP, to 1 in 10⁶.
 
-    1/1000 of δ is left for the distance of discrete from continuous noise.
+    1/20 of δ is left for the distance of discrete from continuous noise.
     """
-    most = stated_delta * Fraction(999, 1000)
+    most = stated_delta * Fraction(19, 20)
     low, high = Fraction(1, 1 << 40), Fraction(1 << 14)
     if continuous_delta(_root_up(low), epsilon) > most:
         raise ValueError("ε or δ is too small for any supported noise; raise it")

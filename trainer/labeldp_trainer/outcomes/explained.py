@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -26,6 +27,7 @@ from labeldp_trainer.run import RunFolder
 
 BAND = 1.96
 """Deviations on either side of a mean, for 95%."""
+_TWO = 2  # classes
 _NAME_COLUMNS = 40
 _MOST_STATEMENT = 20_000
 _DAYS = ": days since 1970"  # how the name of such a feature of a date ends
@@ -106,12 +108,21 @@ class Explained:
     @property
     def unit(self) -> str:
         """Of effects and importance."""
+        if self.logistic:
+            return "in log-odds"
         return f"in units of {self.label}" if self.classes is None else "in probability"
+
+    @property
+    def logistic(self) -> bool:
+        """Whether terms add up to the log-odds of the second of two classes."""
+        return len(self.classes or ()) == _TWO
 
     def outputs(self, effect: Effect) -> list[str]:
         """What the numbers of an effect are of."""
         if self.classes is None:
             return [self.label]
+        if self.logistic:
+            return [f"log-odds of {clipped(self.classes[1], _NAME_COLUMNS)}"]
         return [f"Pr[{clipped(self.classes[k], _NAME_COLUMNS)}]" for k in effect.outputs]
 
     @property
@@ -172,7 +183,7 @@ def open_explained(path: Path) -> Explained:
     encoder, effects = stated.features, read_effects(path / FILE)
     classes = None if stated.classes is None else tuple(map(str, stated.classes))
     damaged = RunFolderError(f"{path / FILE}: does not fit encoder.json; train again")
-    if not isinstance(encoder, TableEncoder) or effects.outputs != len(classes or "1"):
+    if not isinstance(encoder, TableEncoder) or effects.outputs != _numbers_of(classes):
         raise damaged
     columns = tuple(column.name for column in (*encoder.numeric, *encoder.categorical))
     try:
@@ -209,3 +220,8 @@ def _bins(encoder: TableEncoder, column: int, axis: Axis) -> Bins:
 def _told_apart(names: Sequence[str]) -> list[str]:
     """A category that is called "other" is not the bin of the others."""
     return ['"other"' if name == "other" else name for name in names]
+
+
+def _numbers_of(classes: Any) -> int:
+    """How many numbers a model adds up: one for numbers, and for two classes."""
+    return 1 if classes is None or len(classes) == _TWO else len(classes)

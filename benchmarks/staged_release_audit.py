@@ -31,11 +31,16 @@ from labeldp_trainer.data import array_digest
 from labeldp_trainer.discrete_gaussian.draw import noisy
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
 from labeldp_trainer.interactions.design import RowWeights
-from labeldp_trainer.interactions.stages import Learner, Task
+from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners, Users
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.plan import KINDS
-from labeldp_trainer.staged_release.release import Facts, Offset, Question, StagedRelease
+from labeldp_trainer.staged_release.release import (
+    LabelQuestion,
+    Offset,
+    ReleaseInStages,
+    StagedFacts,
+)
 
 from benchmarks.one_release_audit import DELTA, least_epsilon
 
@@ -53,9 +58,9 @@ class Case:
     codes: np.ndarray
     rows: RowOwners
     pair: tuple[np.ndarray, np.ndarray]
-    release: StagedRelease
+    release: ReleaseInStages
 
-    def draws(self, table: int, release: StagedRelease, add_noise) -> Draws:
+    def draws(self, table: int, release: ReleaseInStages, add_noise) -> Draws:
         """A source of answers about one of the two columns of labels."""
         labels = self.pair[table]
         return Draws(
@@ -84,7 +89,7 @@ def _case(numeric, pair, epsilon, classes=None, owners=None) -> Case:
     if owners is not None:
         whose = Users(column="user", max_examples_per_user=2, sha256=array_digest(owners))
     rows = RowOwners(count=len(numeric), owners=owners, users=whose)
-    facts = Facts(
+    facts = StagedFacts(
         classes=classes,
         label_range=_ENDS if classes is None else None,
         epsilon=repr(epsilon),
@@ -96,7 +101,7 @@ def _case(numeric, pair, epsilon, classes=None, owners=None) -> Case:
         features_sha256=array_digest(features),
         in_pairs=tuple(column.in_pairs for column in columns),
     )
-    return Case(codes, rows, pair, StagedRelease(facts, tuple(columns)))
+    return Case(codes, rows, pair, ReleaseInStages(facts, tuple(columns)))
 
 
 @dataclasses.dataclass
@@ -137,7 +142,7 @@ class Attacker:
             numbers = self.case.release.facts.classes is None
             clip = 1.0 if self._sign(stage) > 0 else 0.5
             offset = self._offset(stage) if numbers else None
-            draws.sums(Question(((0,),), rows, offset, clip if numbers else 1.0))
+            draws.sums(LabelQuestion(((0,),), rows, offset, clip if numbers else 1.0))
 
     def _sign(self, stage: int) -> int:
         return self.signs[stage - 1] if stage else 1
@@ -282,7 +287,7 @@ class Recorded:
 
 def _learn(case: Case, source) -> None:
     facts = case.release.facts
-    task = Task(facts.label_range, 1 if facts.classes is None else len(facts.classes))
+    task = LearningTask(facts.label_range, 1 if facts.classes is None else len(facts.classes))
     columns = list(case.release.columns)
     Learner(columns, case.codes, task, source, 1, shares=case.rows.shares).learn()
 

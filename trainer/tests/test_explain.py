@@ -12,13 +12,13 @@ from labeldp_trainer import parse_config, train
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
 from labeldp_trainer.interactions.effects import effects_of
 from labeldp_trainer.interactions.explained import FILE, read_effects, to_bytes
-from labeldp_trainer.interactions.stages import Learner, Task
+from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.outcomes import explain
 from labeldp_trainer.outcomes.explained import BAND, open_explained
 from labeldp_trainer.staged_release import draw
 from labeldp_trainer.staged_release.draw import Draws
-from labeldp_trainer.staged_release.release import Facts, StagedRelease
+from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
 from trainer.tests.command import document, labeldp
 from trainer.tests.noise import words_from
@@ -343,15 +343,15 @@ class Seeded:
     def fit(self, classes=None, epsilon="1.0"):
         ends = (-4.0, 4.0) if classes is None else None
         labels = self.y if classes is None else np.searchsorted([-0.3, 1.6], self.y)
-        facts = Facts(
+        facts = StagedFacts(
             classes=classes, label_range=ends, epsilon=epsilon, delta="1e-05", label="y",
             rows=len(self.y), users=None, most_rows=1, features_sha256="0" * 64,
             in_pairs=tuple(column.in_pairs for column in self.columns),
         )  # fmt: skip
         rows = RowOwners(count=len(self.y))
-        release = StagedRelease(facts, self.columns)
+        release = ReleaseInStages(facts, self.columns)
         draws = Draws(release, self.codes, rows, lambda: labels, lambda grown: None)
-        task = Task(ends, len(classes or "1"))
+        task = LearningTask(ends, len(classes or "1"))
         return Learner(self.columns, self.codes, task, draws, 2).learn()
 
     def means(self, term):

@@ -202,7 +202,8 @@ class Config(Strict):
         if not isinstance(data, dict) or not isinstance(data.get("data"), dict):
             return data
         method, given = data.get("method"), data["data"]
-        if isinstance(method, dict) and "kind" not in method and given.get("kind") == "table":
+        unnamed = isinstance(method, dict) and "epsilon" in method and "kind" not in method
+        if isinstance(method, dict) and unnamed and given.get("kind") == "table":
             data = {**data, "method": {"kind": STAGED, **method}}
         method = data.get("method")
         staged = isinstance(method, dict) and method.get("kind") == STAGED

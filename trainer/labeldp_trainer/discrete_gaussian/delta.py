@@ -70,7 +70,7 @@ def rounding_distance(sigma: int, coordinates: int) -> Fraction:
     return Fraction(coordinates, 45 * sigma * sigma)
 
 
-class Release(NamedTuple):
+class NoisyRelease(NamedTuple):
     """Discrete Gaussian noise on an integer vector.
 
     Attributes:
@@ -86,11 +86,11 @@ class Release(NamedTuple):
 
 def delta(squared_sensitivity: int, sigma: int, epsilon: Fraction, coordinates: int) -> Fraction:
     """``composed_delta`` of a single release."""
-    return composed_delta([Release(squared_sensitivity, sigma, coordinates)], epsilon)
+    return composed_delta([NoisyRelease(squared_sensitivity, sigma, coordinates)], epsilon)
 
 
 def composed_delta(
-    releases: Sequence[Release], epsilon: Fraction, budget: Fraction = Fraction(0)
+    releases: Sequence[NoisyRelease], epsilon: Fraction, budget: Fraction = Fraction(0)
 ) -> Fraction:
     """An upper bound of δ(ε) of releases one after another; 1 if nothing is proved.
 
@@ -112,7 +112,7 @@ def composed_delta(
     return min(Fraction(1), *proved)
 
 
-def squared_ratio(releases: Sequence[Release]) -> Fraction:
+def squared_ratio(releases: Sequence[NoisyRelease]) -> Fraction:
     """Σ Δ²/σ²: what the releases spend of ``greatest_ratio``."""
     return sum((Fraction(r.squared_sensitivity, r.sigma**2) for r in releases), Fraction(0))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from labeldp_trainer.interactions.ask import Question
+from labeldp_trainer.interactions.ask import LabelQuestion
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import UNIT
 
@@ -26,7 +26,7 @@ class Answer:
         offsets: [n] predictions that labels were compared with; None of classes.
     """
 
-    question: Question
+    question: LabelQuestion
     statistic: Float64[np.ndarray, "m k"]
     noise: float
     kept: Float32[np.ndarray, "n m"] | None = None
@@ -47,7 +47,7 @@ class Working:
 
 
 @dataclass
-class Sums:
+class AnswerSums:
     """Public sums over the rows, for the terms of a stage and the answers so far.
 
     Attributes:
@@ -79,7 +79,9 @@ class Answers:
     shares: Float32[np.ndarray, " n"] | None
     found: list[Answer] = field(default_factory=list)
 
-    def add(self, question: Question, statistic: Float64[np.ndarray, "m k"], noise: float) -> None:
+    def add(
+        self, question: LabelQuestion, statistic: Float64[np.ndarray, "m k"], noise: float
+    ) -> None:
         """One more answer."""
         answer = Answer(question, statistic, noise)
         n = len(self.terms.codes)
@@ -92,11 +94,13 @@ class Answers:
             answer.offsets = np.concatenate(found)
         self.found.append(answer)
 
-    def sums(self, terms: Terms, working: Working | None, before: Sums | None = None) -> Sums:
+    def sums(
+        self, terms: Terms, working: Working | None, before: AnswerSums | None = None
+    ) -> AnswerSums:
         """The sums for these terms. ``before`` has those of all answers but the last."""
         sizes = [answer.question.size for answer in self.found]
         m, known = sum(sizes), sum(sizes[:-1]) if before is not None else 0
-        new = Sums(
+        new = AnswerSums(
             np.zeros((m - known, terms.width)),
             np.zeros((m, m - known)),
             np.zeros(m - known),
@@ -125,7 +129,7 @@ class Answers:
         if before is None:
             return new
         above = np.concatenate([before.gram, new.gram[:known].T])
-        return Sums(
+        return AnswerSums(
             np.concatenate([before.cross, new.cross]),
             np.concatenate([above, new.gram], axis=1),
             np.concatenate([before.slope, new.slope]),

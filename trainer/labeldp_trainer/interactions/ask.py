@@ -37,7 +37,7 @@ class Offset:
 
 
 @dataclass(frozen=True)
-class Question:
+class LabelQuestion:
     """The sum Σ q ⊗ t of a stage: rows q of terms, and what t is of a label.
 
     Attributes:
@@ -55,12 +55,12 @@ class Question:
 
     @property
     def size(self) -> int:
-        """Sums for each output, m."""
+        """How many sums there are for each output, m."""
         return int(self.rows.weights.shape[1])
 
 
 @dataclass(frozen=True)
-class Known:
+class FirstGuess:
     """What is known of labels before any feature is used.
 
     Attributes:
@@ -93,7 +93,7 @@ class Source(Protocol):
 
     extra: float
 
-    def labels(self) -> Known:
+    def labels(self) -> FirstGuess:
         """Where labels lie."""
         ...
 
@@ -101,7 +101,9 @@ class Source(Protocol):
         """About the deviation that the next sums will have, in units of labels."""
         ...
 
-    def sums(self, question: Question) -> tuple[Question, Float64[np.ndarray, "m k"], float]:
+    def sums(
+        self, question: LabelQuestion
+    ) -> tuple[LabelQuestion, Float64[np.ndarray, "m k"], float]:
         """Sums in units of labels and of rows of length 1, the question that they answer, and the
         deviation of their noise."""
         ...

@@ -27,7 +27,7 @@ _NOTHING = 1e-6  # of the largest eigenvalue
 
 
 @dataclass(frozen=True)
-class Column:
+class BinnedColumn:
     """The bins of one column, and its basis functions on them.
 
     Attributes:
@@ -69,7 +69,7 @@ def entries_of(features: Features) -> list[np.ndarray]:
     return [*np.asarray(numeric).T, *np.asarray(categorical).T]
 
 
-def learn_columns(features: Features, vocabularies: tuple[int, ...]) -> list[Column]:
+def learn_columns(features: Features, vocabularies: tuple[int, ...]) -> list[BinnedColumn]:
     """The columns of training features."""
     numeric = np.asarray(features["numeric"])
     found = [_numbers(np.ascontiguousarray(numeric[:, j])) for j in range(numeric.shape[1])]
@@ -77,7 +77,7 @@ def learn_columns(features: Features, vocabularies: tuple[int, ...]) -> list[Col
     return found + [_categories(codes[:, j], size) for j, size in enumerate(vocabularies)]
 
 
-def _numbers(entries: Float32[np.ndarray, " n"]) -> Column:
+def _numbers(entries: Float32[np.ndarray, " n"]) -> BinnedColumn:
     there = entries[~np.isnan(entries)]
     edges = np.unique(there)
     if len(edges) > _BINS:
@@ -85,7 +85,7 @@ def _numbers(entries: Float32[np.ndarray, " n"]) -> Column:
         edges = np.unique(np.partition(there, places)[places])
     edges = edges[1:] if len(edges) and edges[0] == there.min() else edges
     count = len(edges) + 1
-    codes = Column(edges, None, np.zeros((0, 0), np.int32), 0).codes(entries)
+    codes = BinnedColumn(edges, None, np.zeros((0, 0), np.int32), 0).codes(entries)
     at = np.linspace(0, 1, count)
     apart = np.abs(at[:, None] - at[None, :])
     kernel = np.zeros((count + 1, count + 1))
@@ -93,10 +93,10 @@ def _numbers(entries: Float32[np.ndarray, " n"]) -> Column:
     kernel[:count, :count] = np.exp(-apart / _RANGE) + smooth
     kernel[count, count] = 1.0
     values = _eigenfunctions(kernel, np.bincount(codes, minlength=count + 1), _MAIN_NUMBERS)
-    return Column(edges, None, values, min(values.shape[1], _IN_PAIRS_NUMBERS))
+    return BinnedColumn(edges, None, values, min(values.shape[1], _IN_PAIRS_NUMBERS))
 
 
-def _categories(codes: Int32[np.ndarray, " n"], size: int) -> Column:
+def _categories(codes: Int32[np.ndarray, " n"], size: int) -> BinnedColumn:
     counts = np.bincount(codes, minlength=size)
     frequent = np.argsort(-counts[1:], kind="stable")[:_MOST_CATEGORIES] + 1
     frequent = frequent[counts[frequent] >= _LEAST_ROWS]
@@ -104,7 +104,7 @@ def _categories(codes: Int32[np.ndarray, " n"], size: int) -> Column:
     bins[frequent] = np.arange(1, len(frequent) + 1)
     rows = np.bincount(bins[codes], minlength=len(frequent) + 1)
     values = _eigenfunctions(np.eye(len(rows)), rows, _MOST_CATEGORIES)
-    return Column(None, bins, values, min(values.shape[1], _IN_PAIRS_CATEGORIES))
+    return BinnedColumn(None, bins, values, min(values.shape[1], _IN_PAIRS_CATEGORIES))
 
 
 def _eigenfunctions(

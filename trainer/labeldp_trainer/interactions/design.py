@@ -56,7 +56,7 @@ class RowWeights:
 
 
 @dataclass(frozen=True)
-class Moments:
+class DesignMoments:
     """Of the design's columns over the rows: [w] means, [w] scales, and [w, w] Σ z·zᵀ/n of centred
     and scaled columns, all of a regular sample of the rows."""
 
@@ -65,7 +65,7 @@ class Moments:
     gram: Float64[np.ndarray, "w w"]
 
 
-def design_moments(terms: Terms) -> Moments:
+def design_moments(terms: Terms) -> DesignMoments:
     """The constant is not centred. The columns of a term have together a mean square of 1."""
     n = len(terms.codes)
     step = -(-n // MOST_ROWS_OF_GRAM)
@@ -83,12 +83,12 @@ def design_moments(terms: Terms) -> Moments:
     gram[0, 1:] = gram[1:, 0] = 0.0
     squares = np.bincount(terms.term_of + 1, np.diag(gram), len(terms.chosen) + 1)
     scale = 1 / np.sqrt(np.maximum(squares, 1e-12 * gram[0, 0]))[terms.term_of + 1]
-    return Moments(mean, scale, gram * scale[:, None] * scale[None, :])
+    return DesignMoments(mean, scale, gram * scale[:, None] * scale[None, :])
 
 
 def row_weights(
     terms: Terms,
-    moments: Moments,
+    moments: DesignMoments,
     covariance: Float64[np.ndarray, "w w"],
     noise: float,
     *,

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32
 from scipy.linalg import solve_triangular
 
-from labeldp_trainer.interactions.columns import Column
+from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.stages import Fit
 from labeldp_trainer.interactions.terms import Term, Terms
 
@@ -29,7 +29,7 @@ class Axis:
     """The bins of a column.
 
     Attributes:
-        edges: [e] of numbers, as in ``Column``; None for categories.
+        edges: [e] of numbers, as in ``BinnedColumn``; None for categories.
         codes: [b] of the category of each bin after the first, which holds all others.
     """
 
@@ -180,7 +180,7 @@ def _outputs(squares: Float64[np.ndarray, " k"], most: int) -> tuple[int, ...]:
     return tuple(sorted(np.argsort(-squares, kind="stable")[:most].tolist()))
 
 
-def _axis(column: Column) -> Axis:
+def _axis(column: BinnedColumn) -> Axis:
     if column.bins is None:
         return Axis(column.edges, None)
     codes = np.zeros(len(column.values) - 1, np.int32)

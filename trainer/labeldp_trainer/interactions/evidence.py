@@ -20,11 +20,11 @@ _TOGETHER, _STEPS = 10, 26
 _PULL = 4.0  # columns by which a term is drawn to its kind
 _SPEED = 0.8
 _DONE = 0.03
-_JITTERS = (0.0, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean of the diagonal
+_JITTERS = (0.0, 1e-8, 1e-6, 1e-4)  # of the mean of the diagonal
 
 
 @dataclass(frozen=True)
-class Evidence:
+class NoisySums:
     """What was released of a model.
 
     Attributes:
@@ -82,14 +82,14 @@ class Coefficients:
     mean: Float64[np.ndarray, "w k"]
     covariance: Float64[np.ndarray, "w w"]
     variances: Float64[np.ndarray, " g"]
-    evidence: Evidence
+    evidence: NoisySums
     prior: Float64[np.ndarray, " w"]
 
 
 def stable_root(matrix: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"]:
     """Lower Cholesky factor of a covariance that rounding may have made indefinite.
 
-    Without noise, sums that two stages ask for make it singular. Raises LinAlgError if it is none.
+    Without noise, sums that two stages ask for make it singular.
     """
     size = float(np.trace(matrix)) / len(matrix)
     for jitter in _JITTERS:
@@ -97,11 +97,16 @@ def stable_root(matrix: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"
             return np.linalg.cholesky(matrix + jitter * size * np.eye(len(matrix)))
         except np.linalg.LinAlgError:
             continue
-    raise np.linalg.LinAlgError("no covariance")
+    values, vectors = np.linalg.eigh(matrix)
+    least = _JITTERS[1] * max(float(values[-1]), 1e-300)
+    triangle: Float64[np.ndarray, "d d"] = np.linalg.qr(
+        (vectors * np.sqrt(np.maximum(values, least))[None, :]).T, mode="r"
+    ).T
+    return triangle
 
 
 def variances_by_evidence(
-    evidence: Evidence,
+    evidence: NoisySums,
     term_of: Int64[np.ndarray, " w"],
     start: Float64[np.ndarray, " g"],
     kinds: Sequence[int],
@@ -134,7 +139,7 @@ def variances_by_evidence(
 
 
 def _expected_squares(
-    evidence: Evidence,
+    evidence: NoisySums,
     term_of: Int64[np.ndarray, " w"],
     variances: Float64[np.ndarray, " g"],
     constant: float,
@@ -159,7 +164,7 @@ def _expected_squares(
 
 
 def coefficients(
-    evidence: Evidence,
+    evidence: NoisySums,
     term_of: Int64[np.ndarray, " w"],
     variances: Float64[np.ndarray, " g"],
     constant: float,

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
 
-from labeldp_trainer.interactions.answers import Answers, Sums, Working
-from labeldp_trainer.interactions.ask import Offset, Question, Source
-from labeldp_trainer.interactions.columns import Column
-from labeldp_trainer.interactions.design import Moments, design_moments, row_weights
+from labeldp_trainer.interactions.answers import Answers, AnswerSums, Working
+from labeldp_trainer.interactions.ask import LabelQuestion, Offset, Source
+from labeldp_trainer.interactions.columns import BinnedColumn
+from labeldp_trainer.interactions.design import DesignMoments, design_moments, row_weights
 from labeldp_trainer.interactions.evidence import (
     Coefficients,
-    Evidence,
+    NoisySums,
     coefficients,
     variances_by_evidence,
 )
@@ -42,7 +42,7 @@ _LEAST_SPREAD = {True: 0.1, False: 0.01}  # of the variance of classes, and of n
 
 
 @dataclass(frozen=True)
-class Task:
+class LearningTask:
     """What is learned: numbers within ends, or a number of classes."""
 
     ends: tuple[float, float] | None
@@ -69,7 +69,7 @@ class Fit:
     """
 
     terms: Terms
-    moments: Moments
+    moments: DesignMoments
     found: Coefficients
     base: Float64[np.ndarray, " k"]
     scales: Float64[np.ndarray, " k"]
@@ -153,9 +153,9 @@ class Learner:
         stage_done: called with the number of stages that are done.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[BinnedColumn]
     codes: Int32[np.ndarray, "n c"]
-    task: Task
+    task: LearningTask
     source: Source
     order: int = 3
     shares: Float32[np.ndarray, " n"] | None = None
@@ -191,7 +191,7 @@ class Learner:
                 power=_POWERS[stage],
                 quantile=_QUANTILE,
             )
-            asked = Question(terms.chosen, rows, offset, clip)
+            asked = LabelQuestion(terms.chosen, rows, offset, clip)
             answers.add(*self.source.sums(asked))
             sums = answers.sums(terms, working, sums)
             evidence = self._evidence(answers, sums, moments, base, spread, point)
@@ -244,12 +244,12 @@ class Learner:
     def _evidence(
         self,
         answers: Answers,
-        sums: Sums,
-        moments: Moments,
+        sums: AnswerSums,
+        moments: DesignMoments,
         base: Float64[np.ndarray, " k"],
         spread: float,
         point: _Point | None,
-    ) -> Evidence:
+    ) -> NoisySums:
         cross = (sums.cross - sums.slope[:, None] * moments.mean[None, :]) * moments.scale[None, :]
         if point is not None:
             # of two classes the sums add up to a public number, so that both tell of the second
@@ -258,13 +258,13 @@ class Learner:
             noise = np.diag(answers.noise() / 2)
             extra = 1 + self.source.extra / point.slope
             seen = second + sums.offset[:, None]
-            return Evidence(seen, cross, noise, sums.gram, extra, np.ones(1))
+            return NoisySums(seen, cross, noise, sums.gram, extra, np.ones(1))
         seen = answers.statistic() + sums.offset[:, None] - sums.total[:, None] * base[None, :]
         scales = np.ones(1)
         if self.task.ends is None:
             scales = base * (1 - base)
             scales /= scales.mean()
-        return Evidence(seen, cross, np.diag(answers.noise()), sums.gram, spread, scales)
+        return NoisySums(seen, cross, np.diag(answers.noise()), sums.gram, spread, scales)
 
     def _left(
         self, fit: Fit, offset: Offset | None, clip: float, variance: float
@@ -315,9 +315,9 @@ def _prior(
 
 
 def _fitted(
-    evidence: Evidence,
+    evidence: NoisySums,
     terms: Terms,
-    moments: Moments,
+    moments: DesignMoments,
     prior: Float64[np.ndarray, " g"],
     known: Mapping[Term, float],
     base: Float64[np.ndarray, " k"],

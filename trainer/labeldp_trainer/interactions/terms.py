@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
-from labeldp_trainer.interactions.columns import VALUE_BITS, Column
+from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
 
 Term = tuple[int, ...]
 """The columns of a main effect, a pair or a triple, ascending."""
@@ -24,7 +24,7 @@ MOST_ENTRY, MOST_WEIGHT, MOST_COLUMNS = 1 << 24, 1 << 15, 1 << 13
 CHUNK = 4096
 
 
-def ranks_of(columns: Sequence[Column], term: Term) -> list[int]:
+def ranks_of(columns: Sequence[BinnedColumn], term: Term) -> list[int]:
     """How many basis functions of each column of a term take part."""
     if len(term) == 1:
         return [columns[term[0]].rank]
@@ -44,7 +44,7 @@ class Terms:
         chosen: the terms; the constant comes before them.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[BinnedColumn]
     codes: Int32[np.ndarray, "n c"]
     chosen: tuple[Term, ...]
 

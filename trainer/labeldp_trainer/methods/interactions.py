@@ -13,12 +13,12 @@ from jaxtyping import Float64, Int32
 
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.interactions.ask import Known, Offset, Question, Residuals, Source
-from labeldp_trainer.interactions.columns import VALUE_BITS, Column, entries_of, learn_columns
+from labeldp_trainer.interactions.ask import FirstGuess, LabelQuestion, Offset, Residuals, Source
+from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn, entries_of, learn_columns
 from labeldp_trainer.interactions.effects import effects_of
 from labeldp_trainer.interactions.explained import FILE as EXPLAINED
 from labeldp_trainer.interactions.explained import to_bytes
-from labeldp_trainer.interactions.stages import STAGES, Fit, Learner, Task
+from labeldp_trainer.interactions.stages import STAGES, Fit, Learner, LearningTask
 from labeldp_trainer.interactions.terms import Terms, ranks_of
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
@@ -29,7 +29,7 @@ _SOFT, _LEAST_SOFT = 0.4, 1e-2
 """Of the uncertainty of a prediction: how softly it is kept positive; and the least."""
 
 
-def learned_columns(setting: Setting) -> list[Column]:
+def learned_columns(setting: Setting) -> list[BinnedColumn]:
     """The columns of the training features. Raises DataError if none says anything."""
     train = setting.dataset.train
     found = learn_columns(train.features, setting.dataset.shape.vocabularies)
@@ -38,7 +38,7 @@ def learned_columns(setting: Setting) -> list[Column]:
     return found
 
 
-def codes_of(columns: list[Column], features: Any) -> Int32[np.ndarray, "n c"]:
+def codes_of(columns: list[BinnedColumn], features: Any) -> Int32[np.ndarray, "n c"]:
     """The bins of all rows."""
     entries = entries_of(features)
     return np.stack([c.codes(e) for c, e in zip(columns, entries, strict=True)], axis=1)
@@ -46,7 +46,7 @@ def codes_of(columns: list[Column], features: Any) -> Int32[np.ndarray, "n c"]:
 
 def learner(
     setting: Setting,
-    columns: list[Column],
+    columns: list[BinnedColumn],
     codes: Int32[np.ndarray, "n c"],
     ends: tuple[float, float] | None,
     source: Source,
@@ -57,7 +57,7 @@ def learner(
     return Learner(
         columns=columns,
         codes=codes,
-        task=Task(ends, 1 if classes is None else len(classes)),
+        task=LearningTask(ends, 1 if classes is None else len(classes)),
         source=source,
         order=config.interactions or 0,
         shares=shares,
@@ -134,13 +134,13 @@ class KnownLabels:
         extra: variance of a target that randomizing added.
     """
 
-    columns: list[Column]
+    columns: list[BinnedColumn]
     codes: Int32[np.ndarray, "n c"]
     targets: Coded
     base: Float64[np.ndarray, " k"] | None
     extra: float
 
-    def labels(self) -> Known:
+    def labels(self) -> FirstGuess:
         """Where labels lie."""
         share = np.bincount(self.targets.codes, minlength=len(self.targets.rows)) / len(
             self.targets
@@ -149,15 +149,17 @@ class KnownLabels:
         square = float(share @ np.square(self.targets.rows - centre).mean(axis=1))
         if self.base is not None:
             variance = float((self.base * (1 - self.base)).mean())
-            return Known(self.base, variance, variance + self.extra, 1.0)
+            return FirstGuess(self.base, variance, variance + self.extra, 1.0)
         variance = max(square - self.extra, _LEAST_SIGNAL * square, 1e-300)
-        return Known(centre, variance, max(square, 1e-300), float(np.sqrt(square)) or 1.0)
+        return FirstGuess(centre, variance, max(square, 1e-300), float(np.sqrt(square)) or 1.0)
 
     def noise(self, clip: float) -> float:
         """So little that every direction is asked about."""
         return _NOISELESS * clip
 
-    def sums(self, question: Question) -> tuple[Question, Float64[np.ndarray, "m k"], float]:
+    def sums(
+        self, question: LabelQuestion
+    ) -> tuple[LabelQuestion, Float64[np.ndarray, "m k"], float]:
         """The sums themselves."""
         total: Any = 0.0
         terms = Terms(self.columns, self.codes, question.terms)

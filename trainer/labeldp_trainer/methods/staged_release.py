@@ -12,7 +12,7 @@ from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.interactions.columns import Column
+from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.methods.interactions import (
     Staged,
     codes_of,
@@ -31,10 +31,10 @@ from labeldp_trainer.one_release.targets import class_labels, label_numbers
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.metrics import Line
-from labeldp_trainer.staged_release.check import TableRows, checks
+from labeldp_trainer.staged_release.check import PublicTable, checks
 from labeldp_trainer.staged_release.draw import Draws, Labels
-from labeldp_trainer.staged_release.plan import Plan
-from labeldp_trainer.staged_release.release import FILE, Facts, StagedRelease, read_staged
+from labeldp_trainer.staged_release.plan import BudgetPlan
+from labeldp_trainer.staged_release.release import FILE, ReleaseInStages, StagedFacts, read_staged
 
 
 class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
@@ -43,7 +43,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
     def __init__(self, loaded: LoadedConfig, method: StagedConfig) -> None:
         """Start without a release."""
         super().__init__(loaded, method)
-        self._release: StagedRelease | None = None
+        self._release: ReleaseInStages | None = None
         self._resumed = False
 
     def begin(self, folder: RunFolder | None, release: Path | None) -> None:
@@ -77,13 +77,13 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         release = stored or self._empty(setting, rows, columns)
         epsilon, delta = exact(self.method.epsilon), exact(self.method.delta)
         try:
-            plan = Plan.of(epsilon, delta, classes=classes is not None)
+            plan = BudgetPlan.of(epsilon, delta, classes=classes is not None)
             outputs = 1 if classes is None else len(classes)
             plan.require_resolved(epsilon, delta, outputs, rows.most_rows)
         except ValueError as error:
             raise self.loaded.error(("method", "epsilon"), str(error)) from None
         if stored is not None:
-            table = TableRows(dataset.train.features, dataset.shape.vocabularies, codes, rows)
+            table = PublicTable(dataset.train.features, dataset.shape.vocabularies, codes, rows)
             self._require_fit(stored, table, classes)
             columns = list(stored.columns)
 
@@ -110,9 +110,11 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             files={} if self._resumed else {FILE: release.to_bytes()},
         )
 
-    def _empty(self, setting: Setting, rows: RowOwners, columns: list[Column]) -> StagedRelease:
+    def _empty(
+        self, setting: Setting, rows: RowOwners, columns: list[BinnedColumn]
+    ) -> ReleaseInStages:
         method, classes = self.method, setting.loss.task.classes
-        facts = Facts(
+        facts = StagedFacts(
             classes=classes,
             label_range=None if classes is not None else method.label_range,
             epsilon=repr(method.epsilon),
@@ -124,9 +126,9 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             features_sha256=array_digest(setting.dataset.train.features),
             in_pairs=tuple(column.in_pairs for column in columns),
         )
-        return StagedRelease(facts, tuple(columns))
+        return ReleaseInStages(facts, tuple(columns))
 
-    def _labels(self, setting: Setting, facts: Facts) -> Labels:
+    def _labels(self, setting: Setting, facts: StagedFacts) -> Labels:
         """The true labels [n]: numbers in the range, or classes; none is refused or counted."""
         train, default = setting.dataset.train, self.method.default
         values = train.columns[self.loaded.config.data.label]
@@ -138,8 +140,8 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
 
     def _require_fit(
         self,
-        release: StagedRelease,
-        table: TableRows,
+        release: ReleaseInStages,
+        table: PublicTable,
         classes: tuple[int | str, ...] | None,
     ) -> None:
         """Check that a release keeps what its statement promises. Raises RunFolderError."""
@@ -149,9 +151,9 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                     f"{self.loaded.source}: the release fails this check: {check.words}"
                 )
 
-    def _statement(self, release: StagedRelease, rows: RowOwners) -> Statement:
+    def _statement(self, release: ReleaseInStages, rows: RowOwners) -> Statement:
         method, facts = self.method, release.facts
-        parts = Plan.of(
+        parts = BudgetPlan.of(
             exact(method.epsilon), exact(method.delta), classes=facts.classes is not None
         )
         sums = sum(kind == "sums" for kind, _ in parts.parts)
@@ -185,7 +187,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         )
 
 
-def _write_after(path: Path, grown: StagedRelease) -> None:
+def _write_after(path: Path, grown: ReleaseInStages) -> None:
     """Write a release that has one part more than the file. Raises RunFolderError.
 
     Of two processes that resume a run, only one gets its part into the file, which is locked here.

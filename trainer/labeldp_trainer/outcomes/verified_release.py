@@ -23,7 +23,7 @@ from labeldp_trainer.representation import FOLDER, represented, reproduced, rest
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.run.folder import read_json
 from labeldp_trainer.sharding import Devices
-from labeldp_trainer.staged_release.check import TableRows, replayed
+from labeldp_trainer.staged_release.check import PublicTable, replayed
 from labeldp_trainer.staged_release.check import checks as staged_checks
 from labeldp_trainer.staged_release.release import read_staged
 from labeldp_trainer.training import read
@@ -86,7 +86,7 @@ def _verify_staged(
     columns, features = list(release.columns), setting.dataset.train.features
     rows = RowOwners(**row_owners(setting))
     codes = codes_of(learned_columns(setting), features)  # the release must have the same bins
-    table = TableRows(features, dataset.shape.vocabularies, codes, rows)
+    table = PublicTable(features, dataset.shape.vocabularies, codes, rows)
     found = list(staged_checks(release, method, table, loss.task.classes, loaded.config.data.label))
     if all(check.ok for check in found):
         ends = release.facts.label_range

@@ -13,21 +13,21 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import Features, array_digest
-from labeldp_trainer.interactions.ask import Offset, Question
-from labeldp_trainer.interactions.columns import Column, learn_columns
+from labeldp_trainer.interactions.ask import LabelQuestion, Offset
+from labeldp_trainer.interactions.columns import BinnedColumn, learn_columns
 from labeldp_trainer.one_release.check import ReleaseCheck
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.staged_release.draw import Draws, measured
-from labeldp_trainer.staged_release.plan import Plan
-from labeldp_trainer.staged_release.release import StagedRelease
+from labeldp_trainer.staged_release.plan import BudgetPlan
+from labeldp_trainer.staged_release.release import ReleaseInStages
 
 _ALIKE = 1e-2
 _LABELS_ALIKE = 1e-3  # of the clip
 
 
 @dataclass(frozen=True)
-class TableRows:
+class PublicTable:
     """The public side of a table.
 
     Attributes:
@@ -44,9 +44,9 @@ class TableRows:
 
 
 def checks(
-    release: StagedRelease,
+    release: ReleaseInStages,
     method: StagedConfig,
-    table: TableRows,
+    table: PublicTable,
     classes: tuple[int | str, ...] | None,
     label: str,
 ) -> Iterator[ReleaseCheck]:
@@ -82,9 +82,9 @@ def checks(
     yield ReleaseCheck(same, "the bins and basis functions of the columns follow from the features")
     if not same:
         return
-    before = StagedRelease(facts.model_copy(update={"parts": ()}), release.columns)
+    before = ReleaseInStages(facts.model_copy(update={"parts": ()}), release.columns)
     try:
-        plan = Plan.of(epsilon, delta, classes=facts.classes is not None)
+        plan = BudgetPlan.of(epsilon, delta, classes=facts.classes is not None)
         planned = all(
             part.facts.sigma == plan.sigma(number, part.facts.squared_sensitivity)
             for number, part in enumerate(release.parts)
@@ -122,10 +122,10 @@ def checks(
 
 
 def replayed(
-    release: StagedRelease, table: TableRows, learn: Callable[[Draws], object]
+    release: ReleaseInStages, table: PublicTable, learn: Callable[[Draws], object]
 ) -> Iterator[ReleaseCheck]:
     """Whether every stage asked what follows from features and the answers before it."""
-    asked: dict[int, Question] = {}
+    asked: dict[int, LabelQuestion] = {}
     draws = Draws(release, table.codes, table.rows, None, lambda grown: None, asked.__setitem__)
     ends = release.facts.label_range
     try:
@@ -143,7 +143,7 @@ def replayed(
         )
 
 
-def _same_columns(stated: tuple[Column, ...], learned: list[Column]) -> bool:
+def _same_columns(stated: tuple[BinnedColumn, ...], learned: list[BinnedColumn]) -> bool:
     """The same bins, and basis functions up to a sign and the rounding of another processor."""
     if len(stated) != len(learned):
         return False
@@ -160,12 +160,12 @@ def _same_columns(stated: tuple[Column, ...], learned: list[Column]) -> bool:
     return True
 
 
-def _kernel(column: Column) -> Any:
+def _kernel(column: BinnedColumn) -> Any:
     values = column.values / (1 << 10)
     return values @ values.T
 
 
-def _same_question(stated: Question, found: Question) -> bool:
+def _same_question(stated: LabelQuestion, found: LabelQuestion) -> bool:
     """The same terms, offset and clip, and rows that are as good, up to rounding elsewhere."""
     a, b = stated.rows, found.rows
     if stated.terms != found.terms or a.weights.shape != b.weights.shape:

@@ -13,13 +13,13 @@ import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
 from labeldp_trainer.discrete_gaussian.draw import noisy
-from labeldp_trainer.interactions.ask import Known, Offset, Question, Residuals
+from labeldp_trainer.interactions.ask import FirstGuess, LabelQuestion, Offset, Residuals
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Lengths, lengths, squared_sensitivity
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.one_release.targets import in_steps
-from labeldp_trainer.staged_release.plan import COUNT, MOST_BINS, Plan, histogram_sensitivity
-from labeldp_trainer.staged_release.release import Part, PartFacts, StagedRelease
+from labeldp_trainer.staged_release.plan import COUNT, MOST_BINS, BudgetPlan, histogram_sensitivity
+from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
 
 LABEL_BINS = MOST_BINS
 SIZES = 2.0 ** np.linspace(-8, 0.5, 35)
@@ -45,24 +45,24 @@ class Draws:
         add_noise: gives what is released, from an exact statistic and the scale of its noise.
     """
 
-    release: StagedRelease
+    release: ReleaseInStages
     codes: Int32[np.ndarray, "n c"]
     rows: RowOwners
     true: Callable[[], Labels] | None
-    grown: Callable[[StagedRelease], None]
-    asked: Callable[[int, Question], None] = lambda part, question: None
+    grown: Callable[[ReleaseInStages], None]
+    asked: Callable[[int, LabelQuestion], None] = lambda part, question: None
     add_noise: Callable[[Int64[np.ndarray, "b k"], int], Int64[np.ndarray, "b k"]] = noisy
     extra: float = 0.0
 
     def __post_init__(self) -> None:
         """Start with the first part."""
         facts = self.release.facts
-        self._plan = Plan.of(
+        self._plan = BudgetPlan.of(
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
         self._at = 0
 
-    def labels(self) -> Known:
+    def labels(self) -> FirstGuess:
         """From a noisy histogram of labels."""
         facts = self.release.facts
         if facts.label_range is None:
@@ -71,7 +71,7 @@ class Draws:
             base = np.clip(shares, _LEAST_SHARE, 1.0)
             base /= base.sum()
             variance = float((base * (1 - base)).mean())
-            return Known(base, variance, variance, 1.0)
+            return FirstGuess(base, variance, variance, 1.0)
         low, high = facts.label_range
 
         def bins(y: Labels) -> Int64[np.ndarray, " n"]:
@@ -87,7 +87,7 @@ class Draws:
         first, last = map(int, np.searchsorted(np.cumsum(shares), tails))
         a = float(middle[first]) - width / 2
         b = float(middle[min(last, LABEL_BINS - 1)]) + width / 2
-        return Known(np.array([(a + b) / 2]), variance, variance, (b - a) / 2)
+        return FirstGuess(np.array([(a + b) / 2]), variance, variance, (b - a) / 2)
 
     def residuals(self, offset: Offset) -> Residuals:
         """From a noisy histogram of the sizes of residuals."""
@@ -111,7 +111,9 @@ class Draws:
         moved = squared_sensitivity(UNIT * UNIT, classes=self._classes)
         return self._plan.sigma(self._at, moved) * self._unit(clip)
 
-    def sums(self, question: Question) -> tuple[Question, Float64[np.ndarray, "m k"], float]:
+    def sums(
+        self, question: LabelQuestion
+    ) -> tuple[LabelQuestion, Float64[np.ndarray, "m k"], float]:
         """The noisy sums, the question that they answer, and the deviation of the noise."""
         if self._at < len(self.release.parts):
             self.asked(self._at, question)
@@ -153,7 +155,7 @@ class Draws:
         n = self.rows.count
         return part.answer / COUNT / n, part.facts.sigma / COUNT / n
 
-    def _draw_sums(self, question: Question) -> Part:
+    def _draw_sums(self, question: LabelQuestion) -> ReleasePart:
         assert self.true is not None
         found, total = self._summed(question)
         moved = squared_sensitivity(found.longest, classes=self._classes)
@@ -177,7 +179,7 @@ class Draws:
         self._grow(facts, total, weights, None if offset is None else offset.weights)
         return self.release.parts[-1]
 
-    def _summed(self, question: Question) -> tuple[Lengths, Int64[np.ndarray, "m k"]]:
+    def _summed(self, question: LabelQuestion) -> tuple[Lengths, Int64[np.ndarray, "m k"]]:
         """The lengths of the integer rows, and their exact sum times the labels."""
         assert self.true is not None
         labels, offset, classes = self.true(), question.offset, self.release.facts.classes
@@ -205,12 +207,12 @@ class Draws:
     ) -> None:
         """Add a part with noise, if what is proved of all parts then stays within δ."""
         stated = self.release.facts
-        empty = Part(facts, exact, weights, offset)
+        empty = ReleasePart(facts, exact, weights, offset)
         noises = [*(part.noise for part in self.release.parts), empty.noise]
         if self._plan.proved_delta(noises, Fraction(stated.epsilon)) > Fraction(stated.delta):
             raise ValueError("δ is too small for the parts of a staged release; raise it")
         answer = self.add_noise(exact.reshape(len(exact), -1), facts.sigma).reshape(exact.shape)
-        self.release = self.release.with_part(Part(facts, answer, weights, offset))
+        self.release = self.release.with_part(ReleasePart(facts, answer, weights, offset))
         self.grown(self.release)
 
     def _predicted(self, offset: Offset) -> Float64[np.ndarray, " n"]:
@@ -227,8 +229,8 @@ def _cleaned(shares: Float64[np.ndarray, " b"], noise: float) -> Float64[np.ndar
 
 
 def integer_rows(
-    question: Question,
-    release: StagedRelease,
+    question: LabelQuestion,
+    release: ReleaseInStages,
     codes: Int32[np.ndarray, "n c"],
     rows: RowOwners,
 ) -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
@@ -239,7 +241,10 @@ def integer_rows(
 
 
 def measured(
-    question: Question, release: StagedRelease, codes: Int32[np.ndarray, "n c"], rows: RowOwners
+    question: LabelQuestion,
+    release: ReleaseInStages,
+    codes: Int32[np.ndarray, "n c"],
+    rows: RowOwners,
 ) -> Lengths:
     """The longest integer row of a question, and their digest."""
     found = integer_rows(question, release, codes, rows)

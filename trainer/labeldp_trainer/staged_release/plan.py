@@ -14,7 +14,7 @@ from typing import Literal
 
 from labeldp_trainer.discrete_gaussian.delta import (
     LEAST_SIGMA,
-    Release,
+    NoisyRelease,
     composed_delta,
     greatest_ratio,
     squared_ratio,
@@ -55,7 +55,7 @@ def histogram_sensitivity(rows: int) -> int:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BudgetPlan:
     """The parts of a release and what each may spend.
 
     Attributes:
@@ -67,7 +67,7 @@ class Plan:
     ratio: Fraction
 
     @classmethod
-    def of(cls, epsilon: Fraction, delta: Fraction, *, classes: bool) -> Plan:
+    def of(cls, epsilon: Fraction, delta: Fraction, *, classes: bool) -> BudgetPlan:
         """That of (ε, δ). Raises ValueError if no noise that is resolved is large enough."""
         return cls(KINDS[classes], greatest_ratio(epsilon, delta))
 
@@ -79,7 +79,7 @@ class Plan:
             raise ValueError("ε or δ is too small for any supported noise; raise it")
         return sigma
 
-    def proved_delta(self, noises: Sequence[Release], epsilon: Fraction) -> Fraction:
+    def proved_delta(self, noises: Sequence[NoisyRelease], epsilon: Fraction) -> Fraction:
         """An upper bound of δ at ε of parts, or of the first of them; 1 if nothing is proved.
 
         It is that of the whole budget, which no history exceeds: Theorem 18 (c) needs a bound that
@@ -101,6 +101,6 @@ class Plan:
             if sums:
                 moved = squared_sensitivity(_SHORT * _SHORT, classes=outputs > 1)
             size = MOST_SUMS * outputs if sums else MOST_BINS + outputs
-            noises.append(Release(moved, self.sigma(number, moved), size))
+            noises.append(NoisyRelease(moved, self.sigma(number, moved), size))
         if self.proved_delta(noises, epsilon) > delta:
             raise ValueError("δ is too small for the parts of a staged release; raise it")

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from labeldp_trainer.discrete_gaussian.delta import Release as Noise
+from labeldp_trainer.discrete_gaussian.delta import NoisyRelease as Noise
 from labeldp_trainer.errors import TrainerError
-from labeldp_trainer.interactions.ask import Offset, Question
-from labeldp_trainer.interactions.columns import MOST_VALUE, Column
+from labeldp_trainer.interactions.ask import LabelQuestion, Offset
+from labeldp_trainer.interactions.columns import MOST_VALUE, BinnedColumn
 from labeldp_trainer.interactions.design import RowWeights
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, squared_sensitivity
@@ -52,7 +52,7 @@ _STATED: dict[tuple[Kind, bool], frozenset[str]] = {
 }
 """What the parts of releases of classes, and of numbers, state."""
 
-__all__ = ["FILE", "Facts", "Part", "PartFacts", "StagedRelease", "read_staged"]
+__all__ = ["FILE", "PartFacts", "ReleaseInStages", "ReleasePart", "StagedFacts", "read_staged"]
 
 
 class PartFacts(ReleaseText):
@@ -91,7 +91,7 @@ class PartFacts(ReleaseText):
         return frozenset(name for name in _OF_SUMS if getattr(self, name) is not None)
 
 
-class Facts(ReleaseText):
+class StagedFacts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON."""
 
     kind: Literal["staged_release"] = "staged_release"
@@ -137,7 +137,7 @@ class Facts(ReleaseText):
 
 
 @dataclass(frozen=True)
-class Part:
+class ReleasePart:
     """A noisy answer, and the design that it is of.
 
     Attributes:
@@ -164,7 +164,7 @@ class Part:
         found = {"answer": self.answer, "weights": self.weights, "offset": self.offset}
         return {name: array for name, array in found.items() if array is not None}
 
-    def question(self, ends: tuple[float, float] | None) -> Question:
+    def question(self, ends: tuple[float, float] | None) -> LabelQuestion:
         """What sums are of."""
         facts, offset = self.facts, None
         assert facts.terms is not None and self.weights is not None
@@ -174,11 +174,11 @@ class Part:
             assert facts.unit is not None and facts.base is not None
             offset = Offset(facts.offset_terms, self.offset, facts.unit, facts.base, ends)
         rows = RowWeights(self.weights, facts.shift, facts.floor)
-        return Question(facts.terms, rows, offset, 1.0 if facts.clip is None else facts.clip)
+        return LabelQuestion(facts.terms, rows, offset, 1.0 if facts.clip is None else facts.clip)
 
 
 @dataclass(frozen=True)
-class StagedRelease:
+class ReleaseInStages:
     """What has been released, part by part.
 
     Attributes:
@@ -187,9 +187,9 @@ class StagedRelease:
         parts: in the order in which they were drawn.
     """
 
-    facts: Facts
-    columns: tuple[Column, ...]
-    parts: tuple[Part, ...] = ()
+    facts: StagedFacts
+    columns: tuple[BinnedColumn, ...]
+    parts: tuple[ReleasePart, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -205,10 +205,10 @@ class StagedRelease:
             total.update(head.encode() + np.ascontiguousarray(array).tobytes())
         return total.hexdigest()
 
-    def with_part(self, part: Part) -> StagedRelease:
+    def with_part(self, part: ReleasePart) -> ReleaseInStages:
         """This and one more."""
         facts = self.facts.model_copy(update={"parts": (*self.facts.parts, part.facts)})
-        return StagedRelease(facts, self.columns, (*self.parts, part))
+        return ReleaseInStages(facts, self.columns, (*self.parts, part))
 
     def to_bytes(self) -> bytes:
         """The contents of ``release.npz``; the same for the same release."""
@@ -230,7 +230,7 @@ class StagedRelease:
         return found
 
 
-def read_staged(path: Path) -> StagedRelease:
+def read_staged(path: Path) -> ReleaseInStages:
     """Read a file that somebody else may have written. Raises TrainerError."""
     try:
         arrays = arrays_of_archive(path)
@@ -248,8 +248,8 @@ def read_staged(path: Path) -> StagedRelease:
     return found
 
 
-def _parse(arrays: dict[str, NDArray[Any]], text: bytes) -> StagedRelease:
-    facts = Facts.model_validate_json(text)
+def _parse(arrays: dict[str, NDArray[Any]], text: bytes) -> ReleaseInStages:
+    facts = StagedFacts.model_validate_json(text)
     require(facts.text() == text)
     columns = []
     for j, in_pairs in enumerate(facts.in_pairs):
@@ -266,10 +266,10 @@ def _parse(arrays: dict[str, NDArray[Any]], text: bytes) -> StagedRelease:
         }
         parts.append(_part(stated, own, columns, facts))
     require(not arrays)
-    return StagedRelease(facts, tuple(columns), tuple(parts))
+    return ReleaseInStages(facts, tuple(columns), tuple(parts))
 
 
-def _column(edges: Any, bins: Any, values: NDArray[Any], in_pairs: int) -> Column:
+def _column(edges: Any, bins: Any, values: NDArray[Any], in_pairs: int) -> BinnedColumn:
     require(values.dtype == np.int32 and values.ndim == 2 and (np.abs(values) <= MOST_VALUE).all())
     require((edges is None) != (bins is None) and 0 <= in_pairs <= values.shape[1])
     if edges is not None:
@@ -278,17 +278,20 @@ def _column(edges: Any, bins: Any, values: NDArray[Any], in_pairs: int) -> Colum
     else:
         require(bins.dtype == np.int32 and bins.ndim == 1 and len(bins) > 0)
         require(((bins >= 0) & (bins < len(values))).all())
-    return Column(edges, bins, values, in_pairs)
+    return BinnedColumn(edges, bins, values, in_pairs)
 
 
 def _part(
-    stated: PartFacts, own: Mapping[str, NDArray[Any]], columns: list[Column], facts: Facts
-) -> Part:
+    stated: PartFacts,
+    own: Mapping[str, NDArray[Any]],
+    columns: list[BinnedColumn],
+    facts: StagedFacts,
+) -> ReleasePart:
     answer = own["answer"]
     require(answer.dtype == np.int64 and answer.size > 0)
     if stated.kind != "sums":
         require(set(own) == {"answer"} and answer.ndim == 1)
-        return Part(stated, answer)
+        return ReleasePart(stated, answer)
     weights, numbers = own["weights"], facts.classes is None
     require(set(own) == {"answer", "weights", *(("offset",) if numbers else ())})
     outputs = 1 if facts.classes is None else len(facts.classes)
@@ -299,10 +302,12 @@ def _part(
         assert stated.offset_terms is not None
         require(own["offset"].ndim == 1)
         _require_whole(own["offset"], stated.offset_terms, columns)
-    return Part(stated, answer, weights, own.get("offset"))
+    return ReleasePart(stated, answer, weights, own.get("offset"))
 
 
-def _require_whole(weights: NDArray[Any], terms: tuple[Term, ...], columns: list[Column]) -> None:
+def _require_whole(
+    weights: NDArray[Any], terms: tuple[Term, ...], columns: list[BinnedColumn]
+) -> None:
     """Weights fit their terms, so that what is summed up with them is exact."""
     require(len(terms) <= _MOST_TERMS and len(set(terms)) == len(terms))
     for term in terms:

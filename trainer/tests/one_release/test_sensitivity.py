@@ -172,7 +172,8 @@ def test_squares_that_do_not_fit_are_refused():
     """Of a scale that no release has, four squares of 2³¹ would add up to zero."""
     weights = Weights(np.array([0, 1, 2, 3]), np.ones(4, np.float32), 1e-6, 2.0**32 - 2)
     with pytest.raises(ValueError, match="longer"):
-        lengths(weights, rows(np.ones((1, 3), np.float32)))
+        table = rows(np.ones((1, 3), np.float32))
+        lengths(weights.integer_rows(table), table)
 
 
 B = 2**60 + 1  # no float holds it

@@ -8,12 +8,12 @@ import numpy as np
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
-from labeldp_trainer.interactions.stages import Learner, Task
+from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners, Users
-from labeldp_trainer.staged_release.check import TableRows
+from labeldp_trainer.staged_release.check import PublicTable
 from labeldp_trainer.staged_release.draw import Draws
-from labeldp_trainer.staged_release.plan import Plan
-from labeldp_trainer.staged_release.release import Facts, StagedRelease
+from labeldp_trainer.staged_release.plan import BudgetPlan
+from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
 ALL = os.environ.get("LABELDP_ALL") == "1"
 ENDS = (-1.0, 2.0)
@@ -23,8 +23,8 @@ ENDS = (-1.0, 2.0)
 class Table:
     """The public side of a table, the release of it before any part, and who learns from it."""
 
-    public: TableRows
-    release: StagedRelease
+    public: PublicTable
+    release: ReleaseInStages
     order: int = 1
 
     @property
@@ -46,7 +46,7 @@ class Table:
     def plan(self):
         facts = self.release.facts
         numbers = Fraction(facts.epsilon), Fraction(facts.delta)
-        return Plan.of(*numbers, classes=self.classes is not None)
+        return BudgetPlan.of(*numbers, classes=self.classes is not None)
 
     def draws(self, labels, release=None, grown=lambda grown: None, **more):
         true = None if labels is None else lambda: labels
@@ -55,7 +55,7 @@ class Table:
 
     def learn(self, draws):
         ends, rows = self.release.facts.label_range, self.public.rows
-        task = Task(ends, 1 if self.classes is None else len(self.classes))
+        task = LearningTask(ends, 1 if self.classes is None else len(self.classes))
         columns, codes = list(self.release.columns), self.public.codes
         learner = Learner(columns, codes, task, draws, self.order, shares=rows.shares)
         return learner.learn()
@@ -83,7 +83,7 @@ def table(seed, count, *, classes=None, owners=None, epsilon=1.0, delta=1e-2, or
         digest = array_digest(owners)
         users = Users(column="user", max_examples_per_user=3, sha256=digest)
     rows = RowOwners(count=count, owners=owners, users=users)
-    facts = Facts(
+    facts = StagedFacts(
         classes=classes,
         label_range=None if classes is not None else ENDS,
         epsilon=repr(epsilon),
@@ -95,8 +95,8 @@ def table(seed, count, *, classes=None, owners=None, epsilon=1.0, delta=1e-2, or
         features_sha256=array_digest(features),
         in_pairs=tuple(column.in_pairs for column in columns),
     )
-    public = TableRows(features, vocabularies, codes, rows)
-    return Table(public, StagedRelease(facts, tuple(columns)), order)
+    public = PublicTable(features, vocabularies, codes, rows)
+    return Table(public, ReleaseInStages(facts, tuple(columns)), order)
 
 
 def own_noise(random):

@@ -12,7 +12,7 @@ from labeldp_trainer.one_release.rows import Users
 from labeldp_trainer.staged_release.check import checks, replayed
 from labeldp_trainer.staged_release.draw import measured
 from labeldp_trainer.staged_release.plan import histogram_sensitivity
-from labeldp_trainer.staged_release.release import StagedRelease, read_staged
+from labeldp_trainer.staged_release.release import ReleaseInStages, read_staged
 
 from trainer.tests.staged_release.staged_helpers import ALL, own_noise, table
 
@@ -68,7 +68,7 @@ def rehashed(own, release):
 def restated(release, stated, **of_all):
     """The release with what ``stated`` says of a number and its part, and digests that fit."""
     facts = release.facts.model_copy(update={"parts": (), **of_all})
-    found = StagedRelease(facts, release.columns)
+    found = ReleaseInStages(facts, release.columns)
     for number, part in enumerate(release.parts):
         update = {**stated(number, part), "previous_sha256": found.sha256}
         facts = part.facts.model_copy(update=update)

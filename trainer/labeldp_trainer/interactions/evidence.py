@@ -99,10 +99,8 @@ def stable_root(matrix: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"
             continue
     values, vectors = np.linalg.eigh(matrix)
     least = _JITTERS[1] * max(float(values[-1]), 1e-300)
-    triangle: Float64[np.ndarray, "d d"] = np.linalg.qr(
-        (vectors * np.sqrt(np.maximum(values, least))[None, :]).T, mode="r"
-    ).T
-    return triangle
+    scaled = vectors * np.sqrt(np.maximum(values, least))[None, :]
+    return np.asarray(np.linalg.qr(scaled.T)[1].T)
 
 
 def variances_by_evidence(

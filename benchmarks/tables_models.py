@@ -25,8 +25,8 @@ What is tuned on what: nothing of ``labeldp train``, which runs with its default
 its own. Boosting has a list of five or six settings, and a number of rounds. Both are chosen on a
 fifth of the training rows, by their true labels without privacy, and by their *private* labels
 otherwise. No run chooses anything on test rows. The test labels are true ones. How boosting uses
-private labels was revised after test figures of the first seed had been seen, to make it better:
-a sixth setting, how shares are mixed and bounded, least squares to judge trees of doctor visits.
+private labels was revised after test figures of the first seed had been seen, to make it stronger:
+a sixth setting, how shares are mixed and bounded, and least squares to judge trees for visits.
 
 A seed draws the representation, noise, private labels and prior of a run, and the rows that
 boosting holds out. Noise and private labels come from the operating system, so a repetition gives

@@ -42,7 +42,7 @@ tools: $(STAMP)
 	@$(BIN)/pytest -rs -n 2 --dist loadfile --tools only $(UNIT_TESTS)
 
 # Each distribution's tests with its own wheel, what it requires and its test tools alone; with
-# LABELDP_ALL=1 the slow ones, too. Programs that unit has compiled are read.
+# LABELDP_LONG=1 the slow ones, too. Programs that unit has compiled are read.
 test-alone: export OPENBLAS_NUM_THREADS := 1
 test-alone: $(STAMP)
 	@$(JAX_CACHE) PYTHON="$(CURDIR)/$(BIN)/python" .ci/alone $(ALONE)

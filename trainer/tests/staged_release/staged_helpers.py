@@ -15,7 +15,7 @@ from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
-ALL = os.environ.get("LABELDP_ALL") == "1"
+ALL = os.environ.get("LABELDP_LONG") == "1"
 ENDS = (-1.0, 2.0)
 
 

@@ -170,47 +170,40 @@ HEADS: dict[str, tuple[Head, ...]] = {
 """The heads for each loss, its default first."""
 
 
-class OneRelease(NoisySum):
-    """Releases a noisy statistic Σ w·x ⊗ t(y) of public features x, and fits models to it alone."""
+class _Release(NoisySum):
+    """The keys of both methods that release noisy statistics of labels."""
 
-    kind: Literal["one_release"]
     epsilon: Annotated[Number, Field(ge=1e-3, le=60)]
     default: StrictInt | StrictStr | Number | None = Field(
         None,
         description="what missing and unknown labels count as; default: the first class, or the "
         "middle of label_range",
     )
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Labels fit into float32."""
+        yield from super().rules()
+        beyond = max(map(abs, self.label_range or (0,))) > LARGEST_END
+        yield beyond, f"label_range: must not exceed {LARGEST_END:g}; rescale the labels"
+
+
+class OneRelease(_Release):
+    """Releases a noisy statistic Σ w·x ⊗ t(y) of public features x, and fits models to it alone."""
+
+    kind: Literal["one_release"]
     head: Head | None = Field(
         None, description="default: softmax for classes, poisson for loss: poisson, otherwise ridge"
     )
 
-    def rules(self) -> Iterator[tuple[bool, str]]:
-        """Labels fit into float32."""
-        yield from super().rules()
-        beyond = max(map(abs, self.label_range or (0,))) > LARGEST_END
-        yield beyond, f"label_range: must not exceed {LARGEST_END:g}; rescale the labels"
 
-
-class StagedRelease(NoisySum):
+class StagedRelease(_Release):
     """Releases a few adaptive noisy statistics of labels, and fits effects of columns, pairs and
     triples of columns to them."""
 
     kind: Literal["staged_release"]
-    epsilon: Annotated[Number, Field(ge=1e-3, le=60)]
-    default: StrictInt | StrictStr | Number | None = Field(
-        None,
-        description="what missing and unknown labels count as; default: the first class, or the "
-        "middle of label_range",
-    )
     interactions: StrictInt = Field(
         3, ge=1, le=3, description="columns in a term: 1 (main effects), 2 (pairs) or 3"
     )
-
-    def rules(self) -> Iterator[tuple[bool, str]]:
-        """Labels fit into float32."""
-        yield from super().rules()
-        beyond = max(map(abs, self.label_range or (0,))) > LARGEST_END
-        yield beyond, f"label_range: must not exceed {LARGEST_END:g}; rescale the labels"
 
 
 MOST_CLASSES = 1_000

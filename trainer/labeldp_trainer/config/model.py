@@ -202,15 +202,14 @@ class Config(Strict):
         if not isinstance(data, dict) or not isinstance(data.get("data"), dict):
             return data
         method, given = data.get("method"), data["data"]
-        unnamed = isinstance(method, dict) and "epsilon" in method and "kind" not in method
-        if isinstance(method, dict) and unnamed and given.get("kind") == "table":
-            data = {**data, "method": {"kind": STAGED, **method}}
-        method = data.get("method")
-        staged = isinstance(method, dict) and method.get("kind") == STAGED
-        if "loss" not in data and staged:
+        if not isinstance(method, dict):
+            return data
+        if given.get("kind") == "table" and "epsilon" in method and "kind" not in method:
+            method = {"kind": STAGED, **method}
+        if method.get("kind") == STAGED and "loss" not in data:
             loss = "squared" if given.get("classes") is None else "cross_entropy"
             data = {**data, "loss": loss}
-        return data
+        return {**data, "method": method}
 
     @model_validator(mode="before")
     @classmethod

@@ -89,9 +89,7 @@ class Answers:
         if taken + 4 * n * question.size <= _KEPT_BYTES:
             answer.kept = np.concatenate([self._rows(answer, part) for part in self.terms.parts()])
         if question.offset is not None:
-            rows = self.terms.of(question.offset.terms).chunks()
-            found = [question.offset.of(z).astype(np.float32) for _, z in rows]
-            answer.offsets = np.concatenate(found)
+            answer.offsets = question.offset.over(self.terms).astype(np.float32)
         self.found.append(answer)
 
     def sums(

@@ -9,7 +9,9 @@ import numpy as np
 from jaxtyping import Float64, Int32
 
 from labeldp_trainer.interactions.design import RowWeights
-from labeldp_trainer.interactions.terms import Term
+from labeldp_trainer.interactions.terms import Term, Terms
+
+_LEAST_SHARE = 1e-3  # of a class
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class Offset:
         """The predictions for rows z of these terms: the same on every processor."""
         found = self.base + self.unit * (z @ self.weights.astype(np.float64))
         return np.clip(found, *self.ends)
+
+    def over(self, table: Terms) -> Float64[np.ndarray, " n"]:
+        """The predictions for all rows of a table, whichever of its terms are chosen."""
+        return np.concatenate([self.of(z) for _, z in table.of(self.terms).chunks()])
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,14 @@ class FirstGuess:
     variance: float
     spread: float
     clip: float
+
+    @classmethod
+    def of_classes(cls, shares: Float64[np.ndarray, " k"], extra: float) -> FirstGuess:
+        """From about the shares of classes; ``extra`` is as in ``Source``."""
+        base = np.clip(shares, _LEAST_SHARE, 1.0)
+        base /= base.sum()
+        variance = float((base * (1 - base)).mean())
+        return cls(base, variance, variance + extra, 1.0)
 
 
 @dataclass(frozen=True)

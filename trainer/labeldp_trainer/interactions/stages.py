@@ -125,9 +125,8 @@ class _Point:
 
     def moved(self, fit: Fit) -> _Point:
         """Towards what was fitted, a bounded step."""
-        weights, _ = fit.raw()
-        moved = self.base - fit.moments.mean[1:] @ weights[1:, 0]
-        found = np.concatenate([z @ weights[:, 0] + moved for _, z in fit.terms.chunks()])
+        weights, base = fit.raw()
+        found = np.concatenate([z @ weights[:, 0] + base for _, z in fit.terms.chunks()])
         step = np.clip(found - self.odds, -_FURTHEST_STEP, _FURTHEST_STEP)
         return _Point(self.base, np.clip(self.odds + step, -_FURTHEST_ODDS, _FURTHEST_ODDS))
 
@@ -168,7 +167,9 @@ class Learner:
         base, spread, clip = labels.base, labels.spread, labels.clip
         answers = Answers(Terms(self.columns, self.codes, ()), self.shares)
         point = _Point.start(base, len(self.codes)) if self.task.logistic else None
-        variance = labels.variance if point is None else point.variance
+        variance, start = labels.variance, base
+        if point is not None:
+            variance, start = point.variance, np.array([point.base])
         offset = self._offset(None, base)
         chosen, known = self._first(), dict[Term, float]()
         for stage in range(STAGES):
@@ -195,16 +196,15 @@ class Learner:
             answers.add(*self.source.sums(asked))
             sums = answers.sums(terms, working, sums)
             evidence = self._evidence(answers, sums, moments, base, spread, point)
-            fit = _fitted(evidence, terms, moments, prior, known, base, _CONSTANT * constant)
+            fit = _fitted(evidence, terms, moments, prior, known, start, _CONSTANT * constant)
             if point is not None:  # around what has been learned, once more
                 point = point.moved(fit)
                 sums = answers.sums(terms, point.working)
                 evidence = self._evidence(answers, sums, moments, base, spread, point)
-                fit = _fitted(evidence, terms, moments, prior, known, base, _CONSTANT * constant)
-                fit = replace(fit, base=np.array([point.base]))
-                point = point.moved(fit)
+                fit = _fitted(evidence, terms, moments, prior, known, start, _CONSTANT * constant)
             self.stage_done(stage + 1)
             if stage < STAGES - 1:
+                point = point and point.moved(fit)
                 offset = self._offset(fit, base)
                 spread, clip = self._left(fit, offset, clip, variance)
                 known = dict(zip(terms.chosen, fit.found.variances.tolist(), strict=True))

@@ -39,16 +39,25 @@ def solve_labels(
 
     ``shares`` are about those of the classes behind these numbers.
     """
-    classes = setting.loss.task.classes
-    if not isinstance(targets, Coded):
-        if classes is None:
-            targets = Coded.numbers(np.asarray(targets, np.float64))
-        else:
-            targets = Coded.one_hot(np.asarray(targets, np.int32), len(classes))
-            shares = np.bincount(targets.codes, minlength=len(classes)) / len(targets)
+    coded, shares = coded_targets(setting, targets, shares)
     vectors, head = vectors_of(setting), default_head(setting.loaded)
-    found = fitted_labels(vectors, setting.spectrum, targets, head, shares=shares)
+    found = fitted_labels(vectors, setting.spectrum, coded, head, shares=shares)
     return linear_params(setting.loaded, *found, ends)
+
+
+def coded_targets(
+    setting: Setting,
+    targets: Real[np.ndarray, " n"] | Coded,
+    shares: Float64[np.ndarray, " k"] | None = None,
+) -> tuple[Coded, Float64[np.ndarray, " k"] | None]:
+    """Targets by code, and about the shares of the classes behind them; None for numbers."""
+    if isinstance(targets, Coded):
+        return targets, shares
+    classes = setting.loss.task.classes
+    if classes is None:
+        return Coded.numbers(np.asarray(targets, np.float64)), None
+    coded = Coded.one_hot(np.asarray(targets, np.int32), len(classes))
+    return coded, np.bincount(coded.codes, minlength=len(classes)) / len(coded)
 
 
 def linear_params(

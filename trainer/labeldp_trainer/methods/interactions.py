@@ -22,6 +22,7 @@ from labeldp_trainer.interactions.stages import STAGES, Fit, Learner, LearningTa
 from labeldp_trainer.interactions.terms import Terms, ranks_of
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
+from labeldp_trainer.one_release.lattice import UNIT
 from labeldp_trainer.run.folder import write_bytes
 from labeldp_trainer.run.metrics import Line
 
@@ -142,14 +143,13 @@ class KnownLabels:
 
     def labels(self) -> FirstGuess:
         """Where labels lie."""
+        if self.base is not None:
+            return FirstGuess.of_classes(self.base, self.extra)
         share = np.bincount(self.targets.codes, minlength=len(self.targets.rows)) / len(
             self.targets
         )
         centre = share @ self.targets.rows
         square = float(share @ np.square(self.targets.rows - centre).mean(axis=1))
-        if self.base is not None:
-            variance = float((self.base * (1 - self.base)).mean())
-            return FirstGuess(self.base, variance, variance + self.extra, 1.0)
         variance = max(square - self.extra, _LEAST_SIGNAL * square, 1e-300)
         return FirstGuess(centre, variance, max(square, 1e-300), float(np.sqrt(square)) or 1.0)
 
@@ -163,22 +163,19 @@ class KnownLabels:
         """The sums themselves."""
         total: Any = 0.0
         terms = Terms(self.columns, self.codes, question.terms)
-        offset = question.offset and Terms(self.columns, self.codes, question.offset.terms)
+        compared = None if question.offset is None else question.offset.over(terms)
         for part, z in terms.chunks():
-            q = question.rows.integers(z) / (1 << 24)
+            q = question.rows.integers(z) / UNIT
             t = self.targets.rows[self.targets.codes[part]]
-            if question.offset is not None and offset:
-                t = t - question.offset.of(offset.rows(part))[:, None]
+            if compared is not None:
+                t = t - compared[part, None]
             total = total + q.T @ t
         return question, total, _NOISELESS * question.clip
 
     def residuals(self, offset: Offset) -> Residuals:
         """Their mean square; nothing is clipped."""
-        total, terms = 0.0, Terms(self.columns, self.codes, offset.terms)
-        for part, z in terms.chunks():
-            t = self.targets.rows[self.targets.codes[part]][:, 0]
-            total += float(np.square(t - offset.of(z)).sum())
-        return Residuals(total / len(self.codes), np.inf)
+        apart = self.targets.each()[:, 0] - offset.over(Terms(self.columns, self.codes, ()))
+        return Residuals(float(np.square(apart).mean()), np.inf)
 
 
 _NOISELESS = 1e-6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from labeldp_trainer.methods.method import ClosedForm, MethodBuilder, Setting
 from labeldp_trainer.methods.statement import Statement, protected, written
 from labeldp_trainer.methods.users import limited_to_users, owners_of
 from labeldp_trainer.models import Params
-from labeldp_trainer.one_release.check import checks
+from labeldp_trainer.one_release.check import ReleaseCheck, checks
 from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.lattice import MOST_ROWS
 from labeldp_trainer.one_release.make import drawn, expected_share, planned
@@ -24,6 +25,27 @@ from labeldp_trainer.one_release.release import FILE, Release, read_release
 from labeldp_trainer.one_release.rows import PublicRows, Users
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
+
+RELEASED = (f"{FILE} and everything computed from it and from features, such as every fit",)
+AGAIN = (
+    "draws another release and ",
+    f"; --from-release {FILE} fits this one again and spends nothing",
+)
+"""What the statement of a release says of publishing it, and of another run."""
+
+
+def release_file(folder: RunFolder | None, release: Path | None) -> Path | None:
+    """The release of a run to resume, or the given one. Raises RunFolderError if both are."""
+    if folder is not None and release is not None:
+        raise RunFolderError(f"{folder.path}: already has a release; remove --from-release")
+    return release if folder is None else folder.path / FILE
+
+
+def require_all(loaded: LoadedConfig, found: Iterable[ReleaseCheck]) -> None:
+    """Raise RunFolderError if a check of a release does not hold."""
+    for check in found:
+        if not check.ok:
+            raise RunFolderError(f"{loaded.source}: the release fails this check: {check.words}")
 
 
 class OneReleaseBuilder(MethodBuilder[OneRelease]):
@@ -36,9 +58,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
 
     def begin(self, folder: RunFolder | None, release: Path | None) -> None:
         """Read an existing release, which needs no labels. Raises InputError."""
-        if folder is not None and release is not None:
-            raise RunFolderError(f"{folder.path}: already has a release; remove --from-release")
-        path = release if folder is None else folder.path / FILE
+        path = release_file(folder, release)
         if path is not None:
             self._release = read_release(path)
             self.columns = self.columns[1:]
@@ -81,11 +101,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
     def _require_fit(self, release: Release, rows: PublicRows, setting: Setting) -> None:
         """Check that a release keeps what its statement promises. Raises RunFolderError."""
         classes, label = setting.loss.task.classes, self.loaded.config.data.label
-        for check in checks(release, rows, self.method, classes, label):
-            if not check.ok:
-                raise RunFolderError(
-                    f"{self.loaded.source}: the release fails this check: {check.words}"
-                )
+        require_all(self.loaded, checks(release, rows, self.method, classes, label))
 
     def _statement(self, release: Release) -> Statement:
         method, facts = self.method, release.facts
@@ -108,13 +124,8 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 "rows_sha256": facts.rows_sha256,
                 "users": None if facts.users is None else facts.users.model_dump(),
             },
-            released=(
-                f"{FILE} and everything computed from it and from features, such as every fit",
-            ),
-            again=(
-                "draws another release and ",
-                f"; --from-release {FILE} fits this one again and spends nothing",
-            ),
+            released=RELEASED,
+            again=AGAIN,
         )
 
 

@@ -33,7 +33,7 @@ from labeldp_trainer.methods.certificate import (
     certificate_source,
     load_randomizer,
 )
-from labeldp_trainer.methods.closed_form import solve_labels
+from labeldp_trainer.methods.closed_form import coded_targets, solve_labels
 from labeldp_trainer.methods.corrections import (
     class_shares,
     corrected,
@@ -190,9 +190,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         )
         notes = self._notes(left, regression=setting.loss.task.classes is None)
         if self.loaded.config.interactions is not None:
-            coded = targets
-            if not isinstance(coded, Coded):
-                coded = Coded.numbers(np.asarray(coded, np.float64))
+            coded, shares = coded_targets(setting, targets, shares)
             return known_labels_method(
                 setting,
                 coded,

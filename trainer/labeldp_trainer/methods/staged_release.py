@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,13 @@ from labeldp_trainer.methods.interactions import (
     params_of,
 )
 from labeldp_trainer.methods.method import MethodBuilder, Setting, TrainingRun
-from labeldp_trainer.methods.one_release import row_owners
+from labeldp_trainer.methods.one_release import (
+    AGAIN,
+    RELEASED,
+    release_file,
+    require_all,
+    row_owners,
+)
 from labeldp_trainer.methods.statement import Statement, protected
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
@@ -51,9 +58,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
 
         Raises InputError.
         """
-        if folder is not None and release is not None:
-            raise RunFolderError(f"{folder.path}: already has a release; remove --from-release")
-        path = release if folder is None else folder.path / FILE
+        path = release_file(folder, release)
         if path is None:
             return
         # a run has the file from its start: without it, stages would be drawn a second time
@@ -87,12 +92,15 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             self._require_fit(stored, table, classes)
             columns = list(stored.columns)
 
+        # read once, though several parts ask about them
+        labels = functools.cache(lambda: self._labels(setting, release.facts))
+
         def solve(run: TrainingRun) -> tuple[Params, Line]:
             draws = Draws(
                 release,
                 codes,
                 rows,
-                None if release.complete else lambda: self._labels(setting, release.facts),
+                None if release.complete else labels,
                 lambda grown: _write_after(run.folder.path / FILE, grown),
             )
             ends = release.facts.label_range
@@ -106,7 +114,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
 
         return Staged(
             solve=solve,
-            statement=self._statement(release, rows),
+            statement=self._statement(release),
             files={} if self._resumed else {FILE: release.to_bytes()},
         )
 
@@ -145,13 +153,10 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         classes: tuple[int | str, ...] | None,
     ) -> None:
         """Check that a release keeps what its statement promises. Raises RunFolderError."""
-        for check in checks(release, self.method, table, classes, self.loaded.config.data.label):
-            if not check.ok:
-                raise RunFolderError(
-                    f"{self.loaded.source}: the release fails this check: {check.words}"
-                )
+        label = self.loaded.config.data.label
+        require_all(self.loaded, checks(release, self.method, table, classes, label))
 
-    def _statement(self, release: ReleaseInStages, rows: RowOwners) -> Statement:
+    def _statement(self, release: ReleaseInStages) -> Statement:
         method, facts = self.method, release.facts
         parts = BudgetPlan.of(
             exact(method.epsilon), exact(method.delta), classes=facts.classes is not None
@@ -177,13 +182,8 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 "squared_ratio": float(np.nextafter(float(parts.ratio), 0)),
                 "users": None if facts.users is None else facts.users.model_dump(),
             },
-            released=(
-                f"{FILE} and everything computed from it and from features, such as every fit",
-            ),
-            again=(
-                "draws another release and ",
-                f"; --from-release {FILE} fits this one again and spends nothing",
-            ),
+            released=RELEASED,
+            again=AGAIN,
         )
 
 

@@ -79,12 +79,9 @@ class Facts(ReleaseText):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        classes, ends = self.classes, self.label_range
-        require((classes is None) != (ends is None))
-        require(classes is None or len(set(classes)) == len(classes) > 1)
-        require(ends is None or ends[0] < ends[1])
-        require(0 < Fraction(self.epsilon) < 100 and 0 < Fraction(self.delta) < 1)
-        moved = squared_sensitivity(self.longest, classes=classes is not None)
+        require_labels(self.classes, self.label_range)
+        require_promise(self.epsilon, self.delta)
+        moved = squared_sensitivity(self.longest, classes=self.classes is not None)
         require(self.squared_sensitivity == moved and self.lattice == _LATTICE)
         return self
 
@@ -193,6 +190,18 @@ def _parse(arrays: dict[str, Any], text: bytes) -> Release:
         and (metric > 0).all()
     )
     return Release(statistic, columns, metric, facts)
+
+
+def require_labels(classes: tuple[int | str, ...] | None, ends: tuple[float, float] | None) -> None:
+    """Raise ValueError unless there are several classes, or a range."""
+    require((classes is None) != (ends is None))
+    require(classes is None or len(set(classes)) == len(classes) > 1)
+    require(ends is None or ends[0] < ends[1])
+
+
+def require_promise(epsilon: str, delta: str) -> None:
+    """Raise ValueError unless these are ε and δ that a release may have."""
+    require(0 < Fraction(epsilon) < 100 and 0 < Fraction(delta) < 1)
 
 
 def require(holds: Any) -> None:

@@ -14,7 +14,7 @@ from labeldp_verify.rounded import at_most
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import Features, array_digest
 from labeldp_trainer.interactions.ask import LabelQuestion, Offset
-from labeldp_trainer.interactions.columns import BinnedColumn, learn_columns
+from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn, learn_columns
 from labeldp_trainer.one_release.check import ReleaseCheck
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
@@ -161,7 +161,7 @@ def _same_columns(stated: tuple[BinnedColumn, ...], learned: list[BinnedColumn])
 
 
 def _kernel(column: BinnedColumn) -> Any:
-    values = column.values / (1 << 10)
+    values = column.values / (1 << VALUE_BITS)
     return values @ values.T
 
 
@@ -188,7 +188,8 @@ def _same_offset(a: Offset | None, b: Offset | None, clip: float) -> bool:
     if a.terms != b.terms or a.ends != b.ends or not near:
         return False
     apart = np.abs(a.weights * a.unit - b.weights * b.unit).max(initial=0)
-    return bool(apart * (1 << 10) <= _LABELS_ALIKE * max(clip, 1e-300) + 2 * a.unit * (1 << 10))
+    one = 1 << VALUE_BITS
+    return bool(apart * one <= _LABELS_ALIKE * max(clip, 1e-300) + 2 * a.unit * one)
 
 
 def _same_span(a: Int32[np.ndarray, "w m"], b: Int32[np.ndarray, "w m"]) -> bool:

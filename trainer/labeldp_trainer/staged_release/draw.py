@@ -18,13 +18,11 @@ from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Lengths, lengths, squared_sensitivity
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.one_release.targets import in_steps
-from labeldp_trainer.staged_release.plan import COUNT, MOST_BINS, BudgetPlan, histogram_sensitivity
+from labeldp_trainer.staged_release.plan import COUNT, LABEL_BINS, BudgetPlan, histogram_sensitivity
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
 
-LABEL_BINS = MOST_BINS
 SIZES = 2.0 ** np.linspace(-8, 0.5, 35)
 """Cuts of the sizes of residuals, relative to half the range of labels."""
-_LEAST_SHARE = 1e-3  # of a class
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
 _CLIPPED = 0.02  # of residuals
 _NOISE = 2.0  # deviations of a count that noise alone may have
@@ -68,10 +66,7 @@ class Draws:
         if facts.label_range is None:
             assert facts.classes is not None
             shares, _ = self._histogram(lambda y: np.asarray(y, np.int64), len(facts.classes))
-            base = np.clip(shares, _LEAST_SHARE, 1.0)
-            base /= base.sum()
-            variance = float((base * (1 - base)).mean())
-            return FirstGuess(base, variance, variance, 1.0)
+            return FirstGuess.of_classes(shares, self.extra)
         low, high = facts.label_range
 
         def bins(y: Labels) -> Int64[np.ndarray, " n"]:
@@ -216,8 +211,7 @@ class Draws:
         self.grown(self.release)
 
     def _predicted(self, offset: Offset) -> Float64[np.ndarray, " n"]:
-        terms = Terms(self.release.columns, self.codes, offset.terms)
-        return np.concatenate([offset.of(z) for _, z in terms.chunks()])
+        return offset.over(Terms(self.release.columns, self.codes, ()))
 
 
 def _cleaned(shares: Float64[np.ndarray, " b"], noise: float) -> Float64[np.ndarray, " b"]:

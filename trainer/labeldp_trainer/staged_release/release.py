@@ -11,7 +11,6 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -33,6 +32,8 @@ from labeldp_trainer.one_release.release import (
     Whole,
     arrays_of_archive,
     require,
+    require_labels,
+    require_promise,
 )
 from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
 from labeldp_trainer.run.folder import DAMAGE
@@ -112,11 +113,9 @@ class StagedFacts(ReleaseText):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        classes, ends = self.classes, self.label_range
-        require((classes is None) != (ends is None))
-        require(classes is None or len(set(classes)) == len(classes) > 1)
-        require(ends is None or ends[0] < ends[1])
-        require(0 < Fraction(self.epsilon) < 100 and 0 < Fraction(self.delta) < 1)
+        classes = self.classes
+        require_labels(classes, self.label_range)
+        require_promise(self.epsilon, self.delta)
         require(self.lattice == _LATTICE)
         require(self.users is not None or self.most_rows == 1)
         require(self.users is None or self.most_rows <= self.users.max_examples_per_user)

@@ -289,3 +289,13 @@ def test_the_run_folder_is_small_and_only_its_release_holds_answers(place):
     size = sum(file.stat().st_size for file in (place / "numbers").iterdir())
     assert size < 20 << 20
     assert not os.path.lexists(place / "numbers" / "representation")
+
+
+def test_private_classes_with_a_certificate_alone_are_learned_as_they_are(place, tmp_path):
+    """Nothing is known of Pr[output | class], so that the model is of the private labels."""
+    compile_text(SPECS["classes"].replace("name: classes", "name: alone")).write(place)
+    text = TEXTS["classes"].split("method:", maxsplit=1)[0]
+    text += "model: {kind: interactions}\nloss: cross_entropy\nmethod: {kind: privatized, "
+    text += "certificate: alone.certificate.json, private_column: colour}\n"
+    result = train(parse_config(text, "t.yaml", place), tmp_path / "run")
+    assert result.metrics["test_loss"] < 0.75 * result.test.constant["loss"]

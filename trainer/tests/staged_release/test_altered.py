@@ -1,4 +1,4 @@
-"""Altered files: whoever changes a release is refused, or changes nothing that privacy rests on."""
+"""Altered files: a changed release is refused, or the change does not affect privacy."""
 
 import copy
 import dataclasses

@@ -122,8 +122,13 @@ class Explained:
         if self.classes is None:
             return [self.label]
         if self.logistic:
-            return [f"log-odds of {clipped(self.classes[1], _NAME_COLUMNS)}"]
-        return [f"Pr[{clipped(self.classes[k], _NAME_COLUMNS)}]" for k in effect.outputs]
+            return [f"log-odds of {self.class_name(1)}"]
+        return [f"Pr[{self.class_name(k)}]" for k in effect.outputs]
+
+    def class_name(self, number: int) -> str:
+        """A class, as a page may show it."""
+        assert self.classes is not None
+        return clipped(self.classes[number], _NAME_COLUMNS)
 
     @property
     def promise(self) -> str:

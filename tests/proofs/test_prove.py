@@ -159,7 +159,7 @@ def test_the_terms_of_the_series_suffice():
             total += term
         assert ratio <= total and total - term < ratio
     assert terms(Fraction(1), Fraction(0)) == 0
-    with pytest.raises(ValueError, match="the ratio is not a lower bound of e^epsilon"):
+    with pytest.raises(ValueError, match=r"the ratio is not a lower bound of e\^epsilon"):
         terms(Fraction(3), Fraction(1))
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import parse_config, train
+from labeldp_trainer.discrete_gaussian import draw as discrete_gaussian
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
 from labeldp_trainer.interactions.effects import effects_of
 from labeldp_trainer.interactions.explained import FILE, read_effects, to_bytes
@@ -16,7 +17,6 @@ from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.outcomes import explain
 from labeldp_trainer.outcomes.explained import BAND, open_explained
-from labeldp_trainer.staged_release import draw
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
@@ -82,7 +82,7 @@ def place(tmp_path_factory):
         return generator.integers(0, 2**64, shape, dtype=np.uint64)
 
     with words_from(words), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(draw, "noisy", own_noise(np.random.default_rng(7)))
+        patch.setattr(discrete_gaussian, "random_words", words)
         for name, text in RUNS.items():
             train(parse_config(text, "t.yaml", directory), directory / name)
     return directory
@@ -312,16 +312,14 @@ def test_missing_numbers_and_dates_have_names(place, pages):
     assert "missing" in words and "2024-0" in words
 
 
-@pytest.fixture
-def seeded(monkeypatch):
-    """Noise from a seed, so that nothing is left to chance."""
-    monkeypatch.setattr(draw, "noisy", own_noise(np.random.default_rng(5)))
-
-
 class Seeded:
-    """A small table of known effects, and a fit to private statistics of its labels."""
+    """A small table of known effects, and a fit to private statistics of its labels.
+
+    The noise has a seed, so that nothing is left to chance.
+    """
 
     def __init__(self, seed, rows=2000):
+        self.noise = own_noise(np.random.default_rng(5 + seed))
         random = np.random.default_rng(seed)
         a, b = random.uniform(-1, 1, rows), random.normal(size=rows)
         c = random.integers(1, 5, rows).astype(np.int32)
@@ -350,7 +348,14 @@ class Seeded:
         )  # fmt: skip
         rows = RowOwners(count=len(self.y))
         release = ReleaseInStages(facts, self.columns)
-        draws = Draws(release, self.codes, rows, lambda: labels, lambda grown: None)
+        draws = Draws(
+            release,
+            self.codes,
+            rows,
+            lambda: labels,
+            lambda grown: None,
+            add_noise=self.noise,
+        )
         task = LearningTask(ends, len(classes or "1"))
         return Learner(self.columns, self.codes, task, draws, 2).learn()
 
@@ -365,7 +370,7 @@ class Seeded:
         return means.reshape(shape)
 
 
-def test_bands_hold_the_true_effect(seeded):
+def test_bands_hold_the_true_effect():
     """95% of cells, on average over tables and noise, if the model is right; here 90% at least."""
     inside = {True: [], False: []}
     for seed in range(10):
@@ -380,14 +385,14 @@ def test_bands_hold_the_true_effect(seeded):
         assert np.concatenate(found).mean() > 0.9
 
 
-def test_bands_are_narrower_where_less_noise_is_drawn(seeded):
+def test_bands_are_narrower_where_less_noise_is_drawn():
     table = Seeded(0)
     private, public = (effects_of(table.fit(epsilon=epsilon)) for epsilon in ("0.5", "8.0"))
     assert (public.error[:3] < 0.6 * private.error[:3]).all()
 
 
 @pytest.mark.parametrize("classes", [None, (0, 1, 2)])
-def test_deviations_are_those_of_the_posterior(classes, seeded):
+def test_deviations_are_those_of_the_posterior(classes):
     """Against its precision: 1/prior + Xᵀ·(noise)⁻¹·X, for each output by itself."""
     fit = Seeded(1).fit(classes)
     effects, evidence, prior = effects_of(fit), fit.found.evidence, fit.found.prior

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from training_studies.six_tables import halves
 
 ROUNDS, PATIENCE, STRIDE = 2000, 40, 5
 SHARES = {"poisson": (0.1, 0.3, 0.6, 0.9), "cross_entropy": (0.02, 0.1, 0.3, 0.6, 0.9)}
@@ -57,7 +58,7 @@ class Problem:
 
     ``labels`` are numbers, or places of ``classes`` classes. ``kept`` is how much likelier
     randomized response returns the true class than any other one; None for true classes. ``ends``
-    are those of numbers.
+    are those of numbers. ``block``: so many rows are held out together.
     """
 
     x: np.ndarray  # [n, p]
@@ -68,6 +69,7 @@ class Problem:
     kept: float | None = None
     ends: tuple[float, float] | None = None
     private: bool = False
+    block: int = 1
 
     def of(self, rows):
         """The same for some rows."""
@@ -309,8 +311,8 @@ LIBRARIES = {"scikit-learn": ScikitLearn, "LightGBM": LightGBM}
 def tuned(name, problem, seed):
     """Features → predictions, by the best setting on held-out rows; and what was chosen."""
     library = LIBRARIES[name]()
-    order = np.random.default_rng([seed, 5]).permutation(len(problem.labels))
-    held, rest = np.split(order, [len(order) // 5])
+    generator = np.random.default_rng([seed, 5])
+    held, rest = halves(len(problem.labels), problem.block, (1, 5), generator)
     fitted, judged = problem.of(np.sort(rest)), problem.of(np.sort(held))
     grid = PRIVATE_GRID if problem.private else TRUE_GRID
     tried = [(*library.search(fitted, judged, setting, seed), setting) for setting in grid]

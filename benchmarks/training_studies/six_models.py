@@ -142,6 +142,7 @@ class Runner:
             kept,
             self.task.ends,
             method.private,
+            self.task.block,
         )
         predict, chosen = tuned(method.library, problem, seed)
         return self._measured(predict(data.features["test"])), chosen

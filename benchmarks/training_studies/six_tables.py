@@ -31,7 +31,8 @@ class Task:
     """A table, its label and the loss.
 
     ``ends`` are those of a number, in ``unit``; without them, the label is a class. ``left_out``
-    are columns that are no features. The first of ``metrics`` is the loss.
+    are columns that are no features. The first of ``metrics`` is the loss. ``block``: so many rows
+    that follow one another are tested on together; 1 if rows have nothing to do with one another.
     """
 
     title: str
@@ -42,6 +43,7 @@ class Task:
     metrics: tuple[str, ...]
     ends: tuple[int, int] | None = None
     unit: int = 1
+    block: int = 1
 
 
 TASKS = {
@@ -55,7 +57,7 @@ TASKS = {
         "house values, $10,000", HOUSING, HOUSING.label, (), "squared", ("MSE",), (1, 50), 10_000
     ),
     "visits": Task(
-        "doctor visits", VISITS, VISITS.label, (), "poisson", ("Poisson loss",), (0, 77)
+        "doctor visits", VISITS, VISITS.label, (), "poisson", ("Poisson loss",), (0, 77), 1, 100
     ),
     "education": Task(
         "education, 16 classes", ADULT, "education",
@@ -75,7 +77,7 @@ class Data:
         """Read the files of ``source``, and write those of the folder."""
         self.task, self.folder = task, folder
         whole, trainable = task.real.read(source)
-        self.parts = dict(zip(("train", "test"), _split(whole, trainable), strict=True))
+        self.parts = dict(zip(("train", "test"), _split(whole, trainable, task.block), strict=True))
         place = whole.schema.get_field_index(task.label)
         labels = {name: _labels(part[task.label], task) for name, part in self.parts.items()}
         self.classes = None
@@ -172,13 +174,23 @@ class Data:
         return SPEC.format(label=self.task.label, epsilon=epsilon, mechanism=mechanism, **more)
 
 
-def _split(whole, trainable):
+def halves(count, block, share, generator):
+    """A share of the rows, and the others; rows of a block stay together."""
+    order = generator.permutation(-(-count // block))
+    cut = len(order) * share[0] // share[1]
+    rows = np.arange(count)
+    return [
+        rows[np.isin(rows // block, part)] if block > 1 else part
+        for part in (order[:cut], order[cut:])
+    ]
+
+
+def _split(whole, trainable, block):
     """Rows to train on and rows to test on, the same for every seed."""
     generator = np.random.default_rng(0)
     if trainable is None:
-        order = generator.permutation(whole.num_rows)
-        cut = len(order) * 4 // 5
-        return whole.take(pa.array(order[:cut])), whole.take(pa.array(order[cut:]))
+        train, test = halves(whole.num_rows, block, (4, 5), generator)
+        return whole.take(pa.array(train)), whole.take(pa.array(test))
     train = whole.slice(0, trainable)
     if trainable > ROWS:
         chosen = generator.choice(trainable, ROWS, replace=False)

@@ -24,7 +24,7 @@ from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, R
 SIZES = 2.0 ** np.linspace(-8, 0.5, 35)
 """Cuts of the sizes of residuals, relative to half the range of labels."""
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
-_CLIPPED = 0.02  # of residuals
+_CLIPPED = 0.15  # of residuals: what clipping adds to the error is less than what noise loses
 _NOISE = 2.0  # deviations of a count that noise alone may have
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 

@@ -7,9 +7,10 @@ The tables: weeks worked and income over $50,000 (census: 50,000 rows of the tra
 once with a fixed seed, and its test file), hours per week and education as 16 classes (adult, its
 two files), house values in ten thousands and doctor visits (four fifths of the rows, and the rest;
 the same ones for every seed). The file of visits lists the years of a person one after another, so
-blocks of 100 rows stay together: otherwise a model can know the persons of the test rows. Survey weights are no features, and income is none of the other
-labels. House values have a column with nulls, total_bedrooms. Only boosting and the methods with
-interactions, which take missing numbers, see it.
+blocks of 100 rows stay together: otherwise a model can know the persons of the test rows. Survey
+weights are no features, and income is none of the other labels. House values have a column with
+nulls, total_bedrooms. Only boosting and the methods with interactions, which take missing numbers,
+see it.
 
 The methods:
 

@@ -26,7 +26,7 @@ from labeldp_trainer.one_release.lattice import UNIT
 from labeldp_trainer.run.folder import write_bytes
 from labeldp_trainer.run.metrics import Line
 
-_SOFT, _LEAST_SOFT = 0.4, 1e-2
+_SOFT_SHARES, _SOFT_COUNTS, _LEAST_SOFT = 0.4, 1.5, 1e-2
 """Of the uncertainty of a prediction: how softly it is kept positive; and the least."""
 
 
@@ -89,7 +89,8 @@ def params_of(fit: Fit, ends: tuple[float, float] | None) -> Params:
             "weights": (weights[at : at + width] * unit).astype(np.float32),
         }
         at += width
-    soft = np.maximum(_SOFT * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
+    times = _SOFT_SHARES if ends is None else _SOFT_COUNTS
+    soft = np.maximum(times * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
     soft = np.broadcast_to(soft, base.shape)
     low, high = (-np.inf, np.inf) if ends is None else ends
     found_params = {

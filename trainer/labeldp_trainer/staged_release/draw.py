@@ -24,7 +24,8 @@ from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, R
 SIZES = 2.0 ** np.linspace(-8, 0.5, 35)
 """Cuts of the sizes of residuals, relative to half the range of labels."""
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
-_CLIPPED = 0.15  # of residuals: what clipping adds to the error is less than what noise loses
+_CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals; where labels are skewed, it moves the mean
+_SKEWED = 2.0  # skewness of labels
 _NOISE = 2.0  # deviations of a count that noise alone may have
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
@@ -58,7 +59,7 @@ class Draws:
         self._plan = BudgetPlan.of(
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
-        self._at = 0
+        self._at, self._clipped = 0, _CLIPPED
 
     def labels(self) -> FirstGuess:
         """From a noisy histogram of labels."""
@@ -77,7 +78,11 @@ class Draws:
         shares = _cleaned(*self._histogram(bins, LABEL_BINS))
         width = (high - low) / LABEL_BINS
         middle = low + width * (np.arange(LABEL_BINS) + 0.5)
-        variance = float(shares @ (middle - shares @ middle) ** 2) + width**2 / 12
+        away = middle - shares @ middle
+        square = float(shares @ away**2)
+        skewness = abs(float(shares @ away**3)) / max(square, 1e-300) ** 1.5
+        self._clipped = _CLIPPED_SKEWED if skewness > _SKEWED else _CLIPPED
+        variance = square + width**2 / 12
         tails = np.array([_TAIL, 1 - _TAIL])
         first, last = map(int, np.searchsorted(np.cumsum(shares), tails))
         a = float(middle[first]) - width / 2
@@ -97,7 +102,7 @@ class Draws:
 
         shares = _cleaned(*self._histogram(bins, len(edges) + 1))
         up, down = np.append(edges, high - low), np.append(0, edges)
-        place = int(np.searchsorted(np.cumsum(shares), 1 - _CLIPPED))
+        place = int(np.searchsorted(np.cumsum(shares), 1 - self._clipped))
         square = float(shares @ (up**2 + up * down + down**2)) / 3
         return Residuals(square, float(up[min(place, len(edges))]))
 

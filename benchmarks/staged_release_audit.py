@@ -142,7 +142,10 @@ class Attacker:
             numbers = self.case.release.facts.classes is None
             clip = 1.0 if self._sign(stage) > 0 else 0.5
             offset = self._offset(stage) if numbers else None
-            draws.sums(LabelQuestion(((0,),), rows, offset, clip if numbers else 1.0))
+            draws.sums(
+                LabelQuestion(((0,),), rows, offset, clip if numbers else 1.0),
+                lambda part, rows: None,
+            )
 
     def _sign(self, stage: int) -> int:
         return self.signs[stage - 1] if stage else 1
@@ -272,9 +275,9 @@ class Recorded:
         """Asked first."""
         return self._ask("labels")
 
-    def sums(self, question):
+    def sums(self, question, keep):
         """Asked in every stage."""
-        return self._ask("sums", question)
+        return self._ask("sums", question, keep)
 
     def residuals(self, offset):
         """Asked of numbers between stages."""

@@ -5,13 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Bool, Float16, Float32, Float64
 
-from labeldp_trainer.interactions.ask import LabelQuestion
+from labeldp_trainer.interactions.ask import LabelQuestion, Source
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import UNIT
 
-_KEPT_BYTES = 1 << 30  # of rows that are not computed again
+_KEPT_BYTES = 5 << 29  # of rows that are not computed again
+
+
+class KeptRows:
+    """The rows of a question in half precision: sums over many rows need no more."""
+
+    def __init__(self, count: int, size: int) -> None:
+        """Nothing is there yet."""
+        self.rows, self._there = np.empty((count, size), np.float16), 0
+
+    def keep(self, part: slice, whole: Float64[np.ndarray, "b m"]) -> None:
+        """Integer rows that have been computed; parts come in order."""
+        self.rows[part] = whole / UNIT
+        self._there = part.stop
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows are there."""
+        return self._there == len(self.rows)
 
 
 @dataclass
@@ -29,7 +47,7 @@ class Answer:
     question: LabelQuestion
     statistic: Float64[np.ndarray, "m k"]
     noise: float
-    kept: Float32[np.ndarray, "n m"] | None = None
+    kept: Float16[np.ndarray, "n m"] | None = None
     offsets: Float32[np.ndarray, " n"] | None = None
 
 
@@ -51,6 +69,7 @@ class AnswerSums:
     """Public sums over the rows, for the terms of a stage and the answers so far.
 
     Attributes:
+        terms, working: that they are for.
         cross: [M, w] Σ q·zᵀ of integer columns z, times the slope.
         gram: [M, M] Σ q·qᵀ, times the slope, which is the variance of a class.
         slope: [M] Σ q times the slope.
@@ -58,11 +77,35 @@ class AnswerSums:
         offset: [M] Σ q·(prediction that labels were compared with, less the working response).
     """
 
+    terms: Terms
+    working: Working | None
     cross: Float64[np.ndarray, "m w"]
     gram: Float64[np.ndarray, "m m"]
     slope: Float64[np.ndarray, " m"]
     total: Float64[np.ndarray, " m"]
     offset: Float64[np.ndarray, " m"]
+
+    @classmethod
+    def zeros(cls, m: int, terms: Terms, working: Working | None) -> AnswerSums:
+        """Of m rows of answers."""
+        found = np.zeros((m, terms.width)), np.zeros((m, m))
+        return cls(terms, working, *found, np.zeros(m), np.zeros(m), np.zeros(m))
+
+    def take(self, before: AnswerSums) -> tuple[int, Bool[np.ndarray, " w"]]:
+        """What is known from sums of fewer answers, around the same point: of how many rows of
+        answers, and in which columns."""
+        known, same = len(before.total), np.zeros(self.terms.width, bool)
+        same[0] = True
+        self.cross[:known, 0] = before.cross[:, 0]
+        for place, term in enumerate(self.terms.chosen):
+            if term in before.terms.chosen:
+                own, other = self.terms.place(place), before.terms.chosen.index(term)
+                self.cross[:known, own] = before.cross[:, before.terms.place(other)]
+                same[own] = True
+        self.gram[:known, :known] = before.gram
+        self.slope[:known], self.total[:known] = before.slope, before.total
+        self.offset[:known] = before.offset
+        return known, same
 
 
 @dataclass
@@ -79,61 +122,58 @@ class Answers:
     shares: Float32[np.ndarray, " n"] | None
     found: list[Answer] = field(default_factory=list)
 
-    def add(
-        self, question: LabelQuestion, statistic: Float64[np.ndarray, "m k"], noise: float
-    ) -> None:
+    def ask(self, source: Source, question: LabelQuestion) -> None:
         """One more answer."""
-        answer = Answer(question, statistic, noise)
         n = len(self.terms.codes)
         taken = sum(each.kept.nbytes for each in self.found if each.kept is not None)
-        if taken + 4 * n * question.size <= _KEPT_BYTES:
-            answer.kept = np.concatenate([self._rows(answer, part) for part in self.terms.parts()])
-        if question.offset is not None:
-            answer.offsets = question.offset.over(self.terms).astype(np.float32)
+        kept = KeptRows(n if taken + 2 * n * question.size <= _KEPT_BYTES else 0, question.size)
+        keep = kept.keep if len(kept.rows) else lambda part, whole: None
+        answered, statistic, noise = source.sums(question, keep)
+        answer = Answer(answered, statistic, noise)
+        if len(kept.rows) and not kept.complete:  # the answer was there already
+            kept = KeptRows(n, answered.size)
+            for part in self.terms.parts():
+                kept.keep(part, self._integers(answer, part))
+        if len(kept.rows):
+            answer.kept = kept.rows
+        if answered.offset is not None:
+            answer.offsets = answered.offset.over(self.terms).astype(np.float32)
         self.found.append(answer)
 
     def sums(
         self, terms: Terms, working: Working | None, before: AnswerSums | None = None
     ) -> AnswerSums:
-        """The sums for these terms. ``before`` has those of all answers but the last."""
+        """The sums for these terms. What ``before`` has is not computed again."""
         sizes = [answer.question.size for answer in self.found]
-        m, known = sum(sizes), sum(sizes[:-1]) if before is not None else 0
-        new = AnswerSums(
-            np.zeros((m - known, terms.width)),
-            np.zeros((m, m - known)),
-            np.zeros(m - known),
-            np.zeros(m - known),
-            np.zeros(m - known),
-        )
-        added = self.found[-1:] if before is not None else self.found
+        new = AnswerSums.zeros(sum(sizes), terms, working)
+        known, same = 0, np.zeros(terms.width, bool)
+        if before is not None and before.working is working:
+            known, same = new.take(before)
+        added = [a for a, end in zip(self.found, np.cumsum(sizes), strict=True) if end > known]
         for part, z in terms.chunks():
             rows = {id(answer): self._rows(answer, part) for answer in self.found}
             everything = np.concatenate(list(rows.values()), axis=1)
+            sloped = everything if working is None else everything * working.slope[part][:, None]
+            new.cross[known:] += sloped[:, known:].T @ z
+            if known and not same.all():
+                new.cross[:known, ~same] += sloped[:, :known].T @ z[:, ~same]
+            if not added:
+                continue
             q = everything[:, known:]
-            sloped = q if working is None else q * working.slope[part][:, None]
-            new.cross += sloped.T @ z.astype(np.float32)
-            new.gram += everything.T @ sloped
-            new.slope += sloped.sum(axis=0)
-            new.total += q.sum(axis=0)
+            new.gram[:, known:] += everything.T @ sloped[:, known:]
+            new.slope[known:] += sloped[:, known:].sum(axis=0)
+            new.total[known:] += q.sum(axis=0)
             compared = [
                 rows[id(answer)].T @ answer.offsets[part]
                 if answer.offsets is not None
                 else np.zeros(answer.question.size)
                 for answer in added
             ]
-            new.offset += np.concatenate(compared)
+            new.offset[known:] += np.concatenate(compared)
             if working is not None:
-                new.offset -= q.T @ working.response[part]
-        if before is None:
-            return new
-        above = np.concatenate([before.gram, new.gram[:known].T])
-        return AnswerSums(
-            np.concatenate([before.cross, new.cross]),
-            np.concatenate([above, new.gram], axis=1),
-            np.concatenate([before.slope, new.slope]),
-            np.concatenate([before.total, new.total]),
-            np.concatenate([before.offset, new.offset]),
-        )
+                new.offset[known:] -= q.T @ working.response[part]
+        new.gram[known:, :known] = new.gram[:known, known:].T
+        return new
 
     def statistic(self) -> Float64[np.ndarray, "m k"]:
         """That of all answers."""
@@ -146,7 +186,10 @@ class Answers:
 
     def _rows(self, answer: Answer, part: slice) -> Float32[np.ndarray, "b m"]:
         if answer.kept is not None:
-            return answer.kept[part]
+            return answer.kept[part].astype(np.float32)
+        return (self._integers(answer, part) / UNIT).astype(np.float32)
+
+    def _integers(self, answer: Answer, part: slice) -> Float64[np.ndarray, "b m"]:
         z = self.terms.of(answer.question.terms).rows(part)
         shares = None if self.shares is None else self.shares[part]
-        return (answer.question.rows.integers(z, shares) / UNIT).astype(np.float32)
+        return answer.question.rows.integers(z, shares)

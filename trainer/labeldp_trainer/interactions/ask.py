@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,14 +33,13 @@ class Offset:
     base: float
     ends: tuple[float, float]
 
-    def of(self, z: Float64[np.ndarray, "b w"]) -> Float64[np.ndarray, " b"]:
-        """The predictions for rows z of these terms: the same on every processor."""
-        found = self.base + self.unit * (z @ self.weights.astype(np.float64))
-        return np.clip(found, *self.ends)
-
     def over(self, table: Terms) -> Float64[np.ndarray, " n"]:
-        """The predictions for all rows of a table, whichever of its terms are chosen."""
-        return np.concatenate([self.of(z) for _, z in table.of(self.terms).chunks()])
+        """The predictions for all rows of a table, whichever of its terms are chosen.
+
+        They are the same on every processor.
+        """
+        total = table.of(self.terms).weighted(self.weights.astype(np.float64))
+        return np.clip(self.base + self.unit * total, *self.ends)
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,10 @@ class Residuals:
     clip: float
 
 
+KeepRows = Callable[[slice, Float64[np.ndarray, "b m"]], None]
+"""Called with some integer rows of a question."""
+
+
 class Source(Protocol):
     """Answers questions about labels, one after another.
 
@@ -116,10 +120,10 @@ class Source(Protocol):
         ...
 
     def sums(
-        self, question: LabelQuestion
+        self, question: LabelQuestion, keep: KeepRows
     ) -> tuple[LabelQuestion, Float64[np.ndarray, "m k"], float]:
         """Sums in units of labels and of rows of length 1, the question that they answer, and the
-        deviation of their noise."""
+        deviation of their noise. Integer rows that are computed for them are kept."""
         ...
 
     def residuals(self, offset: Offset) -> Residuals:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64, Int32
+from jaxtyping import Float32, Float64, Int32
 
 from labeldp_trainer.interactions.columns import VALUE_BITS
 from labeldp_trainer.interactions.evidence import stable_root
@@ -42,10 +42,10 @@ class RowWeights:
     floor: float
 
     def integers(
-        self, z: Float64[np.ndarray, "b w"], shares: np.ndarray | None = None
+        self, z: Float32[np.ndarray, "b w"], shares: np.ndarray | None = None
     ) -> Float64[np.ndarray, "b m"]:
         """The integer rows, in float64; shares multiply them."""
-        r = np.rint(z @ self.weights.astype(np.float64) * 2.0**-self.shift)
+        r = np.rint(z.astype(np.float64) @ self.weights.astype(np.float64) * 2.0**-self.shift)
         r = np.clip(r, -_LARGEST, _LARGEST)
         lengths = np.sqrt(np.square(r.astype(np.int64)).sum(axis=1).astype(np.float64))
         factor = (UNIT - UNIT / 1024) / np.maximum(lengths, self.floor)
@@ -72,9 +72,8 @@ def design_moments(terms: Terms) -> DesignMoments:
     sample = Terms(terms.columns, terms.codes[::step], terms.chosen)
     gram, total = np.zeros((terms.width, terms.width)), np.zeros(terms.width)
     for _, z in sample.chunks():
-        thin = z.astype(np.float32)
-        gram += thin.T @ thin
-        total += z.sum(axis=0)
+        gram += z.T @ z
+        total += z.sum(axis=0, dtype=np.float64)
     count = len(sample.codes)
     mean, gram = total / count, gram / count
     mean[0] = 0.0
@@ -137,7 +136,7 @@ def _fitted(terms: Terms, weights: Int32[np.ndarray, "w m"], quantile: float) ->
     """With a shift and a floor that suit a regular sample of the rows."""
     step = max(len(terms.codes) // CHUNK, 1)
     z = Terms(terms.columns, terms.codes[::step], terms.chosen).rows(slice(None))
-    found = z @ weights.astype(np.float64)
+    found = z.astype(np.float64) @ weights.astype(np.float64)
     shift = max(int(np.ceil(np.log2(max(np.abs(found).max(), 1.0) / (1 << 20)))), 0)
     lengths = np.sqrt(np.square(np.rint(found * 2.0**-shift)).sum(axis=1))
     return RowWeights(weights, shift, float(max(np.rint(np.quantile(lengths, quantile)), 1.0)))

@@ -126,7 +126,7 @@ class _Point:
     def moved(self, fit: Fit) -> _Point:
         """Towards what was fitted, a bounded step."""
         weights, base = fit.raw()
-        found = np.concatenate([z @ weights[:, 0] + base for _, z in fit.terms.chunks()])
+        found = fit.terms.weighted(weights[:, 0]) + base
         step = np.clip(found - self.odds, -_FURTHEST_STEP, _FURTHEST_STEP)
         return _Point(self.base, np.clip(self.odds + step, -_FURTHEST_ODDS, _FURTHEST_ODDS))
 
@@ -172,15 +172,16 @@ class Learner:
             variance, start = point.variance, np.array([point.base])
         offset = self._offset(None, base)
         chosen, known = self._first(), dict[Term, float]()
+        sums: AnswerSums | None = None
         for stage in range(STAGES):
             terms = self._limited(chosen)
             moments = design_moments(terms)
             prior = _prior(terms.chosen, known, stage, variance, spread)
-            constant, sums = variance, None
+            constant = variance
             working = None if point is None else point.working
             covariance = np.diag(np.concatenate([[constant], prior[terms.term_of[1:]]]))
             if answers.found:
-                sums = answers.sums(terms, working)
+                sums = answers.sums(terms, working, sums)
                 evidence = self._evidence(answers, sums, moments, base, spread, point)
                 covariance = coefficients(evidence, terms.term_of, prior, constant).covariance
             rows = row_weights(
@@ -193,7 +194,7 @@ class Learner:
                 quantile=_QUANTILE,
             )
             asked = LabelQuestion(terms.chosen, rows, offset, clip)
-            answers.add(*self.source.sums(asked))
+            answers.ask(self.source, asked)
             sums = answers.sums(terms, working, sums)
             evidence = self._evidence(answers, sums, moments, base, spread, point)
             fit = _fitted(evidence, terms, moments, prior, known, start, _CONSTANT * constant)

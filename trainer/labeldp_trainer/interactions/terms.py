@@ -1,7 +1,8 @@
 """The columns of a design: the constant, main effects, and products of basis functions.
 
-All entries are integers, in steps of 2^−VALUE_BITS, held in float64: sums of products with integer
-weights are exact below 2^53, in any order, so that any processor finds the same ones.
+All entries are integers, in steps of 2^−VALUE_BITS, which float32 holds exactly. Sums of products
+with integer weights are exact in float64 below 2^53, in any order, so that any processor finds the
+same ones.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float64, Int32, Int64
+from jaxtyping import Float32, Float64, Int32, Int64
 
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
 
@@ -22,6 +23,8 @@ MOST_WIDTH = 120
 MOST_ENTRY, MOST_WEIGHT, MOST_COLUMNS = 1 << 24, 1 << 15, 1 << 13
 """Of a design, of what multiplies it, and columns: sums of products stay below 2^53."""
 CHUNK = 4096
+_TABULATED = 2  # columns of a term
+_MOST_CELLS = 1 << 13  # of two columns whose products are tabulated
 
 
 def ranks_of(columns: Sequence[BinnedColumn], term: Term) -> list[int]:
@@ -63,16 +66,32 @@ class Terms:
         """Columns of the design."""
         return 1 + sum(self.widths)
 
-    def rows(self, part: slice) -> Float64[np.ndarray, "b w"]:
+    def rows(self, part: slice) -> Float32[np.ndarray, "b w"]:
         """The integer entries of some rows."""
         codes = self.codes[part]
-        found = np.empty((len(codes), self.width))
+        found = np.empty((len(codes), self.width), np.float32)
         found[:, 0] = 1 << VALUE_BITS
-        at = 1
-        for term, width in zip(self.chosen, self.widths, strict=True):
-            found[:, at : at + width] = self._term(term, codes)
-            at += width
+        for place, term in enumerate(self.chosen):
+            found[:, self.place(place)] = self._term(term, codes)
         return found
+
+    def place(self, term: int) -> slice:
+        """The columns of the design that belong to a term."""
+        first = 1 + sum(self.widths[:term])
+        return slice(first, first + self.widths[term])
+
+    def weighted(self, weights: Float64[np.ndarray, " w"]) -> Float64[np.ndarray, " n"]:
+        """All rows times weights; exact if these are integers up to MOST_WEIGHT."""
+        total = np.full(len(self.codes), weights[0] * (1 << VALUE_BITS))
+        for place, term in enumerate(self.chosen):
+            own = weights[self.place(place)]
+            table = self._leading(term)
+            if table is not None and len(term) <= _TABULATED:
+                total += (table.astype(np.float64) @ own)[self._cells(term, self.codes)]
+                continue
+            for part in self.parts():
+                total[part] += self._term(term, self.codes[part]).astype(np.float64) @ own
+        return total
 
     def of(self, chosen: tuple[Term, ...]) -> Terms:
         """Other terms of the same rows."""
@@ -83,19 +102,53 @@ class Terms:
         for start in range(0, len(self.codes), CHUNK):
             yield slice(start, min(start + CHUNK, len(self.codes)))
 
-    def chunks(self) -> Iterator[tuple[slice, Float64[np.ndarray, "b w"]]]:
+    def chunks(self) -> Iterator[tuple[slice, Float32[np.ndarray, "b w"]]]:
         """All rows, part by part."""
         return ((part, self.rows(part)) for part in self.parts())
 
-    def _term(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Float64[np.ndarray, "b k"]:
-        product: Float64[np.ndarray, "b k"] | None = None
-        for c, rank in zip(term, ranks_of(self.columns, term), strict=True):
-            values = self.columns[c].values[:, :rank].astype(np.float64)[codes[:, c]]
+    @cached_property
+    def _tables(self) -> dict[Term, Float32[np.ndarray, "c k"] | None]:
+        return {}
+
+    def _leading(self, term: Term) -> Float32[np.ndarray, "c k"] | None:
+        """The products of the first two columns of a term, in all cells; None if these are many."""
+        if term not in self._tables:
+            counts = [len(self.columns[c].values) for c in term[:_TABULATED]]
+            cells = np.indices(counts, np.int32).reshape(len(counts), -1)
+            few = cells.shape[1] <= min(_MOST_CELLS, max(len(self.codes), 1))
+            ranks = ranks_of(self.columns, term)
+            self._tables[term] = self._product(term, ranks, list(cells)) if few else None
+        return self._tables[term]
+
+    def _cells(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Int32[np.ndarray, " b"]:
+        found = codes[:, term[0]]
+        for c in term[1:_TABULATED]:
+            found = found * np.int32(len(self.columns[c].values)) + codes[:, c]
+        return found
+
+    def _term(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Float32[np.ndarray, "b k"]:
+        ranks, table = ranks_of(self.columns, term), self._leading(term)
+        own = [codes[:, c] for c in term]
+        if table is None:
+            return self._product(term, ranks, own)
+        known = table[self._cells(term, codes)]
+        return self._product(term[_TABULATED:], ranks[_TABULATED:], own[_TABULATED:], known)
+
+    def _product(
+        self,
+        columns: Sequence[int],
+        ranks: Sequence[int],
+        codes: Sequence[Int32[np.ndarray, " b"]],
+        product: Float32[np.ndarray, "b k"] | None = None,
+    ) -> Float32[np.ndarray, "b k"]:
+        """Products of basis functions of columns, after those of others."""
+        for c, rank, own in zip(columns, ranks, codes, strict=False):
+            values = self.columns[c].values[:, :rank].astype(np.float32)[own]
             if product is None:
                 product = values
             else:
-                both = product[:, :, None] * values[:, None, :]
-                product = np.floor(both.reshape(len(codes), -1) * 2.0**-VALUE_BITS)
-                np.clip(product, -MOST_ENTRY, MOST_ENTRY, out=product)
+                both = product.astype(np.float64)[:, :, None] * values[:, None, :]
+                both = np.floor(both.reshape(len(own), -1) * 2.0**-VALUE_BITS)
+                product = np.clip(both, -MOST_ENTRY, MOST_ENTRY).astype(np.float32)
         assert product is not None
-        return np.asarray(product)
+        return product

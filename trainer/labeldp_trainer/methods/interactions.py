@@ -13,7 +13,14 @@ from jaxtyping import Float64, Int32
 
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.interactions.ask import FirstGuess, LabelQuestion, Offset, Residuals, Source
+from labeldp_trainer.interactions.ask import (
+    FirstGuess,
+    KeepRows,
+    LabelQuestion,
+    Offset,
+    Residuals,
+    Source,
+)
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn, entries_of, learn_columns
 from labeldp_trainer.interactions.effects import effects_of
 from labeldp_trainer.interactions.explained import FILE as EXPLAINED
@@ -159,14 +166,16 @@ class KnownLabels:
         return _NOISELESS * clip
 
     def sums(
-        self, question: LabelQuestion
+        self, question: LabelQuestion, keep: KeepRows
     ) -> tuple[LabelQuestion, Float64[np.ndarray, "m k"], float]:
         """The sums themselves."""
         total: Any = 0.0
         terms = Terms(self.columns, self.codes, question.terms)
         compared = None if question.offset is None else question.offset.over(terms)
         for part, z in terms.chunks():
-            q = question.rows.integers(z) / UNIT
+            whole = question.rows.integers(z)
+            keep(part, whole)
+            q = whole / UNIT
             t = self.targets.rows[self.targets.codes[part]]
             if compared is not None:
                 t = t - compared[part, None]

@@ -13,7 +13,13 @@ import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
 from labeldp_trainer.discrete_gaussian.draw import noisy
-from labeldp_trainer.interactions.ask import FirstGuess, LabelQuestion, Offset, Residuals
+from labeldp_trainer.interactions.ask import (
+    FirstGuess,
+    KeepRows,
+    LabelQuestion,
+    Offset,
+    Residuals,
+)
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Lengths, lengths, squared_sensitivity
 from labeldp_trainer.one_release.rows import RowOwners
@@ -26,6 +32,7 @@ SIZES = 2.0 ** np.linspace(-8, 0.5, 35)
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
 _CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals; where labels are skewed, it moves the mean
 _SKEWED = 2.0  # skewness of labels
+_LEAST_CLIP = 0.5  # in deviations of residuals
 _NOISE = 2.0  # deviations of a count that noise alone may have
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
@@ -59,7 +66,7 @@ class Draws:
         self._plan = BudgetPlan.of(
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
-        self._at, self._clipped = 0, _CLIPPED
+        self._at, self._clipped, self._slope = 0, _CLIPPED, 1.0
 
     def labels(self) -> FirstGuess:
         """From a noisy histogram of labels."""
@@ -80,8 +87,8 @@ class Draws:
         middle = low + width * (np.arange(LABEL_BINS) + 0.5)
         away = middle - shares @ middle
         square = float(shares @ away**2)
-        skewness = abs(float(shares @ away**3)) / max(square, 1e-300) ** 1.5
-        self._clipped = _CLIPPED_SKEWED if skewness > _SKEWED else _CLIPPED
+        skewed = abs(float(shares @ away**3)) > _SKEWED * square**1.5
+        self._clipped = _CLIPPED_SKEWED if skewed else _CLIPPED
         variance = square + width**2 / 12
         tails = np.array([_TAIL, 1 - _TAIL])
         first, last = map(int, np.searchsorted(np.cumsum(shares), tails))
@@ -104,7 +111,11 @@ class Draws:
         up, down = np.append(edges, high - low), np.append(0, edges)
         place = int(np.searchsorted(np.cumsum(shares), 1 - self._clipped))
         square = float(shares @ (up**2 + up * down + down**2)) / 3
-        return Residuals(square, float(up[min(place, len(edges))]))
+        clip = max(float(up[min(place, len(edges))]), _LEAST_CLIP * float(np.sqrt(square)))
+        middle = (up + down) / 2
+        whole = float(shares @ middle**2)
+        self._slope = float(shares @ (np.minimum(middle, clip) * middle)) / whole
+        return Residuals(square, clip)
 
     def noise(self, clip: float) -> float:
         """About the deviation of the next sums, in units of labels and of rows of length 1."""
@@ -112,7 +123,7 @@ class Draws:
         return self._plan.sigma(self._at, moved) * self._unit(clip)
 
     def sums(
-        self, question: LabelQuestion
+        self, question: LabelQuestion, keep: KeepRows
     ) -> tuple[LabelQuestion, Float64[np.ndarray, "m k"], float]:
         """The noisy sums, the question that they answer, and the deviation of the noise."""
         if self._at < len(self.release.parts):
@@ -120,7 +131,7 @@ class Draws:
             part = self.release.parts[self._at]
             question = part.question(self.release.facts.label_range)
         else:
-            part = self._draw_sums(question)
+            part = self._draw_sums(question, keep)
         self._at += 1
         unit = self._unit(question.clip)
         return question, part.answer * unit, part.facts.sigma * unit
@@ -130,7 +141,8 @@ class Draws:
         return self.release.facts.classes is not None
 
     def _unit(self, clip: float) -> float:
-        return 1 / UNIT if self._classes else clip / STEPS / UNIT
+        """Of sums, as if nothing were clipped: clipping makes a residual smaller, by its slope."""
+        return 1 / UNIT if self._classes else clip / STEPS / UNIT / self._slope
 
     def _histogram(
         self, bins: Callable[[Labels], Int64[np.ndarray, " n"]], count: int
@@ -155,9 +167,9 @@ class Draws:
         n = self.rows.count
         return part.answer / COUNT / n, part.facts.sigma / COUNT / n
 
-    def _draw_sums(self, question: LabelQuestion) -> ReleasePart:
+    def _draw_sums(self, question: LabelQuestion, keep: KeepRows) -> ReleasePart:
         assert self.true is not None
-        found, total = self._summed(question)
+        found, total = self._summed(question, keep)
         moved = squared_sensitivity(found.longest, classes=self._classes)
         offset = question.offset
         facts = PartFacts(
@@ -179,7 +191,9 @@ class Draws:
         self._grow(facts, total, weights, None if offset is None else offset.weights)
         return self.release.parts[-1]
 
-    def _summed(self, question: LabelQuestion) -> tuple[Lengths, Int64[np.ndarray, "m k"]]:
+    def _summed(
+        self, question: LabelQuestion, keep: KeepRows
+    ) -> tuple[Lengths, Int64[np.ndarray, "m k"]]:
         """The lengths of the integer rows, and their exact sum times the labels."""
         assert self.true is not None
         labels, offset, classes = self.true(), question.offset, self.release.facts.classes
@@ -194,6 +208,7 @@ class Draws:
             for part, q in integer_rows(question, self.release, self.codes, self.rows):
                 # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
                 np.add(total, (q.T @ entries[part].astype(np.float64)).astype(np.int64), out=total)
+                keep(part, q)
                 yield part, q.astype(np.int32)
 
         return lengths(rows(), self.rows), total

@@ -58,7 +58,7 @@ class Problem:
 
     ``labels`` are numbers, or places of ``classes`` classes. ``kept`` is how much likelier
     randomized response returns the true class than any other one; None for true classes. ``ends``
-    are those of numbers. ``block``: so many rows are held out together.
+    are those of numbers. ``block``: rows that are held out together.
     """
 
     x: np.ndarray  # [n, p]

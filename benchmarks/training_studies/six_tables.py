@@ -31,8 +31,8 @@ class Task:
     """A table, its label and the loss.
 
     ``ends`` are those of a number, in ``unit``; without them, the label is a class. ``left_out``
-    are columns that are no features. The first of ``metrics`` is the loss. ``block``: so many rows
-    that follow one another are tested on together; 1 if rows have nothing to do with one another.
+    are columns that are no features. The first of ``metrics`` is the loss. ``block``: how many
+    rows that follow one another stay together; 1 if rows have nothing to do with one another.
     """
 
     title: str

@@ -1,0 +1,9 @@
+"""placeholder"""
+
+
+class BoostingPreset:
+    pass
+
+
+def boosting_preset():
+    pass

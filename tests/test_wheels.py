@@ -1,4 +1,4 @@
-"""The four distributions as they are shipped, each with what it says it needs and nothing else."""
+"""The five distributions as they are shipped, each with what it says it needs and nothing else."""
 
 import os
 import subprocess
@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {  # distribution → where it is built, and its package
     "labeldp-verify": ("verifier", "verifier/labeldp_verify"),
     "labeldp-runtime": ("runtime", "runtime/labeldp_runtime"),
+    "labeldp-learn": ("learn", "learn/labeldp_learn"),
     "labeldp": (".", "labeldp_compile"),
     "labeldp-trainer": ("trainer", "trainer/labeldp_trainer"),
 }

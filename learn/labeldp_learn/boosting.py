@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from labeldp_learn.losses import Loss
-from labeldp_learn.table_rows import Floats
+from labeldp_learn.losses import PrivateLoss
+from labeldp_learn.private_rows import Floats
 
 Objective = Callable[[Any, Any], tuple[Floats, Floats]]
 
 
-def boosting_objective(loss: Loss) -> Objective:
+def boosting_objective(loss: PrivateLoss) -> Objective:
     """An objective for ``lightgbm.train`` and ``xgboost.train``, and for their estimators.
 
     Args:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,12 @@ from sklearn.utils.validation import _num_samples
 from labeldp_learn.errors import PrivateLabelError
 from labeldp_learn.inversion import true_probabilities
 from labeldp_learn.private_labels import PrivateLabels, tables_of
-from labeldp_learn.table_rows import Floats, TableRows
+from labeldp_learn.private_rows import Floats, PrivateRows
 from labeldp_learn.wrapping import Wrapping
+
+_SMOOTHINGS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
+_FOLDS = 5
+_LEAST = 1e-300
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,11 @@ class FittedTable:
     estimator: Any
     mixing: Floats
     shares: Floats
+
+    def probabilities(self, x: Any, smoothing: float) -> Floats:
+        """[n, k] of the true classes."""
+        raw = np.asarray(self.estimator.predict_proba(x), np.float64)
+        return true_probabilities(raw, self.mixing, self.shares, smoothing)
 
 
 class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
@@ -49,7 +59,9 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
     Args:
         estimator: a classifier with ``predict_proba``.
         artifact: a path, or an Artifact of ``labeldp_verify``.
-        smoothing: by how much the shares of all classes are mixed into each prediction, in [0, 1).
+        smoothing: by how much the shares of all classes are mixed into each prediction, in [0, 1].
+            ``"auto"`` fits twice: first to four fifths of the rows, to choose what makes the
+            private labels of every fifth row likeliest.
         random_state: for the draws from sets, as in scikit-learn.
 
     Attributes:
@@ -58,6 +70,7 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
         estimator_: the fitted estimator, if there is one table.
         estimators_: by the number of the table.
         shares_: [k] the estimated shares of the true classes.
+        smoothing_: what was chosen, or given.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
     Example:
@@ -72,7 +85,7 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
         estimator: Any,
         artifact: Any,
         *,
-        smoothing: float = 0.01,
+        smoothing: float | Literal["auto"] = 0.01,
         random_state: Any = None,
     ) -> None:
         """Keep the arguments; nothing is read."""
@@ -91,8 +104,8 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
 
         Raises PrivateLabelError, a ValueError, if y holds anything but outputs of the artifact.
         """
-        if not 0 <= self.smoothing < 1:
-            raise PrivateLabelError("smoothing lies in [0, 1)")
+        if self.smoothing != "auto" and not 0 <= self.smoothing <= 1:
+            raise PrivateLabelError('smoothing lies in [0, 1], or is "auto"')
         if not hasattr(self.estimator, "predict_proba"):
             raise PrivateLabelError(
                 f"{type(self.estimator).__name__} has no predict_proba, and only probabilities can "
@@ -109,10 +122,19 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
         self.classes_ = np.sort(names)
         classes = classes[np.argsort(names, kind="stable")]
         generator = check_random_state(self.random_state)
-        self._tables = {
-            part.number: self._fit_table(X, part, classes, weights, routed, generator)
-            for part in private.parts
-        }
+
+        def fitted(parts: Sequence[PrivateRows]) -> dict[int, FittedTable]:
+            return {
+                part.number: self._fit_table(X, part, classes, weights, routed, generator)
+                for part in parts
+                if len(part.rows)
+            }
+
+        self.smoothing_ = self.smoothing
+        if self.smoothing == "auto":
+            rest, held = zip(*(part.divided(_FOLDS) for part in private.parts), strict=True)
+            self.smoothing_ = _likeliest_smoothing(fitted(rest), held, X, classes)
+        self._tables = fitted(private.parts)
         self.estimators_ = {number: found.estimator for number, found in self._tables.items()}
         if not private.opened.groups.columns:
             self.estimator_ = self.estimators_[0]
@@ -133,8 +155,7 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
             rows = np.flatnonzero(tables == number)
             if len(rows):
                 part = X if len(rows) == n else _safe_indexing(X, rows)
-                raw = np.asarray(fitted.estimator.predict_proba(part), np.float64)
-                found[rows] = true_probabilities(raw, fitted.mixing, fitted.shares, self.smoothing)
+                found[rows] = fitted.probabilities(part, float(self.smoothing_))
         return found
 
     def predict_log_proba(self, X: Any, columns: Any = None) -> Floats:
@@ -162,18 +183,15 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
     def _fit_table(
         self,
         x: Any,
-        part: TableRows,
+        part: PrivateRows,
         classes: NDArray[np.int64],
         weights: Floats | None,
         routed: dict[str, Any],
         generator: np.random.RandomState,
     ) -> FittedTable:
         spread = part.spreading()
-        if spread is None:  # outputs are numbers that are no labels: each is a class of its own
-            names, spread = np.arange(part.matrix.shape[1]), np.eye(part.matrix.shape[1])
-        else:
-            spread = spread[:, classes]
-            names = self.classes_
+        # Outputs that are numbers, and no labels, are classes of their own.
+        spread = np.eye(part.matrix.shape[1]) if spread is None else spread[:, classes]
         held = spread[part.codes]
         if (held > 0).sum(axis=1).max() == 1:
             which, label = np.arange(len(held)), held.argmax(axis=1)
@@ -187,13 +205,33 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
         if weights is not None:
             own = weights[rows] * (1 if own is None else own)
         every = len(rows) == _num_samples(x) and np.array_equal(rows, np.arange(len(rows)))
-        fitted = self._fitted(x, names[label], own, routed, None if every else rows)
-        at = np.searchsorted(names, fitted.classes_)
+        at, codes = np.unique(label, return_inverse=True)  # 0, 1, … as XGBoost demands
+        fitted = self._fitted(x, codes.reshape(-1), own, routed, None if every else rows)
         mixing = part.matrix[classes] @ spread[:, at]
         shares = part.shares[classes]
         return FittedTable(
             fitted, mixing / mixing.sum(axis=1, keepdims=True), shares / shares.sum()
         )
+
+
+def _likeliest_smoothing(
+    fitted: Mapping[int, FittedTable],
+    held: Sequence[PrivateRows],
+    x: Any,
+    classes: NDArray[np.int64],
+) -> float:
+    """The smoothing under which the private labels of rows that were held out are likeliest."""
+    totals = np.zeros(len(_SMOOTHINGS))
+    for part in held:
+        if part.number in fitted and len(part.rows):
+            found = fitted[part.number]
+            plain = found.probabilities(_safe_indexing(x, part.rows), 0.0)
+            likely = part.matrix[classes].T[part.codes]
+            for i, share in enumerate(_SMOOTHINGS):
+                mixed = (1 - share) * plain + share * found.shares
+                seen = np.maximum((mixed * likely).sum(axis=1), _LEAST)
+                totals[i] += part.counts @ np.log(seen)
+    return _SMOOTHINGS[int(totals.argmax())]
 
 
 def _classes(private: PrivateLabels) -> NDArray[np.int64]:

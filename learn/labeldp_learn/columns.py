@@ -30,7 +30,10 @@ def array_of(column: Any) -> NDArray[Any]:
         except TypeError:  # not Arrow
             found = column.to_numpy()
     else:
-        found = np.asarray(column)
+        try:
+            found = np.asarray(column)
+        except ValueError:
+            raise PrivateLabelError("labels are one column; these rows differ in length") from None
     if found.dtype.kind == "O":
         found = _typed(found)
     if found.ndim not in (1, _MATRIX):

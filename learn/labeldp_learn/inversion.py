@@ -18,7 +18,7 @@ from labeldp_verify.analysis import (
     project_to_simplex,
 )
 
-from labeldp_learn.table_rows import Floats
+from labeldp_learn.private_rows import Floats
 
 _BATCH = 1 << 14  # rows
 

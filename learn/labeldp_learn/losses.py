@@ -1,6 +1,6 @@
 """Losses on private labels, as values, gradients and second derivatives in numpy.
 
-Forward-corrected log loss. P[y, o] is Pr[output o | label y], p are the probabilities of a model. The
+Forward-corrected log loss. P[y, o] is Pr[output o | label y], p are a model's probabilities. The
 loss of an output o is −ln q_o with q_o = Σ_y p_y·P[y, o]: the likelihood of what was seen
 (Patrini et al. 2017). It needs no inverse, holds for sets, and never falls below 0. The gradient by
 the score f_c is p_c − p_c·P[c, o]/q_o. The second derivative can be negative. Fisher's information
@@ -20,14 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from labeldp_learn.errors import PrivateLabelError
 from labeldp_learn.opened import Source, opened
 from labeldp_learn.private_labels import PrivateLabels, labels_of, probabilities
-from labeldp_learn.table_rows import Floats
+from labeldp_learn.private_rows import Floats
 
 _LEAST = 1e-300
 _LEAST_INFORMATION = 1e-12  # boosting libraries divide by second derivatives
 _SMALLEST_MEAN = 1e-3  # of counts, as a start
 
 
-class Loss(Protocol):
+class PrivateLoss(Protocol):
     """What a boosting library needs of a loss: scores [n] or [n, k], and a number per row."""
 
     def value(self, scores: Floats, labels: ArrayLike) -> Floats:
@@ -77,7 +77,9 @@ class ForwardLogLoss:
     def value(self, scores: Floats, labels: ArrayLike) -> Floats:
         """[n] −ln Pr[the private label]."""
         likely = self._likely(labels)
-        return -np.log(np.maximum((self.probabilities(scores) * likely).sum(axis=1), _LEAST))
+        return np.asarray(
+            -np.log(np.maximum((self.probabilities(scores) * likely).sum(axis=1), _LEAST))
+        )
 
     def gradient(self, scores: Floats, labels: ArrayLike) -> Floats:
         """[n, k] the probabilities, minus those after the private label was seen."""
@@ -187,7 +189,7 @@ class UnbiasedPoissonLoss:
 
     def hessian(self, scores: Floats, labels: ArrayLike) -> Floats:
         """[n] exp(score), which does not depend on the label."""
-        return np.exp(scores)
+        return np.asarray(np.exp(scores))
 
     def labels(self, private: PrivateLabels) -> Floats:
         """[n] unbiased targets."""
@@ -195,7 +197,7 @@ class UnbiasedPoissonLoss:
 
     def start(self, private: PrivateLabels) -> Floats:
         """[] the logarithm of their mean, or of 0.001 if that is larger."""
-        return np.log(np.maximum(private.targets().mean(), _SMALLEST_MEAN))
+        return np.asarray(np.log(np.maximum(private.targets().mean(), _SMALLEST_MEAN)))
 
 
 def _whole(labels: ArrayLike) -> NDArray[np.int64]:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from labeldp_learn.columns import array_of, named_columns, names_of, places_in
 from labeldp_learn.errors import PrivateLabelError
 from labeldp_learn.opened import Source, opened
-from labeldp_learn.table_rows import Floats, TableRows
+from labeldp_learn.private_rows import Floats, PrivateRows
 
 _MATRIX = 2  # dimensions
 
@@ -132,14 +132,14 @@ class PrivateLabels:
         return np.asarray(starts[self.tables] + self._codes)
 
     @cached_property
-    def parts(self) -> list[TableRows]:
+    def parts(self) -> list[PrivateRows]:
         """The rows of each table that has any."""
         order = np.argsort(self.tables, kind="stable")
         numbers, starts = np.unique(self.tables[order], return_index=True)
         counts = np.ones(self.rows) if self.counts is None else np.asarray(self.counts, np.float64)
         groups = zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
         return [
-            TableRows(self.opened, i, rows, self._codes[rows], counts[rows]) for i, rows in groups
+            PrivateRows(self.opened, i, rows, self._codes[rows], counts[rows]) for i, rows in groups
         ]
 
     @property
@@ -238,8 +238,11 @@ class PrivateLabels:
             labels.append(label)
             weights.append(spread[part.codes[which], label])
         order = np.argsort(np.concatenate(rows), kind="stable")
-        joined = (np.concatenate(each)[order] for each in (rows, labels, weights))
-        return Expanded(*joined)
+        return Expanded(
+            np.concatenate(rows)[order],
+            np.concatenate(labels)[order],
+            np.concatenate(weights)[order],
+        )
 
     @property
     def _is_additive(self) -> bool:
@@ -317,7 +320,7 @@ def labels_of(artifact: Artifact) -> list[Any]:
 
 def probabilities(artifact: Artifact, table: int) -> Probabilities:
     """Pr[output | label] of one table, with names."""
-    part = TableRows.empty(artifact, table)
+    part = PrivateRows.empty(artifact, table)
     randomizer, domain = artifact.tables[table], artifact.label
     outputs: list[Any] = [value(randomizer, o) for o in range(randomizer.outputs)]
     if isinstance(domain, JointDomain) and sets_of(randomizer) is None:

@@ -44,7 +44,8 @@ def debiased_values(
 
     Minimizes Σ_y p_y·(Σ_o P[y, o]·v(o) − y)² + λ·Σ_y p_y·Var[v | y] for λ = ``variance_weight`` in
     (0, 1]. λ = 1 gives the mean of the labels behind an output. As λ goes to 0, v goes to the
-    values of least bias, and among them to those of least variance. v is 0 for outputs that no label has.
+    values of least bias, and among them to those of least variance. An output that no label has
+    gets 0.
     """
     likely = shares @ table
     scale = np.sqrt(np.maximum(likely, 1e-300))

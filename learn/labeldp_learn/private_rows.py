@@ -26,11 +26,11 @@ MOST_ENTRIES = 1 << 24
 _FROM_UNIFORM = 0.01  # a share that starts at 0 stays there
 _NEGLIGIBLE_BIAS = 1e-6  # of the range of labels
 _DIGITS = 12  # so that classes with the same counts have the same share
-_EXACT = 1e-12  # weight of the variance where values without bias exist
+_RANK = 1e-10  # of the largest singular value
 
 
 @dataclass(frozen=True)
-class TableRows:
+class PrivateRows:
     """The rows that one table of an artifact randomizes.
 
     Attributes:
@@ -48,10 +48,19 @@ class TableRows:
     counts: Floats
 
     @classmethod
-    def empty(cls, artifact: Artifact, number: int) -> TableRows:
+    def empty(cls, artifact: Artifact, number: int) -> PrivateRows:
         """Without rows."""
         none = np.zeros(0, np.int64)
         return cls(artifact, number, none, none, none.astype(np.float64))
+
+    def divided(self, folds: int) -> tuple[PrivateRows, PrivateRows]:
+        """All rows but every ``folds``-th, and these."""
+        held = np.arange(len(self.rows)) % folds == folds - 1
+        rest, every = (
+            PrivateRows(self.artifact, self.number, self.rows[i], self.codes[i], self.counts[i])
+            for i in (~held, held)
+        )
+        return rest, every
 
     @cached_property
     def table(self) -> Table:
@@ -87,9 +96,10 @@ class TableRows:
         weights = np.array([float(w) for w in self.table.certificate.prior.weights])
         start = (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / len(weights)
         if not self.is_small:
-            return start
+            return np.asarray(start)
         counts = np.bincount(self.codes, self.counts, minlength=self.matrix.shape[1])
-        return likeliest_shares(self.matrix, counts, start).round(_DIGITS)
+        found: Floats = np.round(likeliest_shares(self.matrix, counts, start), _DIGITS)
+        return found
 
     def goal(self, of: str | None = None) -> Floats:
         """[k, j] what the targets of each label are: its number, or its one-hot row.
@@ -145,10 +155,10 @@ class TableRows:
         labels = np.asarray(list(domain.listed), np.float64)
         bias = self.table.certificate.utility.largest_bias
         unbiased = bias is not None and bias <= _NEGLIGIBLE_BIAS * float(np.ptp(labels))
-        # Where the outputs are unbiased already, the values without bias are no noisier than they
-        # are. Elsewhere a bias may be far smaller than the noise of its removal from n rows.
-        weight = _EXACT if unbiased else 1 / max(self.count, 1.0)
-        return debiased_values(self.matrix, labels, self.shares, weight)
+        if unbiased:
+            return least_noisy(self.matrix, outputs, self.shares)
+        # A bias may be far smaller than the noise of its removal from n rows.
+        return debiased_values(self.matrix, labels, self.shares, 1 / max(self.count, 1.0))
 
     @cached_property
     def noise(self) -> float:
@@ -194,8 +204,21 @@ class TableRows:
         return [tuple(labels[i] for i in np.flatnonzero(row)) for row in spread]
 
 
-def _empirical_noise(part: TableRows) -> float:
-    """Of so many outputs: the variance of private labels without that of labels in the prior."""
+def least_noisy(table: Floats, outputs: Floats, shares: Floats) -> Floats:
+    """[m] the values of least variance that have the means of ``outputs`` [m] under every label.
+
+    ``table`` [k, m] is Pr[output | label], and the variance is that for labels with the shares [k].
+    In u = √q·v, q the probabilities of the outputs, the means are A·u with A = table/√q, and the
+    variance is |u|² less a constant. So u is the projection of √q·outputs to the row space of A.
+    """
+    scale = np.sqrt(np.maximum(shares @ table, np.finfo(float).tiny))
+    _, sizes, rows = np.linalg.svd(table / scale, full_matrices=False)
+    rows = rows[sizes > _RANK * sizes[0]]
+    return np.asarray(rows.T @ (rows @ (scale * outputs)) / scale)
+
+
+def _empirical_noise(part: PrivateRows) -> float:
+    """Without a matrix: the variance of private labels without that of labels in the prior."""
     labels = np.asarray(list(part.table.domain.listed), np.float64)
     spread = float(part.shares @ (labels - part.shares @ labels) ** 2)
     return max(float(part.values().var()) - spread, 0.0)

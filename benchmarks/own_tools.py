@@ -8,9 +8,9 @@ The tables are those of tables_models.py; visits are measured by squared error h
 * ``true labels``: the tool with its defaults, on true labels.
 * ``defaults``: the same on private labels, as somebody would who knows no better: private numbers
   as they are, private classes as classes, and sets as one row for each of their members.
-* ``presets``: ``boosting_preset``; numbers as ``targets()``, and classes by ``ForwardLogLoss`` where
+* ``presets``: ``boosting_preset``; numbers as ``targets()``, classes by ``ForwardLogLoss`` where
   the tool takes a loss.
-* ``wrapper``: ``PrivateLabelRegressor`` or ``PrivateLabelClassifier`` (``smoothing="auto"``) with the
+* ``wrapper``: ``PrivateLabelRegressor``, ``PrivateLabelClassifier`` (``smoothing="auto"``) with the
   same preset.
 * ``grid, true validation``: LightGBM as under ``presets``, with settings of a grid and a number of
   rounds that are chosen on a fifth of the rows *by their true labels*, then fitted to all rows. Who
@@ -29,6 +29,7 @@ import sys
 import tempfile
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -355,8 +356,7 @@ def train(table, epsilon, seed):
     """Test metrics of ``labeldp train``; of counts, by squared error."""
     task = table.runner.task
     if table.numeric and task.loss != "squared":
-        object.__setattr__(task, "loss", "squared")
-        object.__setattr__(task, "metrics", ("MSE",))
+        table.runner.task = replace(task, loss="squared", metrics=("MSE",))
     return table.runner.metrics(TRAIN, epsilon, seed)[0]
 
 

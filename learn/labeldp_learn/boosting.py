@@ -29,6 +29,13 @@ def boosting_objective(loss: PrivateLoss) -> Objective:
         A function of (scores, dataset) as the libraries call it, or of (labels, scores) as their
         estimators for scikit-learn do. It returns gradients and second derivatives, each times the
         row's weight if the dataset has weights.
+
+    Example:
+        >>> from labeldp_learn import UnbiasedPoissonLoss, boosting_objective
+        >>> objective = boosting_objective(UnbiasedPoissonLoss())
+        >>> gradients, hessians = objective([2.0, -1.0], [0.0, 0.0])  # labels and scores
+        >>> gradients.tolist(), hessians.tolist()
+        ([-1.0, 2.0], [1.0, 1.0])
     """
 
     def objective(first: Any, second: Any) -> tuple[Floats, Floats]:

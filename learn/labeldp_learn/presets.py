@@ -114,6 +114,17 @@ def boosting_preset(private: PrivateLabels, loss: PrivateLoss | None = None) -> 
 
     Raises:
         PrivateLabelError: no useful weights remove the noise of classes.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from labeldp_compile import compile_spec
+        >>> from labeldp_learn import PrivateLabels, boosting_preset
+        >>> from labeldp_runtime import Randomizer
+        >>> _ = compile_spec("specs/health-rating.yaml").write(Path("build"))
+        >>> private = Randomizer.load("build/health-rating.onnx")(["good", "fair"] * 1000)
+        >>> preset = boosting_preset(PrivateLabels("build/health-rating.onnx", private))
+        >>> preset.depth, preset.xgboost()["learning_rate"]
+        (2, 0.05)
     """
     n, spread = float(private.rows), _spread(private)
     ratio = min(max((spread + private.noise) / max(spread, 1e-300), 1.0), n)

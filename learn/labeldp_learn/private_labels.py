@@ -82,8 +82,9 @@ class PrivateLabels:
     Example:
         >>> from labeldp_learn import PrivateLabels
         >>> from labeldp_runtime import Randomizer
+        >>> from pathlib import Path
         >>> from labeldp_compile import compile_spec
-        >>> _ = compile_spec("specs/health-rating.yaml").write("build")
+        >>> _ = compile_spec("specs/health-rating.yaml").write(Path("build"))
         >>> private = Randomizer.load("build/health-rating.onnx")(["good", "fair", "poor"])
         >>> labels = PrivateLabels("build/health-rating.onnx", private)
         >>> labels.targets().shape, labels.matrix().values.shape

@@ -19,7 +19,7 @@ The tables are those of tables_models.py; visits are measured by squared error h
 
 Nothing but the grid sees a true validation label. Private labels of a seed are drawn once, by the
 operating system, so that a repetition gives other figures. Every finished run is a line of
-``--results`` and is not run again. scikit-learn comes with the project, LightGBM and XGBoost do not.
+``--results`` and is not run again. LightGBM and XGBoost do not come with the project.
 """
 
 import argparse
@@ -320,6 +320,8 @@ def cells(arguments):
                         private = mode != "true labels"
                         yield table, tool, mode, epsilon if private else None, seed
                 yield table, LIGHTGBM, GRID, epsilon, seed
+        for table in arguments.tables if arguments.train else ():
+            for epsilon in arguments.epsilons:
                 yield table, "", LABELDP, epsilon, seed
 
 
@@ -411,6 +413,7 @@ def main():
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--folder", type=Path, help="where artifacts and private labels are kept")
+    parser.add_argument("--no-train", dest="train", action="store_false")
     parser.add_argument("--show", action="store_true", help="print tables of what was run")
     arguments = parser.parse_args()
     if arguments.show:

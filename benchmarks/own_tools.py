@@ -62,107 +62,61 @@ TOOLS = (LINEAR, HIST, LIGHTGBM, XGBOOST)
 ROUNDS = (10, 25, 50, 100, 200, 400, 800)
 
 
-class Linear:
-    """Ridge and logistic regression on standardized features, with missing numbers filled in."""
-
-    @staticmethod
-    def regressor(**_):
-        return make_pipeline(SimpleImputer(), StandardScaler(), Ridge())
-
-    @staticmethod
-    def classifier(**_):
-        return make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(max_iter=500))
-
-
-class Hist:
-    """HistGradientBoosting."""
-
-    @staticmethod
-    def regressor(preset=None, seed=0):
+def estimator(tool, numeric, preset=None, seed=0):
+    """A regressor or a classifier, with defaults or with starting values."""
+    if tool == LINEAR:
+        last = Ridge() if numeric else LogisticRegression(max_iter=500)
+        return make_pipeline(SimpleImputer(), StandardScaler(), last)
+    if tool == HIST:
+        kind = HistGradientBoostingRegressor if numeric else HistGradientBoostingClassifier
         more = {} if preset is None else preset.hist_gradient_boosting()
-        return HistGradientBoostingRegressor(random_state=seed, **more)
-
-    @staticmethod
-    def classifier(preset=None, seed=0):
-        more = {} if preset is None else preset.hist_gradient_boosting()
-        return HistGradientBoostingClassifier(random_state=seed, **more)
-
-
-class Light:
-    """LightGBM."""
-
-    @staticmethod
-    def regressor(preset=None, seed=0):
+        return kind(random_state=seed, **more)
+    if tool == LIGHTGBM:
         import lightgbm
 
+        kind = lightgbm.LGBMRegressor if numeric else lightgbm.LGBMClassifier
         more = {} if preset is None else preset.lightgbm()
-        return lightgbm.LGBMRegressor(random_state=seed, n_jobs=1, verbose=-1, **more)
+        return kind(random_state=seed, n_jobs=1, verbose=-1, **more)
+    import xgboost
 
-    @staticmethod
-    def classifier(preset=None, seed=0):
+    kind = xgboost.XGBRegressor if numeric else xgboost.XGBClassifier
+    more = {} if preset is None else preset.xgboost()
+    return kind(random_state=seed, n_jobs=1, **more)
+
+
+def forward(tool, x, private, loss, params, rounds, seed):
+    """Features → [n, k] probabilities after any number of rounds, by a forward-corrected loss."""
+    start, more = loss.start(private), dict(params)
+    more.pop("n_estimators", None)
+    if start.ndim:
+        more["num_class"] = len(start)
+
+    def scores(rows):
+        return np.tile(start, (rows, *[1] * start.ndim))
+
+    if tool == LIGHTGBM:
         import lightgbm
 
-        more = {} if preset is None else preset.lightgbm()
-        return lightgbm.LGBMClassifier(random_state=seed, n_jobs=1, verbose=-1, **more)
-
-    @staticmethod
-    def forward(x, private, loss, params, rounds, seed):
-        """Features → [n, k] probabilities after any number of rounds."""
-        import lightgbm
-
-        start = loss.start(private)
-        begin = np.tile(start, (private.rows, *[1] * start.ndim))
-        data = lightgbm.Dataset(x, loss.labels(private), init_score=begin, params={"verbose": -1})
-        classes = {"num_class": len(start)} if start.ndim else {}
-        options = {"objective": boosting_objective(loss), "seed": seed, "num_threads": 1}
-        more = {key: value for key, value in params.items() if key != "n_estimators"}
-        model = lightgbm.train({**more, **classes, **options, "verbose": -1}, data, rounds)
+        more |= {"objective": boosting_objective(loss), "num_threads": 1, "verbose": -1}
+        data = lightgbm.Dataset(
+            x, loss.labels(private), init_score=scores(private.rows), params={"verbose": -1}
+        )
+        model = lightgbm.train({**more, "seed": seed}, data, rounds)
         return lambda new, used=rounds: loss.probabilities(
             start + model.predict(new, num_iteration=used)
         )
+    import xgboost
 
+    more |= {"disable_default_eval_metric": True, "nthread": 1, "seed": seed}
+    data = xgboost.DMatrix(x, loss.labels(private), base_margin=scores(private.rows))
+    model = xgboost.train(more, data, rounds, obj=boosting_objective(loss))
 
-class Extreme:
-    """XGBoost."""
+    def predict(new, used=rounds):
+        given = xgboost.DMatrix(new, base_margin=scores(len(new)))
+        found = model.predict(given, output_margin=True, iteration_range=(0, used))
+        return loss.probabilities(np.asarray(found, np.float64))
 
-    @staticmethod
-    def regressor(preset=None, seed=0):
-        import xgboost
-
-        more = {} if preset is None else preset.xgboost()
-        return xgboost.XGBRegressor(random_state=seed, n_jobs=1, **more)
-
-    @staticmethod
-    def classifier(preset=None, seed=0):
-        import xgboost
-
-        more = {} if preset is None else preset.xgboost()
-        return xgboost.XGBClassifier(random_state=seed, n_jobs=1, **more)
-
-    @staticmethod
-    def forward(x, private, loss, params, rounds, seed):
-        """As of LightGBM."""
-        import xgboost
-
-        start = loss.start(private)
-        shape = [1] * start.ndim
-        data = xgboost.DMatrix(
-            x, loss.labels(private), base_margin=np.tile(start, (private.rows, *shape))
-        )
-        more = {key: value for key, value in params.items() if key != "n_estimators"}
-        more |= {"num_class": len(start)} if start.ndim else {}
-        more |= {"disable_default_eval_metric": True, "nthread": 1, "seed": seed}
-        model = xgboost.train(more, data, rounds, obj=boosting_objective(loss))
-
-        def predict(new, used=rounds):
-            given = xgboost.DMatrix(new, base_margin=np.tile(start, (len(new), *shape)))
-            scores = model.predict(given, output_margin=True, iteration_range=(0, used))
-            return loss.probabilities(np.asarray(scores, np.float64))
-
-        return predict
-
-
-KINDS = {LINEAR: Linear, HIST: Hist, LIGHTGBM: Light, XGBOOST: Extreme}
+    return predict
 
 
 class Table:
@@ -213,35 +167,46 @@ class Table:
 
 def predictions(table, tool, mode, epsilon, seed):
     """[n] or [n, k] of the test rows."""
-    (x, new), kind = table.features, KINDS[tool]
     if mode == "true labels":
-        if table.numeric:
-            return kind.regressor(seed=seed).fit(x, table.labels).predict(new)
-        return every_class(table, kind.classifier(seed=seed).fit(x, table.labels), new)
+        x, new = table.features
+        model = estimator(tool, table.numeric, seed=seed).fit(x, table.labels)
+        return model.predict(new) if table.numeric else every_class(table, model, new)
     private = table.private(epsilon, seed)
-    if table.numeric:
-        if mode == "defaults":
-            return kind.regressor(seed=seed).fit(x, private.column).predict(new)
-        inner = kind.regressor(preset=boosting_preset(private), seed=seed)
-        if mode == "presets":
-            return inner.fit(x, private.targets()).predict(new)
-        return PrivateLabelRegressor(inner, private.artifact).fit(x, private.column).predict(new)
+    return (of_numbers if table.numeric else of_classes)(table, private, tool, mode, seed)
+
+
+def of_numbers(table, private, tool, mode, seed):
+    """[n] fitted to private numbers."""
+    x, new = table.features
+    if mode == "defaults":
+        return estimator(tool, True, seed=seed).fit(x, private.column).predict(new)
+    inner = estimator(tool, True, boosting_preset(private), seed)
+    if mode == "presets":
+        return inner.fit(x, private.targets()).predict(new)
+    return PrivateLabelRegressor(inner, private.artifact).fit(x, private.column).predict(new)
+
+
+def of_classes(table, private, tool, mode, seed):
+    """[n, k] fitted to private classes or sets."""
+    x, new = table.features
     if mode == "defaults":
         rows, labels, weights = private.expanded()
         given = {}
         if private.answers_with_sets:
             name = "logisticregression__sample_weight" if tool == LINEAR else "sample_weight"
             given = {name: weights}
-        model = kind.classifier(seed=seed).fit(x[rows], labels, **given)
+        model = estimator(tool, False, seed=seed).fit(x[rows], labels, **given)
         return every_class(table, model, new)
     if mode == "presets":
         loss = loss_of(table, private)
         preset = boosting_preset(private, loss)
         params = preset.lightgbm() if tool == LIGHTGBM else preset.xgboost()
-        return kind.forward(x, private, loss, params, preset.rounds, seed)(new)
-    inner = kind.classifier(preset=boosting_preset(private), seed=seed)
+        return forward(tool, x, private, loss, params, preset.rounds, seed)(new)
     model = PrivateLabelClassifier(
-        inner, private.artifact, smoothing="auto", random_state=seed
+        estimator(tool, False, boosting_preset(private), seed),
+        private.artifact,
+        smoothing="auto",
+        random_state=seed,
     ).fit(x, private.column)
     found = np.zeros((len(new), len(table.data.classes)))
     found[:, table.data.codes(model.classes_)] = model.predict_proba(new)
@@ -278,7 +243,7 @@ def grid(table, epsilon, seed):
         }  # fmt: skip
         if loss is not None:
             part = PrivateLabels(private.artifact, private.column[rows])
-            return Light.forward(x[rows], part, loss, params, rounds, seed)
+            return forward(LIGHTGBM, x[rows], part, loss, params, rounds, seed)
         import lightgbm
 
         model = lightgbm.LGBMRegressor(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from labeldp_learn.boosting import boosting_objective
     from labeldp_learn.classifier import PrivateLabelClassifier
     from labeldp_learn.errors import PrivateLabelError
+    from labeldp_learn.evaluation import Measured, calibration, evaluate
     from labeldp_learn.losses import (
         BinaryForwardLogLoss,
         ForwardLogLoss,
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from labeldp_learn.presets import BoostingPreset, boosting_preset
     from labeldp_learn.private_labels import PrivateLabels, Probabilities
     from labeldp_learn.regressor import PrivateLabelRegressor
+    from labeldp_learn.scoring import scorer
 
 __all__ = [
     "BinaryForwardLogLoss",
     "BoostingPreset",
     "ForwardLogLoss",
+    "Measured",
     "PrivateLabelClassifier",
     "PrivateLabelError",
     "PrivateLabelRegressor",
@@ -37,17 +40,22 @@ __all__ = [
     "UnbiasedSquaredLoss",
     "boosting_objective",
     "boosting_preset",
+    "calibration",
+    "evaluate",
+    "scorer",
 ]
 _HOMES = {
     "boosting": ("boosting_objective",),
     "classifier": ("PrivateLabelClassifier",),
     "errors": ("PrivateLabelError",),
+    "evaluation": ("Measured", "calibration", "evaluate"),
     "losses": (
         *("BinaryForwardLogLoss", "ForwardLogLoss", "UnbiasedPoissonLoss", "UnbiasedSquaredLoss"),
     ),
     "presets": ("BoostingPreset", "boosting_preset"),
     "private_labels": ("PrivateLabels", "Probabilities"),
     "regressor": ("PrivateLabelRegressor",),
+    "scoring": ("scorer",),
 }
 
 

@@ -187,6 +187,21 @@ class PrivateLabels:
         n = sum(part.count for part in self.parts)
         return float(sum(part.count * part.noise for part in self.parts) / n)
 
+    def unbiased(self, goal: Floats) -> Floats:
+        """[n, j] numbers whose mean under the i-th label is the row i of ``goal`` [k, j].
+
+        Of least variance, as ``targets``. Raises PrivateLabelError if labels that differ in
+        ``goal`` have nearly the same outputs.
+        """
+        found = np.zeros((self.rows, goal.shape[1]))
+        for part in self.parts:
+            found[part.rows] = part.unbiased(goal)[part.codes]
+        return found
+
+    def subset(self, rows: NDArray[np.int64]) -> PrivateLabels:
+        """Those of some rows, by their numbers."""
+        return _Subset(self, rows)
+
     def shares(self) -> Floats:
         """[k] the estimated shares of the labels in these rows: those that are likeliest."""
         n = sum(part.count for part in self.parts)
@@ -309,6 +324,17 @@ class PrivateLabels:
             f"some values are not outputs of {self.opened.certificate.name}{where}: are they its "
             "private labels?"
         )
+
+
+class _Subset(PrivateLabels):
+    """Some rows of private labels that were read before."""
+
+    def __init__(self, whole: PrivateLabels, rows: NDArray[np.int64]) -> None:
+        counts = None if whole.counts is None else np.asarray(whole.counts)[rows]
+        for name, given in (("artifact", whole.opened), ("counts", counts), ("column", None)):
+            object.__setattr__(self, name, given)
+        self.__dict__["_codes"] = whole._codes[rows]
+        self.__dict__["tables"] = whole.tables[rows]
 
 
 def labels_of(artifact: Artifact) -> list[Any]:

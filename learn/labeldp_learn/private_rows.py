@@ -26,6 +26,7 @@ MOST_ENTRIES = 1 << 24
 _FROM_UNIFORM = 0.01  # a share that starts at 0 stays there
 _NEGLIGIBLE_BIAS = 1e-6  # of the range of labels
 _DIGITS = 12  # so that classes with the same counts have the same share
+_RESIDUAL, _LARGEST = 1e-6, 1e6  # beyond it, no number of rows brings the noise down
 _RANK = 1e-10  # of the largest singular value
 
 
@@ -144,6 +145,25 @@ class PrivateRows:
             is_number = of is not None and found.shape[1] == 1
             return np.asarray(found[:, 0] if is_number else found)
         return self._numbers
+
+    def unbiased(self, goal: Floats) -> Floats:
+        """[m, j] of least variance with the means ``goal`` [k, j] under the labels.
+
+        With q the probabilities of the outputs and A = P/√q, the least u with A·u = goal is
+        A⁺·goal, and values are u/√q. Raises PrivateLabelError if there is none, or only one that is
+        too large to be useful.
+        """
+        scale = np.sqrt(np.maximum(self.shares @ self.matrix, np.finfo(float).tiny))
+        solved = np.linalg.pinv(self.matrix / scale, rcond=_RANK) @ goal
+        values: Floats = solved / scale[:, None]
+        size = max(float(np.ptp(goal)), float(np.abs(goal).max()), np.finfo(float).tiny)
+        residual = np.abs(self.matrix @ values - goal).max() / size
+        if residual > _RESIDUAL or np.abs(values).max() > _LARGEST * size:
+            raise PrivateLabelError(
+                f"{self.table.certificate.name}: different labels have nearly the same outputs, so "
+                "this cannot be estimated; a larger ε, or another mechanism, allows it"
+            )
+        return values
 
     @cached_property
     def _numbers(self) -> Floats:

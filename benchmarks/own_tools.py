@@ -59,7 +59,7 @@ MODES = ("true labels", "defaults", "presets", "wrapper")
 GRID, LABELDP, CONSTANT = "grid, true validation", "labeldp train", "constant"
 LINEAR, HIST, LIGHTGBM, XGBOOST = "linear model", "HistGradientBoosting", "LightGBM", "XGBoost"
 TOOLS = (LINEAR, HIST, LIGHTGBM, XGBOOST)
-ROUNDS = (10, 25, 50, 100, 200, 400, 800)
+ROUNDS = (10, 25, 50, 100, 200, 400)
 
 
 def estimator(tool, numeric, preset=None, seed=0):
@@ -284,10 +284,11 @@ def cells(arguments):
                             continue
                         private = mode != "true labels"
                         yield table, tool, mode, epsilon if private else None, seed
-                yield table, LIGHTGBM, GRID, epsilon, seed
-        for table in arguments.tables if arguments.train else ():
+        for table in arguments.tables:
             for epsilon in arguments.epsilons:
-                yield table, "", LABELDP, epsilon, seed
+                yield table, LIGHTGBM, GRID, epsilon, seed
+                if arguments.train:
+                    yield table, "", LABELDP, epsilon, seed
 
 
 def run(arguments, folder):

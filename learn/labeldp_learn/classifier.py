@@ -60,8 +60,8 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
         estimator: a classifier with ``predict_proba``.
         artifact: a path, or an Artifact of ``labeldp_verify``.
         smoothing: by how much the shares of all classes are mixed into each prediction, in [0, 1].
-            ``"auto"`` fits twice: first to four fifths of the rows, to choose what makes the
-            private labels of every fifth row likeliest.
+            ``"auto"`` fits twice: first to four fifths of the rows, to choose the largest that
+            makes the private labels of every fifth row nearly likeliest.
         random_state: for the draws from sets, as in scikit-learn.
 
     Attributes:
@@ -220,18 +220,28 @@ def _likeliest_smoothing(
     x: Any,
     classes: NDArray[np.int64],
 ) -> float:
-    """The smoothing under which the private labels of rows that were held out are likeliest."""
-    totals = np.zeros(len(_SMOOTHINGS))
+    """The largest smoothing under which the private labels of held-out rows are nearly likeliest.
+
+    Nearly: within one standard error of the difference to the likeliest one (the rule of Breiman et
+    al. 1984). The error of too much smoothing is small, and that of too little is not.
+    """
+    logs = []
     for part in held:
         if part.number in fitted and len(part.rows):
             found = fitted[part.number]
             plain = found.probabilities(_safe_indexing(x, part.rows), 0.0)
             likely = part.matrix[classes].T[part.codes]
-            for i, share in enumerate(_SMOOTHINGS):
-                mixed = (1 - share) * plain + share * found.shares
-                seen = np.maximum((mixed * likely).sum(axis=1), _LEAST)
-                totals[i] += part.counts @ np.log(seen)
-    return _SMOOTHINGS[int(totals.argmax())]
+            seen = [
+                (((1 - share) * plain + share * found.shares) * likely).sum(axis=1)
+                for share in _SMOOTHINGS
+            ]
+            logs.append(np.log(np.maximum(seen, _LEAST)) * part.counts)
+    if not logs:
+        return _SMOOTHINGS[-1]
+    rows = np.concatenate(logs, axis=1)
+    behind = rows[rows.sum(axis=1).argmax()] - rows
+    near = behind.sum(axis=1) <= behind.std(axis=1) * np.sqrt(rows.shape[1])
+    return _SMOOTHINGS[int(np.flatnonzero(near).max())]
 
 
 def _classes(private: PrivateLabels) -> NDArray[np.int64]:

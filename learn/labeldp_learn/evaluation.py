@@ -139,9 +139,7 @@ def evaluate(
     numbers = None if persons is None else np.unique(array_of(persons), return_inverse=True)[1]
     groups: list[tuple[Any, NDArray[np.int64]]] = [(None, np.arange(private.rows))]
     if by is not None:
-        values = array_of(by)
-        for value in np.unique(values):
-            groups.append((value.item(), np.flatnonzero(values == value)))
+        groups += _groups(array_of(by))
     found = []
     for group, rows in groups:
         part = private if group is None else private.subset(rows)
@@ -161,6 +159,18 @@ def evaluate(
                     )
                 )
     return found
+
+
+def _groups(values: NDArray[Any]) -> list[tuple[Any, NDArray[np.int64]]]:
+    """The groups of rows with the same value, by name; missing values are a group, too."""
+    if values.dtype.kind == "O":
+        names = sorted(set(values.tolist()), key=lambda name: (name is None, str(name)))
+        place = {name: i for i, name in enumerate(names)}
+        codes = np.array([place[value] for value in values.tolist()])
+    else:
+        distinct, codes = np.unique(values, return_inverse=True)
+        names = distinct.tolist()
+    return [(name, np.flatnonzero(codes == i)) for i, name in enumerate(names)]
 
 
 def _reach(confidence: float) -> float:

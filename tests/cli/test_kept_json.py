@@ -89,6 +89,8 @@ def commands():
     yield f"estimate {old}/v2/laplace.onnx {private} --column numbers --by region"
     yield f"estimate {old}/v2/exponential-text.onnx {private} --column colour --target population"
     yield f"estimate {old}/sets_v1/design.onnx {private} --column member"
+    colour = f"{private} {private} --column colour --model colour"
+    yield f"evaluate {old}/v2/exponential-text.onnx {colour} --by region --person member"
     yield f"compose {old}/v2/laplace.onnx:3 {old}/v2/users-table.onnx --delta 1e-5"
     yield f"compose {old}/v2/exponential-text.onnx --labels-per-user 40"
     yield "ledger show budget.ledger"

@@ -172,6 +172,17 @@ def test_the_runtime_needs_only_itself(installed, artifact):
     assert said.split("\n")[:2] == ["(3,)", "[]"]
 
 
+def test_private_labels_in_other_tools_need_only_the_verifier(installed, artifact):
+    script = (
+        "import importlib.util as u, sys; from labeldp_learn import PrivateLabels;"
+        "print(PrivateLabels(sys.argv[1], ['good'] * 3).targets().shape);"
+        "print([n for n in ('labeldp_compile', 'labeldp_runtime', 'pyarrow') if u.find_spec(n)])"
+    )
+    programs = installed("labeldp-learn")
+    said = run(programs / "python", "-c", script, artifact)
+    assert said.split("\n")[:2] == ["(3, 4)", "[]"]
+
+
 def test_the_trainer_is_found_by_the_command(installed):
     programs = installed("labeldp-trainer")
     said = run(programs / "labeldp", "train", "--help")

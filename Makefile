@@ -6,19 +6,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
-ALONE := verifier runtime trainer
+ALONE := verifier runtime learn trainer
 
 # The tests start hundreds of processes: what one of them has compiled of Python, the next one reads.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install demo test test-alone lint unit tools proof docs wheels release bench schema clean
 
-$(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml trainer/pyproject.toml
+$(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml learn/pyproject.toml trainer/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "labeldp needs Python 3.11 or newer; say make PYTHON=python3.12, for instance"; exit 1; }
 	@echo "installing into $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -qq --disable-pip-version-check -e ./verifier -e ./runtime -e '.[dev,docs]' -e ./trainer
+	@$(BIN)/pip install -qq --disable-pip-version-check -e ./verifier -e ./runtime -e ./learn -e '.[dev,docs]' -e ./trainer
 	@touch $@
 
 install: $(STAMP)
@@ -29,7 +29,7 @@ demo: $(STAMP)
 
 test: lint unit
 	@mkdir -p build && $(MAKE) --no-print-directory demo > build/demo.log 2>&1 || (cat build/demo.log; exit 1)
-	@echo "left out, for make tools: tests that need PostgreSQL, Spark (Java), Node, Chromium, C++ or Coq"
+	@echo "left out, for make tools: tests that need PostgreSQL, Spark (Java), Node, Chromium, C++, LightGBM, XGBoost or Coq"
 
 # What make test leaves out. What is missing is installed where it can be; else that is said, and with
 # LABELDP_ALL=1 it is a failure.
@@ -38,6 +38,7 @@ tools: $(STAMP)
 	@tests/ledger/install
 	@runtime/tests/engines/install
 	@tests/languages/install
+	@learn/tests/boosters/install
 	@tests/proofs/install
 	@$(BIN)/pytest -rs -n 2 --dist loadfile --tools only $(UNIT_TESTS)
 
@@ -48,7 +49,7 @@ test-alone: $(STAMP)
 	@$(JAX_CACHE) PYTHON="$(CURDIR)/$(BIN)/python" .ci/alone $(ALONE)
 
 # Spelling, and the project's own list of words and longest sentence: .ci/words.txt.
-SPELLED := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs verifier runtime labeldp_compile trainer benchmarks specs
+SPELLED := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs verifier runtime learn labeldp_compile trainer benchmarks specs
 lint: $(STAMP)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
@@ -59,7 +60,7 @@ lint: $(STAMP)
 # JAX has threads, and the tests of forks must not share a process with them. Folders are named, for
 # pytest collects its testpaths even where --ignore names them.
 JAX_TESTS := trainer/tests tests/docs/test_tutorial.py tests/docs/test_scenes.py
-UNIT_TESTS := tests verifier/tests runtime/tests --ignore=tests/docs/test_tutorial.py --ignore=tests/docs/test_scenes.py
+UNIT_TESTS := tests verifier/tests runtime/tests learn/tests --ignore=tests/docs/test_tutorial.py --ignore=tests/docs/test_scenes.py
 # Processes that are killed and resumed compile the same programs: what one has compiled, the next one reads.
 JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
@@ -79,9 +80,9 @@ proof: $(STAMP)
 docs: $(STAMP)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict && echo build/site/index.html
 
-# The four distributions, in build/wheels; tests/test_wheels.py installs them.
+# The five distributions, in build/wheels; tests/test_wheels.py installs them.
 wheels: $(STAMP)
-	@for folder in verifier runtime . trainer; do \
+	@for folder in verifier runtime learn . trainer; do \
 		$(BIN)/python -m build --no-isolation --outdir build/wheels $$folder > /dev/null || exit 1; done
 	@ls build/wheels/*.whl
 

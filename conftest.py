@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _needs_a_tool(item: pytest.Item) -> bool:
-    if {"languages", "proofs"} & {*item.path.parts}:
+    if {"languages", "proofs", "boosters"} & {*item.path.parts}:
         return True
     if item.path.name.startswith(("test_spark", "test_postgres")):
         return True

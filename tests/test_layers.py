@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {
     "labeldp_verify": ROOT / "verifier/labeldp_verify",
     "labeldp_runtime": ROOT / "runtime/labeldp_runtime",
+    "labeldp_learn": ROOT / "learn/labeldp_learn",
     "labeldp_compile": ROOT / "labeldp_compile",
     "labeldp_trainer": ROOT / "trainer/labeldp_trainer",
 }
@@ -21,6 +22,7 @@ PACKAGES = {
 OURS = {
     "labeldp_verify": set(),
     "labeldp_runtime": {"labeldp_verify"},
+    "labeldp_learn": {"labeldp_verify"},
     "labeldp_compile": {"labeldp_verify", "labeldp_runtime", "labeldp_trainer"},
     "labeldp_trainer": {"labeldp_verify", "labeldp_runtime", "labeldp_compile"},
 }

@@ -15,7 +15,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("verifier", "runtime", ".", "trainer")
+FOLDERS = ("verifier", "runtime", "learn", ".", "trainer")
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 
 
@@ -36,7 +36,7 @@ def clone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clone")
     wanted = [".ci/release", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", ".gitignore"]
     wanted += ["CONTRIBUTING.md", "SECURITY.md", "labeldp_compile", "verifier", "runtime"]
-    wanted += ["trainer", "proofs", "specs/visits.yaml", "specs/data/randhie.parquet"]
+    wanted += ["learn", "trainer", "proofs", "specs/visits.yaml", "specs/data/randhie.parquet"]
     files = shell(ROOT, "git", "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *wanted)
     names = [name for name in files.stdout.split("\0") if name] or every(wanted)
     for name in sorted(names):
@@ -73,7 +73,7 @@ def digests(folder):
 
 
 def test_a_release_has_all_distributions_and_their_digests(dist):
-    packages = ("labeldp", "labeldp_runtime", "labeldp_trainer", "labeldp_verify")
+    packages = ("labeldp", "labeldp_learn", "labeldp_runtime", "labeldp_trainer", "labeldp_verify")
     names = {f"{name}-{VERSION}-py3-none-any.whl" for name in packages}
     names |= {f"{name}-{VERSION}.tar.gz" for name in packages}
     found = digests(dist)
@@ -127,7 +127,7 @@ def test_what_is_needed_is_listed_in_cyclonedx(clone, dist, tmp_path):
     assert found["metadata"]["component"]["version"] == VERSION
     assert "serialNumber" not in found
     listed = {part["name"]: part["version"] for part in found["components"]}
-    for package in ("labeldp-runtime", "labeldp-trainer", "labeldp-verify"):
+    for package in ("labeldp-learn", "labeldp-runtime", "labeldp-trainer", "labeldp-verify"):
         assert listed[package] == VERSION
     assert "file:" not in text and str(tmp_path) not in text
     (verifier,) = (part for part in found["components"] if part["name"] == "labeldp-verify")

@@ -1,4 +1,4 @@
-"""The four distributions as they are shipped, each with what it says it needs and nothing else."""
+"""The five distributions as they are shipped, each with what it says it needs and nothing else."""
 
 import os
 import subprocess
@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {  # distribution → where it is built, and its package
     "labeldp-verify": ("verifier", "verifier/labeldp_verify"),
     "labeldp-runtime": ("runtime", "runtime/labeldp_runtime"),
+    "labeldp-learn": ("learn", "learn/labeldp_learn"),
     "labeldp": (".", "labeldp_compile"),
     "labeldp-trainer": ("trainer", "trainer/labeldp_trainer"),
 }
@@ -169,6 +170,17 @@ def test_the_runtime_needs_only_itself(installed, artifact):
     programs = installed("labeldp-runtime")
     said = run(programs / "python", "-c", script, artifact)
     assert said.split("\n")[:2] == ["(3,)", "[]"]
+
+
+def test_private_labels_in_other_tools_need_only_the_verifier(installed, artifact):
+    script = (
+        "import importlib.util as u, sys; from labeldp_learn import PrivateLabels;"
+        "print(PrivateLabels(sys.argv[1], ['good'] * 3).targets().shape);"
+        "print([n for n in ('labeldp_compile', 'labeldp_runtime', 'pyarrow') if u.find_spec(n)])"
+    )
+    programs = installed("labeldp-learn")
+    said = run(programs / "python", "-c", script, artifact)
+    assert said.split("\n")[:2] == ["(3, 4)", "[]"]
 
 
 def test_the_trainer_is_found_by_the_command(installed):

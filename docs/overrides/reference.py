@@ -20,6 +20,7 @@ from labeldp_compile.mechanisms import all_mechanisms
 PAGES = {
     "labeldp_compile": ("labeldp_compile",),
     "labeldp_verify": ("labeldp_verify",),
+    "labeldp_learn": ("labeldp_learn",),
     "labeldp_runtime": (
         *("labeldp_runtime", "labeldp_runtime.polars", "labeldp_runtime.duckdb"),
         "labeldp_runtime.spark",

@@ -23,6 +23,7 @@ _COMMANDS = {
     "audit": "Randomize made-up labels, and test the outputs against what FILE certifies.",
     "randomize": "Randomize the labels of TABLE with ARTIFACT, which is verified first.",
     "estimate": "Estimate mean, histogram and quantiles of the true labels behind private ones.",
+    "evaluate": "Estimate how good models are, from private labels that they were not trained on.",
     "train": "Train a JAX model on private labels (needs labeldp-trainer).",
     "runs": "Compare training runs: ε, δ, metric, baselines (needs labeldp-trainer).",
     "predict": "Add what a trained model predicts to TABLE (needs labeldp-trainer).",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ["labeldp_compile", "labeldp_verify", "labeldp_runtime"]
+PACKAGES = ["labeldp_compile", "labeldp_verify", "labeldp_runtime", "labeldp_learn"]
 
 
 def public_objects():

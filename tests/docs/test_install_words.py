@@ -9,8 +9,11 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("labeldp_compile", "runtime", "verifier", "trainer", "docs", "tests", "benchmarks")
-PROJECTS = (".", "runtime", "verifier", "trainer")
+FOLDERS = (
+    *("labeldp_compile", "runtime", "verifier", "learn", "trainer", "docs", "tests"),
+    "benchmarks",
+)
+PROJECTS = (".", "runtime", "verifier", "learn", "trainer")
 OWN = re.compile(r"labeldp([-_.]\w+)*")
 
 

@@ -9,7 +9,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [
     path
-    for pattern in ("*.md", "docs/*.md", "runtime/*.md", "runtime/examples/**/*.md", "trainer/*.md")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "runtime/*.md",
+        "learn/*.md",
+        "runtime/examples/**/*.md",
+        "trainer/*.md",
+    )
     for path in sorted(ROOT.glob(pattern))
     if "node_modules" not in path.parts
 ]

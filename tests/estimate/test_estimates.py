@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from labeldp_runtime import Randomizer
+from labeldp_verify.analysis import project_to_simplex
 from labeldp_verify.analysis.probabilities import row, value
 from labeldp_verify.opening import open_artifact
 
@@ -23,7 +24,6 @@ from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tools.estimate.estimate import SHARES, Estimation, quantiles
 from labeldp_compile.tools.estimate.intervals import Estimates
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
-from labeldp_compile.tools.estimate.linear import project_to_simplex
 from labeldp_compile.tools.estimate.private_counts import (
     GroupCounts,
     OutputCounts,

@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.methods.corrections import debiased_values
-from labeldp_trainer.methods.outputs import likeliest_shares
+from labeldp_verify.analysis import debiased_values, likeliest_shares
 
 from trainer.tests.trainer_helpers import CONFIG, INTEGERS, table, write_artifact
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from labeldp_verify.analysis import at_most, matrix
+from labeldp_verify.analysis import at_most, lattice_indices, matrix
 from labeldp_verify.artifact import Table
 from labeldp_verify.forms import AdditiveRandomizer, output_array
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from labeldp_compile.tools.audit.cells import (
     ValueCells,
     edges_of,
 )
-from labeldp_compile.tools.lattice import lattice_indices
 
 Floats = NDArray[np.float64]
 

@@ -9,21 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_verify import DEFAULT_BUDGET, Budget
-from labeldp_verify.forms import IntegerDomain, columns_of
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.printable import clipped
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.tabular.artifact_columns import renamed
-from labeldp_compile.tabular.placement import Placement
-from labeldp_compile.tabular.reader import TableReader, open_table
+from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.estimate.document import estimates_json
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import Target
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
 from labeldp_compile.tools.estimate.private_counts import count_outputs
+from labeldp_compile.tools.private_table import open_private, require_public
 
 _NAMED, _COLUMNS = 3, 32  # private columns in a warning, and characters of their names
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
@@ -85,34 +83,10 @@ def estimate_table(
     artifact made its labels.
     """
     decoded = open_artifact(artifact, budget)
-    labels, domain = decoded.certificate.label_columns, decoded.label
-    if decoded.answers_with_sets:  # by their numbers
-        domain = IntegerDomain(0, decoded.tables[0].outputs - 1)
-    columns = [column] if isinstance(column, str) else list(column or ())
-    if not columns:  # those that labeldp randomize writes
-        columns = list(Placement.of(labels, None, one_answer=decoded.answers_with_sets).names)
-    if len(columns) != len(columns_of(domain)):
-        raise InputError(
-            f"{artifact}: its private labels have {len(columns_of(domain))} columns, but --column "
-            f"names {len(columns)}"
-        )
-    labels = [name for name in labels if name not in columns]
-    reader = open_table(
-        table,
-        columns,
-        domain,
-        all_columns=True,
-        group_columns=renamed(decoded.groups.columns, group_columns or {}, labels),
-        form=form,
-    )
-    reader.require_artifact(decoded.sha256, artifact)
+    reader = open_private(decoded, artifact, table, column, group_columns, form)
+    columns = list(reader.label_columns)
     if by is not None:
-        reader.require_column(by)
-        if by in labels and by not in reader.noted_columns():
-            raise InputError(
-                f"{by!r} is the label of {artifact}: grouping by true labels would reveal their "
-                "counts; use a public column"
-            )
+        require_public(reader, decoded, artifact, by)
     with progress("counting", reader.rows) as count:
         counts = count_outputs(reader, decoded, by, Observer(rows=count))
     try:

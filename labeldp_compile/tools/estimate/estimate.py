@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from labeldp_verify.analysis import project_to_simplex
 from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import CategoricalDomain, Category, JointDomain
 from numpy.typing import NDArray
@@ -29,7 +30,6 @@ from labeldp_compile.tools.estimate.estimators import (
 )
 from labeldp_compile.tools.estimate.intervals import MIN_ROWS, Estimates, Target, Z
 from labeldp_compile.tools.estimate.inversion import LabelClasses, NotEstimableError
-from labeldp_compile.tools.estimate.linear import project_to_simplex
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
 
 Floats = NDArray[np.float64]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from labeldp_verify.analysis import project_to_simplex
 from labeldp_verify.artifact import Table
 from labeldp_verify.forms import CategoricalDomain, JointDomain
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from labeldp_compile.tools.estimate.inversion import (
     invert,
     label_classes,
 )
-from labeldp_compile.tools.estimate.linear import LinearEstimators, project_to_simplex
+from labeldp_compile.tools.estimate.linear import LinearEstimators
 from labeldp_compile.tools.estimate.private_counts import OutputCounts
 from labeldp_compile.tools.estimate.unbiased_mean import UnbiasedMean, values_of
 

@@ -184,12 +184,3 @@ class LinearEstimators:
     def _moment(self, of_label: Floats) -> Moment:
         of_output = self.inverse.weights @ of_label
         return Moment(of_label, of_output, self.inverse.table @ (of_output * self.of_output))
-
-
-def project_to_simplex(shares: Floats) -> Floats:
-    """The Euclidean projection [c] of shares [c]: max(share − t, 0) for the t that fits."""
-    falling = np.sort(shares)[::-1]
-    levels = (falling.cumsum() - 1.0) / np.arange(1, len(shares) + 1)
-    kept = int(np.flatnonzero(falling > levels)[-1])
-    result: Floats = np.maximum(shares - levels[kept], 0.0)
-    return result

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
+from labeldp_verify.analysis import lattice_indices
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import AdditiveRandomizer, JointDomain, Output
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.histogram import table_indexes
 from labeldp_compile.tabular.reader import TableReader
-from labeldp_compile.tools.lattice import lattice_indices
 
 MAX_GROUPS = 10_000
 

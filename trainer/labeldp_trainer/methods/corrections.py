@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int32
-from labeldp_verify.analysis import least_variance_inverse
+from labeldp_verify.analysis import debiased_values, least_variance_inverse
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import Domain, sets_of
 
@@ -143,23 +143,3 @@ def debiased_numbers(domain: Domain, parts: Sequence[TableRows]) -> DebiasedNumb
     shares = everywhere / n
     spread = float(shares @ (labels - shares @ labels) ** 2)
     return DebiasedNumbers(found, float(np.sqrt(squares / max(n * spread, 1e-300))))
-
-
-def debiased_values(
-    matrix: Float64[np.ndarray, "k m"],
-    labels: Float64[np.ndarray, " k"],
-    shares: Float64[np.ndarray, " k"],
-    variance_weight: float,
-) -> Float64[np.ndarray, " m"]:
-    """v [m] as above, for λ = ``variance_weight`` in (0, 1]; 0 for outputs that no label has."""
-    likely = shares @ matrix
-    scale = np.sqrt(np.maximum(likely, 1e-300))
-    # in u = √q·v the penalty is a multiple of the identity, however rare an output is
-    scaled = matrix * np.sqrt(shares)[:, None] / scale[None, :]
-    goal = np.sqrt(shares) * labels
-    # ((1 − λ)·AᵀA + λ)⁻¹·Aᵀ·goal, for an A of norm 1 at most, singular or not
-    left, values, right = np.linalg.svd(scaled, full_matrices=False)
-    values = np.minimum(values, 1.0)
-    stretched = (1 - variance_weight) * values**2 + variance_weight
-    solved = right.T @ (values * (left.T @ goal) / stretched)
-    return np.asarray(np.where(likely > 1e-15, solved / scale, 0.0))

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from labeldp_verify.analysis import matrix, value
+from labeldp_verify.analysis import likeliest_shares, matrix, value
 from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import AdditiveRandomizer, Groups
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ from labeldp_trainer.data.labels import Cells, as_numpy, places, taken
 
 MOST_ENTRIES = 1 << 24
 """Of Pr[output | label]; larger matrices are not computed."""
-_STEPS = 1000
 _FROM_UNIFORM = 0.01  # a share that starts at 0 stays there
 
 
@@ -116,21 +115,6 @@ def matrix_of(table: Table) -> tuple[Float64[np.ndarray, "k m"], list[int | str 
     randomizer = table.randomizer
     chances = matrix(randomizer, range(table.domain.size))
     return chances, [value(randomizer, o) for o in range(randomizer.outputs)]
-
-
-def likeliest_shares(
-    matrix: Float64[np.ndarray, "k m"], counts: Any, start: Float64[np.ndarray, " k"]
-) -> Float64[np.ndarray, " k"]:
-    """[k] shares of the labels under which the outputs [m] that were seen are likeliest, about.
-
-    Expectation and maximisation from ``start``: the likelihood never falls, and labels with the
-    same outputs keep their proportion.
-    """
-    shares = start.copy()
-    seen = np.asarray(counts) / max(np.sum(counts), 1)
-    for _ in range(_STEPS):
-        shares *= matrix @ (seen / np.maximum(shares @ matrix, 1e-300))
-    return np.asarray(shares / shares.sum())
 
 
 def added_variance(targets: Coded, parts: Sequence[TableRows], *, classes: bool) -> float:

@@ -22,7 +22,13 @@ from labeldp_verify.analysis.composition.compose import (
     compose_parts,
     masses_of,
 )
-from labeldp_verify.analysis.inversion import least_variance_inverse
+from labeldp_verify.analysis.inversion import (
+    debiased_values,
+    least_variance_inverse,
+    likeliest_shares,
+    project_to_simplex,
+)
+from labeldp_verify.analysis.lattice import lattice_indices
 from labeldp_verify.analysis.lines import StepFunction, ends_of
 from labeldp_verify.analysis.lower_bound import (
     BiasRule,
@@ -66,19 +72,23 @@ __all__ = [
     "columns",
     "common_step",
     "compose_parts",
+    "debiased_values",
     "dual_is_feasible",
     "ends_of",
     "equally_likely",
     "exp_bounds",
     "exp_lower",
     "exp_upper",
+    "lattice_indices",
     "least_log_bound",
     "least_variance_inverse",
+    "likeliest_shares",
     "likely_outputs",
     "log_bounds",
     "masses_of",
     "matrix",
     "noise_quantiles",
+    "project_to_simplex",
     "radii_of",
     "radius_bound",
     "range_sums",

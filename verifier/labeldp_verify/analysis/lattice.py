@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from labeldp_verify.forms import AdditiveRandomizer
 from numpy.typing import NDArray
+
+from labeldp_verify.forms import AdditiveRandomizer
 
 
 def lattice_indices(randomizer: AdditiveRandomizer, numbers: NDArray[Any]) -> NDArray[np.int64]:

@@ -1,0 +1,12 @@
+"""The one error of this package."""
+
+from __future__ import annotations
+
+from labeldp_verify.errors import InputError
+
+
+class PrivateLabelError(InputError, ValueError):
+    """Labels, columns or artifact do not fit together; the message says what was expected.
+
+    It is a ValueError, too, as scikit-learn expects. No message quotes a label.
+    """

@@ -1,0 +1,358 @@
+"""How good a model is, from private labels alone: unbiased estimates with intervals.
+
+A metric that is a mean over rows of ℓ(y, f), of the true label y and the prediction f, is estimated
+by the mean of d = Σ_y W[o, y]·ℓ(y, f), o the private label. Here P·W = I, so the mean of d given
+y is ℓ(y, f). Only what ℓ needs is estimated: for the squared error y and y², not every share. The
+variance of the estimate is that of d over the rows. It holds the noise of privacy and the sampling
+of rows, so an interval is about the population that the rows are a sample of. AUC is a ratio of two
+such sums over pairs of rows; its variance is that of its influence (Hájek projection).
+
+Two models are compared on the same rows. Their difference has its own variance, which is far
+smaller than that of either, because most of the noise is the same.
+
+Predictions must not come from these private labels: evaluate on rows, and persons, that the model
+was not trained on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labeldp_learn.columns import array_of, places_in
+from labeldp_learn.errors import PrivateLabelError
+from labeldp_learn.private_labels import PrivateLabels, is_numeric
+from labeldp_learn.private_rows import Floats
+
+LEAST_PROBABILITY = 1e-6
+"""Smaller probabilities count as this in the log loss, and smaller means in the Poisson loss."""
+_MATRIX = 2  # dimensions
+
+
+@dataclass(frozen=True)
+class Influence:
+    """An estimate, and what each row adds to its error.
+
+    Attributes:
+        value: the estimate.
+        rows: [n] numbers whose mean is about 0; the estimate has the variance of their mean.
+    """
+
+    value: float
+    rows: Floats
+
+    def minus(self, other: Influence) -> Influence:
+        """The difference of two estimates from the same rows."""
+        return Influence(self.value - other.value, self.rows - other.rows)
+
+    def error(self, persons: NDArray[np.int64] | None = None) -> float:
+        """The standard error; ``persons`` [n] are numbers of persons, whose rows depend."""
+        n = len(self.rows)
+        sums = self.rows if persons is None else np.bincount(persons, self.rows)
+        groups = len(sums)
+        if groups < 2:
+            return math.inf
+        return float(np.sqrt(groups / (groups - 1) * np.sum((sums - sums.mean()) ** 2)) / n)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An estimate with its interval.
+
+    Attributes:
+        metric: its name.
+        model: its name; of a difference, ``first − second``.
+        group: the name of the group of rows; None for all rows.
+        value, low, high: the estimate, and the ends of its interval.
+        error: the standard error.
+        rows: how many were used.
+    """
+
+    metric: str
+    model: str
+    group: Any
+    value: float
+    low: float
+    high: float
+    error: float
+    rows: int
+
+    def rows_to_settle(self, difference: float, confidence: float = 0.95) -> int:
+        """About how many rows make an interval exclude 0 if this is the true difference."""
+        if not difference:
+            raise PrivateLabelError("no number of rows tells a difference of 0 from 0")
+        reach = _reach(confidence) * self.error / abs(difference)
+        return math.ceil(self.rows * reach**2)
+
+
+def evaluate(
+    private: PrivateLabels,
+    predictions: Mapping[str, ArrayLike],
+    metrics: Sequence[str] | None = None,
+    *,
+    by: ArrayLike | None = None,
+    persons: ArrayLike | None = None,
+    confidence: float = 0.95,
+) -> list[Measured]:
+    """Metrics of models on private labels, each with an interval, and differences of the models.
+
+    Args:
+        private: the private labels of n rows that no model was trained on.
+        predictions: by the name of the model. Numbers [n]; or probabilities [n, k] in the order of
+            ``private.labels``, or [n] of the second of two labels; or labels [n], for the accuracy.
+        metrics: of ``METRICS``; by default those that fit the labels and all predictions.
+        by: [n] public groups of rows; each is measured on its own, too.
+        persons: [n] who each row belongs to, if a person has several.
+        confidence: of the intervals, which are normal ones.
+
+    Raises:
+        PrivateLabelError: a metric does not fit, or the artifact supports no estimate of it.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from labeldp_compile import compile_spec
+        >>> from labeldp_learn import PrivateLabels, evaluate
+        >>> from labeldp_runtime import Randomizer
+        >>> _ = compile_spec("specs/health-rating.yaml").write(Path("build"))
+        >>> private = Randomizer.load("build/health-rating.onnx")(["good"] * 1000)
+        >>> labels = PrivateLabels("build/health-rating.onnx", private)
+        >>> found = evaluate(labels, {"one": ["good"] * 1000, "other": ["fair"] * 1000})
+        >>> [(measured.metric, measured.model) for measured in found]
+        [('accuracy', 'one'), ('accuracy', 'other'), ('accuracy', 'one − other')]
+    """
+    prepared = {name: _prepared(private, given) for name, given in predictions.items()}
+    for name, given in prepared.items():
+        if len(given) != private.rows:
+            raise PrivateLabelError(
+                f"there are {len(given):,} predictions of {name!r} for {private.rows:,} labels"
+            )
+    names = list(metrics) if metrics is not None else _fitting(private, prepared)
+    for name in names:
+        if name not in METRICS:
+            raise PrivateLabelError(f"there is no metric {name!r}; there are {', '.join(METRICS)}")
+    numbers = None if persons is None else np.unique(array_of(persons), return_inverse=True)[1]
+    groups: list[tuple[Any, NDArray[np.int64]]] = [(None, np.arange(private.rows))]
+    if by is not None:
+        groups += _groups(array_of(by))
+    found = []
+    for group, rows in groups:
+        part = private if group is None else private.subset(rows)
+        own = None if numbers is None else numbers[rows]
+        for metric in names:
+            each = {model: METRICS[metric](part, given[rows]) for model, given in prepared.items()}
+            models = list(each)
+            pairs = [(a, b) for i, a in enumerate(models) for b in models[i + 1 :]]
+            every = [*each.items(), *((f"{a} − {b}", each[a].minus(each[b])) for a, b in pairs)]
+            for model, influence in every:
+                error = influence.error(own)
+                reach = _reach(confidence) * error
+                value = influence.value
+                found.append(
+                    Measured(
+                        metric, model, group, value, value - reach, value + reach, error, len(rows)
+                    )
+                )
+    return found
+
+
+def _groups(values: NDArray[Any]) -> list[tuple[Any, NDArray[np.int64]]]:
+    """The groups of rows with the same value, by name; missing values are a group, too."""
+    if values.dtype.kind == "O":
+        names = sorted(set(values.tolist()), key=lambda name: (name is None, str(name)))
+        place = {name: i for i, name in enumerate(names)}
+        codes = np.array([place[value] for value in values.tolist()])
+    else:
+        distinct, codes = np.unique(values, return_inverse=True)
+        names = distinct.tolist()
+    return [(name, np.flatnonzero(codes == i)) for i, name in enumerate(names)]
+
+
+def _reach(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise PrivateLabelError("confidence lies between 0 and 1")
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:
+    """Numbers [n], probabilities [n, k], or places [n] of labels, as whole numbers."""
+    found = array_of(given)
+    if is_numeric(private.opened):
+        if found.ndim != 1 or found.dtype.kind not in "buif":
+            raise PrivateLabelError("predictions of numbers are one column of numbers")
+        return found.astype(np.float64)
+    k = len(private.labels)
+    if found.ndim == _MATRIX:
+        if found.shape[1] != k:
+            raise PrivateLabelError(f"there are {k} labels, so probabilities have {k} columns")
+        return found.astype(np.float64)
+    if found.dtype.kind == "f" and k == 2:
+        return np.stack([1 - found, found], axis=1)
+    places = places_in(found, private.labels)
+    if (places < 0).any():
+        raise PrivateLabelError("some predictions are neither probabilities nor labels")
+    return places
+
+
+def _fitting(private: PrivateLabels, prepared: Mapping[str, NDArray[Any]]) -> list[str]:
+    if is_numeric(private.opened):
+        return ["squared error", "absolute error"]
+    if any(given.ndim == 1 for given in prepared.values()):
+        return ["accuracy"]
+    return ["log loss", "accuracy", *(["AUC"] if len(private.labels) == 2 else [])]
+
+
+def _mean(rows: Floats) -> Influence:
+    value = float(rows.mean())
+    return Influence(value, rows - value)
+
+
+def squared_error(private: PrivateLabels, predicted: Floats) -> Influence:
+    """The mean of (y − f)²."""
+    labels = _numbers(private)
+    known = private.unbiased(np.stack([labels, labels**2], axis=1))
+    return _mean(known[:, 1] - 2 * predicted * known[:, 0] + predicted**2)
+
+
+def absolute_error(private: PrivateLabels, predicted: Floats) -> Influence:
+    """The mean of |y − f|."""
+    away = np.abs(predicted[:, None] - _numbers(private)[None, :])
+    return _mean(np.sum(private.unbiased(np.eye(away.shape[1])) * away, axis=1))
+
+
+def poisson_loss(private: PrivateLabels, predicted: Floats) -> Influence:
+    """The mean of f − y·ln f; it differs from half the deviance by what no model changes."""
+    mean = np.maximum(predicted, LEAST_PROBABILITY)
+    known = private.unbiased(_numbers(private)[:, None])[:, 0]
+    return _mean(mean - known * np.log(mean))
+
+
+def log_loss(private: PrivateLabels, predicted: Floats) -> Influence:
+    """The mean of −ln f_y."""
+    probabilities = np.maximum(_probabilities(predicted), LEAST_PROBABILITY)
+    return _mean(-np.sum(_one_hot(private) * np.log(probabilities), axis=1))
+
+
+def accuracy(private: PrivateLabels, predicted: NDArray[Any]) -> Influence:
+    """The share of rows whose likeliest label is the true one."""
+    chosen = predicted if predicted.ndim == 1 else predicted.argmax(axis=1)
+    return _mean(_one_hot(private)[np.arange(len(chosen)), chosen.astype(np.int64)])
+
+
+def area(private: PrivateLabels, predicted: Floats) -> Influence:
+    """The chance that a row with the second label has a larger score than one with the first."""
+    known = _one_hot(private)
+    if known.shape[1] != 2:
+        raise PrivateLabelError("AUC is of two labels")
+    scores = _probabilities(predicted)[:, 1]
+    below = [_sums_below(scores, known[:, y]) for y in (0, 1)]
+    shares = known.mean(axis=0)
+    if shares.min() <= 0:
+        raise PrivateLabelError("AUC needs rows of both labels, and one of them has none, about")
+    under = below[0] / known[:, 0].sum()
+    over = 1 - below[1] / known[:, 1].sum()
+    value = float(np.sum(known[:, 1] * under) / known[:, 1].sum())
+    rows = known[:, 1] / shares[1] * (under - value) + known[:, 0] / shares[0] * (over - value)
+    return Influence(value, rows)
+
+
+Metric = Callable[[PrivateLabels, Any], Influence]
+METRICS: dict[str, Metric] = {
+    "squared error": squared_error,
+    "absolute error": absolute_error,
+    "Poisson loss": poisson_loss,
+    "log loss": log_loss,
+    "accuracy": accuracy,
+    "AUC": area,
+}
+LARGER_IS_BETTER = frozenset({"accuracy", "AUC"})
+
+
+def _sums_below(scores: Floats, weights: Floats) -> Floats:
+    """[n] the sum of the weights of all rows with a smaller score, and half of equal ones."""
+    _, place = np.unique(scores, return_inverse=True)
+    sums = np.bincount(place, weights)
+    return np.asarray((np.cumsum(sums) - sums / 2)[place])
+
+
+def _numbers(private: PrivateLabels) -> Floats:
+    if not is_numeric(private.opened):
+        raise PrivateLabelError("this metric is of numbers, and the labels are classes")
+    return np.asarray(private.labels, np.float64)
+
+
+def _one_hot(private: PrivateLabels) -> Floats:
+    if is_numeric(private.opened):
+        raise PrivateLabelError("this metric is of classes, and the labels are numbers")
+    return private.unbiased(np.eye(len(private.labels)))
+
+
+def _probabilities(predicted: NDArray[Any]) -> Floats:
+    if predicted.ndim == 1:
+        raise PrivateLabelError("this metric needs probabilities, and predictions are labels")
+    return predicted
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Rows with similar predictions.
+
+    Attributes:
+        predicted: their mean prediction.
+        observed, low, high: the estimated mean of their true labels, and its interval.
+        lift: the observed mean over that of all rows.
+        rows: how many they are.
+    """
+
+    predicted: float
+    observed: float
+    low: float
+    high: float
+    lift: float
+    rows: int
+
+
+def calibration(
+    private: PrivateLabels, predicted: ArrayLike, bins: int = 10, confidence: float = 0.95
+) -> list[Bin]:
+    """Mean predictions against estimated means of true labels, in bins of equal numbers of rows.
+
+    Predictions are numbers [n], or probabilities [n] of the second of two labels. The bins go from
+    the smallest predictions to the largest, so with 10 bins the last one is the top decile, and its
+    ``lift`` the usual one.
+
+    Raises PrivateLabelError as ``evaluate``.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from labeldp_compile import compile_spec
+        >>> from labeldp_learn import PrivateLabels, calibration
+        >>> from labeldp_runtime import Randomizer
+        >>> _ = compile_spec("specs/visits.yaml").write(Path("build"))
+        >>> private = Randomizer.load("build/visits.onnx")([0, 3] * 500)
+        >>> labels = PrivateLabels("build/visits.onnx", private)
+        >>> [(one.predicted, one.rows) for one in calibration(labels, [0, 3] * 500, bins=2)]
+        [(0.0, 500), (3.0, 500)]
+    """
+    given = _prepared(private, predicted)
+    if given.ndim == _MATRIX:
+        if given.shape[1] != 2:
+            raise PrivateLabelError("calibration is of numbers, or of two labels")
+        given, known = given[:, 1], _one_hot(private)[:, 1]
+    else:
+        known = private.unbiased(_numbers(private)[:, None])[:, 0]
+    if not 1 <= bins <= len(given):
+        raise PrivateLabelError("there are at least one bin, and a row for each")
+    whole, found = float(known.mean()), []
+    for rows in np.array_split(np.argsort(given, kind="stable"), bins):
+        part = _mean(known[rows])
+        reach = _reach(confidence) * part.error()
+        ends = part.value - reach, part.value + reach
+        lift = part.value / whole if whole else math.nan
+        found.append(Bin(float(given[rows].mean()), part.value, *ends, lift, len(rows)))
+    return found

@@ -1,0 +1,204 @@
+"""Losses on private labels, as values, gradients and second derivatives in numpy.
+
+Forward-corrected log loss. P[y, o] is Pr[output o | label y], p are a model's probabilities. The
+loss of an output o is −ln q_o with q_o = Σ_y p_y·P[y, o]: the likelihood of what was seen
+(Patrini et al. 2017). It needs no inverse, holds for sets, and never falls below 0. The gradient by
+the score f_c is p_c − p_c·P[c, o]/q_o. The second derivative can be negative. Fisher's information
+takes its place, which is its expectation under the model: p_c²·(Σ_o P[c, o]²/q_o − 1) ≥ 0.
+
+Poisson and squared loss on unbiased targets v, with E[v | y] = y. Both are linear in the label but
+for a constant. So given the true label, their expectation is the loss on it, and v may be negative.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labeldp_learn.errors import PrivateLabelError
+from labeldp_learn.opened import Source, opened
+from labeldp_learn.private_labels import PrivateLabels, labels_of, probabilities
+from labeldp_learn.private_rows import Floats
+
+_LEAST = 1e-300
+_LEAST_INFORMATION = 1e-12  # boosting libraries divide by second derivatives
+_SMALLEST_MEAN = 1e-3  # of counts, as a start
+
+
+class PrivateLoss(Protocol):
+    """What a boosting library needs of a loss: scores [n] or [n, k], and a number per row."""
+
+    def value(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n] the loss of each row."""
+
+    def gradient(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """First derivatives by the scores, of their shape."""
+
+    def hessian(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """Positive numbers for second derivatives by each score, of the shape of the scores."""
+
+    def labels(self, private: PrivateLabels) -> Floats:
+        """[n] the number per row that the loss takes."""
+
+    def start(self, private: PrivateLabels) -> Floats:
+        """[] or [k] the score of a model that knows no features."""
+
+
+class ForwardLogLoss:
+    """The forward-corrected log loss for k scores, of which a softmax makes probabilities.
+
+    The number per row is ``PrivateLabels.codes``. Scores [n, k] are in the order of
+    ``PrivateLabels.labels``.
+
+    Args:
+        artifact: a path, or an Artifact of ``labeldp_verify``.
+    """
+
+    def __init__(self, artifact: Source) -> None:
+        """Open the artifact. Raises InputError, VerificationError and PrivateLabelError."""
+        found = opened(artifact)
+        tables = [probabilities(found, i).values for i in range(len(found.tables))]
+        self.classes = labels_of(found)
+        self._chances = np.concatenate(tables, axis=1)  # [k, M] of the outputs of all tables
+        self._ends = np.cumsum([0, *(table.shape[1] for table in tables)])
+
+    @property
+    def chances(self) -> Floats:
+        """[k, M] Pr[output | label] of the outputs of all tables, one table after another."""
+        return self._chances
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """[n, k] of the true classes."""
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    def value(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n] −ln Pr[the private label]."""
+        likely = self._likely(labels)
+        return np.asarray(
+            -np.log(np.maximum((self.probabilities(scores) * likely).sum(axis=1), _LEAST))
+        )
+
+    def gradient(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n, k] the probabilities, minus those after the private label was seen."""
+        p = self.probabilities(scores)
+        after = p * self._likely(labels)
+        return np.asarray(p - after / np.maximum(after.sum(axis=1, keepdims=True), _LEAST))
+
+    def hessian(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n, k] Fisher's information of each score, times k/(k − 1), and at least 1e-12.
+
+        The factor makes up for the scores that are moved at once (Friedman 2001, as in LightGBM).
+        """
+        p, k = self.probabilities(scores), len(self._chances)
+        found = self._information(p, _whole(labels)) * (k / (k - 1))
+        return np.maximum(found, _LEAST_INFORMATION)
+
+    def labels(self, private: PrivateLabels) -> Floats:
+        """[n] the codes of private labels."""
+        return private.codes.astype(np.float64)
+
+    def start(self, private: PrivateLabels) -> Floats:
+        """[k] logarithms of the estimated shares; none is smaller than that of one row."""
+        return np.log(np.maximum(private.shares(), 1 / max(private.rows, 1)))
+
+    def _likely(self, labels: ArrayLike) -> Floats:
+        """[n, k] Pr[the private label | each label]."""
+        return np.asarray(self._chances.T[_whole(labels)])
+
+    def _information(self, p: Floats, codes: NDArray[np.int64]) -> Floats:
+        found = np.zeros_like(p)
+        table = np.searchsorted(self._ends, codes, side="right") - 1
+        for i in np.unique(table).tolist():
+            rows = table == i
+            chances = self._chances[:, self._ends[i] : self._ends[i + 1]]
+            seen = np.maximum(p[rows] @ chances, _LEAST)
+            found[rows] = np.square(p[rows]) * ((1 / seen) @ np.square(chances).T - 1)
+        return found
+
+
+class BinaryForwardLogLoss(ForwardLogLoss):
+    """The same for two labels and one score: the log odds of the second label."""
+
+    def __init__(self, artifact: Source) -> None:
+        """As ``ForwardLogLoss``. Raises PrivateLabelError unless there are two labels."""
+        super().__init__(artifact)
+        if len(self.classes) != 2:
+            raise PrivateLabelError("there are more than two labels: use ForwardLogLoss")
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """[n, 2] of the true classes, from scores [n]."""
+        both = np.stack([np.zeros_like(scores), scores], axis=1)
+        return super().probabilities(both)
+
+    def gradient(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n]."""
+        return np.asarray(super().gradient(scores, labels)[:, 1])
+
+    def hessian(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n] Fisher's information of the score, and at least 1e-12."""
+        found = self._information(self.probabilities(scores), _whole(labels))[:, 1]
+        return np.maximum(found, _LEAST_INFORMATION)
+
+    def start(self, private: PrivateLabels) -> Floats:
+        """[] the log odds of the estimated share."""
+        both = super().start(private)
+        return np.asarray(both[1] - both[0])
+
+
+class UnbiasedSquaredLoss:
+    """½(score − v)² for unbiased targets v (``PrivateLabels.targets``)."""
+
+    def value(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n]."""
+        return np.asarray(0.5 * np.square(scores - np.asarray(labels)))
+
+    def gradient(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n]."""
+        return np.asarray(scores - np.asarray(labels))
+
+    def hessian(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n] ones."""
+        return np.ones_like(scores)
+
+    def labels(self, private: PrivateLabels) -> Floats:
+        """[n] unbiased targets."""
+        return private.targets()
+
+    def start(self, private: PrivateLabels) -> Floats:
+        """[] their mean."""
+        return np.asarray(private.targets().mean())
+
+
+class UnbiasedPoissonLoss:
+    """exp(score) − v·score for unbiased targets v, which may be negative.
+
+    The prediction is exp(score). Where the mean of a leaf's targets is not positive, the score
+    would fall without limit: strong regularization stops it.
+    """
+
+    def value(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n]."""
+        return np.asarray(np.exp(scores) - np.asarray(labels) * scores)
+
+    def gradient(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n]."""
+        return np.asarray(np.exp(scores) - np.asarray(labels))
+
+    def hessian(self, scores: Floats, labels: ArrayLike) -> Floats:
+        """[n] exp(score), which does not depend on the label."""
+        return np.asarray(np.exp(scores))
+
+    def labels(self, private: PrivateLabels) -> Floats:
+        """[n] unbiased targets."""
+        return private.targets()
+
+    def start(self, private: PrivateLabels) -> Floats:
+        """[] the logarithm of their mean, or of 0.001 if that is larger."""
+        return np.asarray(np.log(np.maximum(private.targets().mean(), _SMALLEST_MEAN)))
+
+
+def _whole(labels: ArrayLike) -> NDArray[np.int64]:
+    return np.asarray(labels).astype(np.int64)

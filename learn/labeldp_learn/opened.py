@@ -1,0 +1,47 @@
+"""The artifact of an estimator or a loss: opened and verified once, from a path or as it is."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.opening import open_artifact
+
+from labeldp_learn.errors import PrivateLabelError
+
+Source = Artifact | str | PathLike[str]
+_KEPT = 8  # artifacts of which a grid search opens none twice
+
+
+def opened(source: Source) -> Artifact:
+    """The artifact of a path, verified, or an Artifact as it is.
+
+    Raises InputError if the file cannot be read, and VerificationError if a check fails.
+    """
+    if isinstance(source, Artifact):
+        return source
+    if not isinstance(source, str | PathLike):
+        raise PrivateLabelError(f"artifact is a path or an Artifact, not {_kind(source)}")
+    path = Path(source)
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return open_artifact(path)  # which says what is wrong
+    return _verified(path, digest)
+
+
+@lru_cache(maxsize=_KEPT)
+def _verified(path: Path, digest: str) -> Artifact:
+    """``digest`` tells apart files that had the same path."""
+    found = open_artifact(path)
+    if found.sha256 and found.sha256 != digest:
+        raise PrivateLabelError(f"{path}: was replaced while it was read")
+    return found
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__

@@ -1,0 +1,244 @@
+"""The rows of one table of an artifact: what their private labels say of the true ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from labeldp_verify.analysis import (
+    debiased_values,
+    least_variance_inverse,
+    likeliest_shares,
+    matrix,
+    value,
+)
+from labeldp_verify.artifact import Artifact, Table
+from labeldp_verify.forms import CategoricalDomain, JointDomain, sets_of
+from numpy.typing import NDArray
+
+from labeldp_learn.errors import PrivateLabelError
+
+Floats = NDArray[np.float64]
+MOST_ENTRIES = 1 << 24
+"""Of Pr[output | label]; larger matrices are not computed."""
+_FROM_UNIFORM = 0.01  # a share that starts at 0 stays there
+_NEGLIGIBLE_BIAS = 1e-6  # of the range of labels
+_DIGITS = 12  # so that classes with the same counts have the same share
+_RESIDUAL, _LARGEST = 1e-6, 1e6  # beyond it, no number of rows brings the noise down
+_RANK = 1e-10  # of the largest singular value
+
+
+@dataclass(frozen=True)
+class PrivateRows:
+    """The rows that one table of an artifact randomizes.
+
+    Attributes:
+        artifact: verified.
+        number: of the table.
+        rows: [r] their numbers.
+        codes: [r] the places of their private labels among the m outputs.
+        counts: [r] how many rows each stands for.
+    """
+
+    artifact: Artifact
+    number: int
+    rows: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    counts: Floats
+
+    @classmethod
+    def empty(cls, artifact: Artifact, number: int) -> PrivateRows:
+        """Without rows."""
+        none = np.zeros(0, np.int64)
+        return cls(artifact, number, none, none, none.astype(np.float64))
+
+    def divided(self, folds: int) -> tuple[PrivateRows, PrivateRows]:
+        """All rows but every ``folds``-th, and these."""
+        held = np.arange(len(self.rows)) % folds == folds - 1
+        rest, every = (
+            PrivateRows(self.artifact, self.number, self.rows[i], self.codes[i], self.counts[i])
+            for i in (~held, held)
+        )
+        return rest, every
+
+    @cached_property
+    def table(self) -> Table:
+        """Randomizer and certificate."""
+        return self.artifact.table(self.number)
+
+    @property
+    def count(self) -> float:
+        """How many rows these stand for."""
+        return float(self.counts.sum())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether Pr[output | label] is small enough to compute."""
+        return self.table.domain.size * self.table.randomizer.outputs <= MOST_ENTRIES
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """[k, m] Pr[output | label]. Raises PrivateLabelError if it is too large."""
+        if not self.is_small:
+            raise PrivateLabelError(
+                f"{self.table.certificate.name} has {self.table.randomizer.outputs:,} outputs for "
+                f"{self.table.domain.size:,} labels, too many for a matrix"
+            )
+        return matrix(self.table.randomizer, range(self.table.domain.size))
+
+    @cached_property
+    def shares(self) -> Floats:
+        """[k] about the shares of the true labels behind these outputs: the likeliest ones.
+
+        What they leave open is as in the artifact's prior.
+        """
+        weights = np.array([float(w) for w in self.table.certificate.prior.weights])
+        start = (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / len(weights)
+        if not self.is_small:
+            return np.asarray(start)
+        counts = np.bincount(self.codes, self.counts, minlength=self.matrix.shape[1])
+        found: Floats = np.round(likeliest_shares(self.matrix, counts, start), _DIGITS)
+        return found
+
+    def goal(self, of: str | None = None) -> Floats:
+        """[k, j] what the targets of each label are: its number, or its one-hot row.
+
+        ``of`` is a column of a label of several columns.
+        """
+        domain = self.table.domain
+        if isinstance(domain, JointDomain) and of is not None:
+            names = list(self.table.certificate.label_columns)
+            if of not in names:
+                raise PrivateLabelError(f"{of!r} is no column of the label")
+            part = domain.parts[names.index(of)]
+            place = np.asarray(domain.places_of(np.arange(domain.size))[names.index(of)])
+            if isinstance(part, CategoricalDomain):
+                return np.eye(part.size)[place]
+            return np.asarray(list(part.listed), np.float64)[place][:, None]
+        if of is not None:
+            raise PrivateLabelError("the label has one column: leave out its name")
+        if isinstance(domain, CategoricalDomain) or sets_of(self.table.randomizer) is not None:
+            return np.eye(domain.size)
+        return np.asarray(list(domain.listed), np.float64)[:, None]
+
+    def values(self, of: str | None = None) -> Floats:
+        """[r] or [r, j] the target of each row."""
+        return self.output_values(of)[self.codes]
+
+    def output_values(self, of: str | None = None) -> Floats:
+        """[m] or [m, j] the target of each output.
+
+        Raises PrivateLabelError if no useful weights remove the noise of classes.
+        """
+        domain = self.table.domain
+        if isinstance(domain, CategoricalDomain) or sets_of(self.table.randomizer) is not None:
+            weights = least_variance_inverse(self.matrix)
+            if weights is None:
+                raise PrivateLabelError(
+                    f"{self.table.certificate.name}: different labels have nearly the same "
+                    "outputs, so no useful weights remove the noise; use a forward-corrected loss, "
+                    "or compile with a larger ε"
+                )
+            found = weights @ self.goal(of)
+            is_number = of is not None and found.shape[1] == 1
+            return np.asarray(found[:, 0] if is_number else found)
+        return self._numbers
+
+    def unbiased(self, goal: Floats) -> Floats:
+        """[m, j] of least variance with the means ``goal`` [k, j] under the labels.
+
+        With q the probabilities of the outputs and A = P/√q, the least u with A·u = goal is
+        A⁺·goal, and values are u/√q. Raises PrivateLabelError if there is none, or only one that is
+        too large to be useful.
+        """
+        scale = np.sqrt(np.maximum(self.shares @ self.matrix, np.finfo(float).tiny))
+        solved = np.linalg.pinv(self.matrix / scale, rcond=_RANK) @ goal
+        values: Floats = solved / scale[:, None]
+        size = max(float(np.ptp(goal)), float(np.abs(goal).max()), np.finfo(float).tiny)
+        residual = np.abs(self.matrix @ values - goal).max() / size
+        if residual > _RESIDUAL or np.abs(values).max() > _LARGEST * size:
+            raise PrivateLabelError(
+                f"{self.table.certificate.name}: different labels have nearly the same outputs, so "
+                "this cannot be estimated; a larger ε, or another mechanism, allows it"
+            )
+        return values
+
+    @cached_property
+    def _numbers(self) -> Floats:
+        """[m] the values of outputs that are numbers."""
+        randomizer, domain = self.table.randomizer, self.table.domain
+        outputs = np.array([value(randomizer, o) for o in range(randomizer.outputs)], np.float64)
+        if not self.is_small:
+            return outputs
+        labels = np.asarray(list(domain.listed), np.float64)
+        bias = self.table.certificate.utility.largest_bias
+        unbiased = bias is not None and bias <= _NEGLIGIBLE_BIAS * float(np.ptp(labels))
+        if unbiased:
+            return least_noisy(self.matrix, outputs, self.shares)
+        # A bias may be far smaller than the noise of its removal from n rows.
+        return debiased_values(self.matrix, labels, self.shares, 1 / max(self.count, 1.0))
+
+    @cached_property
+    def noise(self) -> float:
+        """The mean variance of a target given the label; of classes, summed over the row."""
+        if not self.is_small:
+            return _empirical_noise(self)
+        values = self.output_values()
+        values = values[:, None] if values.ndim == 1 else values
+        means = self.matrix @ values
+        return float(self.shares @ (self.matrix @ values**2 - means**2).sum(axis=1))
+
+    @cached_property
+    def squared_bias(self) -> float:
+        """The mean squared bias of a target that is a number."""
+        if not self.is_small or self.goal().shape[1] > 1:
+            return 0.0
+        off = self.matrix @ self.output_values() - self.goal()[:, 0]
+        return float(self.shares @ off**2)
+
+    def spreading(self) -> Floats | None:
+        """[m, k] by which weights an output is spread over labels: over those in its set.
+
+        An output that is a label has the weight 1 on itself. None if outputs are numbers that are
+        no labels.
+        """
+        randomizer = self.table.randomizer
+        sets = sets_of(randomizer)
+        if sets is not None:
+            return np.asarray(sets.matrix.T / np.array(sets.sizes)[:, None])
+        if not self.is_small:
+            return None
+        domain = self.table.domain
+        place = {label: i for i, label in enumerate(domain.listed)}
+        found = [place.get(value(randomizer, o), -1) for o in range(randomizer.outputs)]
+        return None if min(found) < 0 else np.eye(domain.size)[found]
+
+    def members(self, labels: list[Any]) -> list[tuple[Any, ...]]:
+        """[m] the labels in the set of each output, or the output itself."""
+        spread = self.spreading()
+        if spread is None:
+            outputs = (value(self.table.randomizer, o) for o in range(self.matrix.shape[1]))
+            return [(output,) for output in outputs]
+        return [tuple(labels[i] for i in np.flatnonzero(row)) for row in spread]
+
+
+def least_noisy(table: Floats, outputs: Floats, shares: Floats) -> Floats:
+    """[m] the values of least variance that have the means of ``outputs`` [m] under every label.
+
+    ``table`` [k, m] is Pr[output | label], and the variance is that for labels with the shares [k].
+    In u = √q·v, q the probabilities of the outputs, the means are A·u with A = table/√q, and the
+    variance is |u|² less a constant. So u is the projection of √q·outputs to the row space of A.
+    """
+    scale = np.sqrt(np.maximum(shares @ table, np.finfo(float).tiny))
+    _, sizes, rows = np.linalg.svd(table / scale, full_matrices=False)
+    rows = rows[sizes > _RANK * sizes[0]]
+    return np.asarray(rows.T @ (rows @ (scale * outputs)) / scale)
+
+
+def _empirical_noise(part: PrivateRows) -> float:
+    """Without a matrix: the variance of private labels without that of labels in the prior."""
+    labels = np.asarray(list(part.table.domain.listed), np.float64)
+    spread = float(part.shares @ (labels - part.shares @ labels) ** 2)
+    return max(float(part.values().var()) - spread, 0.0)

@@ -1,0 +1,207 @@
+"""Metrics from private labels: unbiased by enumeration, with intervals that cover."""
+
+import math
+
+import numpy as np
+import pytest
+from labeldp_learn import (
+    PrivateLabelClassifier,
+    PrivateLabelError,
+    PrivateLabelRegressor,
+    PrivateLabels,
+    calibration,
+    evaluate,
+    scorer,
+)
+from labeldp_learn.evaluation import METRICS
+from labeldp_verify.opening import open_artifact
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from learn.tests.drawn import FILES, GROUPS, NUMBERS, RESPONSE, SETS, drawn, response
+from learn.tests.test_private_labels import every_output, frame
+
+BINARY = response((0, 1), rare=4)
+
+
+def true_loss(metric, labels, predicted):
+    """[k] the loss under each label, of one prediction for all rows."""
+    if metric == "squared error":
+        return (labels - predicted) ** 2
+    if metric == "absolute error":
+        return np.abs(labels - predicted)
+    if metric == "Poisson loss":
+        return predicted - labels * np.log(predicted)
+    if metric == "log loss":
+        return -np.log(predicted)
+    return np.arange(len(labels)) == predicted.argmax()
+
+
+@pytest.mark.parametrize("metric", ["squared error", "absolute error", "Poisson loss"])
+@pytest.mark.parametrize("name", ["optimal-unbiased", "debiased-rr", "randomized-response"])
+def test_metrics_of_numbers_are_unbiased_under_every_label(metric, name):
+    artifact = open_artifact(FILES / f"v2/{name}.onnx")
+    column, chances = every_output(artifact)
+    labels = np.array(list(artifact.label.listed), float)
+    found = METRICS[metric](PrivateLabels(artifact, column), np.full(len(column), 2.5))
+    wanted = true_loss(metric, labels, 2.5)
+    assert np.allclose(chances @ (found.rows + found.value), wanted, atol=1e-6 * wanted.max())
+
+
+@pytest.mark.parametrize("metric", ["log loss", "accuracy"])
+@pytest.mark.parametrize("artifact", [SETS, RESPONSE, BINARY], ids=["sets", "response", "binary"])
+def test_metrics_of_classes_are_unbiased_under_every_label(metric, artifact):
+    artifact = artifact if not hasattr(artifact, "exists") else open_artifact(artifact)
+    column, chances = every_output(artifact)
+    k = len(chances)
+    one = np.arange(1, k + 1) / np.arange(1, k + 1).sum()
+    found = METRICS[metric](PrivateLabels(artifact, column), np.tile(one, (len(column), 1)))
+    wanted = true_loss(metric, np.arange(k), one)
+    assert np.allclose(chances @ (found.rows + found.value), wanted, atol=1e-6)
+
+
+def two_models(rows, seed):
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=rows)
+    chance = 1 / (1 + np.exp(-x))
+    true = (generator.random(rows) < chance).astype(int)
+    worse = 1 / (1 + np.exp(-(x + 0.7 * generator.normal(size=rows))))
+    return true, chance, worse
+
+
+def test_intervals_cover_the_metrics_on_true_labels_of_the_population():
+    large = two_models(400_000, 1)
+    wanted = {
+        "log loss": [-np.log(np.where(large[0], p, 1 - p)).mean() for p in large[1:]],
+        "accuracy": [((p > 0.5) == large[0]).mean() for p in large[1:]],
+        "AUC": [roc_auc_score(large[0], p) for p in large[1:]],
+    }
+    hits, draws = dict.fromkeys(wanted, 0), 100
+    for draw in range(draws):
+        true, one, other = two_models(800, draw + 2)
+        private = PrivateLabels(BINARY, drawn(BINARY, true, seed=draw))
+        found = evaluate(private, {"one": one, "other": other})
+        by_name = {(m.metric, m.model): m for m in found}
+        for metric, values in wanted.items():
+            inside = [
+                by_name[metric, model].low <= value <= by_name[metric, model].high
+                for model, value in zip(
+                    ("one", "other", "one − other"),
+                    (*values, values[0] - values[1]),
+                    strict=True,
+                )
+            ]
+            hits[metric] += np.mean(inside)
+    assert all(0.92 <= hit / draws <= 0.985 for hit in hits.values()), hits
+
+
+def test_a_difference_is_known_far_better_than_either_model():
+    artifact = open_artifact(NUMBERS)
+    places = np.random.default_rng(0).integers(0, 12, 4000)
+    private = PrivateLabels(artifact, drawn(artifact, places))
+    one, other = np.full(4000, 5.0), np.full(4000, 5.5)
+    found = evaluate(private, {"one": one, "other": other}, ["squared error"])
+    assert [m.model for m in found] == ["one", "other", "one − other"]
+    assert found[2].error < 0.3 * found[0].error
+    truth = np.mean((places - one) ** 2 - (places - other) ** 2)
+    assert found[2].low <= truth <= found[2].high
+    assert found[2].rows_to_settle(found[2].error * 10) < 4000 < found[2].rows_to_settle(1e-3)
+    with pytest.raises(PrivateLabelError, match="difference of 0"):
+        found[2].rows_to_settle(0)
+
+
+def test_groups_have_their_own_metrics_and_persons_wider_intervals():
+    true, one, _ = two_models(6000, 0)
+    private = PrivateLabels(BINARY, drawn(BINARY, true))
+    by = np.where(np.arange(6000) < 2000, "a", "b")
+    found = evaluate(private, {"m": one}, ["accuracy"], by=by)
+    assert [(m.group, m.rows) for m in found] == [(None, 6000), ("a", 2000), ("b", 4000)]
+    assert np.isclose(found[0].value, (found[1].value + 2 * found[2].value) / 3, atol=1e-6)
+    repeated = np.repeat(np.arange(1500), 4)
+    same = PrivateLabels(BINARY, np.repeat(drawn(BINARY, true[:1500]), 4))
+    alone, with_persons = (
+        evaluate(same, {"m": np.repeat(one[:1500], 4)}, ["accuracy"], persons=p)[0].error
+        for p in (None, repeated)
+    )
+    assert with_persons == pytest.approx(2 * alone, rel=0.01)
+    lonely = evaluate(same, {"m": np.repeat(one[:1500], 4)}, ["accuracy"], persons=np.zeros(6000))
+    assert lonely[0].error == math.inf
+
+
+def test_tables_of_groups_have_estimates_of_their_own():
+    artifact = open_artifact(GROUPS)
+    columns, labels = frame(artifact, 3000), np.arange(3000) % artifact.label.size
+    from labeldp_learn.private_labels import tables_of
+
+    tables = tables_of(artifact.groups, columns, 3000)
+    private = PrivateLabels(artifact, drawn(artifact, labels, tables=tables), columns)
+    numbers = np.array(list(artifact.label.listed))[labels]
+    (found,) = evaluate(private, {"m": np.zeros(3000)}, ["squared error"])
+    assert abs(found.value - np.mean(numbers**2)) < 5 * found.error
+
+
+def test_calibration_follows_the_true_means():
+    true, chance, _ = two_models(40_000, 0)
+    private = PrivateLabels(BINARY, drawn(BINARY, true))
+    bins = calibration(private, chance)
+    assert sum(one.rows for one in bins) == 40_000 and bins[-1].lift > 1.5
+    assert bins[0].lift < 0.5
+    assert np.mean([one.low <= one.predicted <= one.high for one in bins]) >= 0.8
+    artifact = open_artifact(NUMBERS)
+    places = np.random.default_rng(0).integers(0, 12, 4000)
+    numbers = calibration(PrivateLabels(artifact, drawn(artifact, places)), places, bins=2)
+    assert numbers[0].observed < numbers[1].observed
+
+
+def test_a_search_tunes_on_private_labels():
+    true, chance, _ = two_models(8000, 0)
+    x = np.log(chance / (1 - chance))[:, None]
+    private = drawn(BINARY, true)
+    search = GridSearchCV(
+        PrivateLabelClassifier(LogisticRegression(), BINARY),
+        {"estimator__C": [1e-7, 1.0]},
+        cv=3,
+        scoring=scorer("log loss", BINARY),
+    ).fit(x, private)
+    assert search.best_params_ == {"estimator__C": 1.0} and search.best_score_ < 0
+    for metric in ("accuracy", "AUC"):
+        found = cross_val_score(
+            search.best_estimator_, x, private, cv=3, scoring=scorer(metric, BINARY)
+        )
+        assert 0.6 < found.mean() < 0.9
+    artifact = open_artifact(NUMBERS)
+    places = np.random.default_rng(0).integers(0, 12, 4000)
+    model = PrivateLabelRegressor(Ridge(), artifact)
+    found = scorer("squared error", artifact)(
+        model.fit(places[:, None], drawn(artifact, places)),
+        places[:, None],
+        drawn(artifact, places),
+    )
+    assert found < 20
+
+
+@pytest.mark.parametrize(
+    ("artifact", "predicted", "metrics", "words"),
+    [
+        (BINARY, [0.5], None, "1 predictions of 'm' for 2 labels"),
+        (BINARY, [0.5, 0.5], ["nothing"], "there is no metric"),
+        (BINARY, [0.5, 0.5], ["squared error"], "is of numbers"),
+        (BINARY, [0, 1], ["AUC"], "needs probabilities"),
+        (BINARY, [0, 7], None, "neither probabilities nor labels"),
+        (BINARY, np.ones((2, 3)), None, "2 labels, so probabilities have 2"),
+        (NUMBERS, [["a"], ["b"]], None, "one column of numbers"),
+    ],
+)
+def test_what_does_not_fit_is_refused(artifact, predicted, metrics, words):
+    opened = artifact if not hasattr(artifact, "exists") else open_artifact(artifact)
+    column = list(opened.tables[0].values)[:2]
+    with pytest.raises(PrivateLabelError, match=words):
+        evaluate(PrivateLabels(opened, column), {"m": predicted}, metrics)
+
+
+def test_what_an_artifact_hides_is_not_estimated():
+    artifact = open_artifact(FILES / "v2/rr-on-bins-squared.onnx")
+    private = PrivateLabels(artifact, drawn(artifact, np.arange(100) % 12))
+    with pytest.raises(PrivateLabelError, match="cannot be estimated"):
+        evaluate(private, {"m": np.zeros(100)}, ["squared error"])

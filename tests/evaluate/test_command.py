@@ -1,0 +1,172 @@
+"""``labeldp evaluate``: metrics that fit true labels, differences, groups, and refusals."""
+
+import importlib.util
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_runtime import Randomizer
+
+from labeldp_compile.cli import main
+from tests.fixtures.compiled import compile_text
+
+ROWS = 6000
+BINARY = """
+version: 1
+name: example
+label:
+  column: y
+  domain: {kind: categorical, values: ["no", "yes"]}
+  out_of_domain: {default: "no"}
+loss: zero_one
+privacy: {epsilon: 1.5}
+prior: {kind: uniform}
+mechanism: {kind: randomized_response}
+"""
+NUMBERS = """
+version: 1
+name: example
+label: {column: y, domain: {kind: integer, min: 0, max: 9}}
+loss: squared
+privacy: {epsilon: 2}
+prior: {kind: uniform}
+mechanism: {kind: optimal_unbiased}
+"""
+
+
+def labeldp(*words):
+    return CliRunner().invoke(main, ["evaluate", *map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Artifacts, private labels, and predictions of two models; and the true labels."""
+    folder, truth = tmp_path_factory.mktemp("evaluate"), {}
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=ROWS)
+    chance = 1 / (1 + np.exp(-1.5 * x))
+    for name, spec in (("binary", BINARY), ("numbers", NUMBERS)):
+        compiled = compile_text(spec)
+        (folder / f"{name}.onnx").write_bytes(compiled.model)
+        if name == "binary":
+            true = np.where(generator.random(ROWS) < chance, "yes", "no")
+            models = {"one": chance, "other": 0.5 + 0.3 * (chance - 0.5)}
+        else:
+            true = generator.binomial(9, chance)
+            models = {"one": 9 * chance, "other": 9 * chance + 1}
+        private = Randomizer(compiled.model)(true.tolist())
+        group = np.where(np.arange(ROWS) % 3, "b", "a")
+        table = pa.table({"y": private, "g": group, "who": np.arange(ROWS) // 2, **models})
+        pq.write_table(table, folder / f"{name}.parquet")
+        pa_csv.write_csv(table, folder / f"{name}.csv")
+        truth[name] = true
+    return folder, truth
+
+
+def words(folder, name, *more, ending="parquet"):
+    table = folder / f"{name}.{ending}"
+    return (folder / f"{name}.onnx", table, table, "--model", "one", "--model", "other", *more)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_intervals_hold_the_metrics_on_true_labels(files, ending):
+    folder, truth = files
+    table = pq.read_table(folder / "numbers.parquet")
+    result = labeldp(*words(folder, "numbers", "--json", ending=ending))
+    assert result.exit_code == 0, result.output
+    found = {(m["metric"], m["model"]): m for m in json.loads(result.stdout)["measured"]}
+    for model in ("one", "other"):
+        error = (truth["numbers"] - table[model].to_numpy()) ** 2
+        measured = found["squared error", model]
+        assert abs(measured["value"] - error.mean()) < 5 * measured["error"]
+    difference = found["squared error", "one − other"]
+    assert difference["high"] < 0 and difference["error"] < measured["error"]
+
+
+def test_classes_have_log_loss_accuracy_and_area(files):
+    folder, truth = files
+    table = pq.read_table(folder / "binary.parquet")
+    found = {}
+    for ending in ("parquet", "csv"):
+        result = labeldp(*words(folder, "binary", "--json", ending=ending))
+        assert result.exit_code == 0, result.output
+        found[ending] = json.loads(result.stdout)
+    assert found["parquet"] == found["csv"]
+    measured = {(m["metric"], m["model"]): m for m in found["csv"]["measured"]}
+    one, right = table["one"].to_numpy(), truth["binary"] == "yes"
+    for metric, value in (
+        ("accuracy", np.mean((one > 0.5) == right)),
+        ("log loss", -np.log(np.where(right, one, 1 - one)).mean()),
+    ):
+        assert abs(measured[metric, "one"]["value"] - value) < 5 * measured[metric, "one"]["error"]
+    assert 0.7 < measured["AUC", "one"]["value"] < 0.95
+    assert len(found["csv"]["calibration"]["one"]) == 10
+
+
+def test_the_conclusion_comes_last_and_fits_a_screen(files):
+    result = labeldp(*words(files[0], "numbers", "--difference", "0.1", "--by", "g"))
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 0 and len(lines) <= 15
+    assert "to settle a difference of 0.1 in squared error: about" in lines[-2]
+    assert lines[-1].startswith("squared error, one − other: -") and ": settled (6,000" in lines[-1]
+    more = labeldp(*words(files[0], "numbers", "--by", "g", "--verbose")).stdout
+    assert "calibration of one" in more and "all rows" in more and "lift" in more
+
+
+def test_rows_of_a_person_are_counted_together(files):
+    plain, grouped = (
+        json.loads(labeldp(*words(files[0], "numbers", *more, "--json")).stdout)["measured"]
+        for more in ((), ("--person", "who"))
+    )
+    assert [m["value"] for m in plain] == [m["value"] for m in grouped]
+    assert [m["error"] for m in plain] != [m["error"] for m in grouped]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--metric", "nothing"), "there is no metric 'nothing'"),
+        (("--metric", "AUC"), "is of classes"),
+        (("--by", "y2"), "y2"),
+        (("--model", "absent"), "absent"),
+        (("--model", "p*"), "the labels are numbers"),
+        (("--column", "one"), "not outputs"),
+    ],
+)
+def test_bad_input_is_one_clear_error(files, more, says):
+    result = labeldp(*words(files[0], "numbers", *more))
+    assert result.exit_code == 2 and says in result.stderr and result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_rows_must_be_the_same(files, tmp_path):
+    folder, _ = files
+    fewer = tmp_path / "fewer.parquet"
+    pq.write_table(pq.read_table(folder / "numbers.parquet").slice(0, 10), fewer)
+    result = labeldp(folder / "numbers.onnx", fewer, folder / "numbers.parquet", "--model", "one")
+    assert result.exit_code == 2 and "in the same order" in result.stderr
+
+
+def test_missing_predictions_are_refused(files, tmp_path):
+    folder, _ = files
+    table = pq.read_table(folder / "numbers.parquet")
+    holes = pa.array([None, *table["one"].to_pylist()[1:]])
+    pq.write_table(table.append_column("holes", holes), tmp_path / "x.parquet")
+    result = labeldp(
+        folder / "numbers.onnx", tmp_path / "x.parquet", folder / "numbers.parquet",
+        "--model", "holes",
+    )  # fmt: skip
+    assert result.exit_code == 2 and "missing or not finite" in result.stderr
+
+
+def test_without_labeldp_learn_it_says_what_to_install(files, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "labeldp_learn" else found(name)
+    )
+    result = labeldp(*words(files[0], "numbers"))
+    assert result.exit_code == 2 and "pip install ./learn" in result.stderr

@@ -50,5 +50,5 @@ def _is_kept(before: object, now: object) -> bool:
     if isinstance(before, list):
         return not Counter(before) - Counter(now if isinstance(now, list) else [])
     if isinstance(before, float) and isinstance(now, float | int):
-        return math.isclose(before, now, rel_tol=1e-6, abs_tol=1e-12)
+        return math.isclose(before, now, rel_tol=1e-6, abs_tol=1e-9)
     return before == now

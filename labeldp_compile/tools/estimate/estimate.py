@@ -36,6 +36,7 @@ Floats = NDArray[np.float64]
 HARDLY = math.log(1e-9)  # less likely events are not explained by chance
 _LISTED = 4  # labels of a class
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the quantiles
+_TIE = 1e-9  # between shares: rounding of float64 decides nothing
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ def quantiles(cumulative: Estimates, projected: Floats) -> list[Quantile]:
     at_most = projected.cumsum()
     found = []
     for share in SHARES:
-        estimate = min(int(np.searchsorted(at_most, share - 1e-12)), len(projected) - 1)
+        estimate = min(int(np.searchsorted(at_most, share - _TIE)), len(projected) - 1)
         interval = None
         if not np.isnan(cumulative.low).any():
             reached = np.append(cumulative.high >= share, True)

@@ -151,20 +151,21 @@ def _kind(value: object) -> object:
     return {"kind": value} if isinstance(value, str) else value
 
 
+def _several(value: object) -> object:
+    """One kind stands for a list with one."""
+    return value if isinstance(value, list | tuple) else (value,)
+
+
 def given_vectors(config: AnyRepresentation | None) -> FromFile | None:
     """The files of vectors that take the place of features, or None."""
-    if isinstance(config, Joined):
+    if isinstance(config, Graph | Joined):
         return given_vectors(config.of[0])
-    if isinstance(config, Graph):
-        return given_vectors(config.of)
     return config if isinstance(config, FromFile) else None
 
 
 def members(config: AnyRepresentation | None) -> tuple[AnyRepresentation, ...]:
     """The representations from whose vectors this one is made."""
-    if isinstance(config, Graph):
-        return (config.of,)
-    return config.of if isinstance(config, Joined) else ()
+    return config.of if isinstance(config, Graph | Joined) else ()
 
 
 def all_kinds(config: AnyRepresentation) -> tuple[str, ...]:
@@ -179,6 +180,12 @@ def _inner_rules(config: AnyRepresentation) -> Iterator[tuple[bool, str]]:
         given = one.model_fields_set & {"unlabelled"}
         yield bool(given), "of: unlabelled belongs to the outer representation"
         yield not one.whiten, "of: whiten must be true"
+    inner = members(config)
+    files = [given_vectors(one) for one in inner]
+    same = {None if file is None else (file.train, file.test, file.array) for file in files}
+    yield len(same) > 1, "of: representations of files cannot be joined with others"
+    again = {one.model_dump_json() for one in inner}
+    yield len(again) < len(inner), "of: has the same representation twice"
 
 
 class Graph(_Learnt):
@@ -190,9 +197,21 @@ class Graph(_Learnt):
 
     kind: Literal["graph"]
     of: Annotated[
-        Annotated[Patches | Scattering | Pca | Splines | FromFile, Field(discriminator="kind")],
-        BeforeValidator(_kind),
-    ] = Field(description="whose vectors say which rows are alike: a kind, or one with options")
+        tuple[
+            Annotated[
+                Annotated[
+                    Patches | Scattering | Pca | Splines | FromFile, Field(discriminator="kind")
+                ],
+                BeforeValidator(_kind),
+            ],
+            ...,
+        ],
+        BeforeValidator(_several),
+        Field(min_length=1, max_length=4),
+    ] = Field(
+        description="whose vectors say which rows are alike: a kind, one with options, or a list "
+        "that counts equally"
+    )
     neighbours: StrictInt = Field(10, ge=2, le=100, description="neighbours of a row")
     dims: StrictInt = Field(300, ge=1, le=2048, description="eigenvectors, largest first")
     scale: Annotated[Number, Field(gt=0, le=1)] = Field(
@@ -209,7 +228,7 @@ class Graph(_Learnt):
     )
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """The inner representation leaves the rows to this one."""
+        """All members are made from the same features."""
         yield from _inner_rules(self)
 
 
@@ -246,11 +265,6 @@ class Joined(Checked):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """All members are made from the same features."""
         yield from _inner_rules(self)
-        files = [given_vectors(one) for one in self.of]
-        same = {None if file is None else (file.train, file.test, file.array) for file in files}
-        yield len(same) > 1, "of: representations of files cannot be joined with others"
-        again = {one.model_dump_json() for one in self.of}
-        yield len(again) < len(self.of), "of: has the same representation twice"
 
 
 def _still_there(value: object) -> object:

@@ -16,7 +16,8 @@ from scipy.linalg import blas, cho_factor, cho_solve, cholesky, lapack, solve_tr
 from scipy.optimize import minimize
 
 from labeldp_trainer.config.method import Head
-from labeldp_trainer.linear.heads import canonical, penalty, temperature
+from labeldp_trainer.linear.heads import canonical, penalty
+from labeldp_trainer.linear.thinned import RIDGE, Judged, chosen
 
 _SHARES, _POWERS = (-2.5, -0.7), (0.4, 0.8, 1.4)
 _MOST_STEPS = 30
@@ -77,11 +78,13 @@ class Posterior:
         mean: [d, k].
         uncertain: the share that is left of the prior variance, of all columns but the constant.
         noise: [d, d] covariance of all noise of each column of the statistic.
+        variances: [d] of the prior, of a target of scale 1.
     """
 
     mean: Float64[np.ndarray, "d k"]
     uncertain: float
     noise: Float64[np.ndarray, "d d"]
+    variances: Float64[np.ndarray, " d"]
 
 
 def with_constant(
@@ -117,7 +120,7 @@ def posterior(sums: Sums) -> Posterior:
         left += len(columns) * float(after[signal].sum())
         whole += len(columns) * float(before[signal].sum())
     # whole is 0 if noise leaves nothing but the constant
-    return Posterior(mean, min(left / whole, 1.0) if whole > 0 else 1.0, noise)
+    return Posterior(mean, min(left / whole, 1.0) if whole > 0 else 1.0, noise, variances)
 
 
 def _likeliest(
@@ -211,11 +214,22 @@ def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
         if sums.constant:
             solved[0] += sums.base
         return solved
-    scores = found.mean
     used, factors = sums.used(), sums.factors()
-    if head == "softmax":
-        scores = canonical("softmax", used, factors, clean, penalty(found.uncertain))
-    return scores * temperature(used, scores, factors, float((scores * clean).sum()))
+    offset = sums.total[:, None] * sums.base[None, :]
+    judged = Judged(
+        statistic=sums.statistic - offset,
+        offset=offset,
+        cross=sums.cross,
+        noise=found.noise,
+        variances=found.variances,
+        metric=sums.metric,
+        used=used,
+        factors=factors,
+    )
+    choice = chosen(judged, penalty(found.uncertain) if head == "softmax" else None)
+    if choice.penalty == RIDGE:
+        return found.mean * choice.scale
+    return canonical("softmax", used, factors, clean, choice.penalty) * choice.scale
 
 
 def _levels(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float32, Float64
 
 from labeldp_trainer.one_release.lattice import UNIT, Weights
 from labeldp_trainer.one_release.rows import PublicRows
@@ -69,16 +69,12 @@ def design(
 
 
 def prior_variances(
-    relative: Float64[np.ndarray, " d"],
-    groups: Int64[np.ndarray, " d"],
-    label_variance: float,
-    power: float,
+    relative: Float64[np.ndarray, " d"], label_variance: float, power: float
 ) -> Float64[np.ndarray, " d"]:
-    """[d] of the constant, which comes first, and of whitened columns; equal in sum for groups."""
+    """[d] of the constant, which comes first, and of whitened columns."""
     signal = relative[1:] ** power
-    of_group = np.bincount(groups[1:], signal)
-    shares = SIGNAL_SHARE * label_variance / np.maximum(of_group * len(of_group), 1e-300)
-    return np.concatenate([[label_variance], shares[groups[1:]] * signal])
+    share = SIGNAL_SHARE * label_variance / max(signal.sum(), 1e-300)
+    return np.concatenate([[label_variance], share * signal])
 
 
 def water_filling(prior: Float64[np.ndarray, " d"], budget: float) -> Float64[np.ndarray, " d"]:

@@ -11,7 +11,7 @@ from jaxtyping import Float64
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.discrete_gaussian.delta import least_sigma
 from labeldp_trainer.discrete_gaussian.draw import ProvedNoise, noisy
-from labeldp_trainer.linear.sums import of_groups, with_constant
+from labeldp_trainer.linear.sums import with_constant
 from labeldp_trainer.one_release.design import (
     CLASSES,
     NUMBERS,
@@ -123,9 +123,8 @@ def _expectation(classes: tuple[int | str, ...] | None) -> Expectation:
 
 
 def _prior(rows: PublicRows, classes: tuple[int | str, ...] | None) -> Float64[np.ndarray, " p+1"]:
-    width, power = rows.vectors.shape[1], _expectation(classes).power
-    relative, groups = with_constant(rows.spectrum, width), of_groups(rows.groups, width)
-    return prior_variances(relative, groups, target_variance(classes), power)
+    relative = with_constant(rows.spectrum, rows.vectors.shape[1])
+    return prior_variances(relative, target_variance(classes), _expectation(classes).power)
 
 
 def _expected_noise(

@@ -4,8 +4,8 @@ Belkin and Niyogi 2003, Laplacian eigenmaps. The landmarks are joined to their n
 weights exp(−d²/(s·s′)), where s is the distance to the 7th neighbour (Zelnik-Manor and Perona 2004,
 Self-tuning spectral clustering) and d is between vectors of length 1. With the eigenvectors of the
 normalised graph as coordinates, any row gets the weighted mean of its nearest landmarks over the
-eigenvalue (Bengio et al. 2004, Out-of-sample extensions). This holds for landmarks too, so that
-rows of training and new rows are treated alike.
+eigenvalue (Bengio et al. 2004, Out-of-sample extensions). This holds for landmarks too, of which
+none is its own neighbour: so rows of training and new rows are treated alike.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from labeldp_trainer.config.representation import Graph
-from labeldp_trainer.models.layers import matmul, relu, softmax, sqrt, top_k
+from labeldp_trainer.models.layers import clip, matmul, relu, softmax, sqrt, top_k
 from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt, Steps
 
 Floats = NDArray[np.float32]
@@ -33,6 +33,7 @@ Fixed on the last 10,000 training rows of MNIST and Fashion-MNIST and neighbours
 _LOCAL = 7  # the neighbour whose distance is the local scale
 _SHORTEST = 1e-2  # local scale, as a share of the median one: rows may be there twice
 _LARGEST = 6.0  # coordinate, in standard deviations: some eigenvectors are of a few rows alone
+_ITSELF, _NEVER = 1e-4, -1e4  # squared distance of a landmark that is the row; what it counts
 _LEAST_VALUE = 0.2  # by which a mean of neighbours is divided
 _ROWS = 256  # whose similarities to all landmarks are held at a time
 _MORE, _ROUNDS, _DEGREE = 32, 3, 12  # of the search for eigenvectors
@@ -40,23 +41,32 @@ _NEIGHBOURS, _EIGENVECTORS = "neighbours", "eigenvectors"
 
 
 def learn(source: FeatureSource) -> Learnt:
-    """columns, spread [d]: which of the vectors' columns, times what; landmarks [d, m], local [m]
-    and shortest [1]: distances; coordinates [m, dims]; order [neighbours]: only its length counts.
+    """near, spread [d]: which of the vectors' columns, times what; same [d, d]: which are of one
+    representation; landmarks [d, m]; local [m] and shortest [1]: distances; coordinates [m, dims];
+    order [neighbours + 1]: only its length counts.
 
     Raises ConfigError if there are too few rows.
     """
-    config, spectrum = source.config, source.spectrum
-    assert isinstance(config, Graph) and spectrum is not None
-    columns = np.arange(min(NEAR_DIMS, len(spectrum)), dtype=np.int32)
-    spread = ((spectrum[columns] / spectrum[0]) ** (EVEN / 2)).astype(np.float32)
-    rows = np.concatenate([part[:, columns] * spread[None, :] for part in source.features])
+    config, spectrum, groups = source.config, source.spectrum, source.groups
+    assert isinstance(config, Graph) and spectrum is not None and groups is not None
+    count = int(groups.max()) + 1
+    of_each = [np.flatnonzero(groups == group)[: NEAR_DIMS // count] for group in range(count)]
+    columns = np.concatenate(of_each).astype(np.int32)
+    spread = ((spectrum[columns] / spectrum[columns].max()) ** (EVEN / 2)).astype(np.float32)
+    same = (groups[columns][:, None] == groups[columns][None, :]) * np.float32(count)
+    near = {"near": columns, "spread": spread, "same": same}
+    parts = [
+        part[start : start + _ROWS]
+        for part in source.features
+        for start in range(0, len(part), _ROWS)
+    ]
+    rows = np.concatenate([_directions(part, near) for part in parts])
     most = config.neighbours + 1
     reason = f"{len(rows):,} rows are too few for a graph with {config.neighbours} neighbours"
     source.require(len(rows) > most, reason, "neighbours")
     if len(rows) > config.landmarks:
         random = np.random.default_rng(source.seed)
         rows = rows[np.sort(random.permutation(len(rows))[: config.landmarks])]
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True) + np.float32(1e-12)
     nearest, distances = _nearest(rows, config.neighbours, source.steps)
     local = distances[:, min(_LOCAL, config.neighbours) - 1]
     shortest = np.float32(_SHORTEST * np.median(local))
@@ -68,13 +78,12 @@ def learn(source: FeatureSource) -> Learnt:
     scales /= np.maximum(values, _LEAST_VALUE)
     return Learnt(
         {
-            "columns_near": columns,
-            "spread": spread,
+            **near,
             "landmarks": np.ascontiguousarray(rows.T),
             "local": local,
             "shortest": np.array([shortest], np.float32),
             "coordinates": (coordinates * scales[None, :]).astype(np.float32),
-            "order": np.arange(config.neighbours, dtype=np.int32),
+            "order": np.arange(config.neighbours + 1, dtype=np.int32),
         },
         (f"the graph has {len(rows):,} landmarks, which an exported model contains",),
     )
@@ -82,18 +91,23 @@ def learn(source: FeatureSource) -> Learnt:
 
 def raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     """[b, dims]: the weighted mean of the coordinates of the nearest landmarks."""
-    near = x[:, arrays["columns_near"]] * arrays["spread"][None, :]
-    lengths = sqrt((near * near).sum(1))[:, None] + 1e-12
     count = arrays["order"].shape[0]
-    similar, places = top_k(matmul(near / lengths, arrays["landmarks"]), count)
+    similar, places = top_k(matmul(_directions(x, arrays), arrays["landmarks"]), count)
     squares = relu(2.0 - 2.0 * similar)
     shortest = arrays["shortest"]
     local = relu(sqrt(squares[:, [min(_LOCAL, count) - 1]]) - shortest[None, :]) + shortest[None, :]
-    weights = softmax(-1.0 * squares / (local * arrays["local"][places]), 1)
+    itself = 1.0 - clip(squares * (1 / _ITSELF), 0.0, 1.0)
+    weights = softmax(_NEVER * itself - squares / (local * arrays["local"][places]), 1)
     return (arrays["coordinates"][places] * weights[:, :, None]).sum(1)
 
 
 GRAPH = Kind(learn, raw, chunk=64)
+
+
+def _directions(x: Any, arrays: Mapping[str, Any]) -> Any:
+    """[b, d] of length 1; each representation has the same share of it."""
+    near = x[:, arrays["near"]] * arrays["spread"][None, :]
+    return near / sqrt(matmul(near * near, arrays["same"]) + 1e-12)
 
 
 def _nearest(rows: Floats, count: int, steps: Steps) -> tuple[NDArray[np.int32], Floats]:

@@ -37,6 +37,7 @@ class FeatureSource:
         steps: progress.
         spectrum: [p] eigenvalues of the components that columns are, if they are vectors of another
             representation.
+        groups: [p] the numbers of the representations that columns are from, or None.
     """
 
     loaded: LoadedConfig
@@ -46,6 +47,7 @@ class FeatureSource:
     seed: int
     steps: Steps = silent
     spectrum: NDArray[np.float64] | None = None
+    groups: NDArray[np.int32] | None = None
 
     def require(self, holds: bool, reason: str, *key: str) -> None:
         """Raise ConfigError, which names this key of ``representation``, unless it holds."""

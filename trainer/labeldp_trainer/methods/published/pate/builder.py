@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Pate
 from labeldp_trainer.data.declared import require_declared
-from labeldp_trainer.linear.sums import of_groups, with_constant
+from labeldp_trainer.linear.sums import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
 from labeldp_trainer.methods.method import (
     ClosedForm,
@@ -31,7 +31,7 @@ from labeldp_trainer.methods.published.pate.teachers import parts, query_rows, v
 from labeldp_trainer.methods.statement import Statement, protected
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
-from labeldp_trainer.one_release.design import CLASSES, prior_variances
+from labeldp_trainer.one_release.design import CLASSES
 from labeldp_trainer.one_release.rows import PublicRows
 from labeldp_trainer.one_release.targets import class_labels
 from labeldp_trainer.randomize import exact
@@ -144,9 +144,7 @@ def _points(rows: PublicRows) -> Float32[np.ndarray, "n d"]:
 
     Their mean squared length is 1.
     """
-    width = rows.vectors.shape[1]
-    relative, groups = with_constant(rows.spectrum, width), of_groups(rows.groups, width)
-    prior = prior_variances(relative, groups, 1.0, CLASSES.power)[1:]
-    points = rows.vectors * np.sqrt(prior)[None, :].astype(np.float32)
+    spectrum = with_constant(rows.spectrum, rows.vectors.shape[1])[1:]
+    points = rows.vectors * np.sqrt(spectrum**CLASSES.power)[None, :].astype(np.float32)
     size = math.sqrt(float(np.square(points, dtype=np.float64).sum(axis=1).mean()))
     return np.asarray(points / np.float32(max(size, 1e-30)), np.float32)

@@ -189,7 +189,11 @@ def show(options):
                             ]
                         )
                     if any(cells_):
-                        print(f"| {representation} | {method} | " + " | ".join(map(cell, cells_)) + " |")
+                        print(
+                            f"| {representation} | {method} | "
+                            + " | ".join(map(cell, cells_))
+                            + " |"
+                        )
 
 
 def cell(values):

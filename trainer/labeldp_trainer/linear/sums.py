@@ -190,9 +190,7 @@ def _likeliest(
     start = min(starts, key=lambda point: surprise(point)[0])
     bounds = [(_LEAST_LOG, _MOST_LOG), *[(-_RANGE, _RANGE), (0.0, _LARGEST_POWER)] * len(groups)]
     options = {"maxiter": _MOST_STEPS, "ftol": 1e-8}
-    found = minimize(
-        surprise, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    ).x
+    found = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
     return prior(found), math.exp(found[0])
 
 

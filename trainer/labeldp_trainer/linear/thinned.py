@@ -90,9 +90,7 @@ def chosen(given: Judged, penalty: float | None) -> Choice:
     return Choice(RIDGE, float(np.exp(np.mean(np.log(scales)))))
 
 
-def _expectation(
-    given: Judged, whole: Float64[np.ndarray, "d d"]
-) -> Float64[np.ndarray, "d k"]:
+def _expectation(given: Judged, whole: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d k"]:
     """The statistic that is expected without noise, given all of it."""
     gain = cho_solve(cho_factor(whole + given.noise, lower=True), given.statistic)
     expected: Float64[np.ndarray, "d k"] = whole @ gain

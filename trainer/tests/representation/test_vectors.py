@@ -24,7 +24,7 @@ OF_IMAGES = (
     "{kind: graph, of: pca, neighbours: 4, dims: 5}",
     "{kind: graph, of: {kind: scattering, angles: 4}, dims: 6, landmarks: 50}",
 )
-JOINED = "{kind: joined, of: [pca, {kind: graph, of: pca, dims: 5}, {kind: pca, components: 3}]}"
+JOINED = "{kind: joined, of: [pca, {kind: graph, of: pca, dims: 5}]}"
 OF_TABLES = (
     "{kind: pca}",
     "{kind: splines, knots: 3, crosses: 11}",

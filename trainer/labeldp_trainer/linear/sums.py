@@ -1,7 +1,8 @@
 """From sums over rows to a linear model: first the signal by empirical Bayes, then the head.
 
 S = H·θ + noise. θ has independent priors of variance c·spectrum^p times the scale of a column of S;
-c and p of each group of columns maximise the marginal likelihood of S. All of this is post-processing of S and of features.
+c and p of each group of columns, and the share of labels that no column explains, maximise the
+marginal likelihood of S. All of this is post-processing of S and of features.
 """
 
 from __future__ import annotations

@@ -158,14 +158,14 @@ def _several(value: object) -> object:
 
 def given_vectors(config: AnyRepresentation | None) -> FromFile | None:
     """The files of vectors that take the place of features, or None."""
-    if isinstance(config, Graph | Joined):
+    if isinstance(config, RowGraph | Joined):
         return given_vectors(config.of[0])
     return config if isinstance(config, FromFile) else None
 
 
 def members(config: AnyRepresentation | None) -> tuple[AnyRepresentation, ...]:
     """The representations from whose vectors this one is made."""
-    return config.of if isinstance(config, Graph | Joined) else ()
+    return config.of if isinstance(config, RowGraph | Joined) else ()
 
 
 def all_kinds(config: AnyRepresentation) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ def _inner_rules(config: AnyRepresentation) -> Iterator[tuple[bool, str]]:
     yield len(again) < len(inner), "of: has the same representation twice"
 
 
-class Graph(_Learnt):
+class RowGraph(_Learnt):
     """Where a row is in the graph of rows that are alike, by the eigenvectors of the graph.
 
     Belkin and Niyogi 2003; local scales by Zelnik-Manor and Perona 2004. A row gets the weighted
@@ -206,8 +206,8 @@ class Graph(_Learnt):
             ],
             ...,
         ],
-        BeforeValidator(_several),
         Field(min_length=1, max_length=4),
+        BeforeValidator(_several),
     ] = Field(
         description="whose vectors say which rows are alike: a kind, one with options, or a list "
         "that counts equally"
@@ -241,7 +241,7 @@ class Joined(Checked):
         tuple[
             Annotated[
                 Annotated[
-                    Patches | Scattering | Pca | Splines | RandomFourier | FromFile | Graph,
+                    Patches | Scattering | Pca | Splines | RandomFourier | FromFile | RowGraph,
                     Field(discriminator="kind"),
                 ],
                 BeforeValidator(_kind),
@@ -278,9 +278,11 @@ def _still_there(value: object) -> object:
 
 RepresentationConfig = Annotated[
     Annotated[
-        Patches | Scattering | Pca | Splines | RandomFourier | FromFile | Graph | Joined,
+        Patches | Scattering | Pca | Splines | RandomFourier | FromFile | RowGraph | Joined,
         Field(discriminator="kind"),
     ],
     BeforeValidator(_still_there),
 ]
-AnyRepresentation = Patches | Scattering | Pca | Splines | RandomFourier | FromFile | Graph | Joined
+AnyRepresentation = (
+    Patches | Scattering | Pca | Splines | RandomFourier | FromFile | RowGraph | Joined
+)

@@ -27,7 +27,7 @@ _MOST_OUTPUTS = 1 << 21
 _TRUST = 0.01  # relative error that the expected agreement may have
 
 
-class Choice(NamedTuple):
+class HeadChoice(NamedTuple):
     """A penalty, or RIDGE, and the scale β of the logits."""
 
     penalty: float
@@ -56,7 +56,7 @@ class Judged(NamedTuple):
     factors: Float32[np.ndarray, " n"]
 
 
-def chosen(given: Judged, penalty: float | None) -> Choice:
+def chosen(given: Judged, penalty: float | None) -> HeadChoice:
     """RIDGE, unless this penalty is better by more than noise can make it; None: RIDGE."""
     rows = max(min(_ROWS, _MOST_OUTPUTS // given.statistic.shape[1]), 1)
     step = -(-len(given.used) // rows)
@@ -86,8 +86,8 @@ def chosen(given: Judged, penalty: float | None) -> Choice:
         better.append(fits[1][0])
         certain &= total * (fits[1][1] - fits[0][1]) > _SURE * noise**0.5
     if penalty is not None and certain:
-        return Choice(penalty, float(np.exp(np.mean(np.log(better)))))
-    return Choice(RIDGE, float(np.exp(np.mean(np.log(scales)))))
+        return HeadChoice(penalty, float(np.exp(np.mean(np.log(better)))))
+    return HeadChoice(RIDGE, float(np.exp(np.mean(np.log(scales)))))
 
 
 def _expectation(given: Judged, whole: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d k"]:

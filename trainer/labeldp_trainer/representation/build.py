@@ -17,8 +17,8 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.representation import (
     TEST,
     AnyRepresentation,
-    Graph,
     Joined,
+    RowGraph,
     given_vectors,
     members,
 )
@@ -298,7 +298,7 @@ class _Learner:
         self, config: AnyRepresentation, shape: FeatureShape, inner: Sequence[_Found]
     ) -> _Found:
         del shape
-        graphs = [isinstance(one, Graph) for one in members(config)]
+        graphs = [isinstance(one, RowGraph) for one in members(config)]
         each = [_OF_GRAPHS if graph else 1 - _OF_GRAPHS for graph in graphs]
         found = _beside(inner, [own / graphs.count(g) for own, g in zip(each, graphs, strict=True)])
         width = len(found.arrays["spectrum"])

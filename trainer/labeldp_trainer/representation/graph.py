@@ -18,7 +18,7 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 from scipy import sparse
 
-from labeldp_trainer.config.representation import Graph
+from labeldp_trainer.config.representation import RowGraph
 from labeldp_trainer.models.layers import clip, matmul, relu, softmax, sqrt, top_k
 from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt, Steps
 
@@ -48,7 +48,7 @@ def learn(source: FeatureSource) -> Learnt:
     Raises ConfigError if there are too few rows.
     """
     config, spectrum, groups = source.config, source.spectrum, source.groups
-    assert isinstance(config, Graph) and spectrum is not None and groups is not None
+    assert isinstance(config, RowGraph) and spectrum is not None and groups is not None
     count = int(groups.max()) + 1
     of_each = [np.flatnonzero(groups == group)[: NEAR_DIMS // count] for group in range(count)]
     columns = np.concatenate(of_each).astype(np.int32)

@@ -105,6 +105,16 @@ def test_models(place, data, model):
         (TABLE, "{kind: splines, knots: 2, min_count: 1, crosses: 16}"),
         (TABLE, "{kind: splines, knots: 0, min_count: 2, crosses: [[a, c]]}"),
         (FLAT, "{kind: file, train: flat.npz, array: x}"),
+        (IMAGES, "{kind: scattering, angles: 4, components: 20}"),
+        (IMAGES.replace("images", "floats"), "{kind: scattering, orders: 1}"),
+        (IMAGES, "{kind: graph, of: scattering, neighbours: 4, dims: 6}"),
+        (TABLE, "{kind: graph, of: {kind: splines, knots: 3, min_count: 1}, dims: 4}"),
+        (
+            FLAT,
+            "{kind: joined, of: [{kind: file, train: flat.npz, array: x}, {kind: graph, of: "
+            "{kind: file, train: flat.npz, array: x}, dims: 4}]}",
+        ),
+        (IMAGES, "{kind: joined, of: [pca, {kind: graph, of: pca, neighbours: 3, dims: 5}]}"),
     ],
 )
 def test_representations(place, data, representation):

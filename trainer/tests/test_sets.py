@@ -148,7 +148,8 @@ def test_the_noise_of_the_sums_is_that_of_the_design(tmp_path, epsilon):
     # of the target: its own noise, and the variance of a one-hot label
     own = (matrix[:, :, None] * (weights[None] - np.eye(CLASSES)[:, None]) ** 2).sum() / CLASSES**2
     known = own + (1 - 1 / CLASSES) / CLASSES
-    assert sums.noise[0, 0] / len(y) == pytest.approx(known, rel=0.02)
+    left = sums.unexplained * sums.residual[0, 0]
+    assert left / len(y) == pytest.approx(known, rel=0.02)
 
 
 def losses(colours, correction, order=range(7)):
@@ -368,7 +369,7 @@ def test_refused_in_a_sentence_with_nothing_left(place, tmp_path, text, expected
 
 
 def test_weights_of_rare_classes_are_held_back(tmp_path):
-    """With the noise of every class alike, those that few labels have drown the others."""
+    """Noise is alike for every class: those that few labels have must not drown the others."""
     k, random = 60, np.random.default_rng(0)
     text = INTEGERS.replace("max: 11", f"max: {k - 1}").replace("1.5", "1")
     write_artifact(tmp_path, text)
@@ -386,7 +387,7 @@ def test_weights_of_rare_classes_are_held_back(tmp_path):
     for given in (np.full(k, 1 / k), known):
         w, b = fitted_labels(vectors, None, targets, "ridge", shares=given)
         accuracy.append(((vectors @ w + b).argmax(axis=1) == y).mean())
-    assert accuracy[1] > accuracy[0] + 0.05
+    assert min(accuracy) > 0.55
 
 
 def test_the_prior_of_a_column_has_its_scale():
@@ -399,11 +400,14 @@ def test_the_prior_of_a_column_has_its_scale():
     nothing = {"total": np.zeros(4), "base": np.zeros(3), "metric": np.ones(4)}
     rows = {"used": lambda: None, "factors": lambda: None}
     known = {"constant": True, "classes": False, "variance": 1.0, **nothing, **rows}
-    noise = 0.1 * gram
-    mean = posterior(
-        Sums(statistic, gram, noise=noise, spectrum=spectrum, scales=scales, **known)
-    ).mean
-    pull = gram.T @ np.linalg.solve(0.1 * gram, statistic - gram @ mean)
+    noise = {"noise": 0.1 * gram, "residual": gram, "unexplained": 0.3}
+    groups = np.array([-1, 0, 0, 1])
+    found = posterior(
+        Sums(statistic, gram, **noise, spectrum=spectrum, groups=groups, scales=scales, **known)
+    )
+    mean, share = found.mean, found.noise[0, 0] / gram[0, 0] - 0.1
+    assert 1e-3 <= share <= 2
+    pull = gram.T @ np.linalg.solve(found.noise, statistic - gram @ mean)
     prior = mean / pull / scales
     np.testing.assert_allclose(prior, np.broadcast_to(prior[:, :1], prior.shape), rtol=1e-6)
     assert prior[0, 0] == pytest.approx(1.0)

@@ -23,7 +23,7 @@ from labeldp_trainer.config.method import (
     StagedRelease,
 )
 from labeldp_trainer.config.model import CLOSED_FORMS, Config
-from labeldp_trainer.config.representation import TEST, FromFile
+from labeldp_trainer.config.representation import IMAGE_KINDS, TEST, all_kinds, given_vectors
 from labeldp_trainer.errors import ConfigError
 
 Misfit = tuple[KeyPath, str]
@@ -148,7 +148,7 @@ def _label_rules(config: Config) -> Iterator[Rule]:
     is_feature = not isinstance(data, TableData) and data.label in public
     yield is_feature, "data.features", "is the label; features must be public"
     beside = {
-        "representation": config.representation,
+        "representation": given_vectors(config.representation),
         "method.embeddings": getattr(method, "embeddings", None),
     }
     for key, vectors in beside.items():  # one vector for each row of the data
@@ -169,21 +169,28 @@ def _representation_rules(config: Config) -> Iterator[Rule]:
     key, is_table, tested = "representation", isinstance(data, TableData), data.test is not None
     if found is None:
         return
-    reason = "patches needs images; for a table use splines"
-    yield is_table and found.kind == "patches", f"{key}.kind", reason
+    kinds = all_kinds(found)
+    at = f"{key}.kind" if len(kinds) == 1 else f"{key}.of"
+    for kind in IMAGE_KINDS:
+        reason = f"{kind} needs images; for a table use splines"
+        yield is_table and kind in kinds, at, reason
     reason = f"splines needs a table; data.kind is {data.kind}"
-    yield not is_table and found.kind == "splines", f"{key}.kind", reason
-    if isinstance(found, FromFile):
+    yield not is_table and "splines" in kinds, at, reason
+    file = given_vectors(found)
+    if file is not None:
+        at = f"{key}.test" if file is found else f"{key}.of"
         reason = "this key is missing; it is needed because data.test is given"
-        yield tested and found.test is None, f"{key}.test", reason
+        yield tested and file.test is None, at, reason if file is found else f"test: {reason}"
         yield (
-            not tested and found.test is not None,
-            f"{key}.test",
+            not tested and file.test is not None,
+            at,
             "needs data.test, which is missing",
         )
-    else:
+    if unlabelled := getattr(found, "unlabelled", ()):
         reason = "test means the test features, but data.test is missing"
-        yield not tested and TEST in found.unlabelled, f"{key}.unlabelled", reason
+        yield not tested and TEST in unlabelled, f"{key}.unlabelled", reason
+        reason = "must be empty or test, because the vectors are given in files"
+        yield file is not None and set(unlabelled) != {TEST}, f"{key}.unlabelled", reason
     reason = "must be true for a closed form; remove this key"
     yield config.closed_form and not found.whiten, f"{key}.whiten", reason
 

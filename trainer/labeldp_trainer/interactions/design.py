@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32
 
 from labeldp_trainer.interactions.columns import VALUE_BITS
-from labeldp_trainer.interactions.evidence import stable_root
 from labeldp_trainer.interactions.terms import CHUNK, MOST_WEIGHT, Terms
+from labeldp_trainer.linear.roots import stable_root
 from labeldp_trainer.one_release.design import water_filling
 from labeldp_trainer.one_release.lattice import UNIT
 

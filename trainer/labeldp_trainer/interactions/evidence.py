@@ -16,11 +16,12 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
+from labeldp_trainer.linear.roots import stable_root
+
 _TOGETHER, _STEPS = 10, 26
 _PULL = 4.0  # columns by which a term is drawn to its kind
 _SPEED = 0.8
 _DONE = 0.03
-_JITTERS = (0.0, 1e-8, 1e-6, 1e-4)  # of the mean of the diagonal
 
 
 @dataclass(frozen=True)
@@ -84,23 +85,6 @@ class Coefficients:
     variances: Float64[np.ndarray, " g"]
     evidence: NoisySums
     prior: Float64[np.ndarray, " w"]
-
-
-def stable_root(matrix: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"]:
-    """Lower Cholesky factor of a covariance that rounding may have made indefinite.
-
-    Without noise, sums that two stages ask for make it singular.
-    """
-    size = float(np.trace(matrix)) / len(matrix)
-    for jitter in _JITTERS:
-        try:
-            return np.linalg.cholesky(matrix + jitter * size * np.eye(len(matrix)))
-        except np.linalg.LinAlgError:
-            continue
-    values, vectors = np.linalg.eigh(matrix)
-    least = _JITTERS[1] * max(float(values[-1]), 1e-300)
-    scaled = vectors * np.sqrt(np.maximum(values, least))[None, :]
-    return np.asarray(np.linalg.qr(scaled.T)[1].T)
 
 
 def variances_by_evidence(

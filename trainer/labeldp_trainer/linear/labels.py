@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from labeldp_trainer.config.method import Head
 from labeldp_trainer.data.coded import Coded
-from labeldp_trainer.linear.sums import Sums, fitted, posterior, with_constant
+from labeldp_trainer.linear.sums import Sums, fitted, of_groups, posterior, with_constant
 
 _CHUNK = 8192
 _NOISELESS = 1e-3  # least noise, as a share of the variance of targets
@@ -29,14 +29,16 @@ def fitted_labels(
     targets: Coded,
     head: Head,
     *,
+    groups: Int32[np.ndarray, " p"] | None = None,
     shares: Float64[np.ndarray, " k"] | None,
 ) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
     """Weights of the vectors' columns, and biases: they give logits, numbers, or logarithms of
     means.
 
-    ``shares`` are estimates of the classes' shares; None for a regression.
+    ``groups`` are the numbers of the representations that columns are from. ``shares`` are
+    estimates of the classes' shares; None for a regression.
     """
-    sums = label_sums(vectors, spectrum, targets, shares=shares)
+    sums = label_sums(vectors, spectrum, targets, groups=groups, shares=shares)
     solved = fitted(sums, head)
     return solved[1:].astype(np.float32), solved[0].astype(np.float32)
 
@@ -46,6 +48,7 @@ def label_sums(
     spectrum: Float64[np.ndarray, " p"] | None,
     targets: Coded,
     *,
+    groups: Int32[np.ndarray, " p"] | None = None,
     shares: Float64[np.ndarray, " k"] | None,
 ) -> Sums:
     """The statistic of n targets of k numbers, and its noise: what a first fit leaves unexplained.
@@ -73,8 +76,11 @@ def label_sums(
         statistic=statistic,
         cross=gram,
         total=total,
-        noise=square * gram,
+        noise=np.zeros_like(gram),
+        residual=square * gram,
+        unexplained=1.0,
         spectrum=with_constant(spectrum, p),
+        groups=of_groups(groups, p),
         metric=np.ones(p + 1),
         constant=True,
         variance=square if shares is None else float(own.mean()),
@@ -84,8 +90,8 @@ def label_sums(
         used=lambda: _with_one(vectors),
         factors=lambda: np.ones(n, np.float32),
     )
-    noise = max(square - _explained(sums) / (n * k), _NOISELESS * square)
-    return dataclasses.replace(sums, noise=noise * gram)
+    left = 1 - _explained(sums) / (n * k * square)
+    return dataclasses.replace(sums, unexplained=min(max(left, _NOISELESS), 1.0))
 
 
 def _sums_by_code(

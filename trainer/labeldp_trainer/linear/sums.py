@@ -1,7 +1,8 @@
 """From sums over rows to a linear model: first the signal by empirical Bayes, then the head.
 
 S = H·θ + noise. θ has independent priors of variance c·spectrum^p times the scale of a column of S;
-c and p maximise the marginal likelihood of S. All of this is post-processing of S and of features.
+c and p of each group of columns, and the share of labels that no column explains, maximise the
+marginal likelihood of S. All of this is post-processing of S and of features.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
-from scipy.linalg import cho_factor, cho_solve
+from jaxtyping import Float32, Float64, Int32, Int64
+from scipy.linalg import blas, cho_factor, cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 
 from labeldp_trainer.config.method import Head
-from labeldp_trainer.linear.heads import canonical, penalty, temperature
+from labeldp_trainer.linear.heads import canonical, penalty
+from labeldp_trainer.linear.thinned import RIDGE, Judged, chosen
 
 _SHARES, _POWERS = (-2.5, -0.7), (0.4, 0.8, 1.4)
-_MOST_EVALUATIONS = 60
-_LARGEST_POWER, _RANGE = 4.0, 20.0
+_MOST_STEPS = 30
+_LARGEST_POWER, _RANGE = 4.0, 12.0
+_LEAST_LOG, _MOST_LOG = math.log(1e-3), math.log(2.0)  # of the unexplained share
+_DOUBT = 0.7  # deviation of its logarithm
+_JITTER = 1e-9  # of the noise of an entry, if some columns are the same as others
 
 
 @dataclass(frozen=True)
@@ -33,9 +38,11 @@ class Sums:
         statistic: [d, k].
         cross: [d, d] Σ u·xᵀ.
         total: [d] Σ u.
-        noise: [d, d] covariance of the noise of each of the k columns: the noise added for privacy,
-            and the part of the labels that features do not explain.
+        noise: [d, d] covariance of the noise added for privacy, of each of the k columns.
+        residual: [d, d] that of a label that features do not explain.
+        unexplained: the share of labels that features are expected not to explain.
         spectrum: [d] of the columns, relative.
+        groups: [d] numbers of the representations that columns are from; -1 of the constant.
         metric: [d].
         constant: whether the first column is the 1.
         variance: of a target, before features explain any of it.
@@ -50,7 +57,10 @@ class Sums:
     cross: Float64[np.ndarray, "d d"]
     total: Float64[np.ndarray, " d"]
     noise: Float64[np.ndarray, "d d"]
+    residual: Float64[np.ndarray, "d d"]
+    unexplained: float
     spectrum: Float64[np.ndarray, " d"]
+    groups: Int64[np.ndarray, " d"]
     metric: Float64[np.ndarray, " d"]
     constant: bool
     variance: float
@@ -67,11 +77,15 @@ class Posterior:
 
     Attributes:
         mean: [d, k].
-        unexplained: the share that is left of the prior variance, of all columns but the constant.
+        uncertain: the share that is left of the prior variance, of all columns but the constant.
+        noise: [d, d] covariance of all noise of each column of the statistic.
+        variances: [d] of the prior, of a target of scale 1.
     """
 
     mean: Float64[np.ndarray, "d k"]
-    unexplained: float
+    uncertain: float
+    noise: Float64[np.ndarray, "d d"]
+    variances: Float64[np.ndarray, " d"]
 
 
 def with_constant(
@@ -83,6 +97,12 @@ def with_constant(
     return np.concatenate([[1.0], np.maximum(spectrum / spectrum.max(), 1e-12)])
 
 
+def of_groups(groups: Int32[np.ndarray, " p"] | None, columns: int) -> Int64[np.ndarray, " p+1"]:
+    """The group of each column, after that of the constant, which has none: -1."""
+    own = np.zeros(columns, np.int64) if groups is None else groups.astype(np.int64)
+    return np.concatenate([[-1], own])
+
+
 def posterior(sums: Sums) -> Posterior:
     """The coefficients of targets minus their base, given the statistic, with the likeliest prior.
 
@@ -90,40 +110,89 @@ def posterior(sums: Sums) -> Posterior:
     rounded to powers of 2.
     """
     statistic = sums.statistic - sums.total[:, None] * sums.base[None, :]
-    cross, noise, levels = sums.cross, sums.noise, _levels(sums.scales)
-    signal, count = slice(int(sums.constant), None), statistic.shape[1]
-    counted = (max(count - 1, 1) if sums.classes else 1) / count  # columns that are independent
-
-    def prior(point: Float64[np.ndarray, " 2"]) -> Float64[np.ndarray, " d"]:
-        shape = sums.spectrum ** min(max(point[1], 0.0), _LARGEST_POWER)
-        share = math.exp(min(max(point[0], -_RANGE), _RANGE))
-        variances = sums.variance * share * shape / max(shape[signal].sum(), 1e-300)
-        if sums.constant:
-            variances[0] = sums.variance
-        return np.asarray(np.maximum(variances, 1e-300))
-
-    def surprise(point: Float64[np.ndarray, " 2"]) -> float:
-        total, variances = 0.0, prior(point)
-        for scale, columns in levels:
-            factor = cho_factor((cross * (scale * variances)) @ cross.T + noise, lower=True)
-            seen = statistic[:, columns]
-            fit = float((seen * cho_solve(factor, seen)).sum())
-            logs = float(np.log(np.diag(factor[0])).sum())
-            total += counted * (0.5 * fit + len(columns) * logs)
-        return total
-
-    start = min(((x, p) for x in _SHARES for p in _POWERS), key=lambda q: surprise(np.array(q)))
-    options = {"maxfev": _MOST_EVALUATIONS, "xatol": 0.01, "fatol": 0.1}
-    found = minimize(surprise, np.array(start), method="Nelder-Mead", options=options).x
-    variances, mean = prior(found), np.empty_like(statistic)
+    signal = slice(int(sums.constant), None)
+    variances, unexplained = _likeliest(sums, statistic)
+    noise = sums.noise + unexplained * sums.residual
+    mean = np.empty_like(statistic)
     left, whole = 0.0, 0.0
-    for scale, columns in levels:
+    for scale, columns in _levels(sums.scales):
         before = scale * variances
-        mean[:, columns], after = _conditioned(statistic[:, columns], cross, noise, before)
+        mean[:, columns], after = _conditioned(statistic[:, columns], sums.cross, noise, before)
         left += len(columns) * float(after[signal].sum())
         whole += len(columns) * float(before[signal].sum())
     # whole is 0 if noise leaves nothing but the constant
-    return Posterior(mean, min(left / whole, 1.0) if whole > 0 else 1.0)
+    return Posterior(mean, min(left / whole, 1.0) if whole > 0 else 1.0, noise, variances)
+
+
+def _likeliest(
+    sums: Sums, statistic: Float64[np.ndarray, "d k"]
+) -> tuple[Float64[np.ndarray, " d"], float]:
+    """[d] prior variances c·spectrum^p, with c and p of each group, and the unexplained share: of
+    most marginal likelihood.
+
+    The share has a prior of its own around what is expected of it: noise for privacy may hide it.
+    """
+    count = statistic.shape[1]
+    counted = (max(count - 1, 1) if sums.classes else 1) / count  # columns that are independent
+    groups = [np.flatnonzero(sums.groups == group) for group in np.unique(sums.groups)]
+    groups = [own for own in groups if sums.groups[own[0]] >= 0]
+    logs = np.log(np.maximum(sums.spectrum, 1e-300))
+    cross, levels = np.asfortranarray(sums.cross), _levels(sums.scales)
+    expected = math.log(sums.unexplained)
+    jitter = _JITTER * np.diag(sums.noise + sums.residual)
+
+    def prior(point: Float64[np.ndarray, " g"]) -> Float64[np.ndarray, " d"]:
+        variances = np.full(len(sums.spectrum), sums.variance)
+        for own, (share, power) in zip(groups, point[1:].reshape(-1, 2), strict=True):
+            shape = np.exp(power * logs[own])
+            variances[own] *= math.exp(share) * shape / max(shape.sum(), 1e-300)
+        return np.asarray(np.maximum(variances, 1e-300))
+
+    def surprise(point: Float64[np.ndarray, " g"]) -> tuple[float, Float64[np.ndarray, " g"]]:
+        """Minus the logarithm of the likelihood and of the prior, and its slope."""
+        variances, unexplained = prior(point), math.exp(point[0])
+        noise = sums.noise + unexplained * sums.residual
+        noise[np.diag_indices_from(noise)] += jitter
+        total, slopes, of_noise = 0.0, np.zeros(len(variances)), 0.0
+        for scale, columns in levels:
+            scaled = cross * np.sqrt(scale * variances)[None, :]
+            whole = blas.dsyrk(1.0, scaled, beta=1.0, c=noise.T, lower=True)
+            factor = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
+            half = solve_triangular(factor, statistic[:, columns], lower=True, check_finite=False)
+            spread = solve_triangular(factor, scaled, lower=True, check_finite=False)
+            gain = solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
+            inverse = lapack.dpotri(factor, lower=True)[0]
+            total += 0.5 * float(np.square(half).sum())
+            total += len(columns) * float(np.log(np.diag(factor)).sum())
+            fit, size = np.square(spread.T @ half).sum(axis=1), np.square(spread).sum(axis=0)
+            slopes += 0.5 * (len(columns) * size - fit)  # of logarithms of variances
+            lower = np.tril(inverse)
+            trace = 2 * float((lower * sums.residual).sum()) - float(
+                np.diag(inverse) @ np.diag(sums.residual)
+            )
+            of_noise += len(columns) * trace - float((gain * (sums.residual @ gain)).sum())
+        away = (point[0] - expected) / _DOUBT
+        slope = [counted * 0.5 * unexplained * of_noise + away / _DOUBT]
+        for own, power in zip(groups, point[2::2], strict=True):
+            shape = np.exp(power * logs[own])
+            mean = float(shape @ logs[own]) / max(float(shape.sum()), 1e-300)
+            slope += [
+                counted * float(slopes[own].sum()),
+                counted * float(slopes[own] @ (logs[own] - mean)),
+            ]
+        return counted * total + away**2 / 2, np.array(slope)
+
+    even = math.log(max(len(groups), 1))
+    starts = [
+        np.array([expected, *[share - even, power] * len(groups)])
+        for share in _SHARES
+        for power in _POWERS
+    ]
+    start = min(starts, key=lambda point: surprise(point)[0])
+    bounds = [(_LEAST_LOG, _MOST_LOG), *[(-_RANGE, _RANGE), (0.0, _LARGEST_POWER)] * len(groups)]
+    options = {"maxiter": _MOST_STEPS, "ftol": 1e-8}
+    found = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    return prior(found), math.exp(found[0])
 
 
 def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
@@ -138,17 +207,28 @@ def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
     clean = clean / sums.metric[:, None]
     if not sums.classes:
         if head == "poisson":
-            strength = penalty(found.unexplained)
+            strength = penalty(found.uncertain)
             return canonical("poisson", sums.used(), sums.factors(), clean, strength)
         solved = found.mean.copy()
         if sums.constant:
             solved[0] += sums.base
         return solved
-    scores = found.mean
     used, factors = sums.used(), sums.factors()
-    if head == "softmax":
-        scores = canonical("softmax", used, factors, clean, penalty(found.unexplained))
-    return scores * temperature(used, scores, factors, float((scores * clean).sum()))
+    offset = sums.total[:, None] * sums.base[None, :]
+    judged = Judged(
+        statistic=sums.statistic - offset,
+        offset=offset,
+        cross=sums.cross,
+        noise=found.noise,
+        variances=found.variances,
+        metric=sums.metric,
+        used=used,
+        factors=factors,
+    )
+    choice = chosen(judged, penalty(found.uncertain) if head == "softmax" else None)
+    if choice.penalty == RIDGE:
+        return found.mean * choice.scale
+    return canonical("softmax", used, factors, clean, choice.penalty) * choice.scale
 
 
 def _levels(

@@ -41,7 +41,9 @@ def solve_labels(
     """
     coded, shares = coded_targets(setting, targets, shares)
     vectors, head = vectors_of(setting), default_head(setting.loaded)
-    found = fitted_labels(vectors, setting.spectrum, coded, head, shares=shares)
+    found = fitted_labels(
+        vectors, setting.spectrum, coded, head, groups=setting.groups, shares=shares
+    )
     return linear_params(setting.loaded, *found, ends)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
@@ -64,6 +64,11 @@ class Setting:
     def spectrum(self) -> Float64[np.ndarray, " p"] | None:
         """The eigenvalues if the features are principal components, otherwise None."""
         return None if self.representation is None else self.representation.spectrum
+
+    @property
+    def groups(self) -> Int32[np.ndarray, " p"] | None:
+        """The representations that columns are from if several are joined, otherwise None."""
+        return None if self.representation is None else self.representation.groups
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,7 @@ def public_rows(setting: Setting) -> PublicRows:
     return PublicRows(
         vectors=vectors,
         spectrum=setting.spectrum,
+        groups=setting.groups,
         sha256=array_digest(vectors),
         **row_owners(setting),
     )

@@ -55,7 +55,9 @@ def stack(x: Float[Array, "b inputs"], layers: Sequence[Layer]) -> Float[Array, 
     return dense(x, layers[-1])
 
 
-relu, cos, clip = map(dispatched, (jax.nn.relu, jnp.cos, jnp.clip))
+relu, cos, clip, sqrt, cube_root, softmax = map(
+    dispatched, (jax.nn.relu, jnp.cos, jnp.clip, jnp.sqrt, jnp.cbrt, jax.nn.softmax)
+)
 
 
 @dispatched
@@ -71,9 +73,28 @@ def joined(first: Float[Array, "b d"], *others: Float[Array, "b ..."]) -> Float[
 
 
 @dispatched
-def matmul(x: Float[Array, "b d"], w: Float[Array, "d k"]) -> Float[Array, "b k"]:
+def matmul(x: Float[Array, "... d"], w: Float[Array, "d k"]) -> Float[Array, "... k"]:
     """The product in full float32 precision, also on a GPU."""
     return jnp.matmul(x, w, precision=lax.Precision.HIGHEST)
+
+
+@dispatched
+def top_k(x: Float[Array, "b n"], count: int) -> tuple[Float[Array, "b k"], Int32[Array, "b k"]]:
+    """The largest numbers of each row, largest first, and where they are."""
+    b, n = x.shape
+    parts = math.isqrt(n)
+    if parts < count:
+        return lax.top_k(x, count)
+    # The largest of all are in the parts with the largest maxima: several times faster on a CPU.
+    size = -(-n // parts)
+    low = float("-inf")
+    split = jnp.pad(x, ((0, 0), (0, parts * size - n)), constant_values=low)
+    split = split.reshape(b, parts, size)
+    chosen = lax.top_k(split.max(axis=2), count)[1]
+    few = jnp.take_along_axis(split, chosen[:, :, None], axis=1).reshape(b, count * size)
+    values, places = lax.top_k(few, count)
+    part = jnp.take_along_axis(chosen, places // size, axis=1)
+    return values, part * size + places % size
 
 
 @dispatched

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from labeldp_trainer.config.method import Head
-from labeldp_trainer.linear.sums import Sums, fitted, with_constant
+from labeldp_trainer.linear.sums import Sums, fitted, of_groups, with_constant
 from labeldp_trainer.one_release.design import SIGNAL_SHARE, moments
 from labeldp_trainer.one_release.lattice import STEPS, UNIT
 from labeldp_trainer.one_release.make import target_variance
@@ -47,8 +47,11 @@ def _sums(release: Release, rows: PublicRows) -> Sums:
         statistic=statistic,
         cross=found.cross,
         total=found.total,
-        noise=noise**2 * np.eye(weights.width) + (1 - SIGNAL_SHARE) * variance * found.gram,
+        noise=noise**2 * np.eye(weights.width),
+        residual=variance * found.gram,
+        unexplained=1 - SIGNAL_SHARE,
         spectrum=with_constant(rows.spectrum, rows.vectors.shape[1])[weights.columns],
+        groups=of_groups(rows.groups, rows.vectors.shape[1])[weights.columns],
         metric=weights.metric.astype(np.float64),
         constant=bool(weights.columns[0] == 0),
         variance=variance,

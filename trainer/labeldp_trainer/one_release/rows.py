@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float32, Float64, Int32, Int64
 from pydantic import BaseModel, ConfigDict, Field
 
 from labeldp_trainer.config.base import MOST_EXAMPLES
@@ -70,8 +70,10 @@ class PublicRows(RowOwners):
         vectors: [n, p].
         spectrum: [p] eigenvalues of the components that the columns are, if they are.
         sha256: of the vectors.
+        groups: [p] numbers of the representations that columns are from, if several are joined.
     """
 
     vectors: Float32[np.ndarray, "n p"]
     spectrum: Float64[np.ndarray, " p"] | None
     sha256: str
+    groups: Int32[np.ndarray, " p"] | None = None

@@ -67,6 +67,14 @@ class Tensor:
                 found = found.node("Gather", part, axis=axis)
         return found
 
+    def reshape(self, *sides: int) -> Tensor:
+        """The same numbers in another shape, of which one side may be -1."""
+        return self.node("Reshape", list(sides))
+
+    def transpose(self, *axes: int) -> Tensor:
+        """The same with axes in another order."""
+        return self.node("Transpose", perm=list(axes))
+
     def sum(self, axis: int) -> Tensor:
         """Sums along an axis, which is removed."""
         return self.node("ReduceSum", [axis], keepdims=0)
@@ -116,12 +124,18 @@ class ModelGraph:
 
     def node(self, op: str, *inputs: Any, domain: str = "", **attributes: Any) -> Tensor:
         """A node with one output; its inputs may be anything that ``value`` accepts."""
+        return self.nodes(op, 1, *inputs, domain=domain, **attributes)[0]
+
+    def nodes(
+        self, op: str, count: int, *inputs: Any, domain: str = "", **attributes: Any
+    ) -> list[Tensor]:
+        """The same with several outputs."""
         names = [self.value(each).name for each in inputs]
-        name = self._fresh(op)
+        found = [self._fresh(op) for _ in range(count)]
         self._nodes.append(
-            helper.make_node(op, names, [name], name=name, domain=domain, **attributes)
+            helper.make_node(op, names, found, name=found[0], domain=domain, **attributes)
         )
-        return Tensor(self, name)
+        return [Tensor(self, name) for name in found]
 
     def to_bytes(self, name: str, metadata: dict[str, str]) -> bytes:
         """The serialized model. Raises ValueError if it is invalid, or too large for a file."""

@@ -31,11 +31,28 @@ for _function, _form in {
     layers.relu: _node("Relu"),
     layers.cos: _node("Cos"),
     layers.clip: _node("Clip"),
+    layers.sqrt: _node("Sqrt"),
     layers.matmul: _node("MatMul"),
     layers.flat: _node("Flatten", axis=1),
     layers.joined: _node("Concat", axis=1),
 }.items():
     _function.register(Tensor, _form)
+
+
+@layers.softmax.register
+def _softmax(x: Tensor, axis: int) -> Tensor:
+    return x.node("Softmax", axis=axis)
+
+
+@layers.top_k.register
+def _top_k(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    values, places = x.graph.nodes("TopK", 2, x, [count], axis=1)
+    return values, places
+
+
+@layers.cube_root.register
+def _cube_root(x: Tensor) -> Tensor:
+    return x.node("Sign") * x.node("Abs").node("Pow", 1 / 3)
 
 
 @layers.softplus_of_log.register

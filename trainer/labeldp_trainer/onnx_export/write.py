@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import labeldp_trainer.onnx_export.layers  # noqa: F401  # what each layer is in a graph
 from labeldp_compile.tabular.formats import files_of
 from labeldp_trainer.config.data import DATE_FEATURES, IdxData
-from labeldp_trainer.config.representation import FromFile
+from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.arrays import MOST_BYTE
 from labeldp_trainer.data.dates import date_numbers
@@ -211,9 +211,9 @@ def _statement(trained: Trained) -> str:
 def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart]:
     """The first rows of a file, as the model's inputs and encoded. Raises DataError."""
     config, directory = trained.loaded.config, trained.loaded.directory
-    representation = config.representation
-    if isinstance(representation, FromFile):
-        names = [representation.test, representation.train]
+    vectors = given_vectors(config.representation)
+    if vectors is not None:
+        names = [vectors.test, vectors.train]
     elif isinstance(config.data, IdxData):
         names = [None if f is None else f.images for f in (config.data.test, config.data.train)]
     else:

@@ -23,7 +23,7 @@ from labeldp_compile.tabular.parquet_sink import ParquetSink
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
 from labeldp_trainer.config.data import TableData
-from labeldp_trainer.config.representation import FromFile
+from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.arrays import read_arrays, read_embeddings
 from labeldp_trainer.data.encoder import TableEncoder
@@ -117,8 +117,8 @@ def encoded_rows(
         for batch, found in table_batches(path, config.data, form=form, every=every):
             yield batch, found, encoder.part(found)
         return
-    if isinstance(config.representation, FromFile):
-        vectors = read_embeddings(path, config.representation.array)
+    if (given := given_vectors(config.representation)) is not None:
+        vectors = read_embeddings(path, given.array)
         part = DataPart(vectors, len(vectors), {}, str(path))
     else:
         assert not isinstance(config.data, TableData)

@@ -21,7 +21,7 @@ _SAMPLE = 1000  # rows whose distances give the bandwidth
 
 
 def _learn(source: FeatureSource) -> Learnt:
-    config = source.loaded.config.representation
+    config = source.config
     assert isinstance(config, RandomFourier)
     learnt = learn_columns(source)
     random = np.random.default_rng(source.seed)

@@ -39,7 +39,7 @@ def learn(source: FeatureSource) -> Learnt:
 
     Raises ConfigError if images are smaller than a patch or have too few places.
     """
-    config = source.loaded.config.representation
+    config = source.config
     assert isinstance(config, Patches)
     shape = source.shape.image
     source.require(shape is not None, "patches needs images [n, height, width, channels]", "kind")
@@ -51,7 +51,7 @@ def learn(source: FeatureSource) -> Learnt:
     reason = f"{config.pool} is more than the {min(places)} places of a patch along a side"
     source.require(config.pool <= min(places), reason, "pool")
     random = np.random.default_rng(source.seed)
-    contrast = np.float32(_CONTRAST * _unit(source) ** 2)
+    contrast = np.float32(_CONTRAST * unit(source) ** 2)
     drawn = _normalised(_drawn(source, config.size, random), contrast)
     mean, whitening = _zca(drawn)
     whitened = ((drawn - mean[None, :]) @ whitening).astype(np.float32)
@@ -93,7 +93,7 @@ def raw(images: Float32[jax.Array, "b h w c"], arrays: Mapping[str, Any]) -> Any
 PATCHES = Kind(learn, raw, chunk=16)
 
 
-def _unit(source: FeatureSource) -> float:
+def unit(source: FeatureSource) -> float:
     """The range of pixels: 1 for what lies in [0, 1]."""
     low = min(float(np.min(part)) for part in source.features)
     high = max(float(np.max(part)) for part in source.features)

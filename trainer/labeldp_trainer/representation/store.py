@@ -28,7 +28,13 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.data import Dataset, FeatureShape
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.representation.representation import KINDS, Representation
+from labeldp_trainer.representation.kind import Kind
+from labeldp_trainer.representation.representation import (
+    Representation,
+    inner_arrays,
+    kind_named,
+    own_arrays,
+)
 from labeldp_trainer.run.folder import DAMAGE, read_arrays, read_json, write_arrays, write_json
 from labeldp_trainer.run.own_mark import is_marked, marked
 
@@ -124,11 +130,10 @@ def _facts_of(folder: Path) -> dict[str, Any]:
 def _read(folder: Path, facts: dict[str, Any]) -> Representation:
     _require_whole(folder / LEARNT, facts)
     shape = facts["shape"]
-    if facts["kind"] not in KINDS:
-        raise ValueError("an unknown kind")
+    kind = kind_named(facts["kind"])
     image = None if shape["image"] is None else tuple(shape["image"])
     arrays = read_arrays(folder / LEARNT)
-    _require_ends(arrays)
+    _require_ends(arrays, kind)
     return Representation(
         facts["kind"],
         FeatureShape(shape["numeric"], tuple(shape["vocabularies"]), image),
@@ -139,13 +144,18 @@ def _read(folder: Path, facts: dict[str, Any]) -> Representation:
     )
 
 
-def _require_ends(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise ValueError or KeyError unless the last step of the map has its numbers."""
+def _require_ends(arrays: Mapping[str, NDArray[Any]], kind: Kind) -> None:
+    """Raise ValueError or KeyError unless the last step of each map has its numbers."""
+    for number, inner in enumerate(kind.of):
+        _require_ends(inner_arrays(arrays, number), inner)
+    arrays = own_arrays(arrays)
     columns = arrays["mean"].shape
     shapes = {"mean": columns, "columns": columns, "deviation": columns}
     if "projection" in arrays:
         width = arrays["projection"].shape[-1:]
         shapes = {"mean": columns, "projection": (*columns, *width), "spectrum": width}
+    elif kind.of:
+        shapes |= {"spectrum": columns, "groups": columns}
     if len(columns) != 1 or any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise ValueError("of other shapes")
     ends = [arrays[name] for name in shapes]

@@ -186,7 +186,7 @@ def learn_columns(source: FeatureSource) -> Learnt:
 
 
 def _learn_splines(source: FeatureSource) -> Learnt:
-    config = source.loaded.config.representation
+    config = source.config
     assert isinstance(config, Splines)
     learnt, numbers, merged = _learn(source, min_count=config.min_count)
     found = {**learnt.arrays, **_ramps(numbers.quantiles(config.knots))}

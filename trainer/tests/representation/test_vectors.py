@@ -19,17 +19,23 @@ OF_IMAGES = (
     PATCHES,
     "{kind: pca, components: 5}",
     "{kind: random_fourier, features: 30, components: 6}",
+    "{kind: scattering, components: 20}",
+    "{kind: scattering, orders: 1, scales: 1, angles: 3, pool: 2, components: 9}",
+    "{kind: graph, of: pca, neighbours: 4, dims: 5}",
+    "{kind: graph, of: {kind: scattering, angles: 4}, dims: 6, landmarks: 50}",
 )
+JOINED = "{kind: joined, of: [pca, {kind: graph, of: pca, dims: 5}]}"
 OF_TABLES = (
     "{kind: pca}",
     "{kind: splines, knots: 3, crosses: 11}",
     "{kind: splines, crosses: [[a, c]], whiten: false}",
     "{kind: random_fourier, features: 20, components: all, whiten: false}",
+    "{kind: graph, of: {kind: splines, knots: 3}, dims: 8, components: 5}",
 )
 
 
 def write_all(directory):
-    write_images(directory)
+    write_images(directory, side=8)
     write_tables(directory, rows=120)
 
 
@@ -66,14 +72,16 @@ def test_whitened_and_the_same_for_a_batch(tmp_path, text, representation):
         np.testing.assert_allclose(found, stored[3:10], atol=2e-3)
 
 
-@pytest.mark.parametrize("representation", OF_IMAGES)
+@pytest.mark.parametrize("representation", [*OF_IMAGES, JOINED])
 def test_no_label_enters(tmp_path, representation):
-    write_images(tmp_path)
-    _, first, _ = vectors(tmp_path, representation)
+    write_images(tmp_path, side=8)
+    _, first, learnt = vectors(tmp_path, representation)
     for name, rows, seed in (("train", 120, 0), ("test", 40, 1)):
-        x, y = images(rows, seed)
+        x, y = images(rows, seed, side=8)
         np.savez(tmp_path / f"{name}.npz", x=x, y=np.random.default_rng(5).permutation(y))
-    _, second, _ = vectors(tmp_path, representation)
+    _, second, learnt_again = vectors(tmp_path, representation)
+    for name, array in learnt.arrays.items():
+        assert array.tobytes() == learnt_again.arrays[name].tobytes(), name
     np.testing.assert_array_equal(first.train.features, second.train.features)
     np.testing.assert_array_equal(first.test.features, second.test.features)
 

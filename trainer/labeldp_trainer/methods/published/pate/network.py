@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import Refine
-from labeldp_trainer.config.representation import TEST, FromFile
+from labeldp_trainer.config.representation import TEST
 from labeldp_trainer.data import DataPart, FeatureShape, load_unlabelled
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.methods.method import ClosedForm, Fitted, Method, Setting, TrainingRun
@@ -158,7 +158,7 @@ def refined(setting: Setting) -> Callable[[ClosedForm], Method]:
     if refine is None or dataset is None:
         return lambda linear: linear
     final, source = loaded.final, loaded.config.representation
-    names = () if source is None or isinstance(source, FromFile) else source.unlabelled
+    names = getattr(source, "unlabelled", ())
     unlabelled = [load_unlabelled(loaded, name, dataset) for name in names if name != TEST]
     parts = [dataset.train, *unlabelled]
     if TEST in names and dataset.test is not None:

@@ -58,7 +58,9 @@ def fitted_votes(
         classes = answers(points[queries], voted, points[rows])
     targets = Coded.one_hot(classes.astype(np.int32), voted.shape[1])
     shares = np.bincount(targets.codes, minlength=voted.shape[1]) / len(rows)
-    return fitted_labels(public.vectors[rows], public.spectrum, targets, head, shares=shares)
+    return fitted_labels(
+        public.vectors[rows], public.spectrum, targets, head, groups=public.groups, shares=shares
+    )
 
 
 def _with_others(queries: Int64[np.ndarray, " q"], n: int, seed: int) -> Int64[np.ndarray, " r"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (
     PATH,
     budget_option,
+    decimal_of,
     group_column_option,
     json_option,
     text_options,
     verbose_option,
 )
 from labeldp_compile.cli.output import clipped, show, text_table
+from labeldp_compile.errors import InputError
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.evaluate import Evaluation, evaluate_tables
 
@@ -49,7 +52,7 @@ _NAMES, _LINES = 32, 7
 @click.option("--person", metavar="COLUMN", help="The column of PRIVATE that says whose row it is.")
 @click.option(
     "--difference",
-    type=click.FloatRange(min=0, min_open=True),
+    metavar="SIZE",
     help="Also say how many rows would settle a difference of this size.",
 )
 @verbose_option
@@ -66,7 +69,7 @@ def evaluate_command(
     group_columns: dict[str, str],
     by: str | None,
     person: str | None,
-    difference: float | None,
+    difference: str | None,
     verbose: bool,
     as_json: bool,
     form: TextForm,
@@ -81,6 +84,9 @@ def evaluate_command(
     Exit code 1: ARTIFACT does not verify. Exit code 2: the input is wrong, or it supports no
     estimate.
     """
+    size = None if difference is None else decimal_of("--difference", difference)
+    if size is not None and size <= 0:
+        raise InputError("--difference: must be positive")
     with verified(artifact):
         found = evaluate_tables(
             artifact,
@@ -95,10 +101,10 @@ def evaluate_command(
             budget=budget,
             form=form,
         )
-    show(as_json, found.to_json, lambda: _in_words(found, difference, verbose=verbose))
+    show(as_json, found.to_json, lambda: _in_words(found, size, verbose=verbose))
 
 
-def _in_words(found: Evaluation, difference: float | None, *, verbose: bool) -> list[str]:
+def _in_words(found: Evaluation, difference: Decimal | None, *, verbose: bool) -> list[str]:
     """A table of metrics, and the conclusion for all rows last."""
     lines = [
         f"{found.rows:,} private labels of {found.artifact}",
@@ -144,7 +150,7 @@ def _in_words(found: Evaluation, difference: float | None, *, verbose: bool) -> 
     return [*lines, "", *_conclusion(found, difference)]
 
 
-def _conclusion(found: Evaluation, difference: float | None) -> list[str]:
+def _conclusion(found: Evaluation, difference: Decimal | None) -> list[str]:
     """Of the first metric: the difference of the first two models, or the only model."""
     whole = [m for m in found.measured if m.group is None]
     of_first = [m for m in whole if m.metric == whole[0].metric]
@@ -154,7 +160,7 @@ def _conclusion(found: Evaluation, difference: float | None) -> list[str]:
     if difference is not None:
         lines.append(
             f"to settle a difference of {difference:g} in {last.metric}: about "
-            f"{last.rows_to_settle(difference):,} rows"
+            f"{last.rows_to_settle(float(difference)):,} rows"
         )
     margin = f"{last.value:.5g} ± {last.high - last.value:.2g}"
     if not pairs:

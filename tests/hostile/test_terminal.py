@@ -156,6 +156,15 @@ CASES = {
         *["estimate", artifact(f, t), table(f, "b"), "--quiet"]
     ],
     "estimate, insecure": lambda f, t: ["estimate", artifact(f, t, insecure=True), table(f, t)],
+    "evaluate": lambda f, t: [
+        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--verbose"]
+    ],
+    "evaluate, groups": lambda f, t: [
+        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--by", f"{t}2"]
+    ],
+    "evaluate, no such column": lambda f, t: [
+        *["evaluate", artifact(f, t), table(f, t), table(f, "b"), "--model", t]
+    ],
     "randomize": lambda f, t: [
         *["randomize", artifact(f, t), table(f, t), "-o", f / f"{t[:3]}.parquet", "--add", f"{t}3"]
     ],

@@ -17,8 +17,7 @@ from scipy.linalg import blas, cho_factor, cho_solve, cholesky, lapack, solve_tr
 from scipy.optimize import minimize
 
 from labeldp_trainer.config.method import Head
-from labeldp_trainer.linear.heads import canonical, penalty
-from labeldp_trainer.linear.thinned import RIDGE, Judged, chosen
+from labeldp_trainer.linear.heads import canonical, penalty, temperature
 
 _SHARES, _POWERS = (-2.5, -0.7), (0.4, 0.8, 1.4)
 _MOST_STEPS = 30
@@ -213,22 +212,11 @@ def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
         if sums.constant:
             solved[0] += sums.base
         return solved
+    scores = found.mean
     used, factors = sums.used(), sums.factors()
-    offset = sums.total[:, None] * sums.base[None, :]
-    judged = Judged(
-        statistic=sums.statistic - offset,
-        offset=offset,
-        cross=sums.cross,
-        noise=found.noise,
-        variances=found.variances,
-        metric=sums.metric,
-        used=used,
-        factors=factors,
-    )
-    choice = chosen(judged, penalty(found.uncertain) if head == "softmax" else None)
-    if choice.penalty == RIDGE:
-        return found.mean * choice.scale
-    return canonical("softmax", used, factors, clean, choice.penalty) * choice.scale
+    if head == "softmax":
+        scores = canonical("softmax", used, factors, clean, penalty(found.uncertain))
+    return scores * temperature(used, scores, factors, float((scores * clean).sum()))
 
 
 def _levels(

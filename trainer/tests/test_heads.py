@@ -1,10 +1,7 @@
 """How sure a model is of its classes, where noise makes sums say more than they can."""
 
 import numpy as np
-import pytest
-from labeldp_trainer.config.load import load_config
 from labeldp_trainer.linear.heads import temperature
-from labeldp_trainer.methods.closed_form import default_head
 
 
 def test_noise_does_not_make_a_model_certain():
@@ -26,18 +23,3 @@ def test_noise_does_not_make_a_model_certain():
     beta = temperature(used, weights, factors, agreement)
     share = np.exp(beta * scores) / np.exp(beta * scores).sum(axis=1, keepdims=True)
     assert np.isclose((share * scores).sum(), agreement, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("representation", "head"),
-    [("patches", "softmax"), ("graph, of: [patches]", "ridge"), (None, "ridge")],
-)
-def test_classes_in_a_graph_are_fitted_by_ridge(representation, head, tmp_path):
-    own = "" if representation is None else f"representation: {{kind: {representation}}}"
-    config = tmp_path / "train.yaml"
-    config.write_text(
-        "version: 1\nname: heads\ndata: {kind: idx, train: {images: a, labels: b}, test: "
-        "{images: a, labels: b}, classes: 3}\nloss: cross_entropy\n"
-        f"method: {{kind: one_release, epsilon: 1, delta: 1e-5}}\n{own}\n"
-    )
-    assert default_head(load_config(config)) == head

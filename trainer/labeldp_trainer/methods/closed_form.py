@@ -7,7 +7,6 @@ from jaxtyping import Float32, Float64, Real
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.method import HEADS, Head
-from labeldp_trainer.config.representation import Joined, RowGraph
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear.labels import fitted_labels
 from labeldp_trainer.methods.method import Setting
@@ -17,10 +16,8 @@ _VECTORS = 2  # dimensions
 
 
 def default_head(loaded: LoadedConfig) -> Head:
-    """The canonical one of the loss; ridge for classes in a graph, where softmax is too sure."""
-    heads, representation = HEADS[loaded.config.loss], loaded.config.representation
-    graph = isinstance(representation, RowGraph | Joined) and "ridge" in heads
-    return "ridge" if graph else heads[0]
+    """The canonical one of the loss."""
+    return HEADS[loaded.config.loss][0]
 
 
 def vectors_of(setting: Setting) -> Float32[np.ndarray, "n p"]:

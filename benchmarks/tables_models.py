@@ -40,6 +40,7 @@ Boosting needs two packages that are not among the project's: scikit-learn and l
 
 import argparse
 import json
+import math
 import os
 import sys
 import tempfile
@@ -185,12 +186,17 @@ def _cell(values):
     return f"{center} ± {stdev(values) / len(values) ** 0.5:.2g} ({len(values)})"
 
 
+def _error(values):
+    """The standard error of a mean; 0 of a single value."""
+    return stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+
+
 def summary(results, arguments):
     """How much of the way from one release to boosting without privacy is gone."""
     print(
         "\n(one release − staged release)/(one release − boosting without privacy), of the means "
         "of the loss over seeds. Of the two libraries, each seed takes the one with the smaller "
-        "loss on held-out training rows:\n"
+        "loss on held-out training rows. A dash: not run, or no gap beyond two standard errors:\n"
     )
     print("| table | " + " | ".join(f"ε = {e}" for e in arguments.epsilons) + " |")
     print("|---" + "|---:" * len(arguments.epsilons) + "|")
@@ -200,7 +206,8 @@ def summary(results, arguments):
             found = [results.values(table, name, epsilon) for name in (ONE, STAGED, BEST)]
             if all(found):
                 one, staged, best = map(mean, found)
-                shares[table, epsilon] = (one - staged) / (one - best)
+                if one - best > 2 * math.hypot(_error(found[0]), _error(found[2])):
+                    shares[table, epsilon] = (one - staged) / (one - best)
         row = [shares.get((table, epsilon)) for epsilon in arguments.epsilons]
         texts = ["–" if share is None else f"{share:.1%}" for share in row]
         print(f"| {TASKS[table].title} | " + " | ".join(texts) + " |")

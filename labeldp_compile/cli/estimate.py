@@ -21,6 +21,7 @@ from labeldp_compile.cli.options import (
     group_column_option,
     json_option,
     overwrite_option,
+    private_columns_option,
     quiet_option,
     text_options,
     verbose_option,
@@ -45,13 +46,7 @@ _WHOSE = {
 @command("estimate", "labeldp estimate build/x.onnx private.parquet --column y --by region")
 @click.argument("file", type=PATH)
 @click.argument("table", type=PATH)
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    help="The private column. Default: the label column of the spec. For a label of several "
-    "columns, give it once for each.",
-)
+@private_columns_option
 @group_column_option
 @click.option(
     "--by",

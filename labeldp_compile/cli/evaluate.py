@@ -16,6 +16,7 @@ from labeldp_compile.cli.options import (
     decimal_of,
     group_column_option,
     json_option,
+    private_columns_option,
     text_options,
     verbose_option,
 )
@@ -40,13 +41,7 @@ _NAMES, _LINES = 32, 7
     "Default: what labeldp predict writes.",
 )
 @click.option("--metric", "metrics", multiple=True, help="Default: all that fit.")
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    help="The private column. Default: the label column of the spec. For a label of several "
-    "columns, give it once for each.",
-)
+@private_columns_option
 @group_column_option
 @click.option("--by", metavar="COLUMN", help="Also evaluate each group of a column of PRIVATE.")
 @click.option("--person", metavar="COLUMN", help="The column of PRIVATE that says whose row it is.")

@@ -79,6 +79,13 @@ test_seed_option = click.option(
     type=Whole(min=0),
     help="Seed the noise of the prior, for tests: the output says INSECURE and never verifies.",
 )
+private_columns_option = click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    help="The private column. Default: the label column of the spec. For a label of several "
+    "columns, give it once for each.",
+)
 group_option = click.option(
     "--group",
     metavar="VALUE[,VALUE…]",

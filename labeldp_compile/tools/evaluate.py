@@ -24,6 +24,7 @@ from labeldp_verify.opening import open_artifact
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
+from labeldp_compile.tabular.header import read_schema
 from labeldp_compile.tabular.reader import TableReader, read_columns
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.private_table import open_private, require_public
@@ -154,8 +155,6 @@ def _models(
     decoded: Artifact, path: Path, models: Sequence[str], form: TextForm
 ) -> dict[str, NDArray[Any]]:
     """Predictions by the name of the model."""
-    from labeldp_compile.tabular.header import read_schema  # noqa: PLC0415
-
     there = list(read_schema(path, form)[0].names)
     labels = _label_names(decoded)
     if not models:

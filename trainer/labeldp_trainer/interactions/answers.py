@@ -38,6 +38,7 @@ class Answer:
 
     Attributes:
         question: that was answered.
+        terms: of its rows.
         statistic: [m, K].
         noise: its deviation.
         kept: [n, m] the rows, while there is room for them.
@@ -45,6 +46,7 @@ class Answer:
     """
 
     question: LabelQuestion
+    terms: Terms
     statistic: Float64[np.ndarray, "m k"]
     noise: float
     kept: Float16[np.ndarray, "n m"] | None = None
@@ -97,10 +99,10 @@ class AnswerSums:
         known, same = len(before.total), np.zeros(self.terms.width, bool)
         same[0] = True
         self.cross[:known, 0] = before.cross[:, 0]
-        for place, term in enumerate(self.terms.chosen):
-            if term in before.terms.chosen:
-                own, other = self.terms.place(place), before.terms.chosen.index(term)
-                self.cross[:known, own] = before.cross[:, before.terms.place(other)]
+        there = dict(zip(before.terms.chosen, before.terms.places, strict=True))
+        for term, own in zip(self.terms.chosen, self.terms.places, strict=True):
+            if term in there:
+                self.cross[:known, own] = before.cross[:, there[term]]
                 same[own] = True
         self.gram[:known, :known] = before.gram
         self.slope[:known], self.total[:known] = before.slope, before.total
@@ -129,7 +131,7 @@ class Answers:
         kept = KeptRows(n if taken + 2 * n * question.size <= _KEPT_BYTES else 0, question.size)
         keep = kept.keep if len(kept.rows) else lambda part, whole: None
         answered, statistic, noise = source.sums(question, keep)
-        answer = Answer(answered, statistic, noise)
+        answer = Answer(answered, self.terms.of(answered.terms), statistic, noise)
         if len(kept.rows) and not kept.complete:  # the answer was there already
             kept = KeptRows(n, answered.size)
             for part in self.terms.parts():
@@ -190,6 +192,5 @@ class Answers:
         return (self._integers(answer, part) / UNIT).astype(np.float32)
 
     def _integers(self, answer: Answer, part: slice) -> Float64[np.ndarray, "b m"]:
-        z = self.terms.of(answer.question.terms).rows(part)
         shares = None if self.shares is None else self.shares[part]
-        return answer.question.rows.integers(z, shares)
+        return answer.question.rows.integers(answer.terms.rows(part), shares)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
@@ -71,20 +72,21 @@ class Terms:
         codes = self.codes[part]
         found = np.empty((len(codes), self.width), np.float32)
         found[:, 0] = 1 << VALUE_BITS
-        for place, term in enumerate(self.chosen):
-            found[:, self.place(place)] = self._term(term, codes)
+        for term, place in zip(self.chosen, self.places, strict=True):
+            found[:, place] = self._term(term, codes)
         return found
 
-    def place(self, term: int) -> slice:
-        """The columns of the design that belong to a term."""
-        first = 1 + sum(self.widths[:term])
-        return slice(first, first + self.widths[term])
+    @cached_property
+    def places(self) -> list[slice]:
+        """The columns of the design that belong to each term."""
+        ends = np.cumsum([1, *self.widths]).tolist()
+        return [slice(first, end) for first, end in pairwise(ends)]
 
     def weighted(self, weights: Float64[np.ndarray, " w"]) -> Float64[np.ndarray, " n"]:
         """All rows times weights; exact if these are integers up to MOST_WEIGHT."""
         total = np.full(len(self.codes), weights[0] * (1 << VALUE_BITS))
-        for place, term in enumerate(self.chosen):
-            own = weights[self.place(place)]
+        for term, place in zip(self.chosen, self.places, strict=True):
+            own = weights[place]
             table = self._leading(term)
             if table is not None and len(term) <= _TABULATED:
                 total += (table.astype(np.float64) @ own)[self._cells(term, self.codes)]

@@ -78,13 +78,11 @@ class Posterior:
         mean: [d, k].
         uncertain: the share that is left of the prior variance, of all columns but the constant.
         noise: [d, d] covariance of all noise of each column of the statistic.
-        variances: [d] of the prior, of a target of scale 1.
     """
 
     mean: Float64[np.ndarray, "d k"]
     uncertain: float
     noise: Float64[np.ndarray, "d d"]
-    variances: Float64[np.ndarray, " d"]
 
 
 def with_constant(
@@ -120,7 +118,7 @@ def posterior(sums: Sums) -> Posterior:
         left += len(columns) * float(after[signal].sum())
         whole += len(columns) * float(before[signal].sum())
     # whole is 0 if noise leaves nothing but the constant
-    return Posterior(mean, min(left / whole, 1.0) if whole > 0 else 1.0, noise, variances)
+    return Posterior(mean, min(left / whole, 1.0) if whole > 0 else 1.0, noise)
 
 
 def _likeliest(

@@ -44,16 +44,22 @@ static void set_next(pid_t next) {
 }
 
 /* In a child of the original, which draws nothing itself: returns in a child of its own, the copy.
-   Where that is not permitted there is no copy. */
+   Where that is not permitted there is no copy. The kernel may hold the number of a process for a
+   moment after its end: a copy that got another number ends, and the next one is made. */
 static void become_copy(pid_t original) {
+  enum { OTHER_NUMBER = 75, TRIES = 2000 };
+  int reused = !strcmp(how(), "reused"), status = 0;
   if (!strcmp(how(), "namespace") && unshare(CLONE_NEWPID)) _exit(0);
-  if (!strcmp(how(), "reused")) {
-    while (!kill(original, 0)) usleep(1000);
-    set_next(original);
+  while (reused && !kill(original, 0)) usleep(1000);
+  for (int tries = 0; tries < TRIES; tries++) {
+    if (reused) set_next(original);
+    pid_t child = copy();
+    if (!child && reused && getpid() != original) _exit(OTHER_NUMBER);
+    if (!child) return;
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != OTHER_NUMBER) _exit(0);
+    usleep(1000);
   }
-  pid_t child = copy();
-  if (!child) return;
-  waitpid(child, NULL, 0);
   _exit(0);
 }
 

@@ -97,6 +97,14 @@ def test_configs_fit_it(text):
     assert fits(config | {"method": {"kind": "dp_sgd", "epsilon": 1, "delta": 0.1}}, SCHEMA)
 
 
+def test_what_has_a_default_may_be_left_out():
+    short = {"version": 1, "name": "a", "data": {"kind": "table", "train": "t", "label": "y"}}
+    method = {"epsilon": 1, "delta": 1e-5}
+    assert fits(short | {"method": method}, SCHEMA)
+    assert not fits(short | {"method": {"epsilon": 1}}, SCHEMA)
+    assert not fits(short, SCHEMA)
+
+
 def test_the_command(monkeypatch):
     assert CliRunner().invoke(main, ["schema", "--training"]).stdout == json_schema()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

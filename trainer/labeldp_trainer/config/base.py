@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, StrictInt, StrictStr, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
 from labeldp_compile.yaml_model import Strict
 
@@ -28,6 +28,11 @@ Number = Annotated[float, BeforeValidator(_number)]
 
 MOST_EXAMPLES = 100_000
 """The largest ``max_examples_per_user``."""
+
+
+def may_lack(key: str) -> ConfigDict:
+    """For a model with ``key`` that is filled in before validation: its JSON Schema says so."""
+    return ConfigDict(json_schema_extra=lambda schema: schema["required"].remove(key))
 
 
 class Checked(Strict):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from labeldp_trainer.config.base import Approximate, NoisySum, Number, Strict, UserLevel
+from labeldp_trainer.config.base import Approximate, NoisySum, Number, Strict, UserLevel, may_lack
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
 
 Epsilon = Annotated[Number, Field(ge=1e-6, le=60)]
@@ -199,6 +199,8 @@ class OneRelease(_Release):
 class StagedRelease(_Release):
     """Releases a few adaptive noisy statistics of labels, and fits effects of columns, pairs and
     triples of columns to them."""
+
+    model_config = may_lack("kind")
 
     kind: Literal["staged_release"]
     interactions: StrictInt = Field(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from labeldp_trainer.config.base import Number, Strict, UserLevel
+from labeldp_trainer.config.base import Number, Strict, UserLevel, may_lack
 from labeldp_trainer.config.data import DataConfig
 from labeldp_trainer.config.method import MethodConfig, StagedRelease
 from labeldp_trainer.config.representation import RepresentationConfig
@@ -142,6 +142,8 @@ _REPRESENTATIONS = {
 
 class Config(Strict):
     """A training config."""
+
+    model_config = may_lack("loss")
 
     version: Literal[1]
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")

@@ -20,6 +20,7 @@ from labeldp_runtime.errors import (
     PlatformError,
 )
 from labeldp_runtime.inputs import Feed, Inputs, Outputs
+from labeldp_runtime.limbs import in_limbs, limbs_of
 from labeldp_runtime.self_test import Run, open_session, run_self_test
 from labeldp_runtime.sets import Sets
 
@@ -38,6 +39,7 @@ class Opened:
         stated: the certificate.
         texts: what the codes of each private column stand for; None where it is no text.
         output_types: int64, float64 or string, of each private column.
+        limbs: that the graph takes for each word of a label; 0 if it takes whole words.
     """
 
     session: onnxruntime.InferenceSession
@@ -46,6 +48,7 @@ class Opened:
     output_types: list[str]
     texts: list[NDArray[Any] | None]
     words_per_label: int
+    limbs: int
     sets: Sets | None
 
 
@@ -73,7 +76,7 @@ def open_artifact(data: bytes, source: str) -> Opened:
             Inputs(stated, given, len(outputs)),
             [kind for _, kind in outputs],
             [None if twin is None else twin.outputs.get(name) for name, _ in outputs],
-            int(entropy.shape[1]) if len(entropy.shape) == 2 else 1,
+            *limbs_of(entropy, stated),
             Sets(stated) if "sets" in stated else None,
         )
         if twin is not None:
@@ -83,7 +86,7 @@ def open_artifact(data: bytes, source: str) -> Opened:
         raise DamagedArtifactError(f"{source}: its certificate is damaged") from error
     if insecure is not None:
         raise InsecureArtifactError(f"{source}: {insecure!r}: compile it again without a test seed")
-    ways: list[Run] = [partial(run_graph, session), partial(run_graph, plain)]
+    ways: list[Run] = [partial(run_graph, one, opened.limbs) for one in (session, plain)]
     if twin is not None:
         ways.append(partial(_run_coded, opened))
     if not run_self_test(ways, vectors, opened.inputs, opened.words_per_label):
@@ -103,10 +106,10 @@ def _session_of(twin: CodedGraph) -> onnxruntime.InferenceSession:
 
 
 def run_graph(
-    session: onnxruntime.InferenceSession, feed: Feed, words: NDArray[np.uint64]
+    session: onnxruntime.InferenceSession, limbs: int, feed: Feed, words: NDArray[np.uint64]
 ) -> list[NDArray[Any]]:
-    """What the graph answers to a feed [n] and words [n] or [n, w]."""
-    outputs: list[NDArray[Any]] = session.run(None, {**feed, _WORDS: words})
+    """What the graph answers to a feed [n] and words [n] or [n, w], which it takes in limbs."""
+    outputs: list[NDArray[Any]] = session.run(None, {**feed, _WORDS: in_limbs(words, limbs)})
     return outputs
 
 
@@ -124,7 +127,7 @@ def _run_coded(opened: Opened, feed: Feed, words: NDArray[np.uint64]) -> list[ND
         else feed[column.input]
         for column in opened.inputs.columns
     }
-    outputs = as_texts(opened.texts, run_graph(opened.session, codes, words))
+    outputs = as_texts(opened.texts, run_graph(opened.session, opened.limbs, codes, words))
     return [column.array() if isinstance(column, Texts) else column for column in outputs]
 
 

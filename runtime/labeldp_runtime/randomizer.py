@@ -82,6 +82,7 @@ class Randomizer:
         opened = open_artifact(data, source)
         self._session, self._stated, self._inputs = opened.session, opened.stated, opened.inputs
         self._output_types, self._words_per_label = opened.output_types, opened.words_per_label
+        self._limbs = opened.limbs
         self._texts, self._sets = opened.texts, opened.sets
         if require is not None:
             require.check_certificate(self.certificate, source)
@@ -395,7 +396,7 @@ class Randomizer:
         return as_texts(self._texts, outputs)
 
     def _run(self, feed: Feed, words: NDArray[np.uint64]) -> list[NDArray[Any]]:
-        return run_graph(self._session, feed, words)
+        return run_graph(self._session, self._limbs, feed, words)
 
     def _fresh_words(self, start: int, stop: int) -> NDArray[np.uint64]:
         return random_words(*self._words_shape(stop - start))

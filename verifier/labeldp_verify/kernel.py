@@ -4,8 +4,8 @@
 
 This file imports nothing of labeldp: copy it, read it, and run ``python kernel.py FILE``. It proves
 one sentence: *for any two labels of a row, the probabilities of each answer of the graph in FILE
-differ by a factor of at most e^ε*. It assumes that the random words of the graph are uniform,
-secret and used once, and that operators compute what ONNX defines. Groups are public: the sentence
+differ by a factor of at most e^ε*. It assumes that the random words of the graph (of limbs, the
+lowest 31 bits) are uniform, secret and used once, and that operators compute what ONNX defines. Groups are public: the sentence
 holds within each group. The kernel reads no certificate, and does not judge how useful the answers
 are. It refuses everything that it does not know (``Refused``).
 
@@ -133,12 +133,13 @@ class Graph:
             self._read_constant(fields(each, TENSOR))
         for name, data in (fields(each, VALUE).values() for each in graph["inputs"]):
             kind = fields(fields(data, TYPE)["tensor"], TENSOR_TYPE)["kind"]
-            known = [UINT64] if name == "entropy" else [INT64, DOUBLE, STRING]
+            known = [UINT64, INT64] if name == "entropy" else [INT64, DOUBLE, STRING]
             need(kind in known, f"{name} has an unknown type")
             self._define(name, self._term(("input", name)))
             self.inputs[name] = kind
         for each in graph["nodes"]:
             self._read_node(fields(each, NODE))
+        self.most_bits = 64  # of a word
         self.parts = list(self.terms)  # by term; all that are added later are patterns
         self.own = len(self.parts)
         self.outputs = [self.named[fields(each, VALUE)["name"]] for each in graph["outputs"]]
@@ -261,13 +262,30 @@ class Rows:
         self.graph, self.used = graph, used
         self.labels = [name for name in graph.inputs if name.startswith("label")]
         self.shape = graph.term("Shape(x)", x=graph.named[self.labels[0]])
-        count, form = 1, "all"
-        if "words_per_label" in graph.constants:
-            count = graph.vector("words_per_label")[0]
-            need(count in (2, 3), "the number of words is not 2 or 3")
-            form = "Split(Reshape(all, Concat(own, words_per_label, axis=0), allowzero=1), axis=1)"
+        in_limbs, count, form = graph.inputs["entropy"] == INT64, 1, "all"
+        width = "limbs_per_label" if in_limbs else "words_per_label"
+        if in_limbs or width in graph.constants:
+            count = graph.vector(width)[0]
+            need(2 <= count <= 9, "the number of words is out of range")
+            form = f"Split(Reshape(all, Concat(own, {width}, axis=0), allowzero=1), axis=1)"
         table = graph.term(form, all=graph.named["entropy"], own=self.shape)
         self.words = [self.reshaped(graph.output(i, count, table)) for i in range(count)]
+        if in_limbs:
+            self.words = self._joined(self.words)
+
+    def _joined(self, limbs: list[Term]) -> list[Term]:
+        """The words of limbs: each has the lowest 31 bits of two or three, one behind the other."""
+        size = 3 if "limb_3_place" in self.graph.constants else 2
+        names = ["limb_shift", *(f"limb_{i}_place" for i in range(2, size + 1))]
+        known = [self.graph.scalar(name, UINT64) for name in names]
+        need(known == [33, 31, 62][:size], "the limbs of a word are joined in an unknown way")
+        self.graph.most_bits = 31 * size
+        parts = [f"int64(uint64(limb_{i}) << limb_shift{{}})" for i in range(size)]
+        places = ["", *(f" >> {name}" for name in names[1:])]
+        sums = " + ".join(map(str.format, parts, places))
+        groups = [limbs[i : i + size] for i in range(0, len(limbs), size)]
+        given = ({f"limb_{i}": limb for i, limb in enumerate(group)} for group in groups)
+        return [self.graph.term(f"uint64({sums})", **each) for each in given]
 
     def reshaped(self, term: Term) -> Term:
         """The same values, one per row in the same order; it fails if their number differs."""
@@ -322,16 +340,19 @@ class Rows:
                     need(0 < g.scalar(prefix + name, DOUBLE) < inf, "the label grid is invalid")
                     distance += f" * {prefix}{name}"
             at = f"Min({distance}, {prefix}last_point)"
+            # A number of at least 0 is also rounded down as it becomes an integer.
+            floor = "Floor({})" if g.inputs["entropy"] == UINT64 else "double(int64({}))"
             if f"{prefix}half" in g.constants:
                 need(g.scalar(f"{prefix}half", DOUBLE) == 0.5, "labels are not rounded to nearest")
-                forms = [f"Floor({at} + {prefix}half)"]
+                forms = [floor.format(f"{at} + {prefix}half")]
             else:
                 # floor(x) + [u < x − floor(x)] with u ≥ 0 is at most ceil(x): a whole x stays. With
                 # several columns, one may have another shape than the words.
                 known = g.bits("rounding_shift"), g.scalar("rounding_unit", DOUBLE)
                 need(min(known) >= 0 and not prefix, "labels are rounded in an unknown way")
-                up = f"double(word >> rounding_shift) * rounding_unit < {at} - Floor({at})"
-                forms = [f"Floor({at}) + double({up})", f"int64(Floor({at})) + int64({up})"]
+                below = floor.format(at)
+                up = f"double(word >> rounding_shift) * rounding_unit < {at} - {below}"
+                forms = [f"{below} + double({up})", f"int64({below}) + int64({up})"]
         need(most == trunc(most) < 1 << 31, "too many labels, or not a whole number")
         casts = "{}", "int32({})", "int64({})", "double({})"
         given = dict(zip(("x", "word"), (x, *self.words[self.used :]), strict=False))
@@ -697,6 +718,7 @@ def integers_of(data: bytes) -> Integers:
         graph = Graph(data)
         (form,) = (form for constant, form in FORMS.items() if constant in graph.constants)
         answer, integers = form(graph)
+        need(max(table.bits for table in integers.tables) <= graph.most_bits, "words are too short")
         told = {answer}
         for term, ((name, *_), args) in enumerate(graph.parts):
             if name in AFTERWARDS and told.issuperset(args):

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from labeldp_verify.claims.registry import all_claims
-from labeldp_verify.graph.model import FORM_FORMATS
+from labeldp_verify.graph.model import FORM_FORMATS, PORTABLE
 
 if TYPE_CHECKING:
     from labeldp_verify.claims.certificate import Certificate
@@ -37,7 +37,7 @@ def formats_of(certificate: Certificate) -> tuple[str, ...]:
     needed += [claim.formats for claim in all_claims() if claim.part in parts]
     needed += [formats for both, formats in _TOGETHER.items() if both <= set(parts)]
     if any(hasattr(table.optimality, "radii") for table in certificate.tables):
-        if certificate.form != "window" or not set(parts) <= {"composition"}:
+        if certificate.form != "window" or not set(parts) <= {"composition", PORTABLE}:
             return ()
         needed.append(RADII)
     if not all(needed):

@@ -24,7 +24,9 @@ def private_outputs(domain: Domain) -> list[str]:
     return [f"private_{name}" for name in label_inputs(domain)]
 
 
-def add_joint_index(graph: Graph, domain: JointDomain, shape: str) -> str:
+def add_joint_index(
+    graph: Graph, domain: JointDomain, shape: str, *, portable: bool = False
+) -> str:
     """Add the nodes from the columns' inputs [N] to the row index [N] (int64); returns its name.
 
     ``shape`` names the first column's own shape, which each gets before they meet, so that one is
@@ -34,7 +36,7 @@ def add_joint_index(graph: Graph, domain: JointDomain, shape: str) -> str:
     columns = zip(label_inputs(domain), domain.parts, domain.strides, strict=True)
     for name, part, stride in columns:
         with graph.within(f"{name}_"):
-            place = add_row(graph, part, name, None)
+            place = add_row(graph, part, name, None, portable=portable)
             own = graph.node("Reshape", [place, shape], "place", allowzero=1)
             if stride > 1:
                 own = graph.node("Mul", [own, graph.scalar("stride", INT64, stride)], "part")

@@ -21,14 +21,20 @@ def label_type(domain: Domain) -> int:
 
 
 def add_row(
-    graph: Graph, domain: Domain, label: str, rounding_word: str | None, kind: int = INT64
+    graph: Graph,
+    domain: Domain,
+    label: str,
+    rounding_word: str | None,
+    kind: int = INT64,
+    *,
+    portable: bool = False,
 ) -> str:
     """Add the nodes from ``label`` [N] to the row index [N] of a type; returns its name.
 
     From format 1.4 on rows stay float64, in which every row is exact, until something needs them as
     indices: DOUBLE is that, and INT32 a cast from it, to which a cast costs a third of one to
     INT64. Rows that are found in int64 stay so. ``rounding_word`` [N] (uint64) is the last random
-    word, for a domain that rounds unbiasedly.
+    word, for a domain that rounds unbiasedly. ``portable`` rounds without ``Floor``.
     """
     if isinstance(domain, IntegerDomain) and domain.default is None:
         number = _clipped_integer(graph, domain, label)
@@ -38,9 +44,9 @@ def add_row(
             half = graph.scalar("half", DOUBLE, 0.5)
             shifted = graph.node("Add", [position, half], "grid_position_half_up")
             name = "nearest_point" if kind == INT64 else "row_number"
-            number = graph.node("Floor", [shifted], name)
+            number = _floor(graph, shifted, name, portable=portable)
         else:
-            whole, up = _rounded_up(graph, position, rounding_word)
+            whole, up = _rounded_up(graph, position, rounding_word, portable=portable)
             if kind == INT64:
                 below = graph.node("Cast", [whole], "row_below", to=INT64)
                 return graph.node(
@@ -96,10 +102,20 @@ def _grid_position(graph: Graph, domain: RealDomain, label: str) -> str:
     return graph.node("Min", [steps, last], "grid_position")
 
 
-def _rounded_up(graph: Graph, position: str, rounding_word: str) -> tuple[str, str]:
+def _floor(graph: Graph, number: str, name: str, *, portable: bool) -> str:
+    """A number [N] ≥ 0 (float64) rounded down; onnxruntime before 1.13 has no such ``Floor``."""
+    if not portable:
+        return graph.node("Floor", [number], name)
+    whole = graph.node("Cast", [number], f"{name}_integer", to=INT64)  # towards 0
+    return graph.node("Cast", [whole], name, to=DOUBLE)
+
+
+def _rounded_up(
+    graph: Graph, position: str, rounding_word: str, *, portable: bool
+) -> tuple[str, str]:
     """The grid point below (float64), and whether a position [N] is rounded up to the next."""
     # Up if a uniform number from 53 bits of the word is below the fractional part.
-    whole = graph.node("Floor", [position], "point_below")
+    whole = _floor(graph, position, "point_below", portable=portable)
     fraction = graph.node("Sub", [position, whole], "fraction")
     eleven = graph.scalar("rounding_shift", UINT64, 11)
     bits = graph.node("BitShift", [rounding_word, eleven], "rounding_bits", direction="RIGHT")

@@ -4,9 +4,8 @@
     entropy ───────┼► the graph of the form ──► private_label
     group ─► table ┘  (only where tables differ by group)
 
-There is no random operator: the caller brings uniform uint64 words, one a label (two for additive
-noise, and one more where the domain rounds unbiasedly). The words are reshaped to the labels' own
-shape, so that a wrong number of words is an error and one word is never shared by several labels.
+There is no random operator: the caller brings uniform words, one a label (two for additive noise,
+and one more where the domain rounds unbiasedly).
 """
 
 from __future__ import annotations
@@ -38,10 +37,12 @@ from labeldp_verify.graph.joint_graph import (
     declare_labels,
 )
 from labeldp_verify.graph.label_graph import add_row
-from labeldp_verify.graph.nodes import DOUBLE, INT32, INT64, UINT64, Graph, output_type
+from labeldp_verify.graph.nodes import DOUBLE, INT32, INT64, Graph, output_type
 from labeldp_verify.graph.self_test import self_test_vectors
 from labeldp_verify.graph.window_graph import add_grouped_window, add_window
+from labeldp_verify.graph.word_graph import add_words
 
+PORTABLE = "portable"  # the part of a certificate whose file takes words in limbs
 FORM_FORMATS = {
     "window": ("1.0", "1.4"),
     "additive": ("1.0", "1.4"),
@@ -75,7 +76,8 @@ def write_model(
     kind = INT64
     if fast:
         kind = DOUBLE if isinstance(randomizer, AdditiveRandomizer) else INT32
-    row, words = _inputs(graph, domain, randomizer.words_per_label, kind)
+    limbs = certificate[PORTABLE]["limbs_per_word"] if PORTABLE in certificate else 0
+    row, words = _inputs(graph, domain, randomizer.words_per_label, kind, limbs)
     joint = answers_in_columns(domain, randomizer)
     answer = PRIVATE_NUMBER if joint else "private_label"
     if not joint:
@@ -158,28 +160,18 @@ def write_group_model(groups: Groups) -> bytes:
 
 
 def _inputs(
-    graph: Graph, domain: Domain, randomizer_words: int, kind: int
+    graph: Graph, domain: Domain, randomizer_words: int, kind: int, limbs: int = 0
 ) -> tuple[str, list[str]]:
-    """Declare label and entropy; returns the names of the row, of this type, and of the words."""
-    rounds = domain.words_per_label == 2
-    count = randomizer_words + rounds
+    """Declare label and entropy; returns the names of the row, of this type, and of the words.
+
+    ``limbs`` as in ``add_words``.
+    """
     label = declare_labels(graph, domain)
-    entropy = graph.input("entropy", UINT64, ["N"] if count == 1 else ["N", count])
-    shape = graph.node("Shape", [label], "label_shape")
-    if count == 1:
-        word = graph.node("Reshape", [entropy, shape], "word", allowzero=1)
-        if isinstance(domain, JointDomain):
-            return add_joint_index(graph, domain, shape), [word]
-        return add_row(graph, domain, label, None, kind), [word]
-    width = graph.vector("words_per_label", INT64, [count])
-    full_shape = graph.node("Concat", [shape, width], "entropy_shape", axis=0)
-    table = graph.node("Reshape", [entropy, full_shape], "word_table", allowzero=1)
+    rounds = domain.words_per_label == 2
     names = ["word", "second_word"][:randomizer_words] + ["rounding_word"] * rounds
-    # Split copies columns ten times as fast as Gather or Slice do.
-    columns = graph.split(table, [f"{name}_column" for name in names], axis=1)
-    words = [
-        graph.node("Reshape", [column, shape], name, allowzero=1)
-        for column, name in zip(columns, names, strict=True)
-    ]
+    shape = graph.node("Shape", [label], "label_shape")
+    words = add_words(graph, names, shape, limbs)
     rounding_word = words.pop() if rounds else None
-    return add_row(graph, domain, label, rounding_word, kind), words
+    if isinstance(domain, JointDomain):
+        return add_joint_index(graph, domain, shape, portable=bool(limbs)), words
+    return add_row(graph, domain, label, rounding_word, kind, portable=bool(limbs)), words

@@ -19,6 +19,7 @@ _COMMANDS = {
     "choose": "Find the smallest ε, and the mechanism, that make private labels good enough.",
     "compile": "Compile SPEC into a randomizer with a certificate.",
     "verify": "Check every provable claim of an artifact from FILE alone.",
+    "port": "Write the artifact FILE as a portable file, which more hosts can run.",
     "prove": "Write the integers of the artifact FILE, and a proof that they are private, for Coq.",
     "audit": "Randomize made-up labels, and test the outputs against what FILE certifies.",
     "randomize": "Randomize the labels of TABLE with ARTIFACT, which is verified first.",

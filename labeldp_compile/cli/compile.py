@@ -23,8 +23,11 @@ from labeldp_compile.cli.options import (
     PATH,
     overwrite_option,
     quiet_option,
+    sign_option,
+    signing_key,
     test_seed_option,
     verbose_option,
+    written_option,
 )
 from labeldp_compile.cli.output import clipped, complain, fact, observing, printable, say, tell
 from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
@@ -44,22 +47,9 @@ _SPENT = {
 
 @command("compile", "labeldp compile specs/doctor-visits.yaml -o build/")
 @click.argument("spec", type=PATH)
-@click.option(
-    "-o",
-    "--output",
-    "directory",
-    type=PATH,
-    required=True,
-    help="Directory for NAME.onnx and NAME.certificate.json.",
-)
+@written_option
 @overwrite_option
-@click.option(
-    "--sign",
-    "key",
-    type=PATH,
-    help="Also sign the whole file with this key (PEM). An Ed25519 key writes NAME.onnx.sig, a "
-    "P-256 key NAME.onnx.sigstore.json (OpenSSF model signing).",
-)
+@sign_option
 @verbose_option
 @quiet_option
 @test_seed_option
@@ -78,11 +68,7 @@ def compile_command(
     recalls the prior. If the ledger's budget is exceeded, the exit code is 1. Prints the path of
     the artifact on stdout, and a summary on stderr.
     """
-    private_key = None
-    if key is not None:
-        from labeldp_compile.signing import read_private_key  # noqa: PLC0415  # cryptography
-
-        private_key = read_private_key(key)
+    private_key = signing_key(key)
     told = QUIET.say if quiet else complain
     with observing("counting labels", quiet=quiet, say=told) as observer:
         artifact, path = compile_to(

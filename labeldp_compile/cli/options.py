@@ -20,6 +20,8 @@ from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
 if TYPE_CHECKING:
     from labeldp_verify.signature import Signed
 
+    from labeldp_compile.signing import PrivateKey
+
 Decorated = Callable[..., Any]
 PATH = click.Path(path_type=Path)
 
@@ -27,6 +29,30 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 quiet_option = click.option("--quiet", is_flag=True, help="Show results and errors only.")
 verbose_option = click.option("--verbose", "-v", is_flag=True, help="Show all details.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+written_option = click.option(
+    "-o",
+    "--output",
+    "directory",
+    type=PATH,
+    required=True,
+    help="Directory for NAME.onnx and NAME.certificate.json.",
+)
+sign_option = click.option(
+    "--sign",
+    "key",
+    type=PATH,
+    help="Also sign the whole file with this key (PEM). An Ed25519 key writes NAME.onnx.sig, a "
+    "P-256 key NAME.onnx.sigstore.json (OpenSSF model signing).",
+)
+
+
+def signing_key(path: Path | None) -> PrivateKey | None:
+    """The key of ``--sign``, if it is given. Raises InputError."""
+    if path is None:
+        return None
+    from labeldp_compile.signing import read_private_key  # noqa: PLC0415  # cryptography
+
+    return read_private_key(path)
 
 
 def any_file(ctx: click.Context, parameter: click.Parameter, start: str) -> list[CompletionItem]:

@@ -36,6 +36,7 @@ export class Randomizer {
   #ort;
   #session;
   #width; // random words per label
+  #limbs = 0; // of a word; 0 if the graph takes whole words
   #labels; // of each column: its name, the graph's input, its type, what replaces null
   #groups; // the same for the group columns
   #outputs; // of each column of private labels: the graph's output and its type
@@ -75,7 +76,9 @@ export class Randomizer {
       const at = session.inputMetadata.findIndex(({ name }) => name === 'entropy');
       randomizer.#ort = ort;
       randomizer.#session = session;
-      randomizer.#width = session.inputMetadata[at].shape[1] ?? 1;
+      const { type, shape } = session.inputMetadata[at];
+      if (type === 'int64') randomizer.#limbs = randomizer.certificate.portable.limbs_per_word;
+      randomizer.#width = (shape[1] ?? 1) / (randomizer.#limbs || 1);
       randomizer.#labels = session.inputMetadata.slice(0, at).map(asColumn);
       randomizer.#groups = session.inputMetadata.slice(at + 1).map(asColumn);
       randomizer.#outputs = session.outputMetadata.map(asColumn);
@@ -236,7 +239,11 @@ export class Randomizer {
   async #run(arrays, words) {
     const { Tensor } = this.#ort;
     const n = arrays[0].length;
-    const entropy = new Tensor('uint64', words, this.#width === 1 ? [n] : [n, this.#width]);
+    const width = this.#width * (this.#limbs || 1);
+    const shape = width === 1 ? [n] : [n, width];
+    const entropy = this.#limbs
+      ? new Tensor('int64', inLimbs(words, this.#limbs), shape)
+      : new Tensor('uint64', words, shape);
     const feed = { entropy };
     [...this.#labels, ...this.#groups].forEach(({ graphName, type }, i) => {
       feed[graphName] = new Tensor(type, arrays[i], [n]);
@@ -273,6 +280,17 @@ export function printable(value) {
   const text = typeof value === 'string' ? value : `${JSON.stringify(value)}`;
   const escaped = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
   return text.slice(0, SHOWN).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
+}
+
+/** Words as portable files take them: the lowest 31 bits of each limb, in int64. */
+function inLimbs(words, limbs) {
+  const found = new BigInt64Array(words.length * limbs);
+  words.forEach((word, i) => {
+    found[i * limbs] = word >> 33n;
+    found[i * limbs + 1] = (word >> 2n) & 0x7fffffffn;
+    if (limbs > 2) found[i * limbs + 2] = (word & 3n) << 29n;
+  });
+  return found;
 }
 
 /** Fresh secret uniform words. */

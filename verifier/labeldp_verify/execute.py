@@ -83,12 +83,11 @@ def _open_session(data: bytes, optimised: bool) -> onnxruntime.InferenceSession:
 def _wrong_outputs(session: onnxruntime.InferenceSession, trial: _Trial) -> int:
     words = trial.words
     (given,) = (one for one in session.get_inputs() if one.name == "entropy")
+    entropy: NDArray[Any] = words[:, 0] if words.shape[1] == 1 else words
     if given.type == "tensor(int64)":
         entropy = in_limbs(words, given.shape[1] // words.shape[1])
         # Bits above the lowest 31 must not matter: half of the limbs become negative.
         entropy ^= np.random.default_rng(0).integers(-(2**32), 2**32, entropy.shape) << LIMB_BITS
-    else:
-        entropy = words[:, 0] if words.shape[1] == 1 else words
     got = session.run(None, {**trial.inputs, "entropy": np.ascontiguousarray(entropy)})
     wrong = np.zeros(len(words), dtype=bool)
     for column, demanded in zip(got, trial.outputs, strict=True):

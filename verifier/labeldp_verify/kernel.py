@@ -4,10 +4,10 @@
 
 This file imports nothing of labeldp: copy it, read it, and run ``python kernel.py FILE``. It proves
 one sentence: *for any two labels of a row, the probabilities of each answer of the graph in FILE
-differ by a factor of at most e^ε*. It assumes that the random words of the graph (of limbs, the
-lowest 31 bits) are uniform, secret and used once, and that operators compute what ONNX defines. Groups are public: the sentence
-holds within each group. The kernel reads no certificate, and does not judge how useful the answers
-are. It refuses everything that it does not know (``Refused``).
+differ by a factor of at most e^ε*. It assumes that the random words of the graph (of limbs, their
+lowest 31 bits) are uniform, secret and used once, and that operators compute what ONNX defines.
+Groups are public: the sentence holds within each group. The kernel reads no certificate, and does
+not judge how useful the answers are. It refuses everything that it does not know (``Refused``).
 
 Read it from top to bottom: 1 the protobuf, 2 the graph as terms, 3 what an index can be, 4 the
 integers of each form and their ratio, 5 what a graph must compute, 6 from the ratio to ε.

@@ -165,6 +165,7 @@ class Randomizer {
         }
         const auto shape = tensor.GetShape();
         width_ = shape.size() == 1 ? 1 : static_cast<std::size_t>(shape.at(1));
+        limbs_ = tensor.GetElementType() == element_type<std::int64_t>();
         parts = &groups_;
       }
       for (std::size_t i = 0; i < session_.GetOutputCount(); ++i) {
@@ -181,6 +182,13 @@ class Randomizer {
     }
     try {
       certificate_ = nlohmann::json::parse(metadata("labeldp.certificate"));
+      if (limbs_ != 0) {
+        limbs_ = certificate_.at("portable").at("limbs_per_word").get<std::size_t>();
+        if ((limbs_ != 2 && limbs_ != 3) || width_ % limbs_ != 0) {
+          throw ArtifactError(path + ": its certificate is damaged");
+        }
+        width_ /= limbs_;
+      }
       if (!name_labels()) throw ArtifactError(path + ": its certificate is damaged");
       if (!certificate_.at("insecure").is_null()) {
         throw ArtifactError(path + ": made for tests only: " + printable(certificate_["insecure"]));
@@ -834,11 +842,20 @@ class Randomizer {
   void run(const Inputs& columns, std::uint64_t* words, std::size_t start, std::size_t count,
            std::vector<Values>& outputs) const {
     const std::int64_t n = static_cast<std::int64_t>(count);
-    const std::int64_t shape[] = {n, static_cast<std::int64_t>(width_)};
     const auto memory = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
     std::vector<Ort::Value> inputs;
-    inputs.push_back(
-        Ort::Value::CreateTensor(memory, words, count * width_, shape, width_ == 1 ? 1 : 2));
+    std::vector<std::int64_t> limbs;  // which the tensor shows, until the run is over
+    const auto show = [&](auto* data, std::size_t width) {
+      const std::int64_t shape[] = {n, static_cast<std::int64_t>(width)};
+      inputs.push_back(
+          Ort::Value::CreateTensor(memory, data, count * width, shape, width == 1 ? 1 : 2));
+    };
+    if (limbs_ == 0) {
+      show(words, width_);
+    } else {
+      limbs = in_limbs(words, count * width_);
+      show(limbs.data(), width_ * limbs_);
+    }
     std::vector<const char*> input_names = {"entropy"}, output_names;
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const Part& part = i < labels_.size() ? labels_[i] : groups_[i - labels_.size()];
@@ -855,6 +872,18 @@ class Randomizer {
     for (std::size_t i = 0; i < results.size(); ++i) {
       std::visit([&](auto& values) { copy(results[i], count, values.data() + start); }, outputs[i]);
     }
+  }
+
+  /// Words as portable files take them: the lowest 31 bits of each limb.
+  std::vector<std::int64_t> in_limbs(const std::uint64_t* words, std::size_t count) const {
+    std::vector<std::int64_t> found;
+    found.reserve(count * limbs_);
+    for (const std::uint64_t* word = words; word != words + count; ++word) {
+      found.push_back(static_cast<std::int64_t>(*word >> 33));
+      found.push_back(static_cast<std::int64_t>(*word >> 2 & 0x7fffffff));
+      if (limbs_ > 2) found.push_back(static_cast<std::int64_t>((*word & 3) << 29));
+    }
+    return found;
   }
 
   template <class T>
@@ -970,6 +999,7 @@ class Randomizer {
 
   mutable Ort::Session session_{nullptr};  // Run is thread-safe, though not const in C++
   std::size_t width_ = 1;  // random words a label
+  std::size_t limbs_ = 0;  // of a word; 0 if the graph takes whole words
   nlohmann::json certificate_;
   std::vector<Part> labels_, groups_, outputs_;
   std::optional<Sets> sets_;

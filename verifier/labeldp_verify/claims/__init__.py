@@ -15,6 +15,7 @@ from labeldp_verify.claims.composition import DELTAS, CompositionClaims, Epsilon
 from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.groups import DECLARED_BY, GroupsClaims
 from labeldp_verify.claims.lower_bound import OVER
+from labeldp_verify.claims.portable import as_portable
 from labeldp_verify.claims.record import rational
 from labeldp_verify.claims.sets import gap_in_words
 from labeldp_verify.claims.tables import decimals
@@ -36,6 +37,7 @@ __all__ = [
     "RadiusOptimality",
     "TableStatement",
     "Witness",
+    "as_portable",
     "decimals",
     "field_lists",
     "gap_in_words",

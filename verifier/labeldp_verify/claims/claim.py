@@ -59,6 +59,10 @@ class Claim(Generic[R]):
         """What a new certificate claims; None if it claims nothing."""
         return self.derive(found)
 
+    def renewed(self, stated: R) -> R:
+        """What an older file claims, in the words of the format that is written now."""
+        return stated
+
     def require(self, certificate: Certificate, domain: Domain) -> None:
         """Check what can be checked before the integers are read, in every certificate."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from labeldp_verify.checks import agree, demand
@@ -76,6 +76,10 @@ class GroupsClaim(Claim[GroupsClaims]):
     def check(self, found: Evidence) -> str:
         """The rebuilt graph proves the map, and each table what is claimed of it."""
         return "rows have tables by the columns of the groups"
+
+    def renewed(self, stated: GroupsClaims) -> GroupsClaims:
+        """That the groups are public is only declared, which format 1.1 did not say."""
+        return replace(stated, assignment=ASSIGNMENTS["1.6"])
 
     def require(self, certificate: Certificate, domain: Domain) -> None:
         """Check that groups are stated as the format requires, and are not the label."""

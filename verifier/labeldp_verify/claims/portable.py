@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from labeldp_verify.claims.certificate import Certificate
 from labeldp_verify.claims.claim import Claim, Evidence
 from labeldp_verify.claims.declaration import Declaration
+from labeldp_verify.claims.registry import all_claims
+from labeldp_verify.claims.versions import formats_of
+from labeldp_verify.claims.whole_file import field_lists
+from labeldp_verify.forms import Integers
 from labeldp_verify.graph.model import PORTABLE
 from labeldp_verify.graph.word_graph import limbs_per_word
 
@@ -27,8 +32,8 @@ class PortableClaim(Claim[PortableClaims]):
     has_step = False  # the graph is checked with the whole file
 
     def derive(self, found: Evidence) -> PortableClaims:
-        """As many as hold the bits of every table."""
-        return PortableClaims(max(limbs_per_word(one.word_bits) for one in found.integers.tables))
+        """As many as the integers need."""
+        return _of(found.integers)
 
     def state(self, found: Evidence, declared: Declaration) -> PortableClaims | None:
         """Only where it is asked for."""
@@ -36,3 +41,20 @@ class PortableClaim(Claim[PortableClaims]):
 
 
 CLAIM = PortableClaim()
+
+
+def as_portable(certificate: Certificate, integers: Integers) -> Certificate:
+    """The certificate of the portable file with the same integers."""
+    parts = {
+        claim.part: claim.renewed(certificate.parts[claim.part])
+        for claim in all_claims()
+        if claim.part in certificate.parts
+    }
+    parts[PORTABLE] = _of(integers)
+    stated = replace(certificate, parts=parts)
+    return replace(stated, fields=field_lists(stated), format_version=formats_of(stated)[-1])
+
+
+def _of(integers: Integers) -> PortableClaims:
+    """As many limbs as hold the bits of every table."""
+    return PortableClaims(max(limbs_per_word(one.word_bits) for one in integers.tables))

@@ -44,9 +44,7 @@ def add_words(graph: Graph, names: Sequence[str], shape: str, limbs: int) -> lis
     parts = [f"{name}_limb_{i + 1}" for name in names for i in range(limbs)]
     found = _columns(graph, parts, shape, INT64, "limbs_per_label", "limb_table")
     shift = graph.scalar("limb_shift", UINT64, _DROPPED)
-    places = [
-        graph.scalar(f"limb_{i + 1}_place", UINT64, LIMB_BITS * i) for i in range(1, limbs)
-    ]
+    places = [graph.scalar(f"limb_{i + 1}_place", UINT64, LIMB_BITS * i) for i in range(1, limbs)]
     return [
         _joined(graph, name, found[i * limbs : (i + 1) * limbs], shift, places)
         for i, name in enumerate(names)

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import onnxruntime as ort
+from labeldp_verify.graph.word_graph import in_limbs
 
 REAL = [float("nan"), float("-inf"), float("inf"), -1e300, -0.0, *np.linspace(-2, 8, 21), 2**53]
 WHOLE = [-(2**63), -5, -2, -1, 0, 1, 2, 3, 5, 7, 2**31, 2**32 + 1, 2**53 + 1, 2**63 - 1]
@@ -44,6 +45,8 @@ def real_ratio(session, bits, words, rng):
     groups = [one for one in given if one.name.startswith("group")]
     entropy = next(one for one in given if one.name == "entropy")
     width = entropy.shape[1] if len(entropy.shape) > 1 else 1
+    limbs = limbs_of(given)
+    width //= limbs or 1
     kinds = [VALUES[one.type][1] for one in labels]
     each = list(itertools.product(*(kind if len(kinds) == 1 else kind[::3] for kind in kinds)))
     used = list(itertools.product(*[[u << (64 - bits) for u in range(1 << bits)]] * words))
@@ -58,6 +61,15 @@ def real_ratio(session, bits, words, rng):
             rows = [(label, word) for label in each for word in used]
             worst = max(worst, _of_rows(session, given, rows, group, rounding, width, rng))
     return worst
+
+
+def limbs_of(given):
+    """How many limbs a word has; 0 if words are whole. A draw takes one or two words, and the
+    labels of a real domain one more."""
+    entropy = next(one for one in given if one.name == "entropy")
+    if entropy.type != "tensor(int64)":
+        return 0
+    return 3 if entropy.shape[1] == 3 else 2
 
 
 def _of_rows(session, given, rows, group, rounding, width, rng):
@@ -84,7 +96,12 @@ def _run(session, given, rows, group, rounding, width):
         if one.name == "entropy":
             words = [(*word, rounding)[:width] for _, word in rows]
             value = np.array(words, dtype=np.uint64)
-            feeds["entropy"] = value if width > 1 else value[:, 0]
+            if limbs := limbs_of(given):
+                # What is above the lowest 31 bits must not matter.
+                high = np.resize([0, -1, 2**32 - 1, -(2**32), 5], (len(words), width * limbs))
+                feeds["entropy"] = in_limbs(value, limbs) | high << 31
+            else:
+                feeds["entropy"] = value if width > 1 else value[:, 0]
         elif one.name.startswith("group"):
             place = [other.name for other in given if other.name.startswith("group")]
             kind = VALUES[one.type][0]

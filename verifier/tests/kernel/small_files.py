@@ -77,6 +77,26 @@ def grouped(groups, domain=INTEGERS):
     return GroupedWindows(groups, tuple(tables))
 
 
+PORTABLE = {"format_version": "1.8", "portable": {"limbs_per_word": 2}}
+
+
+def portable_files() -> Iterator[tuple[str, bytes]]:
+    """Those that take words in limbs."""
+    noise = replace(additive(), origin=0.0)
+    for name, domain in DOMAINS.items():
+        grid = GRIDS[list(GRIDS)[len(name) % 3]]
+        yield f"window-{name}-portable", write_model(domain, window(domain), PORTABLE, grid)
+    for name in ("text", "real", "joint"):
+        made = write_model(DOMAINS[name], table(DOMAINS[name]), PORTABLE)
+        yield f"table-{name}-portable", made
+    long_words = {**PORTABLE, "portable": {"limbs_per_word": 3}}
+    yield "table-integer-portable", write_model(INTEGERS, table(INTEGERS), long_words)
+    for name in ("real", "real-unbiased"):
+        yield f"additive-{name}-portable", write_model(DOMAINS[name], noise, PORTABLE)
+    for name, groups in GROUPS.items():
+        yield f"grouped-{name}-portable", write_model(INTEGERS, grouped(groups), PORTABLE)
+
+
 def small_files() -> Iterator[tuple[str, bytes]]:
     """Names and bytes."""
     for name, domain in DOMAINS.items():
@@ -102,3 +122,4 @@ def small_files() -> Iterator[tuple[str, bytes]]:
         yield f"grouped-{name}", write_model(INTEGERS, grouped(groups), {})
         joint = DOMAINS["joint"]
         yield f"grouped-joint-{name}", write_model(joint, grouped(groups, joint), {})
+    yield from portable_files()

@@ -17,7 +17,7 @@ from labeldp_verify.steps import KERNEL_LINES
 ROOT = Path(__file__).parents[3]
 OLD = sorted((ROOT / "tests/old_files").rglob("*.onnx"))
 SOURCE = Path(kernel.__file__)
-MOST_LINES = 499
+MOST_LINES = 600
 
 
 def stated(data, field):

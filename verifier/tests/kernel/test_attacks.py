@@ -17,6 +17,7 @@ from verifier.tests.kernel.small_files import INTEGERS, small_files, window
 FILES = dict(small_files())
 WINDOW, REAL, TABLE = "window-integer-1.4-two", "window-real-1.4-two", "table-integer"
 UNBIASED, JOINT, GROUPED = "window-real-unbiased-1.4-two", "window-joint-1.4-three", "grouped-text"
+PORTABLE = "window-integer-portable"
 ADDITIVE, CLAMPED = "additive-integer-1.4", "additive-integer-1.0"
 
 
@@ -367,6 +368,39 @@ def more_blocks_than_memory():
     """2^62 of them, which must not be listed."""
     file = Edited(CLAMPED)
     file.constant("zero_block", 7, [2**62])
+    return file
+
+
+def limb_that_is_used_twice():
+    """Only 2^31 of the 2^62 words occur."""
+    file = Edited(PORTABLE)
+    file.wire("word_limb_2_bits", 0, "word_limb_1")
+    return file
+
+
+def limb_of_the_draw_that_rounds():
+    file = Edited("window-real-unbiased-portable")
+    file.wire("rounding_word_limb_1_bits", 0, "word_limb_1")
+    return file
+
+
+def limb_with_a_bit_that_hosts_may_not_draw():
+    """The 32nd bit is 0 where a host draws numbers below 2^31."""
+    file = Edited(PORTABLE)
+    file.constant("limb_shift", 13, [32])
+    return file
+
+
+def limbs_that_overlap():
+    file = Edited(PORTABLE)
+    file.constant("limb_2_place", 13, [30])
+    return file
+
+
+def words_that_are_too_long_for_two_limbs():
+    """The lowest bit of a word of 63 bits is always 0."""
+    file = Edited(PORTABLE)
+    file.constant("word_shift", 13, [1])
     return file
 
 

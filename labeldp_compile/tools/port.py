@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from labeldp_verify import DEFAULT_BUDGET, OWN_FILES, Budget, check_bytes
+from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import as_portable
 from labeldp_verify.graph import write_model
 from labeldp_verify.opening import open_artifact
@@ -27,7 +28,11 @@ def portable(artifact: Path, budget: Budget = DEFAULT_BUDGET) -> Compiled:
         >>> portable(path).certificate.format_version
         '1.8'
     """
-    held = open_artifact(artifact, budget)
+    return as_portable_file(open_artifact(artifact, budget))
+
+
+def as_portable_file(held: Artifact) -> Compiled:
+    """The same from a verified artifact."""
     certificate = as_portable(held.certificate, held)
     model = write_model(held.label, held.lookup, certificate.to_json())
     return Compiled(model, check_bytes(model, budget=OWN_FILES).verified())

@@ -23,7 +23,8 @@ def limbs_of(entropy: Any, stated: dict[str, Any]) -> tuple[int, int]:
     if entropy.type == "tensor(uint64)":
         return width, 0
     limbs = stated["portable"]["limbs_per_word"]
-    if entropy.type != "tensor(int64)" or limbs not in (2, 3) or width % limbs:
+    known = type(limbs) is int and limbs in (2, 3) and width % limbs == 0
+    if entropy.type != "tensor(int64)" or not known:
         raise ValueError("words of an unknown kind")
     return width // limbs, limbs
 

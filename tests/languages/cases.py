@@ -11,6 +11,7 @@ import onnx
 from labeldp_runtime import Randomizer
 from labeldp_verify.graph import canonical_json
 
+from labeldp_compile.tools.port import as_portable_file
 from runtime.tests.helpers import with_checksum, with_metadata
 from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, REAL_SPEC, compile_text
 from tests.languages.harness import DEMO_ARTIFACT
@@ -41,6 +42,7 @@ SPECS |= {
     "table of text": CATEGORICAL_SPEC.replace("randomized_response", "exponential"),
     "kept labels": INTEGER_SPEC.replace("rr_on_bins", "rr_top_k, k: 3"),
 }
+PORTED = ("integer, clamp", "real, unbiased", "text", "table", "additive, three words")
 EDGES = {
     "int64": [-(2**63), 2**63 - 1, -1, 10, 2**31, -(2**31) - 1, 2**53 + 1, *CODES],
     "float64": [math.nan, math.inf, -math.inf, -0.0, -1e300, 9.5, 4.5, 5e-324, 2.0**63],
@@ -126,6 +128,8 @@ def build_plan(directory):
     (directory / DEMO_ARTIFACT).write_bytes(demo.model)
     plan.demo_outputs = {round(value, 4) for value in demo.randomizer.values}
     models = {name: artifact.model for name, artifact in artifacts.items()}
+    ported = {name: as_portable_file(artifacts[name].artifact).model for name in PORTED}
+    models |= {f"{name}, portable": model for name, model in ported.items()}
     for seed, (name, model) in enumerate(models.items()):
         add_same_words(plan, name, model, seed)
     for name, labels in JAVASCRIPT_LABELS.items():

@@ -165,6 +165,8 @@ CASES = {
     "evaluate, no such column": lambda f, t: [
         *["evaluate", artifact(f, t), table(f, t), table(f, "b"), "--model", t]
     ],
+    "port": lambda f, t: ["port", artifact(f, t), "-o", f / t[:3]],
+    "port, insecure": lambda f, t: ["port", artifact(f, t, insecure=True), "-o", f / "out"],
     "randomize": lambda f, t: [
         *["randomize", artifact(f, t), table(f, t), "-o", f / f"{t[:3]}.parquet", "--add", f"{t}3"]
     ],

@@ -274,7 +274,7 @@ class Rows:
             self.words = self._joined(self.words)
 
     def _joined(self, limbs: list[Term]) -> list[Term]:
-        """The words of limbs: each has the lowest 31 bits of two or three, one behind the other."""
+        """The words of limbs: each has the lowest 31 bits of two or three, one after the other."""
         size = 3 if "limb_3_place" in self.graph.constants else 2
         names = ["limb_shift", *(f"limb_{i}_place" for i in range(2, size + 1))]
         known = [self.graph.scalar(name, UINT64) for name in names]

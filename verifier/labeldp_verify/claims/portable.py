@@ -23,7 +23,7 @@ class PortableClaims:
 
 
 class PortableClaim(Claim[PortableClaims]):
-    """That the graph takes words in so many limbs; the rebuilt file proves that it does."""
+    """That the graph takes words in limbs, and how many; the rebuilt file proves it."""
 
     part = PORTABLE
     record = PortableClaims

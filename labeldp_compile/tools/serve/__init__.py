@@ -1,0 +1,1 @@
+"""An HTTP service that gives private labels: ``labeldp serve``."""

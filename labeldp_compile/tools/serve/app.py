@@ -1,0 +1,218 @@
+"""The HTTP service: routes, limits and logs. It never writes, logs or counts a label.
+
+Errors have one sentence, which depends on names and shapes and never on labels. An error that
+nobody foresaw is logged by its type alone, since its message could quote a label.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import anyio
+from labeldp_runtime import GroupError, IdError, LabelError
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.tools.serve.logs import log
+from labeldp_compile.tools.serve.metrics import CONTENT_TYPE, Metrics
+from labeldp_compile.tools.serve.openapi import document, page
+from labeldp_compile.tools.serve.requests import (
+    ARROW,
+    JSON,
+    Request,
+    arrow_answer,
+    json_answer,
+    read_arrow,
+    read_json,
+)
+from labeldp_compile.tools.serve.served import Served
+from labeldp_compile.tools.serve.settings import Settings
+
+_FEW_BYTES = 1 << 14  # of a body: it is answered at once, and larger ones in a thread
+Load = Callable[[], dict[str, Served]]
+
+
+class RefusedError(Exception):
+    """A request that is answered with an error: its status and a sentence."""
+
+    def __init__(self, status: int, reason: str, **headers: str) -> None:
+        """``headers`` are sent with it."""
+        super().__init__(reason)
+        self.status, self.headers = status, {k.replace("_", "-"): v for k, v in headers.items()}
+
+
+class Service:
+    """The artifacts, and what is counted. ``load`` reads them anew."""
+
+    def __init__(self, load: Load, settings: Settings) -> None:
+        """Load the artifacts; raises what ``load`` raises."""
+        self._load, self.settings, self.metrics = load, settings, Metrics()
+        self.artifacts = load()
+        self.metrics.loaded(len(self.artifacts), ok=True)
+        self._allowance, self._since = float(settings.rate or 0), time.monotonic()
+
+    def reload(self) -> None:
+        """Read and verify the files anew; if that fails, the old ones stay."""
+        try:
+            self.artifacts = self._load()
+        except Exception as error:
+            self.metrics.loaded(len(self.artifacts), ok=False)
+            log("reload failed; the old artifacts stay", error=type(error).__name__)
+            return
+        self.metrics.loaded(len(self.artifacts), ok=True)
+        log("reloaded", artifacts=[one.described() for one in self.artifacts.values()])
+
+    def require_room(self) -> None:
+        """Raise RefusedError if there were too many requests in the last second."""
+        rate = self.settings.rate
+        if rate is None:
+            return
+        now = time.monotonic()
+        self._allowance = min(float(rate), self._allowance + rate * (now - self._since))
+        self._since = now
+        if self._allowance < 1:
+            raise RefusedError(429, "too many requests", retry_after="1")
+        self._allowance -= 1
+
+    def application(self) -> Starlette:
+        """The ASGI application."""
+        routes = [
+            Route("/", self._guarded(self._page)),
+            Route("/health", self._health),
+            Route("/metrics", self._guarded(self._counted)),
+            Route("/openapi.json", self._guarded(self._document)),
+            Route("/v1/artifacts", self._guarded(self._listed)),
+            Route("/v1/artifacts/{name}/randomize", self._randomize, methods=["POST"]),
+        ]
+        return Starlette(routes=routes, lifespan=self._lifespan)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        async def reload_on_signal() -> None:
+            with anyio.open_signal_receiver(signal.SIGHUP) as signals:
+                async for _ in signals:
+                    await anyio.to_thread.run_sync(self.reload)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reload_on_signal)
+            yield
+            tasks.cancel_scope.cancel()
+
+    def _guarded(
+        self, answer: Callable[[], Response]
+    ) -> Callable[[HttpRequest], Awaitable[Response]]:
+        async def guarded(request: HttpRequest) -> Response:
+            if not self.settings.permits(request.headers.get("authorization")):
+                return _refusal(_no_token())
+            return answer()
+
+        return guarded
+
+    async def _health(self, request: HttpRequest) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    def _counted(self) -> Response:
+        return Response(self.metrics.text(), media_type=CONTENT_TYPE)
+
+    def _listed(self) -> Response:
+        return JSONResponse({"artifacts": [one.described() for one in self.artifacts.values()]})
+
+    def _document(self) -> Response:
+        return JSONResponse(
+            document(self.artifacts.values(), with_token=self.settings.token is not None)
+        )
+
+    def _page(self) -> Response:
+        return HTMLResponse(page(self.artifacts.values()))
+
+    async def _randomize(self, request: HttpRequest) -> Response:
+        began, name, rows = time.perf_counter(), request.path_params["name"], 0
+        served = self.artifacts.get(name)
+        try:
+            if not self.settings.permits(request.headers.get("authorization")):
+                raise _no_token()
+            if served is None:
+                raise RefusedError(404, "there is no artifact of this name")
+            self.require_room()
+            answer, rows = await self._answered(request, served)
+        except RefusedError as refusal:
+            answer = _refusal(refusal)
+        except Exception as error:  # its message could quote a label
+            log("failed", error=type(error).__name__)
+            answer = _refusal(RefusedError(500, "the service failed"))
+        seconds = time.perf_counter() - began
+        known = "" if served is None else name
+        self.metrics.answered(known, answer.status_code, rows, seconds)
+        log(
+            "request",
+            artifact=known,
+            status=answer.status_code,
+            rows=rows,
+            milliseconds=round(1e3 * seconds, 2),
+        )
+        return answer
+
+    async def _answered(self, request: HttpRequest, served: Served) -> tuple[Response, int]:
+        body = await self._body(request)
+        kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        if kind not in (JSON, ARROW):
+            raise RefusedError(415, f"the body must be {JSON} or {ARROW}")
+        query = request.query_params
+
+        def drawn() -> tuple[bytes, int]:
+            return self._drawn(body, kind, served, query.get("id"), query.get("version"))
+
+        if len(body) <= _FEW_BYTES:
+            content, rows = drawn()
+        else:
+            content, rows = await anyio.to_thread.run_sync(drawn)
+        return Response(content, media_type=kind), rows
+
+    def _drawn(
+        self, body: bytes, kind: str, served: Served, id_column: str | None, version: str | None
+    ) -> tuple[bytes, int]:
+        drawer = served.randomizer
+        wanted = [*drawer.label_columns, *drawer.group_columns]
+        try:
+            if kind == JSON:
+                asked = read_json(body, wanted)
+            else:
+                asked = read_arrow(body, wanted, id_column, version, self.settings.most_rows)
+            if asked.rows > self.settings.most_rows:
+                raise InputError(f"a request has at most {self.settings.most_rows:,} rows")
+            private = self._private(served, asked)
+        except (InputError, LabelError, GroupError, IdError) as error:
+            raise RefusedError(400, str(error)) from None
+        if kind == JSON:
+            return json_answer(private), asked.rows
+        return arrow_answer(private, id_column, asked.ids), asked.rows
+
+    @staticmethod
+    def _private(served: Served, asked: Request) -> dict[str, Any]:
+        if not served.randomizer.is_keyed and (asked.ids is not None or asked.version):
+            raise InputError("this service has no key, so it takes no ids and no version")
+        return served.draw(asked.columns, asked.ids, asked.version)
+
+    async def _body(self, request: HttpRequest) -> bytes:
+        most, parts, size = self.settings.most_bytes, [], 0
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise RefusedError(413, f"a body has at most {most:,} bytes", connection="close")
+            parts.append(part)
+        return b"".join(parts)
+
+
+def _no_token() -> RefusedError:
+    return RefusedError(401, "the token is missing or wrong", www_authenticate="Bearer")
+
+
+def _refusal(refused: RefusedError) -> Response:
+    return JSONResponse({"error": str(refused)}, refused.status, headers=refused.headers)

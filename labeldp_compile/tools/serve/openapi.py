@@ -1,0 +1,159 @@
+"""What a service takes and gives, as an OpenAPI document and as a page."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import quote
+
+from labeldp_compile.tools.serve.requests import ARROW, JSON
+from labeldp_compile.tools.serve.served import Served
+
+_TYPES = {"int64": "integer", "float64": "number", "string": "string"}
+_ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+_ERRORS = {
+    "400": "The request has a wrong shape.",
+    "401": "The token is missing or wrong.",
+    "404": "There is no artifact of this name.",
+    "413": "The body is too large.",
+    "415": "The body has an unknown type.",
+    "429": "There were too many requests.",
+}
+
+
+def document(served: Iterable[Served], *, with_token: bool) -> dict[str, Any]:
+    """The OpenAPI 3.1 document of a service with these artifacts."""
+    paths: dict[str, Any] = {
+        "/health": {"get": _plain("Whether the service answers.", {"type": "object"})},
+        "/v1/artifacts": {"get": _plain("The artifacts.", {"type": "object"})},
+        "/metrics": {"get": {"summary": "Counts for Prometheus.", "responses": {"200": _TEXT}}},
+    }
+    for one in served:
+        paths[f"/v1/artifacts/{quote(one.name, safe='')}/randomize"] = {"post": _randomize(one)}
+    found: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "labeldp",
+            "version": version("labeldp"),
+            "description": "Private labels for true ones. Callers are trusted with true labels.",
+        },
+        "paths": paths,
+    }
+    if with_token:
+        scheme = {"type": "http", "scheme": "bearer"}
+        found["components"] = {"securitySchemes": {"token": scheme}}
+        found["security"] = [{"token": []}]
+    return found
+
+
+_TEXT = {"description": "Text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+
+def _plain(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
+    content = {JSON: {"schema": schema}}
+    return {"summary": summary, "responses": {"200": {"description": "JSON.", "content": content}}}
+
+
+def _randomize(one: Served) -> dict[str, Any]:
+    drawer = one.randomizer
+    labels = dict(zip(drawer.label_columns, drawer.label_types, strict=True))
+    groups = dict(zip(drawer.group_columns, drawer.group_types, strict=True))
+    columns = {
+        name: {"type": "array", "items": {"type": [_TYPES[kind], "null"]}}
+        for name, kind in {**labels, **groups}.items()
+    }
+    asked: dict[str, Any] = {"columns": _object(columns)}
+    parameters = []
+    if drawer.is_keyed:
+        asked["ids"] = {"type": "array", "items": {"type": ["integer", "string"]}}
+        asked["version"] = {"type": "integer", "minimum": 0, "default": 0}
+        parameters = [_parameter("id", "the column of ids"), _parameter("version", "of the labels")]
+    names = drawer.label_columns
+    if len(names) > len(drawer.output_types):
+        names = ["private_label"]
+    answered = {
+        name: {"type": "array", "items": {"type": _TYPES[kind]}}
+        for name, kind in zip(names, drawer.output_types, strict=True)
+    }
+    required = ["columns", "ids"] if drawer.is_keyed else ["columns"]
+    stream = {"schema": {"type": "string", "contentMediaType": ARROW}}
+    return {
+        "summary": f"Private labels of {one.name}.",
+        "description": f"ε = {one.artifact.certificate.privacy.epsilon_label_bound} for each label",
+        "parameters": parameters,
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": _object(asked, required)}, ARROW: stream},
+        },
+        "responses": {
+            "200": {
+                "description": "The private labels, in the order of the request.",
+                "content": {
+                    JSON: {"schema": _object({"columns": _object(answered)})},
+                    ARROW: stream,
+                },
+            },
+            **{
+                status: {"description": text, "content": {JSON: {"schema": _ERROR}}}
+                for status, text in _ERRORS.items()
+            },
+        },
+    }
+
+
+def _object(properties: dict[str, Any], required: list[str] | None = None) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": sorted(properties) if required is None else required,
+        "additionalProperties": False,
+    }
+
+
+def _parameter(name: str, what: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "query",
+        "description": f"Of Arrow streams: {what}.",
+        "schema": {"type": "string"},
+    }
+
+
+def page(served: Iterable[Served]) -> str:
+    """A page that names the artifacts, and shows how to ask each; it loads nothing."""
+    parts = []
+    for one in served:
+        facts = one.described()
+        columns = {name: [None] for name in {**facts["label_columns"], **facts["group_columns"]}}
+        asked: dict[str, Any] = {"columns": columns}
+        if facts["keyed"]:
+            asked["ids"] = ["an id of this label"]
+        path = f"/v1/artifacts/{quote(one.name, safe='')}/randomize"
+        rows = "".join(
+            f"<tr><th>{html.escape(key)}</th><td>{html.escape(str(value))}</td></tr>"
+            for key, value in facts.items()
+        )
+        body = html.escape(json.dumps(asked, indent=2, ensure_ascii=True))
+        parts.append(
+            f"<h2>{html.escape(one.name)}</h2><table>{rows}</table>"
+            f"<p>POST <code>{html.escape(path)}</code></p><pre>{body}</pre>"
+        )
+    return _PAGE.replace("PARTS", "\n".join(parts))
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>labeldp</title>
+<style>body{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}
+th{text-align:left;padding-right:1rem;vertical-align:top}td{word-break:break-word}
+pre{background:#f3f4f6;padding:1rem;overflow:auto}</style>
+<h1>labeldp</h1>
+<p>Send true labels, get private ones. Who may call this service is trusted with true labels.
+<a href="/openapi.json">openapi.json</a> says what it takes, <a href="/metrics">/metrics</a> what
+it counted, <a href="/health">/health</a> whether it answers.</p>
+PARTS
+</html>
+"""

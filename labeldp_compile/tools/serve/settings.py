@@ -1,0 +1,58 @@
+"""What a service is told when it starts."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from labeldp_runtime.keys import why_no_secret
+
+from labeldp_compile.errors import InputError
+
+_LEAST_TOKEN, _MOST_TOKEN = 16, 4096  # characters
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The limits of a service, and who may call it.
+
+    Attributes:
+        token: that callers send, or None.
+        most_bytes: of a request's body.
+        most_rows: of a request.
+        rate: requests a second of all callers together, or None.
+    """
+
+    token: bytes | None
+    most_bytes: int
+    most_rows: int
+    rate: int | None
+
+    def permits(self, header: str | None) -> bool:
+        """Whether the value of the header ``Authorization`` has the token."""
+        if self.token is None:
+            return True
+        kind, _, given = (header or "").partition(" ")
+        given_bytes = given.strip().encode("utf-8", "surrogateescape")
+        return kind.lower() == "bearer" and hmac.compare_digest(given_bytes, self.token)
+
+
+def read_token(path: Path) -> bytes:
+    """The token in a file that only its owner may read. Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            text = file.read(_MOST_TOKEN + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if refusal := why_no_secret(path, mode):
+        raise InputError(refusal)
+    token = text.strip()
+    if not _LEAST_TOKEN <= len(token) <= _MOST_TOKEN or not token.isascii() or b" " in token:
+        raise InputError(
+            f"{path}: a token has {_LEAST_TOKEN} to {_MOST_TOKEN:,} ASCII characters and no blank"
+        )
+    return token

@@ -165,6 +165,7 @@ CASES = {
     "evaluate, no such column": lambda f, t: [
         *["evaluate", artifact(f, t), table(f, t), table(f, "b"), "--model", t]
     ],
+    "mlflow": lambda f, t: ["mlflow", artifact(f, t, insecure=True), "-o", f / t[:3]],
     "serve, insecure": lambda f, t: ["serve", artifact(f, t, insecure=True), "--unkeyed"],
     "serve, no such file": lambda f, t: ["serve", f / t[:9], "--unkeyed"],
     "serve, host": lambda f, t: ["serve", artifact(f, t), "--unkeyed", "--host", t],

@@ -133,8 +133,9 @@ def page(served: Iterable[Served]) -> str:
             asked["ids"] = ["an id of this label"]
         path = f"/v1/artifacts/{quote(one.name, safe='')}/randomize"
         rows = "".join(
-            f"<tr><th>{html.escape(key)}</th><td>{html.escape(str(value))}</td></tr>"
+            f"<tr><th>{html.escape(key)}</th><td>{html.escape(_in_words(value))}</td></tr>"
             for key, value in facts.items()
+            if value not in ({}, None)
         )
         body = html.escape(json.dumps(asked, indent=2, ensure_ascii=True))
         parts.append(
@@ -142,6 +143,14 @@ def page(served: Iterable[Served]) -> str:
             f"<p>POST <code>{html.escape(path)}</code></p><pre>{body}</pre>"
         )
     return _PAGE.replace("PARTS", "\n".join(parts))
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {kind}" for key, kind in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 _PAGE = """<!doctype html>

@@ -88,8 +88,8 @@ def serve_command(
     """Serve ARTIFACTS over HTTP: a caller sends true labels and gets private ones.
 
     Every file is verified before the service listens, and again on SIGHUP, which reads all files
-    anew. Whoever may call the service is trusted with true labels, and can ask about every label
-    of an id. Logs and metrics count rows and never hold labels. Needs starlette, uvicorn and
+    anew. Anyone who may call the service is trusted with true labels, and can ask about every
+    label of an id. Logs and metrics count rows and never hold labels. Needs starlette, uvicorn and
     prometheus-client (the extra serve).
 
     Exit code 1: an artifact does not verify. Exit code 2: the input is wrong.

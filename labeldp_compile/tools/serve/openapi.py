@@ -142,7 +142,7 @@ def page(served: Iterable[Served]) -> str:
             f"<h2>{html.escape(one.name)}</h2><table>{rows}</table>"
             f"<p>POST <code>{html.escape(path)}</code></p><pre>{body}</pre>"
         )
-    return _PAGE.replace("PARTS", "\n".join(parts))
+    return "\n".join([_HEAD, _STYLE, _WORDS, *parts, "</html>", ""])
 
 
 def _in_words(value: Any) -> str:
@@ -153,16 +153,13 @@ def _in_words(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-_PAGE = """<!doctype html>
+_HEAD = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>labeldp</title>
-<style>body{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}
+<title>labeldp</title>"""
+_STYLE = """<style>body{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}
 th{text-align:left;padding-right:1rem;vertical-align:top}td{word-break:break-word}
-pre{background:#f3f4f6;padding:1rem;overflow:auto}</style>
-<h1>labeldp</h1>
-<p>Send true labels, get private ones. Who may call this service is trusted with true labels.
+pre{background:#f3f4f6;padding:1rem;overflow:auto}</style>"""
+_WORDS = """<h1>labeldp</h1>
+<p>Send true labels, get private ones. Anyone who may call this service is trusted with true labels.
 <a href="/openapi.json">openapi.json</a> says what it takes, <a href="/metrics">/metrics</a> what
-it counted, <a href="/health">/health</a> whether it answers.</p>
-PARTS
-</html>
-"""
+it counted, <a href="/health">/health</a> whether it answers.</p>"""

@@ -30,7 +30,7 @@ from labeldp_compile.cli.options import (
 from labeldp_compile.cli.output import clipped, row_progress, show, tell, text_table
 from labeldp_compile.tabular.new_table import in_batches, write_new_table
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.estimate.aggregates import GROUP, Aggregates, estimate_tables
+from labeldp_compile.tools.estimate.aggregates import Aggregates, estimate_tables
 from labeldp_compile.tools.estimate.cells import ALL_ROWS, in_words
 from labeldp_compile.tools.estimate.estimate import ColumnEstimates, Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import MIN_ROWS, Estimates, Target
@@ -241,7 +241,7 @@ def _plus_minus(found: Estimates, index: int, *, percent: bool = False) -> str:
 
 def _groups(of: Aggregates, most: int) -> list[str]:
     """A line for each group; if there are several, with the largest shares of each."""
-    found, by = of.groups, list(of.by) or [GROUP]
+    found, by = of.groups, list(of.by) or ["group"]
     first, lists_shares = found[0], len(found) > 1 and found[0].histogram is not None
     quantiles = [f"{q.share:.0%}" for q in first.quantiles or []]
     header = [*_header(by), "rows", *(["mean", "low", "high"] if first.mean else []), *quantiles]

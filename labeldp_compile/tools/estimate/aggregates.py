@@ -25,7 +25,7 @@ from labeldp_compile.tools.estimate.inversion import NotEstimableError
 from labeldp_compile.tools.estimate.private_counts import count_outputs
 from labeldp_compile.tools.private_table import open_all, require_public
 
-GROUP = "group"  # the column of the groups of artifacts
+GROUP = "group_name"  # the column of the groups of artifacts
 _NAMED, _COLUMNS = 3, 32  # private columns in a warning, and characters of their names
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
@@ -40,7 +40,7 @@ class Aggregates:
         groups: all rows first, then each group by its name.
         estimation: the estimators of the artifacts, and what they do not support.
         warnings: why these may not be private labels of the artifacts, in words.
-        by: the columns of the groups with their types, if all tables have the same; ``group`` for
+        by: the columns of the groups with their types, if all tables have the same; ``GROUP`` for
             those of the artifacts.
         confidence: how often an interval may miss.
     """

@@ -265,12 +265,12 @@ class Estimation:
             None if cumulative is None or projected is None else quantiles(cumulative, projected),
             [
                 ColumnEstimates(name, labels, found[key], near[key], found.get(("mean", name)))
-                for name, labels in self._columns()
+                for name, labels in self.label_columns()
                 if (key := ("histogram", name)) in found
             ],
         )
 
-    def _columns(self) -> list[tuple[str, list[Category | float]]]:
+    def label_columns(self) -> list[tuple[str, list[Category | float]]]:
         """The columns of a label with several columns, by name, with their labels."""
         domain = self.table.domain
         if not isinstance(domain, JointDomain):

@@ -172,10 +172,9 @@ class LinearEstimators:
         result: Floats = self._second.of_label.mean(axis=0) - self.functionals.mean(axis=0) ** 2
         return result
 
-    @cached_property
-    def noise(self) -> Floats:
-        """[m, j] unbiased estimators of Var[g | y]."""
-        return self._variance.of_output
+    def by_output(self, outputs: int) -> tuple[Floats, Floats]:
+        """[m, j] the estimators g, and unbiased estimators of Var[g | y]."""
+        return self.of_output, self._variance.of_output
 
     @cached_property
     def _variance(self) -> Moment:

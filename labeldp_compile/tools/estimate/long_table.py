@@ -18,11 +18,12 @@ from labeldp_compile.tools.estimate.document import members_of_classes
 from labeldp_compile.tools.estimate.estimate import ColumnEstimates, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Estimates
 
+# None of these names is reserved in SQL.
 COLUMNS = pa.schema(
     [
         ("all_rows", pa.bool_()),  # whether the row is about all rows; then groups are null
         ("rows", pa.int64()),
-        ("column", pa.string()),  # of the label
+        ("label_column", pa.string()),
         ("statistic", pa.string()),  # mean, share or quantile
         ("label", pa.string()),  # whose share it is, or that is the quantile
         ("position", pa.int64()),  # of the label in its order, from 0

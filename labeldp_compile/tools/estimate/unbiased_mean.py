@@ -103,6 +103,11 @@ class UnbiasedMean:
             variance = Variance(empirical, slope, 1.0)
         return score_estimates(value, variance, n, confidence.student(n))
 
+    def by_output(self, outputs: int) -> tuple[Floats, Floats]:
+        """[m, 1] the values of the outputs, and estimators of their variance."""
+        noise = np.full(outputs, self.most[0]) if self.weights is None else self.weights
+        return self.values(np.arange(outputs))[:, None], noise[:, None]
+
     def log_chance(self, counts: OutputCounts) -> float:
         """log of a bound on the probability of an estimate this far outside the labels' range.
 

@@ -245,13 +245,15 @@ class Estimation:
                 weights = np.array([rows[table] for table in own])[:, None] / n
                 between = 1 / n if target == "population" else 0.0
                 values = [parts[table][key] for table in own]
-                of_samples.append(_together(values, weights, n, confidence, between))
+                of_samples.append(_together(values, weights, confidence, between))
                 if len(by_artifact) > 1 and target == "population":
                     each = [self.estimators[table].found[key].under_uniform for table in own]
                     noise.append((weights * np.array(each)).sum(axis=0))
             weights = samples[:, None] / (np.maximum(np.array(noise), _TINY) if noise else 1.0)
             weights = weights / weights.sum(axis=0)
-            found[key] = _together(of_samples, weights, group.rows, confidence)
+            together = _together(of_samples, weights, confidence)
+            enough = group.rows >= MIN_ROWS
+            found[key] = together if enough else together.without_intervals()
         near = {
             key: project_to_simplex(e.value) for key, e in found.items() if key[0] == "histogram"
         }
@@ -305,7 +307,6 @@ def quantiles(cumulative: Estimates, projected: Floats) -> list[Quantile]:
 def _together(
     parts: Sequence[Estimates],
     weights: Floats,
-    rows: int,
     confidence: Confidence,
     between: float = 0.0,
 ) -> Estimates:
@@ -322,10 +323,6 @@ def _together(
     ends = []
     for name, side in (("low", -1), ("high", 1)):
         reach = np.abs(np.array([getattr(p, name) for p in parts]) - values)
-        # A part with few rows has no interval, but the sum of many such parts has one.
-        reach = np.where(np.isnan(reach), z * errors, reach)
         ends.append(value + side * np.sqrt(((weights * reach) ** 2).sum(axis=0) + z**2 * apart))
     error = np.sqrt(((weights * errors) ** 2).sum(axis=0) + apart)
-    if rows < MIN_ROWS:
-        ends = [np.full_like(value, np.nan)] * 2
     return Estimates(value, error, *ends)

@@ -26,7 +26,6 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from labeldp_compile.tools.estimate.intervals import (
     ALONE,
-    MIN_ROWS,
     Confidence,
     Estimates,
     Target,
@@ -66,8 +65,6 @@ class Hits:
         self, found: Estimates, n: int, target: Target, confidence: Confidence = ALONE
     ) -> Estimates:
         """The same estimates, with the intervals of this module if the hits vary little."""
-        if n < MIN_ROWS:
-            return found
         a, b = self.of_label, self.of_others
         hits = np.rint(n * (b + found.value * (a - b))).astype(int)
         low, high = found.low.copy(), found.high.copy()

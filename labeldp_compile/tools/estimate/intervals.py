@@ -58,7 +58,12 @@ class Confidence:
         return -float(ndtri(self.miss / 2))
 
     def student(self, n: int) -> float:
-        """The quantile of Student's t with n − 1 degrees of freedom."""
+        """The quantile of Student's t with n − 1 degrees of freedom.
+
+        Below ``MIN_ROWS``, which is a part of a sum of many, it is ``z``.
+        """
+        if n < MIN_ROWS:
+            return self.z
         return -float(stdtrit(max(n - 1, 1), self.miss / 2))
 
 
@@ -68,7 +73,7 @@ Z = ALONE.z
 
 @dataclass(frozen=True)
 class Estimates:
-    """Estimates [f] of functionals with their intervals, which are NaN for too few rows.
+    """Estimates [f] of functionals with their intervals, which are NaN for too few rows in all.
 
     Attributes:
         value, error, low, high: [f]; ``error`` is the standard error.
@@ -78,6 +83,11 @@ class Estimates:
     error: Floats
     low: Floats
     high: Floats
+
+    def without_intervals(self) -> Estimates:
+        """The same estimates of too few rows."""
+        missing = np.full_like(self.value, np.nan)
+        return Estimates(self.value, self.error, missing, missing)
 
     def at(self, index: int) -> dict[str, Any]:
         """One estimate, as JSON."""
@@ -127,9 +137,6 @@ def score_estimates(
         jump: [f] of one row, the size of the noise that matters if it is rare.
     """
     error = np.sqrt(np.maximum(variance.at_estimate, 0.0) / n)
-    if n < MIN_ROWS:
-        missing = np.full_like(value, np.nan)
-        return Estimates(value, error, missing, missing)
     ends = []
     for side in (-1, 1):
         end = _end(value, variance, quantile**2 / n, side)

@@ -19,8 +19,8 @@ from labeldp_runtime.columns.arrow import is_text
 from labeldp_compile.tabular.csv_sink import CsvSink, TextOut
 from labeldp_compile.whole_file import replaced_when_whole
 
-# The signs that begin a formula, also in full width, also behind white space.
-_FORMULA = r"^(?:'|\s*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}\t\r\n])"
+# The signs that begin a formula, also in full width, also behind space and control characters.
+_FORMULA = r"^(?:'|[\s\p{C}\p{Z}]*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|[\t\r\n])"
 _NUMBER = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
 

@@ -18,7 +18,7 @@ from tests.fixtures.compiled import INTEGER_SPEC, compile_text, joint_spec
 
 N = 4_000
 HOSTILE = ["=1+1", "+cmd|' /C calc'!A0", "@SUM(1)", "\t=2", "\x1b[31mred", "a\nb", 'c"d', "'e"]
-HOSTILE += ["-3", "＝1", " =2"]
+HOSTILE += ["-3", "＝1", " =2", "\ufeff=3", "\xa0=4", "\x00\v=5"]
 
 
 @pytest.fixture
@@ -117,7 +117,8 @@ def test_no_text_is_run_by_a_spreadsheet_or_a_terminal(tmp_path):
     frame = pd.read_csv(out, dtype=str, keep_default_na=False)
     texts = {*frame.columns, *frame.to_numpy().ravel().tolist()}
     # A number may have a sign.
-    assert not [text for text in texts if text.lstrip().startswith(tuple("=＝@\t\r\n"))]
+    seen = {text.lstrip(" \ufeff\xa0\x00\v") for text in texts}
+    assert not [text for text in seen if text.startswith(tuple("=＝@\t\r\n"))]
     assert all(float(text) for text in texts if text.startswith(("+", "-")))
     # Every text comes back: one apostrophe is taken away.
     back = {text.removeprefix("'") for text in frame[f"'{written}"]}
@@ -176,6 +177,40 @@ def test_dates_that_python_cannot_hold_are_refused(tmp_path):
     pq.write_table(pa.table({"y": Randomizer.load(path)(np.zeros(40, int)), "d": dates}), written)
     with pytest.raises(InputError, match="cannot group by 'd', which has the type date32"):
         estimate(path, written, by="d")
+
+
+TYPES = {
+    "date": pa.array([0, None], pa.date32()),
+    "time": pa.array([0, 1], pa.timestamp("ns", tz="UTC")),
+    "decimal": pa.array(["1.50", None]).cast(pa.decimal128(9, 2)),
+    "whole": pa.array([2**64 - 1, 0], pa.uint64()),
+    "real": pa.array([float("nan"), float("inf")]),
+    "truth": pa.array([True, None]),
+    "duration": pa.array([5, 6], pa.duration("s")),
+    "bytes": pa.array([b"=1+1", b"\xff"]),
+    "nothing": pa.nulls(2),
+    "view": pa.array(["=1", "b"], pa.string_view()),
+}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_groups_of_every_type_are_written_and_drawn(tmp_path, kind):
+    path, written = artifact(tmp_path), tmp_path / "p.parquet"
+    labels = Randomizer.load(path)(np.zeros(40, int))
+    groups = pa.concat_arrays([TYPES[kind]] * 20)
+    pq.write_table(pa.table({"y": labels, "g": groups, "h": [1] * 40}), written)
+    out = {f"--{end}": tmp_path / f"t.{end}" for end in ("csv", "parquet")}
+    out["--plot"] = tmp_path / "t.svg"
+    words = [word for pair in out.items() for word in pair]
+    done = labeldp("estimate", path, written, "--by", "g", "--by", "h", *words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert all(file.exists() for file in out.values())
+    cells = [line.partition(",")[0] for line in out["--csv"].read_text().splitlines()]
+    assert not [cell for cell in cells if cell.strip('"').startswith("=")]
+    kept = pq.read_schema(out["--parquet"]).field("g").type
+    assert kept == (
+        pa.string() if kind in ("duration", "bytes", "view", "nothing") else groups.type
+    )
 
 
 def test_parts_whose_groups_have_two_types_give_text(tmp_path):

@@ -107,7 +107,7 @@ class GroupEstimates:
 
     @property
     def name(self) -> Any:
-        """ "all rows", the value of the only column, or the values of several."""
+        """How it is called, as of ``name_of``."""
         return name_of(self.cell)
 
 

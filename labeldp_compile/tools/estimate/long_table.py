@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.tabular.csv_sink import csv_holds
 from labeldp_compile.tools.estimate.aggregates import Aggregates
 from labeldp_compile.tools.estimate.cells import in_words
 from labeldp_compile.tools.estimate.document import members_of_classes
@@ -52,9 +53,13 @@ def require_free_names(by: tuple[str, ...]) -> None:
 
 
 def schema_of(found: Aggregates) -> pa.Schema:
-    """The columns of groups have their own types, or text where their tables differ."""
-    groups = [(name, kind or pa.string()) for name, kind in found.by.items()]
-    return pa.schema([*groups, *COLUMNS])
+    """Columns of groups have their own types; text if their tables differ, or CSV has no such."""
+    return pa.schema([*((name, _kept(kind)) for name, kind in found.by.items()), *COLUMNS])
+
+
+def _kept(kind: pa.DataType | None) -> pa.DataType:
+    numbers = kind is not None and (pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
+    return kind if numbers and csv_holds(kind) else pa.string()
 
 
 def rows_of(found: Aggregates) -> Iterator[Row]:
@@ -62,14 +67,14 @@ def rows_of(found: Aggregates) -> Iterator[Row]:
     names = found.estimation.class_names()
     numbers = [_number(members) for members in members_of_classes(found.estimation)]
     how = (found.target, CONFIDENCE, found.confidence.together or None)
-    kinds = list(found.by.values())
+    are_text = [pa.types.is_string(_kept(kind)) for kind in found.by.values()]
     for group in found.groups:
-        cell = group.cell or (None,) * len(kinds)
-        words = tuple(
-            value if kind is not None or value is None else in_words(value)
-            for value, kind in zip(cell, kinds, strict=True)
+        cell = group.cell or (None,) * len(are_text)
+        values = (
+            in_words(value) if is_text and value is not None else value
+            for value, is_text in zip(cell, are_text, strict=True)
         )
-        about = (*words, not group.cell, group.rows)
+        about = (*values, not group.cell, group.rows)
         column = ", ".join(found.columns)
         for statistic in _statistics(group, names, numbers):
             yield (*about, column, *statistic, *how)

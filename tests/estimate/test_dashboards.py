@@ -200,7 +200,8 @@ def test_groups_of_every_type_are_written_and_drawn(tmp_path, kind):
     groups = pa.concat_arrays([TYPES[kind]] * 20)
     pq.write_table(pa.table({"y": labels, "g": groups, "h": [1] * 40}), written)
     out = {f"--{end}": tmp_path / f"t.{end}" for end in ("csv", "parquet")}
-    out["--plot"] = tmp_path / "t.svg"
+    if kind == "date":  # Matplotlib is slow
+        out["--plot"] = tmp_path / "t.svg"
     words = [word for pair in out.items() for word in pair]
     done = labeldp("estimate", path, written, "--by", "g", "--by", "h", *words)
     assert done.exit_code == 0, (done.output, done.exception)
@@ -208,9 +209,7 @@ def test_groups_of_every_type_are_written_and_drawn(tmp_path, kind):
     cells = [line.partition(",")[0] for line in out["--csv"].read_text().splitlines()]
     assert not [cell for cell in cells if cell.strip('"').startswith("=")]
     kept = pq.read_schema(out["--parquet"]).field("g").type
-    assert kept == (
-        pa.string() if kind in ("duration", "bytes", "view", "nothing") else groups.type
-    )
+    assert kept == (pa.string() if kind in ("bytes", "view", "nothing") else groups.type)
 
 
 def test_parts_whose_groups_have_two_types_give_text(tmp_path):

@@ -92,7 +92,7 @@ class Case:
         listed = getattr(randomizer, "values", randomizer)
         outputs = output_indices(Path("x"), "y", listed, private)
         return [
-            GroupCounts(n, {0: OutputCounts(*np.unique(part, return_counts=True))})
+            GroupCounts((n,), {0: OutputCounts(*np.unique(part, return_counts=True))})
             for n, part in enumerate(parts_of(outputs))
         ]
 

@@ -138,7 +138,7 @@ def cells_of(mechanism, epsilon, counts, folder, generator):
         assert drawn.sum() == labels
         cells = [drawn.sum(axis=(0, 1)), *drawn.reshape(-1, drawn.shape[-1])]
         groups = [
-            GroupCounts(n, {0: OutputCounts(cell.nonzero()[0], cell[cell.nonzero()[0]])})
+            GroupCounts((n,), {0: OutputCounts(cell.nonzero()[0], cell[cell.nonzero()[0]])})
             for n, cell in enumerate(cells)
         ]
         found.append(estimation(groups, "rows"))

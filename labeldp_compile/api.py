@@ -270,9 +270,11 @@ def estimate(
     table: FilePath,
     column: str | Sequence[str] | None = None,
     *,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     group_columns: Mapping[str, str] | None = None,
     target: Target = "rows",
+    simultaneous: bool = False,
+    more: Sequence[tuple[FilePath, FilePath]] = (),
     budget: Budget | None = None,
 ) -> Aggregates:
     """Estimate histogram, mean and quantiles of true labels from private ones; spends nothing.
@@ -282,22 +284,29 @@ def estimate(
         table: a Parquet or CSV file; only the columns named here are read.
         column: the column of private labels, or several of a joint label; by default those of the
             certificate.
-        by: also estimate for each group of rows with one value in this column.
+        by: also estimate for each group of rows with one value in this column, or with one
+            combination of values in several columns.
         group_columns: if the artifact has a table for each group: from its names of the columns of
             groups to those of ``table``, where they differ.
         target: what the 95% intervals are about: the true labels of these ``"rows"``, or the
             ``"population"`` that they were drawn from.
+        simultaneous: whether all intervals hold at once, at 95% together, instead of each for
+            itself.
+        more: other artifacts, each with the table of its private labels. No row may be in two
+            tables. For ``"rows"``, the result is about all rows together. For a ``"population"``,
+            every table must be a sample of the same one. A folder that is given for several
+            artifacts is divided by what its parts note.
         budget: of the verification; by default 20 s and 2 GB.
 
     Returns:
-        Groups, all rows first. Each has the mean in units of the label, the shares of the classes
-        of labels [c], and quantiles. Estimates that the artifact does not support are in
-        ``refused``.
+        Groups, all rows first; ``cell`` has their value in each column of ``by``. Each has the mean
+        in units of the label, the shares of the classes of labels [c], and quantiles. Estimates
+        that the artifact does not support are in ``refused``.
 
     Raises:
         VerificationError: the artifact does not verify.
         InputError: a file or column is missing, a value is not an output of the artifact, or the
-            artifact supports no estimate.
+            artifact supports no estimate; or the artifacts have different labels.
 
     >>> from pathlib import Path
     >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -311,17 +320,19 @@ def estimate(
     True
     """
     from labeldp_verify import DEFAULT_BUDGET
+    from labeldp_verify.opening import open_artifact
 
-    from labeldp_compile.tools.estimate.aggregates import estimate_table
+    from labeldp_compile.tools.estimate.aggregates import estimate_tables
 
-    return estimate_table(
-        Path(artifact),
-        Path(table),
+    pairs = [(Path(one), Path(its)) for one, its in ((artifact, table), *more)]
+    return estimate_tables(
+        [open_artifact(one, budget or DEFAULT_BUDGET) for one, _ in pairs],
+        pairs,
         column,
-        by=by,
+        by=[by] if isinstance(by, str) else list(by or ()),
         group_columns=group_columns,
         target=target,
-        budget=budget or DEFAULT_BUDGET,
+        simultaneous=simultaneous,
     )
 
 

@@ -28,14 +28,16 @@ def require_output(
 ) -> None:
     """Raise InputError unless a file can be written under this name; changes nothing.
 
-    Call it before anything is read, solved or spent. The file must be none of the ``inputs``.
-    ``endings`` are those that the name may have, the usual one first; ``way_out`` ends the message
-    about a name that is taken, also by a broken link. Its folder must exist, unless the caller
-    ``makes_folder``.
+    Call it before anything is read, solved or spent. The file must be none of the ``inputs``, and
+    in none of those that are folders. ``endings`` are those that the name may have, the usual one
+    first; ``way_out`` ends the message about a name that is taken, also by a broken link. Its
+    folder must exist, unless the caller ``makes_folder``.
     """
     for other in inputs:
         if other is not None and path.exists() and other.exists() and path.samefile(other):
             raise InputError(f"{path}: is the input: write to another file")
+        if other is not None and other.is_dir():
+            require_outside(path, other)
     if endings and path.suffix.lower() not in endings:
         raise InputError(f"{path}: expected a name that ends in {endings[0]}")
     if path.is_dir():
@@ -43,6 +45,12 @@ def require_output(
     if os.path.lexists(path) and not overwrite:
         raise InputError(f"{path}: exists already; {way_out}")
     _require_room(path, makes_folder)
+
+
+def require_outside(path: Path, folder: Path) -> None:
+    """Raise InputError if the path is in a folder that is read."""
+    if path.absolute().parent.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{path}: is inside the input: write to another folder")
 
 
 def require_folder(path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +12,7 @@ import click
 import numpy as np
 from labeldp_verify import Budget
 from labeldp_verify.console.colour import Marked
+from labeldp_verify.opening import open_artifact
 from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.cli.command import command, verified
@@ -27,14 +28,18 @@ from labeldp_compile.cli.options import (
     verbose_option,
 )
 from labeldp_compile.cli.output import clipped, row_progress, show, tell, text_table
+from labeldp_compile.tabular.new_table import in_batches, write_new_table
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.estimate.aggregates import Aggregates, estimate_table
+from labeldp_compile.tools.estimate.aggregates import Aggregates, estimate_tables
+from labeldp_compile.tools.estimate.cells import ALL_ROWS, in_words
 from labeldp_compile.tools.estimate.estimate import ColumnEstimates, Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import MIN_ROWS, Estimates, Target
+from labeldp_compile.tools.estimate.long_table import require_free_names, rows_of, schema_of
 from labeldp_compile.whole_file import require_output, write_text
 
 _PROJECTED = "projected: the nearest shares of at least 0 that sum to 1; they have no interval"
-_MAIN_GROUPS, _MAIN_SHARES, _MAIN_COLUMNS = 4, 5, 3
+_SUMMARY = 15  # lines
+_MAIN_GROUPS, _MAIN_SHARES, _MAIN_COLUMNS, _GROUP_SHARES = 5, 5, 3, 3
 _SHOWN_LABELS, _SHOWN_GROUPS, _SHOWN_SHARES = 60, 60, 240
 _NAME_COLUMNS = 32
 _WHOSE = {
@@ -43,15 +48,22 @@ _WHOSE = {
 }
 
 
-@command("estimate", "labeldp estimate build/x.onnx private.parquet --column y --by region")
+@command(
+    "estimate",
+    "labeldp estimate build/x.onnx private.parquet --column y --by region --by month",
+    "labeldp estimate may.onnx may.parquet june.onnx june.parquet --csv both.csv",
+)
 @click.argument("file", type=PATH)
 @click.argument("table", type=PATH)
+@click.argument("more", nargs=-1, type=PATH, metavar="[FILE TABLE]...")
 @private_columns_option
 @group_column_option
 @click.option(
     "--by",
+    multiple=True,
     metavar="COLUMN",
-    help="Also estimate each group of rows that share a value of this column.",
+    help="Also estimate each group of rows that share a value of this column. Repeat it for the "
+    "combinations of several columns.",
 )
 @click.option(
     "--target",
@@ -60,8 +72,20 @@ _WHOSE = {
     show_default=True,
     help="What the intervals are about: these rows, or the population they were drawn from.",
 )
+@click.option(
+    "--simultaneous",
+    is_flag=True,
+    help="Make all intervals hold at once, at 95% together; they are wider (Bonferroni).",
+)
 @verbose_option
 @json_option
+@click.option(
+    "--csv",
+    type=PATH,
+    help="Also write all estimates as one long table (.csv). Text that a spreadsheet would run as "
+    "a formula gets an apostrophe in front.",
+)
+@click.option("--parquet", type=PATH, help="The same table as .parquet.")
 @click.option("--plot", type=PATH, help="Also draw the estimates (.svg).")
 @overwrite_option
 @quiet_option
@@ -70,12 +94,16 @@ _WHOSE = {
 def estimate_command(
     file: Path,
     table: Path,
+    more: tuple[Path, ...],
     columns: tuple[str, ...],
     group_columns: dict[str, str],
-    by: str | None,
+    by: tuple[str, ...],
     target: str,
+    simultaneous: bool,
     verbose: bool,
     as_json: bool,
+    csv: Path | None,
+    parquet: Path | None,
     plot: Path | None,
     overwrite: bool,
     quiet: bool,
@@ -87,30 +115,50 @@ def estimate_command(
     FILE is the artifact that made the private column of TABLE (Parquet, CSV or a folder of parts).
     FILE is verified first. A TABLE that notes another artifact is refused. Estimates spend nothing.
 
+    Several artifacts with a TABLE each are estimated together; no row may be in two tables. A
+    folder that is the TABLE of several artifacts is divided by what its parts note.
+
     Without --verbose, the output is a summary of at most 15 lines. Exit code 1: FILE does not
     verify. Exit code 2: the input is wrong, or it supports no estimate.
     """
-    if plot is not None:
-        require_output(plot, endings=(".svg",), overwrite=overwrite)
-    with verified(file):
-        found = estimate_table(
-            file,
-            table,
-            columns,
-            by=by,
-            group_columns=group_columns,
-            target=cast(Target, target),
-            budget=budget,
-            form=form,
-            progress=partial(row_progress, quiet=quiet),
-        )
+    if len(more) % 2:
+        raise click.UsageError(f"{more[-1]}: an artifact needs its own TABLE after it")
+    files, tables = (file, *more[::2]), (table, *more[1::2])
+    outputs = (csv, ".csv"), (parquet, ".parquet"), (plot, ".svg")
+    for output, ending in outputs:
+        if output is not None:
+            require_output(output, *files, *tables, endings=(ending,), overwrite=overwrite)
+    if csv or parquet:
+        require_free_names(by)
+    decoded = []
+    for one in files:
+        with verified(one):
+            decoded.append(open_artifact(one, budget))
+    found = estimate_tables(
+        decoded,
+        list(zip(files, tables, strict=True)),
+        columns,
+        by=by,
+        group_columns=group_columns,
+        target=cast(Target, target),
+        simultaneous=simultaneous,
+        form=form,
+        progress=partial(row_progress, quiet=quiet),
+    )
     estimation, groups = found.estimation, found.groups
     tell(*(Marked(f"warning: {line}", "warning") for line in found.warnings))
+    names = dict.fromkeys(artifact.certificate.name for artifact in estimation.artifacts)
     title = (
-        f"{table}, {', '.join(found.columns)}: {groups[0].rows:,} private labels of "
-        f"{estimation.table.certificate.name}"
+        f"{_some(dict.fromkeys(map(str, tables)))}, {', '.join(found.columns)}: "
+        f"{groups[0].rows:,} private labels of {_some(names)}"
     )
     show(as_json, found.to_json, lambda: _in_words(title, found, verbose=verbose))
+    for path in (csv, parquet):
+        if path is not None:
+            schema = schema_of(found)
+            rows = write_new_table(path, schema, in_batches(schema, rows_of(found)))
+            if not quiet:
+                tell(f"{path}: {rows:,} rows")
     if plot is not None:
         # Matplotlib takes half a second to import.
         from labeldp_compile.tools.estimate.plot import estimates_svg  # noqa: PLC0415
@@ -118,10 +166,18 @@ def estimate_command(
         write_text(plot, estimates_svg(estimation, groups, title))
 
 
+def _some(names: Iterable[str]) -> str:
+    """Names in a row; of many, only the first ones."""
+    first, *others = names
+    return first if not others else f"{first} and {len(others):,} more"
+
+
 def _in_words(title: str, found: Aggregates, *, verbose: bool) -> list[str]:
     """Details if they are asked for, then the conclusion: shares, and the mean if there is one."""
     estimation, groups = found.estimation, found.groups
     conditions = f"approximate 95% intervals for {_WHOSE[found.target]}; estimates spend nothing"
+    if together := found.confidence.together:
+        conditions += f"; all {together:,} intervals hold at once (Bonferroni)"
     small = sum(group.rows < MIN_ROWS for group in groups)
     if small:
         conditions += f"; {small:,} with fewer than {MIN_ROWS} rows: too few rows for an interval"
@@ -130,20 +186,16 @@ def _in_words(title: str, found: Aggregates, *, verbose: bool) -> list[str]:
         names = [name for name, why in estimation.refused.items() if why == reason]
         refused.append(f"no {' and no '.join(names)}: {reason}")
     lines = [title, conditions, *refused, ""]
+    conclusion = _conclusion(", ".join(found.columns), estimation, groups[0])
     if verbose:
-        lines += [*_groups(estimation, groups, _SHOWN_GROUPS), "", *_details(estimation, groups)]
-        return lines + _conclusion(", ".join(found.columns), estimation, groups[0])
-    if groups[0].mean is not None:
-        lines += [*_groups(estimation, groups, _MAIN_GROUPS), ""]
-    if groups[0].mean is not None or groups[0].columns:
-        groups = groups[:1]
+        details = _details(estimation, groups, list(found.by))
+        return [*lines, *_groups(found, _SHOWN_GROUPS), "", *details, *conclusion]
+    if groups[0].mean is not None or len(groups) > 1:
+        # With a header, a line for the groups that are left out, an empty one, and the hint.
+        most = min(_SUMMARY - len(lines) - len(conclusion) - 4, _MAIN_GROUPS)
+        lines += [*_groups(found, max(most, 1)), ""]
     lines.append("more: --verbose shows every share and group; --json has all digits")
-    for group in [*groups[1:_MAIN_GROUPS], groups[0]]:
-        name = ", ".join(found.columns)
-        if group is not groups[0]:
-            name += f" in group {_group(group.name)}"
-        lines += _conclusion(name, estimation, group)
-    return lines
+    return lines + conclusion
 
 
 def _conclusion(name: str, estimation: Estimation, group: GroupEstimates) -> list[str]:
@@ -163,10 +215,12 @@ def _conclusion(name: str, estimation: Estimation, group: GroupEstimates) -> lis
     return lines
 
 
-def _main_shares(labels: list[str], found: GroupEstimates | ColumnEstimates) -> str:
+def _main_shares(
+    labels: list[str], found: GroupEstimates | ColumnEstimates, most: int = _MAIN_SHARES
+) -> str:
     """The largest shares, each with its margin of error."""
     assert found.histogram is not None and found.projected is not None
-    largest = np.argsort(-found.projected, kind="stable")[:_MAIN_SHARES].tolist()
+    largest = np.argsort(-found.projected, kind="stable")[:most].tolist()
     parts = [
         f"{clipped(labels[i], _NAME_COLUMNS)}: {_plus_minus(found.histogram, i, percent=True)}"
         for i in largest
@@ -185,14 +239,16 @@ def _plus_minus(found: Estimates, index: int, *, percent: bool = False) -> str:
     return f"{shown} ± {percent_at_most(margin) if percent else at_most(margin, 2)}"
 
 
-def _groups(estimation: Estimation, found: list[GroupEstimates], most: int) -> list[str]:
-    first = found[0]
-    shares = [f"{q.share:.0%}" for q in first.quantiles or []]
-    header = ["group", "rows", *(["mean", "low", "high"] if first.mean else []), *shares]
-    names = estimation.class_names() if shares else []
+def _groups(of: Aggregates, most: int) -> list[str]:
+    """A line for each group; if there are several, with the largest shares of each."""
+    found, by = of.groups, list(of.by) or ["group"]
+    first, lists_shares = found[0], len(found) > 1 and found[0].histogram is not None
+    quantiles = [f"{q.share:.0%}" for q in first.quantiles or []]
+    header = [*_header(by), "rows", *(["mean", "low", "high"] if first.mean else []), *quantiles]
+    names = of.estimation.class_names()
     rows = []
     for group in found[:most]:
-        cells = [_group(group.name), f"{group.rows:,}"]
+        cells = [*_cell(group, len(by)), f"{group.rows:,}"]
         if group.mean is not None:
             cells += _interval(group.mean.at(0))
         for q in group.quantiles or []:
@@ -200,54 +256,60 @@ def _groups(estimation: Estimation, found: list[GroupEstimates], most: int) -> l
             ends = names[low].split(" … ")[0], names[high].split(" … ")[-1]
             about = "about " if q.interval is None else ""
             cells.append(about + " … ".join(dict.fromkeys(ends)))
+        if lists_shares:
+            cells.append(_main_shares(names, group, _GROUP_SHARES))
         rows.append(cells)
-    lines = text_table(header, rows)
+    left = list(range(len(by)))
+    if lists_shares:
+        left.append(len(header))
+        header.append("largest shares")
+    lines = text_table(header, rows, left=left)
     if len(found) > most:
         lines.append(f"{len(found) - most:,} more groups: --json has them")
     return lines
 
 
-def _details(estimation: Estimation, found: list[GroupEstimates]) -> list[str]:
+def _details(estimation: Estimation, found: list[GroupEstimates], by: list[str]) -> list[str]:
     """The shares and means of every column, and the shares of all labels or combinations."""
     lines: list[str] = []
     for place, first in enumerate(found[0].columns):
-        columns = [(group.name, group.columns[place]) for group in found]
+        columns = [(group, group.columns[place]) for group in found]
         numbers = first.mean is not None
         lines += _shares(
-            first.name, list(map(str, first.labels)), columns[: 1 if numbers else None]
+            first.name, list(map(str, first.labels)), columns[: 1 if numbers else None], by
         )
-        for name, column in columns[1:_SHOWN_GROUPS]:
+        for group, column in columns[1:_SHOWN_GROUPS]:
             if column.mean is not None:
                 estimate, low, high = _interval(column.mean.at(0))
-                lines.append(f"mean of {first.name}, {_group(name)}: {estimate} ({low} … {high})")
+                name = ", ".join(_cell(group, len(by)))
+                lines.append(f"mean of {first.name}, {name}: {estimate} ({low} … {high})")
         lines.append("")
     total = found[0]
     if total.histogram is not None:
         # The shares of each group only where a group has nothing else.
         alone = total.mean is not None or total.quantiles or total.columns
-        groups = [(group.name, group) for group in (found[:1] if alone else found)]
-        lines += [*_shares("label", estimation.class_names(), groups), _PROJECTED, ""]
+        groups = [(group, group) for group in (found[:1] if alone else found)]
+        lines += [*_shares("label", estimation.class_names(), groups, by), _PROJECTED, ""]
     return lines
 
 
 def _shares(
     title: str,
     labels: list[str],
-    blocks: Sequence[tuple[Any, GroupEstimates | ColumnEstimates]],
+    blocks: Sequence[tuple[GroupEstimates, GroupEstimates | ColumnEstimates]],
+    by: list[str],
 ) -> list[str]:
     """A line for each label of each block (group, estimates)."""
-    grouped, shown = len(blocks) > 1, labels[:_SHOWN_LABELS]
+    grouped, shown = by if len(blocks) > 1 else [], labels[:_SHOWN_LABELS]
     fitting = blocks[: -(-_SHOWN_SHARES // len(shown))]
     rows = []
     for group, found in fitting:
         assert found.histogram is not None and found.projected is not None
         for i, label in enumerate(shown):
             ends = [*_interval(found.histogram.at(i)), f"{found.projected[i]:.6f}"]
-            rows.append(
-                [*([_group(group)] if grouped else []), clipped(label, _NAME_COLUMNS), *ends]
-            )
-    header = [*(["group"] if grouped else []), title, "share", "low", "high", "projected"]
-    lines = text_table(header, rows, left=(0, 1) if grouped else (0,))
+            rows.append([*_cell(group, len(grouped)), clipped(label, _NAME_COLUMNS), *ends])
+    header = [*_header([*grouped, title]), "share", "low", "high", "projected"]
+    lines = text_table(header, rows, left=range(len(grouped) + 1))
     if len(shown) < len(labels):
         more = len(labels) - len(shown)
         lines.append(f"{more:,} more labels{' of each group' if grouped else ''}: --json has them")
@@ -257,8 +319,14 @@ def _shares(
     return lines
 
 
-def _group(name: Any) -> str:
-    return "null" if name is None else clipped(str(name), _NAME_COLUMNS)
+def _header(names: Iterable[str]) -> list[str]:
+    return [clipped(name, _NAME_COLUMNS) for name in names]
+
+
+def _cell(group: GroupEstimates, columns: int) -> list[str]:
+    """The cells of a group in as many columns of a table; only the first is of all rows."""
+    values = [clipped(in_words(value), _NAME_COLUMNS) for value in group.cell]
+    return (values or [ALL_ROWS, *[""] * columns])[:columns]
 
 
 def _interval(entry: dict[str, Any]) -> list[str]:

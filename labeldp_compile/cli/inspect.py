@@ -73,6 +73,13 @@ _LISTED_MEMBERS = 4
     help="For private labels that are sets: write a table of the labels in each set (.parquet, "
     ".csv).",
 )
+@click.option(
+    "--weights",
+    type=PATH,
+    metavar="TABLE",
+    help="Write the weights with which labeldp estimate undoes the noise, to be joined with "
+    "private labels in SQL (.parquet, .csv).",
+)
 @overwrite_option
 @budget_option
 def inspect_command(
@@ -83,6 +90,7 @@ def inspect_command(
     verbose: bool,
     as_json: bool,
     table: Path | None,
+    weights: Path | None,
     overwrite: bool,
     budget: Budget,
 ) -> None:
@@ -95,6 +103,8 @@ def inspect_command(
         from labeldp_compile.tools.inspection import set_table  # noqa: PLC0415  # pyarrow
 
         require_output(table, endings=set_table.ENDINGS, overwrite=overwrite)
+    if weights is not None:
+        require_output(weights, file, endings=(".parquet", ".csv"), overwrite=overwrite)
     with verified(file, ", and is not shown"):
         try:
             found = open_artifact(file, budget)
@@ -105,6 +115,12 @@ def inspect_command(
             raise
     if table is not None:
         set_table.require_sets(found, file)
+    if weights is not None:
+        from labeldp_compile.tabular.new_table import write_new_table  # noqa: PLC0415  # pyarrow
+        from labeldp_compile.tools.estimate.weights import weights_of  # noqa: PLC0415
+
+        rows = write_new_table(weights, *weights_of(found, file))
+        tell(f"{weights}: {rows:,} rows, one per output and estimate")
     if found.groups.columns and group is None and not asked and not whole:
         show(as_json, lambda: groups_json(found), lambda: _all_groups(found))
         return

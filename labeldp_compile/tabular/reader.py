@@ -169,13 +169,15 @@ def open_table(
     form: TextForm = PLAIN,
     stream: bool = False,
     true_labels: bool = False,
+    only: Sequence[Path] | None = None,
 ) -> TableReader:
     """Open a table and check its label columns, and those of ids, counts or groups if it needs any.
 
-    The table is a file, a folder of parts (``parts_of``) or, with ``stream``, ``-``: standard input
-    as CSV. ``form`` is that of text. Raises DataError if a file is missing, damaged or empty of
-    columns, if a column is missing or of the wrong type, if parts differ in the type of labels
-    or ids, or, with ``true_labels``, if a file says that its labels are private already.
+    The table is a file, a folder of parts (``parts_of``; ``only`` these, if they are given) or,
+    with ``stream``, ``-``: standard input as CSV. ``form`` is that of text. Raises DataError if a
+    file is missing, damaged or empty of columns, if a column is missing or of the wrong type, if
+    parts differ in the type of labels or ids, or, with ``true_labels``, if a file says that its
+    labels are private already.
     """
     labels = (columns,) if isinstance(columns, str) else tuple(columns)
     groups = [group.name for group in group_columns]
@@ -191,7 +193,7 @@ def open_table(
     if not path.is_dir() or (stream and is_stream(path)):
         return _open_file(table, form, None, stream=stream, true_labels=true_labels)
     parts: list[TableReader] = []
-    for part in parts_of(path):
+    for part in parts_of(path) if only is None else only:
         opened, first = replace(table, path=part), parts[0] if parts else None
         parts.append(_open_file(opened, form, first, stream=False, true_labels=true_labels))
     rows = rows_in([part.rows for part in parts])

@@ -33,6 +33,7 @@ from labeldp_compile.whole_file import (
     replaced_when_whole,
     require_folder,
     require_output,
+    require_outside,
 )
 
 _OWNER_ONLY = 0o600
@@ -52,9 +53,7 @@ def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
             )
         return
     if not is_stream(table) and table.is_dir():
-        inside = output.absolute().parent.resolve()
-        if inside.is_relative_to(table.resolve()):
-            raise InputError(f"{output}: is inside the input: write to another folder")
+        require_outside(output, table)
         require_folder(output)
         return
     require_output(output, table, overwrite=overwrite)

@@ -56,7 +56,7 @@ def compiled(tmp_path):
 
 
 def of_one_table(name, outputs, counts):
-    return GroupCounts(name, {0: OutputCounts(outputs, counts)})
+    return GroupCounts((name,), {0: OutputCounts(outputs, counts)})
 
 
 def expected_counts(decoded, rows):
@@ -163,11 +163,11 @@ def test_groups_are_counted_one_by_one(compiled, tmp_path, monkeypatch):
     pq.write_table(pa.table({"y": private, "g": groups}), path)
     table = open_table(path, "y", decoded.label, all_columns=True)
     batches: list[int] = []
-    first, *others = count_outputs(table, decoded, "g", Observer(rows=batches.append))
+    first, *others = count_outputs([(table, decoded)], ["g"], Observer(rows=batches.append))
     assert len(batches) > 1  # so later ones have new names
-    assert [group.name for group in others] == sorted(set(groups.tolist()))
+    assert [group.cell for group in others] == [(g,) for g in sorted(set(groups.tolist()))]
     for group in (first, *others):
-        values = private if group is first else private[groups == group.name]
+        values = private if group is first else private[groups == group.cell[0]]
         found = group.by_table[0]
         counted = zip(found.outputs.tolist(), found.counts.tolist(), strict=True)
         assert {value(decoded.tables[0], o): n for o, n in counted} == Counter(values.tolist())

@@ -102,8 +102,8 @@ def test_it_is_not_said_of_releases(kind):
         for y in (0, 9):
             for _ in range(200):
                 group = outputs_of(generator.multinomial(rows, table[y]))
-                assert not found.are_hardly_private(GroupCounts("all", {0: group}))
-                value = found([GroupCounts("all", {0: group})], "rows")[0].histogram
+                assert not found.hardly_private(GroupCounts((), {0: group}))
+                value = found([GroupCounts((), {0: group})], "rows")[0].histogram
                 outside += value is not None and bool((value.value < 0).any())
     assert outside > 500 or kind == "optimal_unbiased"  # chance alone makes many of them negative
 
@@ -134,6 +134,7 @@ def test_means_beyond_the_labels():
             weights=None,
             least=np.ones(1),
             most=np.ones(1),
+            under_uniform=np.ones(1),
             labels=(0.0, 1.0),
             outputs=(-1.0, 2.0),
         )
@@ -148,7 +149,7 @@ def test_means_beyond_the_labels():
                 counts = OutputCounts(np.array([end]), np.array([20_000]))
                 estimate = mean(counts, "rows", np.full(10, 0.1))
                 assert mean.log_chance(counts) < HARDLY
-                assert found.are_hardly_private(GroupCounts("all", {0: counts}))
+                assert found.hardly_private(GroupCounts((), {0: counts}))
                 assert estimate.high[0] < 0 or estimate.low[0] > 9
             middle = OutputCounts(np.array([0, last]), np.array([10_000, 10_000]))
             assert mean.log_chance(middle) == 0
@@ -158,8 +159,8 @@ def test_each_table_of_groups_is_asked():
     window = randomized_response([10.0, 11.0, 12.0, 13.0], range(4), 1, 20)
     randomizer = GroupedWindows(Groups.of(("a",)), (window, window))
     grouped = check_bytes(file_of(DOMAIN, randomizer)).verified()
-    found = Estimation.of(grouped, [0, 1])
+    found = Estimation.of(grouped, tables=[0, 1])
     true, even = outputs_of([900, 0, 50, 50]), outputs_of([250] * 4)
-    assert not found.are_hardly_private(GroupCounts("all rows", {0: even, 1: even}))
-    assert found.are_hardly_private(GroupCounts("all rows", {0: even, 1: true}))
-    assert found.are_hardly_private(GroupCounts("all rows", {0: true, 1: even}))
+    assert not found.hardly_private(GroupCounts((), {0: even, 1: even}))
+    assert found.hardly_private(GroupCounts((), {0: even, 1: true}))
+    assert found.hardly_private(GroupCounts((), {0: true, 1: even}))

@@ -34,7 +34,7 @@ def decoded(epsilons=(1, 2, 3)):
 def test_intervals_of_mean_and_shares_cover(target, rows):
     grouped = decoded()
     tables = [matrix(window, list(range(K))) for window in grouped.tables]
-    estimation = Estimation.of(grouped, [0, 1, 2])
+    estimation = Estimation.of(grouped, tables=[0, 1, 2])
     generator = np.random.default_rng(7)
     shares_of_groups = np.array([0.5, 0.3, 0.2])
     sizes = (rows * shares_of_groups).astype(int)
@@ -52,7 +52,7 @@ def test_intervals_of_mean_and_shares_cover(target, rows):
             seen = np.flatnonzero(counts)
             strata[table] = OutputCounts(seen, counts[seen])
         true = true / rows if target == "rows" else shares_of_groups @ PRIORS
-        (found,) = estimation([GroupCounts("all", strata)], target)
+        (found,) = estimation([GroupCounts((), strata)], target)
         truth = float(true @ np.arange(K))
         mean_hits += found.mean.low[0] <= truth <= found.mean.high[0]
         share_hits += ((found.histogram.low <= true) & (true <= found.histogram.high)).mean()
@@ -65,10 +65,10 @@ def test_intervals_of_mean_and_shares_cover(target, rows):
 def test_one_table_is_as_without_groups():
     grouped = decoded()
     counts = OutputCounts(np.arange(K), np.array([40, 30, 20, 10]))
-    (together,) = Estimation.of(grouped, [0])([GroupCounts("a", {0: counts})], "rows")
+    (together,) = Estimation.of(grouped, tables=[0])([GroupCounts((), {0: counts})], "rows")
     assert together.rows == 100
     single = replace(grouped, groups=Groups(), tables=grouped.tables[:1])
-    (alone,) = Estimation.of(single)([GroupCounts("a", {0: counts})], "rows")
+    (alone,) = Estimation.of(single)([GroupCounts((), {0: counts})], "rows")
     assert together.mean.at(0) == alone.mean.at(0)
     assert together.quantiles == alone.quantiles
 
@@ -80,5 +80,5 @@ def test_a_table_that_says_nothing_is_named():
     model = file_of(IntegerDomain(0, K - 1), randomizer, Fraction(3))
     grouped = check_bytes(model).artifact
     with pytest.raises(NotEstimableError, match="group 1: "):
-        Estimation.of(grouped, [0, 1, 2])
-    assert Estimation.of(grouped, [0, 2]).refused == {}
+        Estimation.of(grouped, tables=[0, 1, 2])
+    assert Estimation.of(grouped, tables=[0, 2]).refused == {}

@@ -152,6 +152,14 @@ CASES = {
     "estimate, groups": lambda f, t: [
         *["estimate", artifact(f, t), table(f, t), "--quiet", "--by", f"{t}2"]
     ],
+    "estimate, two groups and files": lambda f, t: [
+        *["estimate", artifact(f, t), table(f, t), "--quiet", "--by", f"{t}2", "--by", t, "-v"],
+        *["--csv", f / "x.csv", "--parquet", f / "x.parquet"],
+    ],
+    "estimate, several artifacts": lambda f, t: [
+        *["estimate", artifact(f, t), table(f, t), artifact(f, t), table(f, t)]
+    ],
+    "inspect, weights": lambda f, t: ["inspect", artifact(f, t), "--weights", f / "w.csv"],
     "estimate, no such column": lambda f, t: [
         *["estimate", artifact(f, t), table(f, "b"), "--quiet"]
     ],

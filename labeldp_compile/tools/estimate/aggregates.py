@@ -1,4 +1,4 @@
-"""From an artifact and a table of private labels to the estimates of each group."""
+"""From artifacts and tables of private labels to the estimates of each group."""
 
 from __future__ import annotations
 
@@ -8,35 +8,41 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify import DEFAULT_BUDGET, Budget
-from labeldp_verify.opening import open_artifact
+import pyarrow as pa
+from labeldp_verify.artifact import Artifact
 from labeldp_verify.printable import clipped
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
+from labeldp_compile.tabular.columns import value_type
+from labeldp_compile.tabular.header import rows_in
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.estimate.document import estimates_json
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
-from labeldp_compile.tools.estimate.intervals import Target
+from labeldp_compile.tools.estimate.intervals import ALONE, Confidence, Target
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
 from labeldp_compile.tools.estimate.private_counts import count_outputs
-from labeldp_compile.tools.private_table import open_private, require_public
+from labeldp_compile.tools.private_table import open_all, require_public
 
+GROUP = "group_name"  # the column of the groups of artifacts
 _NAMED, _COLUMNS = 3, 32  # private columns in a warning, and characters of their names
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
 
 @dataclass(frozen=True)
 class Aggregates:
-    """Estimates from one column of private labels.
+    """Estimates from private labels.
 
     Attributes:
         columns: the columns of the private labels; several if a label has several.
         target: what the intervals are about.
         groups: all rows first, then each group by its name.
-        estimation: the estimators of the artifact, and what it does not support.
-        warnings: why these may not be private labels of the artifact, in words.
+        estimation: the estimators of the artifacts, and what they do not support.
+        warnings: why these may not be private labels of the artifacts, in words.
+        by: the columns of the groups with their types, if all tables have the same; ``GROUP`` for
+            those of the artifacts.
+        confidence: how often an interval may miss.
     """
 
     columns: list[str]
@@ -44,65 +50,92 @@ class Aggregates:
     groups: list[GroupEstimates]
     estimation: Estimation
     warnings: list[str] = field(default_factory=list)
+    by: dict[str, pa.DataType | None] = field(default_factory=dict)
+    confidence: Confidence = ALONE
 
     @property
     def refused(self) -> dict[str, str]:
-        """What the artifact does not support: mean, histogram, quantiles → the reason."""
+        """What the artifacts do not support: mean, histogram, quantiles → the reason."""
         return self.estimation.refused
 
     def to_json(self) -> dict[str, Any]:
-        """``{format_version, artifact, target, confidence, classes, refused, groups}``."""
-        return estimates_json(self.estimation, self.groups, self.target)
+        """As of ``estimates_json``."""
+        return estimates_json(
+            self.estimation, self.groups, list(self.by), self.target, self.confidence
+        )
 
 
 def _silent(_: str, rows: int | None) -> AbstractContextManager[Callable[[int], None]]:
     return nullcontext(QUIET.rows)
 
 
-def estimate_table(
-    artifact: Path,
-    table: Path,
+def estimate_tables(
+    decoded: Sequence[Artifact],
+    pairs: Sequence[tuple[Path, Path]],
     column: str | Sequence[str] | None = None,
     *,
-    by: str | None = None,
+    by: Sequence[str] = (),
     group_columns: Mapping[str, str] | None = None,
     target: Target = "rows",
-    budget: Budget = DEFAULT_BUDGET,
+    simultaneous: bool = False,
     form: TextForm = PLAIN,
     progress: Progress = _silent,
 ) -> Aggregates:
-    """The estimates of a table's private column, for all rows and for the groups of ``by``.
+    """The estimates of private labels, for all rows and for the groups of ``by``.
 
-    ``column`` is the private column, or several in the order of the label, if they do not have the
-    names of the spec. ``group_columns`` maps the artifact's names of group columns to those of the
-    table, if they differ (a single one has the name ""). ``form`` is the form of a text table.
-    ``progress`` opens a display with a name, and with the number of rows if it is known.
+    ``pairs`` are the paths of ``decoded`` artifacts and of their tables, whose rows are disjoint; a
+    table that is given for several artifacts is divided by what its parts note. ``column`` is the
+    private column, or several in the order of the label, if they do not have the names of the spec.
+    ``group_columns`` maps the artifact's names of group columns to those of the table, if they
+    differ (a single one has the name ""). With ``simultaneous``, all intervals hold at once.
+    ``form`` is the form of a text table. ``progress`` opens a display with a name, and with the
+    number of rows if it is known.
 
-    Raises VerificationError if the artifact does not verify. Raises InputError (DataError,
-    TooLargeError) if the input is wrong or supports no estimate, or if the table notes that another
-    artifact made its labels.
+    Raises InputError (DataError) if the input is wrong or supports no estimate, if a table notes
+    that another artifact made its labels, or if the artifacts have different labels.
     """
-    decoded = open_artifact(artifact, budget)
-    reader = open_private(decoded, artifact, table, column, group_columns, form)
-    columns = list(reader.label_columns)
-    if by is not None:
-        require_public(reader, decoded, artifact, by)
-    with progress("counting", reader.rows) as count:
-        counts = count_outputs(reader, decoded, by, Observer(rows=count))
+    if repeated := [name for name in by if by.count(name) > 1]:
+        raise InputError(f"{repeated[0]!r} is named twice to group by: name it once")
+    readers = open_all(decoded, pairs, column, group_columns, form)
+    for name in by:
+        for reader, one, (artifact, _) in zip(readers, decoded, pairs, strict=True):
+            require_public(reader, one, artifact, name)
+    with progress("counting", rows_in([reader.rows for reader in readers])) as count:
+        sources = list(zip(readers, decoded, strict=True))
+        counts = count_outputs(sources, by, Observer(rows=count))
     try:
-        estimation = Estimation.of(decoded, counts[0].by_table)
+        estimation = Estimation.of(*decoded, tables=counts[0].by_table)
     except NotEstimableError as error:
-        raise InputError(f"{artifact}: its private labels support no estimate: {error}") from None
+        names = " and ".join(dict.fromkeys(str(artifact) for artifact, _ in pairs))
+        raise InputError(f"{names}: its private labels support no estimate: {error}") from None
+    confidence = Confidence(estimation.intervals(counts)) if simultaneous else ALONE
     # Exact intervals for thousands of small groups take minutes.
     every = sum(group.rows for group in counts)
     with (_silent if len(counts) == 1 else progress)("estimating", every) as count:
-        found = estimation(counts, target, Observer(rows=count))
-    warnings = _warnings(reader, columns, estimation.are_hardly_private(counts[0]))
-    return Aggregates(columns, target, found, estimation, warnings)
+        found = estimation(counts, target, Observer(rows=count), confidence)
+    columns = list(dict.fromkeys(name for reader in readers for name in reader.label_columns))
+    unlikely = estimation.hardly_private(counts[0])
+    warnings = [
+        line
+        for place, reader in enumerate(readers)
+        for line in _warnings(reader, place in unlikely)
+    ]
+    types: dict[str, pa.DataType | None] = {name: _type_of(name, readers) for name in by}
+    if not by and len(counts) > 1:
+        types = {GROUP: pa.string()}
+    return Aggregates(columns, target, found, estimation, warnings, types, confidence)
 
 
-def _warnings(reader: TableReader, columns: list[str], hardly_private: bool) -> list[str]:
+def _type_of(name: str, readers: Sequence[TableReader]) -> pa.DataType | None:
+    """The type of a column, if all tables have the same."""
+    files = [file for reader in readers for file in reader.files]
+    first, *others = (value_type(file.schema.field(name).type) for file in files)
+    return first if all(other == first for other in others) else None
+
+
+def _warnings(reader: TableReader, hardly_private: bool) -> list[str]:
     """Why the columns are probably no private labels, in at most one line."""
+    columns = reader.label_columns
     found, named = [], ", ".join(map(repr, columns))
     if hardly_private:
         found.append(

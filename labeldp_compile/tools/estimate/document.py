@@ -7,34 +7,52 @@ from typing import Any
 
 from labeldp_verify.opening import readable
 
+from labeldp_compile.tools.estimate.cells import in_words
 from labeldp_compile.tools.estimate.estimate import (
     ColumnEstimates,
     Estimation,
     GroupEstimates,
     Quantile,
 )
-from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Target
+from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Confidence, Target
 
 FORMAT_VERSION = "1.0"
 
 
-def estimates_json(
-    estimation: Estimation, found: list[GroupEstimates], target: Target
-) -> dict[str, Any]:
-    """``{format_version, artifact, target, confidence, classes, refused, groups}``; for a label of
-    several columns, a group also has ``columns``.
-
-    Classes are lists of labels; histograms have the same order. The first group is all rows.
-    """
-    decoded, classes = readable(estimation.table), estimation.classes
+def members_of_classes(estimation: Estimation) -> list[list[Any]]:
+    """The labels of each class, as people write them."""
+    classes = estimation.classes
     members: list[list[Any]] = [[] for _ in range(classes.count)]
-    for label, number in zip(decoded.domain.listed, classes.of_label.tolist(), strict=True):
+    listed = readable(estimation.table).domain.listed
+    for label, number in zip(listed, classes.of_label.tolist(), strict=True):
         members[number].append(label)
+    return members
+
+
+def estimates_json(
+    estimation: Estimation,
+    found: list[GroupEstimates],
+    by: list[str],
+    target: Target,
+    confidence: Confidence,
+) -> dict[str, Any]:
+    """``{format_version, artifact, artifacts, by, target, confidence, simultaneous, classes,
+    refused, groups}``; for a label of several columns, a group also has ``columns``.
+
+    Classes are lists of labels; histograms have the same order. The first group is all rows. A
+    group of several columns ``by`` is the list of its values. ``simultaneous`` is the number of
+    intervals that hold at once, null if each is for itself.
+    """
+    members = members_of_classes(estimation)
+    names = [artifact.certificate.name for artifact in estimation.artifacts]
     return {
         "format_version": FORMAT_VERSION,
-        "artifact": decoded.certificate.name,
+        "artifact": names[0],
+        "artifacts": names,
+        "by": by,
         "target": target,
         "confidence": CONFIDENCE,
+        "simultaneous": confidence.together or None,
         "classes": None if "histogram" in estimation.refused else members,
         "refused": estimation.refused,
         "groups": [_group(group, members) for group in found],
@@ -42,12 +60,8 @@ def estimates_json(
 
 
 def _group(group: GroupEstimates, members: list[list[Any]]) -> dict[str, Any]:
-    # JSON has no infinite numbers.
-    name, plain = group.name, isinstance(group.name, str | int | None)
-    if isinstance(name, float):
-        plain = math.isfinite(name)
     stated = {
-        "group": name if plain else str(name),
+        "group": _plain(group.name),
         "rows": group.rows,
         "mean": group.mean and group.mean.at(0),
         "quantiles": [_quantile(q, members) for q in group.quantiles] if group.quantiles else None,
@@ -66,6 +80,14 @@ def _group(group: GroupEstimates, members: list[list[Any]]) -> dict[str, Any]:
             for column in group.columns
         ]
     return stated
+
+
+def _plain(name: Any) -> Any:
+    """A name as JSON has it, which knows no infinite numbers."""
+    if isinstance(name, tuple):
+        return [_plain(value) for value in name]
+    plain = math.isfinite(name) if isinstance(name, float) else isinstance(name, str | int | None)
+    return name if plain else in_words(name)
 
 
 def _quantile(found: Quantile, members: list[list[Any]]) -> dict[str, Any]:

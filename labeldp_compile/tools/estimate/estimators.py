@@ -15,7 +15,7 @@ from labeldp_verify.artifact import Table
 from labeldp_verify.forms import CategoricalDomain, JointDomain
 from numpy.typing import NDArray
 
-from labeldp_compile.tools.estimate.intervals import Estimates, Target
+from labeldp_compile.tools.estimate.intervals import ALONE, Confidence, Estimates, Target
 from labeldp_compile.tools.estimate.inversion import (
     Inverse,
     LabelClasses,
@@ -68,13 +68,15 @@ class TableEstimators:
         require_any(self.refused)
         return self
 
-    def __call__(self, counts: OutputCounts, target: Target) -> dict[Key, Estimates]:
+    def __call__(
+        self, counts: OutputCounts, target: Target, confidence: Confidence = ALONE
+    ) -> dict[Key, Estimates]:
         """The estimates of some rows."""
         shares = np.empty(0)  # a table that cannot be inverted has none
         histogram = self.found.get(HISTOGRAM)
         if isinstance(histogram, LinearEstimators):
             shares = project_to_simplex(histogram.estimate(counts))
-        return {key: each(counts, target, shares) for key, each in self.found.items()}
+        return {key: each(counts, target, shares, confidence) for key, each in self.found.items()}
 
     def log_chances(self, counts: OutputCounts) -> list[float]:
         """Logs of bounds on the probability of estimates this far outside the possible range."""

@@ -9,7 +9,8 @@ A small number of hits is not normally distributed. So for each N, or θ, a set 
 accepted, whose total probability is as close to 95% as possible and not below 92.5%. The least
 likely ends are removed in the order of their tails (Blaker 2000), which include half of a number's
 own probability (as in mid-P: Lancaster 1961). The interval is the hull of all N, or θ, that accept
-the observed count.
+the observed count. Intervals that hold at once accept more: their sets miss with at most their part
+of the 5%.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
-from labeldp_compile.tools.estimate.intervals import CONFIDENCE, MIN_ROWS, Estimates, Target
+from labeldp_compile.tools.estimate.intervals import (
+    ALONE,
+    Confidence,
+    Estimates,
+    Target,
+)
 
 _BELOW, _WINDOW = 36, 80  # the standard deviation is at most six: six of them below, seven above
 SPAN = 2 * _WINDOW
@@ -32,7 +38,6 @@ SPAN = 2 * _WINDOW
 Floats = NDArray[np.float64]
 _TWO_VALUES = 1e-9  # equal values may differ by this share of the difference
 _RARE = 16.0  # the variance of the hits up to which the distribution is computed
-_MISSED, _LARGEST_MISS = 1 - CONFIDENCE, 0.075
 _COARSE, _FINE = 49, 17
 
 
@@ -56,15 +61,15 @@ class Hits:
         # The expectations are 1 and 0.
         return cls((1 - low) / (high - low), -low / (high - low), each_tail)
 
-    def where_rare(self, found: Estimates, n: int, target: Target) -> Estimates:
+    def where_rare(
+        self, found: Estimates, n: int, target: Target, confidence: Confidence = ALONE
+    ) -> Estimates:
         """The same estimates, with the intervals of this module if the hits vary little."""
-        if n < MIN_ROWS:
-            return found
         a, b = self.of_label, self.of_others
         hits = np.rint(n * (b + found.value * (a - b))).astype(int)
         low, high = found.low.copy(), found.high.copy()
         for i in np.flatnonzero(_variance(hits, n, a, b, target) <= _RARE):
-            law = _Law(n, round(a[i], 12), round(b[i], 12), target, self.each_tail)
+            law = _Law(n, round(a[i], 12), round(b[i], 12), target, self.each_tail, confidence)
             ends = _interval(int(hits[i]), law)
             low[i], high[i] = min(ends[0], found.value[i]), max(ends[1], found.value[i])
         return Estimates(found.value, found.error, low, high)
@@ -79,6 +84,7 @@ class _Law:
     b: float
     target: Target
     each_tail: bool
+    confidence: Confidence
 
     def accepts(self, hits: int, expected: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Whether expectations [h], increasing, accept the hits.
@@ -100,7 +106,7 @@ class _Law:
         probabilities = np.maximum(np.fft.irfft(product, SPAN, axis=1), 0.0)
         place = hits - first - more
         seen = np.clip(place, 0, SPAN - 1)[:, None]
-        accepted = (_tails if self.each_tail else _nearest)(probabilities, seen)
+        accepted = (_tails if self.each_tail else _nearest)(probabilities, seen, self.confidence)
         return expected, accepted & (place >= 0) & (place < SPAN)
 
     def end(self, accepted: float, refused: float) -> float:
@@ -120,7 +126,8 @@ def _variance(hits: Any, n: int, a: Any, b: Any, target: Target) -> Any:
 def _interval(hits: int, law: _Law) -> tuple[float, float]:
     """The ends of the interval of the share; equal counts have equal intervals."""
     n, a, b = law.n, law.a, law.b
-    reach = 4 * math.sqrt(_variance(hits, n, a, b, law.target) + 1) + 4
+    wider = law.confidence.z / ALONE.z
+    reach = 4 * wider * math.sqrt(_variance(hits, n, a, b, law.target) + 1) + 4 * wider**2
     grid = np.linspace(max(hits - reach, 0.0), min(hits + reach, float(n)), _COARSE)
     grid, accepted = law.accepts(hits, grid)
     # On a coarse grid, even the nearest point may not accept.
@@ -150,17 +157,22 @@ def _window(trials: Floats, probability: Floats) -> tuple[NDArray[np.int64], Flo
     return starts[:, 0].astype(np.int64), np.where(k <= n, found, 0.0)
 
 
-def _tails(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """[h] whether distributions [h, s] accept what is seen [h, 1]: 2.5% on each side are not."""
+def _tails(
+    probabilities: Floats, seen: NDArray[np.int64], confidence: Confidence
+) -> NDArray[np.bool_]:
+    """[h] whether distributions [h, s] accept what is seen [h, 1]: half of a miss on each side."""
     up_to = probabilities.cumsum(axis=1)
     from_it = up_to[:, -1:] - up_to + probabilities
     tail = np.take_along_axis(np.minimum(up_to, from_it), seen, axis=1)[:, 0]
-    result: NDArray[np.bool_] = tail > _MISSED / 2
+    result: NDArray[np.bool_] = tail > confidence.miss / 2
     return result
 
 
-def _nearest(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """[h] whether distributions [h, s] accept what is seen [h, 1]: about 5% are not."""
+def _nearest(
+    probabilities: Floats, seen: NDArray[np.int64], confidence: Confidence
+) -> NDArray[np.bool_]:
+    """[h] whether distributions [h, s] accept what is seen [h, 1]: about one miss is not."""
+    miss = confidence.miss
     up_to = probabilities.cumsum(axis=1) - probabilities / 2
     tail = np.minimum(up_to, up_to[:, -1:] + probabilities[:, -1:] / 2 - up_to)
     mine = np.take_along_axis(tail, seen, axis=1)
@@ -168,6 +180,6 @@ def _nearest(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_
     without = np.where(before, probabilities, 0.0).sum(axis=1)
     with_it = without + np.take_along_axis(probabilities, seen, axis=1)[:, 0]
     # The count is accepted if 5% are removed already, or if keeping it is closer to 5%.
-    nearer = (with_it > _LARGEST_MISS) | (without + with_it > 2 * _MISSED)
-    result: NDArray[np.bool_] = (without >= _MISSED) | ((with_it > _MISSED) & nearer)
+    nearer = (with_it > confidence.largest_miss) | (without + with_it > 2 * miss)
+    result: NDArray[np.bool_] = (without >= miss) | ((with_it > miss) & nearer)
     return result

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from labeldp_compile.tools.estimate.hits import Hits
 from labeldp_compile.tools.estimate.intervals import (
+    ALONE,
+    Confidence,
     Estimates,
     Target,
     Variance,
-    Z,
     score_estimates,
-    student,
 )
 from labeldp_compile.tools.estimate.inversion import Inverse
 from labeldp_compile.tools.estimate.private_counts import OutputCounts
@@ -81,13 +81,20 @@ class LinearEstimators:
         g = inverse.weights @ numbers if of_output is None else of_output
         return cls(inverse, numbers[:, None], g[:, None], is_mean=True)
 
-    def __call__(self, counts: OutputCounts, target: Target, projected: Floats) -> Estimates:
+    def __call__(
+        self,
+        counts: OutputCounts,
+        target: Target,
+        projected: Floats,
+        confidence: Confidence = ALONE,
+    ) -> Estimates:
         """The estimates [j] of some rows; ``projected`` [c] is a distribution near their labels."""
         value, n = self.estimate(counts), counts.rows
         variance = self.variance(counts, target, projected)
         if self.hits is not None:
-            return self.hits.where_rare(score_estimates(value, variance, n, Z), n, target)
-        quantile = student(n) if self.is_mean else Z
+            found = score_estimates(value, variance, n, confidence.z)
+            return self.hits.where_rare(found, n, target, confidence)
+        quantile = confidence.student(n) if self.is_mean else confidence.z
         return score_estimates(value, variance, n, quantile, self.jump(projected))
 
     def estimate(self, counts: OutputCounts) -> Floats:
@@ -153,6 +160,21 @@ class LinearEstimators:
             largest = (self.inverse.table @ powers).max(axis=0)
             least = min(least, counts.rows * math.log(largest.min()))
         return min(least + math.log(len(value)), 0.0)
+
+    @property
+    def size(self) -> int:
+        """The number of functionals j."""
+        return int(self.functionals.shape[1])
+
+    @cached_property
+    def under_uniform(self) -> Floats:
+        """[j] the variance of g(o), if all classes are equally likely; no label decides it."""
+        result: Floats = self._second.of_label.mean(axis=0) - self.functionals.mean(axis=0) ** 2
+        return result
+
+    def by_output(self, outputs: int) -> tuple[Floats, Floats]:
+        """[m, j] the estimators g, and unbiased estimators of Var[g | y]."""
+        return self.of_output, self._variance.of_output
 
     @cached_property
     def _variance(self) -> Moment:

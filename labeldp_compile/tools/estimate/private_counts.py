@@ -20,6 +20,7 @@ from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.histogram import table_indexes
 from labeldp_compile.tabular.reader import TableReader
+from labeldp_compile.tools.estimate.cells import Cell, cells_of
 
 MAX_GROUPS = 10_000
 
@@ -49,9 +50,15 @@ class OutputCounts:
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """Rows that are estimated together: their name (None for nulls) and their outputs by table."""
+    """Rows that are estimated together.
 
-    name: Any
+    Attributes:
+        cell: their value in each column of the groups, None for nulls; () for all rows.
+        by_table: their outputs, by table. The tables of several artifacts are numbered one after
+            the other.
+    """
+
+    cell: Cell
     by_table: Mapping[int, OutputCounts]
 
     @property
@@ -61,42 +68,59 @@ class GroupCounts:
 
 
 def count_outputs(
-    reader: TableReader,
-    artifact: Artifact,
-    by: str | None,
+    sources: Sequence[tuple[TableReader, Artifact]],
+    by: Sequence[str] = (),
     observer: Observer = QUIET,
 ) -> list[GroupCounts]:
-    """The counts of all rows, then those of each group by its name.
+    """The counts of all rows of all sources, then those of each group by its name.
 
-    The groups are those of the column ``by``, or else those of the artifact's tables. Raises
-    DataError for an empty table, for nulls, for values that are not outputs of the row's table, and
-    for more than ``MAX_GROUPS`` groups.
+    The groups are the combinations of the columns ``by`` that occur, or without them those of the
+    artifacts' groups. Raises DataError for an empty table, for nulls, for values that are not
+    outputs of the row's table, and for more than ``MAX_GROUPS`` combinations of ``by``.
     """
-    names: dict[Any, int] = {}
-    index = _OutputsOfTables(reader, artifact)
-    m = index.size
-    # Keys, group · m + output, increasing, and how often each occurs.
+    known: dict[Cell, tuple[int, Any]] = {}  # the number and the rank of each
+    starts = np.cumsum([0, *(table.outputs for _, a in sources for table in a.tables)])
+    m, first = int(starts[-1]), 0
+    # Keys, cell · m + output, increasing, and how often each occurs.
     keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    columns = [*reader.label_columns, *reader.group_names, *([by] if by else [])]
-    for batch in reader.columns(list(dict.fromkeys(columns))):
-        here = index(batch)
-        if by:
-            here += m * _groups(reader.path, by, batch.column(by), names)
-        found, times = np.unique(here, return_counts=True)
-        keys, counts = _summed(np.concatenate([keys, found]), np.concatenate([counts, times]))
-        observer.rows(len(batch))
+    for reader, artifact in sources:
+        index, cells_in = _OutputsOfTables(reader, artifact), cells_of(reader, artifact.groups, by)
+        columns = dict.fromkeys([*reader.label_columns, *reader.group_names, *by])
+        for batch in reader.columns(list(columns)):
+            cells, places = cells_in(batch)
+            here = [known.setdefault(cell, (len(known), rank))[0] for cell, rank in cells]
+            if by and len(known) > MAX_GROUPS:
+                names = " and ".join(map(repr, by))
+                raise refused(reader.path, f"{names}: more than {MAX_GROUPS:,} groups")
+            found, times = np.unique(
+                index(batch) + first + m * np.array(here, np.int64)[places], return_counts=True
+            )
+            keys, counts = _summed(np.concatenate([keys, found]), np.concatenate([counts, times]))
+            observer.rows(len(batch))
+        first += index.size
     if not len(keys):
-        raise refused(reader.path, "has no rows")
-    every = index.by_table(*_summed(keys % m, counts))
-    result = [GroupCounts("all rows", every)]
-    if by is None and artifact.groups.columns:
-        return result + [GroupCounts(artifact.groups.name(t), {t: every[t]}) for t in every]
-    # Keys are in order, so each group is a range of them.
-    ends = np.searchsorted(keys, np.arange(len(names) + 1) * m)
-    for name, group in sorted(names.items(), key=_by_name):
-        part = slice(ends[group], ends[group + 1])
-        result.append(GroupCounts(name, index.by_table(keys[part] - group * m, counts[part])))
+        raise refused(sources[0][0].path, "has no rows")
+    result = [GroupCounts((), _by_table(starts, *_summed(keys % m, counts)))]
+    # Keys are in order, so each cell is a range of them.
+    ends = np.searchsorted(keys, np.arange(len(known) + 1) * m)
+    for cell in sorted(filter(None, known), key=lambda cell: known[cell][1]):
+        number, _ = known[cell]
+        part = slice(ends[number], ends[number + 1])
+        counted = _by_table(starts, keys[part] - number * m, counts[part])
+        result.append(GroupCounts(cell, counted))
     return result
+
+
+def _by_table(
+    starts: NDArray[np.int64], keys: NDArray[np.int64], counts: NDArray[np.int64]
+) -> dict[int, OutputCounts]:
+    """The counts of increasing indices, by the tables that occur; a table begins at each start."""
+    tables = np.searchsorted(starts, keys, side="right") - 1
+    found = {}
+    for table in np.unique(tables).tolist():
+        here = tables == table
+        found[table] = OutputCounts(keys[here] - starts[table], counts[here])
+    return found
 
 
 class _OutputsOfTables:
@@ -105,8 +129,7 @@ class _OutputsOfTables:
 
     def __init__(self, reader: TableReader, artifact: Artifact) -> None:
         self._reader, self._randomizer = reader, artifact.tables[0]
-        self._starts = np.cumsum([0, *(table.outputs for table in artifact.tables)])
-        self.size = int(self._starts[-1])
+        self.size = sum(table.outputs for table in artifact.tables)
         self._tables = table_indexes(reader, artifact.groups)
         listed = [() if isinstance(r, AdditiveRandomizer) else r.values for r in artifact.tables]
         distinct = sorted({value for values in listed for value in values})
@@ -144,17 +167,6 @@ class _OutputsOfTables:
             raise refused(
                 path, f"{names}: some values are not outputs of this artifact{where}: {what}?"
             )
-        return found
-
-    def by_table(
-        self, keys: NDArray[np.int64], counts: NDArray[np.int64]
-    ) -> dict[int, OutputCounts]:
-        """The counts of increasing indices, by the tables that occur."""
-        tables = np.searchsorted(self._starts, keys, side="right") - 1
-        found = {}
-        for table in np.unique(tables).tolist():
-            here = tables == table
-            found[table] = OutputCounts(keys[here] - self._starts[table], counts[here])
         return found
 
 
@@ -215,29 +227,3 @@ def _places(given: pa.Array, known: pa.Array) -> NDArray[np.int64]:
     places = pc.fill_null(pc.index_in(given, value_set=known), -1)
     result: NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
     return result
-
-
-def _groups(path: Path, column: str, values: pa.Array, names: dict[Any, int]) -> NDArray[np.int64]:
-    """[n] the number of each row's group; new names are added."""
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    try:
-        encoded = pc.dictionary_encode(values, null_encoding="encode")
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        raise refused(
-            path, f"cannot group by {column!r}, which has the type {values.type}"
-        ) from None
-    # All NaN have the same name.
-    here = ["NaN" if name != name else name for name in encoded.dictionary.to_pylist()]  # noqa: PLR0124
-    numbers = np.array([names.setdefault(name, len(names)) for name in here], np.int64)
-    if len(names) > MAX_GROUPS:
-        raise refused(path, f"{column!r} has more than {MAX_GROUPS:,} groups")
-    result: NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
-    return result
-
-
-def _by_name(item: tuple[Any, int]) -> tuple[bool, bool, Any]:
-    """Numbers in order, then other values as text, then null."""
-    name = item[0]
-    number = isinstance(name, int | float)
-    return name is None, not number, name if number else str(name)

@@ -12,11 +12,12 @@ from labeldp_verify.forms import AdditiveRandomizer, Randomizer
 from numpy.typing import NDArray
 
 from labeldp_compile.tools.estimate.intervals import (
+    ALONE,
+    Confidence,
     Estimates,
     Target,
     Variance,
     score_estimates,
-    student,
 )
 from labeldp_compile.tools.estimate.inversion import LabelClasses, class_matrix
 from labeldp_compile.tools.estimate.private_counts import OutputCounts
@@ -36,6 +37,7 @@ class UnbiasedMean:
         weights: [m] estimates Var[output | y], or slightly more, from an output; None to use the
             largest variance.
         least, most: [1] the smallest and the largest Var[output | y] over all y.
+        under_uniform: [1] the variance of an output, if all labels are equally likely.
         labels, outputs: the smallest and the largest of each.
     """
 
@@ -43,8 +45,11 @@ class UnbiasedMean:
     weights: Floats | None
     least: Floats
     most: Floats
+    under_uniform: Floats
     labels: tuple[float, float]
     outputs: tuple[float, float]
+
+    size = 1
 
     @classmethod
     def of(cls, decoded: Table, classes: LabelClasses) -> UnbiasedMean:
@@ -58,7 +63,8 @@ class UnbiasedMean:
             weights = np.linalg.lstsq(table, variance, rcond=_SMALLEST_SINGULAR)[0]
             weights = weights + max(float((variance - table @ weights).max()), 0.0)
         ends = decoded.domain.labels()
-        labels = sorted([float(ends[0]), float(ends[-1])])
+        labels, k = sorted([float(ends[0]), float(ends[-1])]), len(variance)
+        between = (labels[1] - labels[0]) ** 2 * (k + 1) / (12 * max(k - 1, 1))  # evenly spaced
         values = values_of(r)
         # Additive noise may have too many outputs to list; they are increasing.
         additive = isinstance(r, AdditiveRandomizer)
@@ -68,11 +74,18 @@ class UnbiasedMean:
             weights,
             variance.min(keepdims=True),
             variance.max(keepdims=True),
+            variance.mean(keepdims=True) + between,
             (labels[0], labels[1]),
             (float(listed.min()), float(listed.max())),
         )
 
-    def __call__(self, counts: OutputCounts, target: Target, projected: Floats | None) -> Estimates:
+    def __call__(
+        self,
+        counts: OutputCounts,
+        target: Target,
+        projected: Floats | None,
+        confidence: Confidence = ALONE,
+    ) -> Estimates:
         """The estimate [1] of some rows; ``projected`` is not used."""
         g, n = self.values(counts.outputs)[:, None], counts.rows
         value = counts.mean(g)
@@ -88,7 +101,12 @@ class UnbiasedMean:
             slope = third / np.maximum(second, np.finfo(float).tiny)
             empirical = np.maximum(second * n / max(n - 1, 1), self.least)
             variance = Variance(empirical, slope, 1.0)
-        return score_estimates(value, variance, n, student(n))
+        return score_estimates(value, variance, n, confidence.student(n))
+
+    def by_output(self, outputs: int) -> tuple[Floats, Floats]:
+        """[m, 1] the values of the outputs, and estimators of their variance."""
+        noise = np.full(outputs, self.most[0]) if self.weights is None else self.weights
+        return self.values(np.arange(outputs))[:, None], noise[:, None]
 
     def log_chance(self, counts: OutputCounts) -> float:
         """log of a bound on the probability of an estimate this far outside the labels' range.

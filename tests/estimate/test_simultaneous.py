@@ -1,0 +1,94 @@
+"""Intervals that hold at once: all cover in 95% of the releases, also where counts decide."""
+
+import json
+
+import numpy as np
+import pytest
+from labeldp_verify.analysis.inversion import project_to_simplex
+from scipy.stats import binom, norm
+
+from labeldp_compile.tools.estimate.estimate import SHARES, Estimation
+from labeldp_compile.tools.estimate.intervals import ALONE, Confidence
+from labeldp_compile.tools.estimate.linear import LinearEstimators
+from labeldp_compile.tools.estimate.private_counts import GroupCounts
+from tests.estimate.drawing import Drawn, shares_of
+from tests.estimate.test_command import artifact, labeldp, private  # noqa: F401  # a fixture
+from tests.estimate.test_intervals import hits_in, randomized_response
+
+
+def test_the_miss_is_divided():
+    assert Confidence(80).miss == pytest.approx(0.05 / 80)
+    assert Confidence(80).z == pytest.approx(norm.isf(0.025 / 80))
+    assert ALONE.z == pytest.approx(norm.isf(0.025)) and ALONE.largest_miss == pytest.approx(0.075)
+    assert Confidence(80).largest_miss == Confidence(80).miss  # no whole count excuses more
+
+
+@pytest.mark.parametrize("target", ["rows", "population"])
+@pytest.mark.parametrize(("k", "epsilon", "n", "together"), [(10, 1, 40, 16), (53, 6, 64, 500)])
+def test_no_count_misses_more_than_its_part(k, epsilon, n, together, target):
+    inverse, confidence = randomized_response(k, epsilon), Confidence(together)
+    a, b = inverse.table[0, :2]
+    estimator, seen = LinearEstimators.shares(inverse), np.arange(n + 1)
+    ends = []
+    for hits in seen:
+        group = shares_of(hits_in(n, hits, k))
+        near = project_to_simplex(estimator.estimate(group))
+        ends.append(estimator(group, target, near, confidence))
+    low, high = (np.array([getattr(found, end)[0] for found in ends]) for end in ("low", "high"))
+    for labels in range(n + 1):
+        law = binom.pmf(seen, n, b + labels / n * (a - b))
+        if target == "rows":
+            law = np.convolve(binom.pmf(seen, labels, a), binom.pmf(seen, n - labels, b))[: n + 1]
+        missed = law[(labels / n < low) | (high < labels / n)].sum()
+        assert missed <= confidence.miss * 1.001
+
+
+@pytest.mark.parametrize("target", ["rows", "population"])
+@pytest.mark.parametrize("mechanism", ["randomized_response", "laplace"])
+def test_all_intervals_of_all_groups_cover_at_once(mechanism, target):
+    shares = np.array([0.5, 0.25, 0.15, 0.1, 0.0])
+    drawn, together = Drawn(mechanism, 2, 5), 0
+    estimation, generator = Estimation.of(drawn.artifact), np.random.default_rng(2)
+    covered = 0
+    for _ in range(200):
+        groups, truths = [], []
+        for size in (300, 60, 12):
+            labels = drawn.labels(shares, size, target, generator)
+            groups.append(GroupCounts((size,), {0: drawn.outputs(labels, generator)}))
+            truths.append(labels / size if target == "rows" else shares)
+        together = estimation.intervals(groups)
+        found = estimation(groups, target, confidence=Confidence(together))
+        covered += all(map(_covers, found, truths))
+    assert together == 3 * (1 + 5 + len(SHARES))
+    assert covered / 200 >= 0.92
+
+
+def _covers(found, truth):
+    mean = truth @ np.arange(len(truth))
+    true = [int(np.searchsorted(truth.cumsum(), q - 1e-9)) for q in SHARES]
+    return (
+        found.mean.low[0] <= mean <= found.mean.high[0]
+        and (found.histogram.low <= truth + 1e-12).all()
+        and (truth - 1e-12 <= found.histogram.high).all()
+        and all(
+            q.interval[0] <= y <= q.interval[1] for q, y in zip(found.quantiles, true, strict=True)
+        )
+    )
+
+
+def test_the_output_says_which(private):  # noqa: F811
+    document = json.loads(labeldp("estimate", *private, "--by", "region", "--json").stdout)
+    assert document["simultaneous"] is None
+    more = ["--by", "region", "--simultaneous"]
+    wider = json.loads(labeldp("estimate", *private, *more, "--json").stdout)
+    assert wider["simultaneous"] == 4 * (1 + 10 + 5)
+    for one, other in zip(document["groups"], wider["groups"], strict=True):
+        pairs = [
+            (one["mean"], other["mean"]),
+            *zip(one["histogram"], other["histogram"], strict=True),
+        ]
+        for alone, together in pairs:
+            assert alone["estimate"] == together["estimate"]
+            assert together["low"] < alone["low"] and alone["high"] < together["high"]
+    assert "all 64 intervals hold at once" in labeldp("estimate", *private, *more).stdout
+    assert "at once" not in labeldp("estimate", *private, "--by", "region").stdout

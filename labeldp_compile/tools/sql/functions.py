@@ -1,0 +1,199 @@
+"""The dialects that have a function: DuckDB, PostgreSQL and BigQuery."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from labeldp_compile.tools.sql.dialect import KEY_BYTES, Dialect, Routine, Type, guarded, selected
+
+
+class DuckDb(Dialect):
+    """A macro with declared types (DuckDB 1.4 and newer)."""
+
+    name = "duckdb"
+    takes = "SELECT {name}({arguments}, getvariable('labeldp_key')) FROM …"
+    rights = ("-- DuckDB has no rights on macros: who opens the database may use it.",)
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "BIGINT",
+        "number": "DOUBLE",
+        "text": "VARCHAR",
+        "bytes": "BLOB",
+    }
+
+    def routine(self, routine: Routine) -> str:
+        """A scalar macro; of several private columns it gives a STRUCT."""
+        declared = [f"{column.name} {self.types[column.type]}" for column in routine.arguments]
+        outputs = guarded(routine, f"error('{routine.failure}')")
+        answer = outputs[0].expression
+        if len(outputs) > 1:
+            answer = f"{{{', '.join(f'{one.name!r}: {one.expression}' for one in outputs)}}}"
+        arguments = ", ".join([*declared, "key BLOB"])
+        return (
+            f"CREATE OR REPLACE MACRO {routine.name}({arguments}) AS (\n"
+            f"SELECT {answer}\nFROM (\n{selected(routine.steps)}\n) AS steps\n);"
+        )
+
+    def data(self, value: bytes) -> str:  # noqa: D102
+        return f"unhex('{value.hex()}')"
+
+    def decoded(self, e: str) -> str:  # noqa: D102
+        return f"decode({e})"
+
+    def utf8(self, e: str) -> str:  # noqa: D102
+        return f"encode({e})"
+
+    def unsigned(self, e: str) -> str:  # noqa: D102
+        return f"CAST('0x' || hex({e}) AS BIGINT)"
+
+    def length(self, e: str) -> str:  # noqa: D102
+        return f"octet_length({e})"
+
+    def part(self, e: str, start: str, length: int) -> str:  # noqa: D102
+        return f"({e})[{start} : {start} + {length - 1}]"
+
+    def sha256(self, e: str) -> str:  # noqa: D102
+        return f"unhex(sha256({e}))"
+
+    def key_xor(self, byte: int) -> str:  # noqa: D102
+        return f"CAST(xor(CAST(key AS BIT), CAST('{f'{byte:08b}' * KEY_BYTES}' AS BIT)) AS BLOB)"
+
+
+class Postgres(Dialect):
+    """A function in PL/pgSQL, with the built-in sha256 and without an extension."""
+
+    name = "postgres"
+    takes = "SELECT {name}({arguments}, $1) FROM …"
+    rights = (
+        "REVOKE ALL ON FUNCTION {signature} FROM PUBLIC;",
+        "-- GRANT EXECUTE ON FUNCTION {signature} TO owner_of_the_labels;",
+    )
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "bigint",
+        "number": "double precision",
+        "text": "text",
+        "bytes": "bytea",
+    }
+    has_nul = False
+
+    def signature(self, routine: Routine) -> str:
+        """The name with the types of the arguments."""
+        types = [self.types[column.type] for column in routine.arguments]
+        return f"{routine.name}({', '.join([*types, 'bytea'])})"
+
+    def routine(self, routine: Routine) -> str:
+        """Each step is a variable; several private columns are OUT parameters."""
+        inputs = [f"{column.name} {self.types[column.type]}" for column in routine.arguments]
+        variables = [f"  {step.name} {self.types[step.type]};" for step in routine.steps]
+        body = [f"  {step.name} := {step.expression};" for step in routine.steps]
+        refusal = (
+            f"  IF {routine.digest} IS NULL THEN RAISE EXCEPTION '{routine.failure}'; END IF;"
+        )
+        outputs, returns = [], f" RETURNS {self.types[routine.outputs[0].type]}"
+        answer = [f"  RETURN {routine.outputs[0].expression};"]
+        if len(routine.outputs) > 1:
+            returns = ""
+            outputs = [f"OUT {one.name} {self.types[one.type]}" for one in routine.outputs]
+            answer = [f"  {one.name} := {one.expression};" for one in routine.outputs]
+        arguments = ", ".join([*inputs, "key bytea", *outputs])
+        place = next(i for i, step in enumerate(routine.steps) if step.name == routine.digest) + 1
+        return "\n".join(
+            [
+                f"CREATE OR REPLACE FUNCTION {routine.name}({arguments}){returns}",
+                "LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $labeldp$",
+                "DECLARE",
+                *variables,
+                "BEGIN",
+                *body[:place],
+                refusal,
+                *body[place:],
+                *answer,
+                "END",
+                "$labeldp$;",
+            ]
+        )
+
+    def data(self, value: bytes) -> str:  # noqa: D102
+        return f"decode('{value.hex()}', 'hex')" if not value else f"'\\x{value.hex()}'::bytea"
+
+    def decoded(self, e: str) -> str:  # noqa: D102
+        return f"convert_from({e}, 'UTF8')"
+
+    def utf8(self, e: str) -> str:  # noqa: D102
+        return f"convert_to({e}, 'UTF8')"
+
+    def unsigned(self, e: str) -> str:  # noqa: D102
+        return f"('x' || encode({e}, 'hex'))::bit(32)::bigint"
+
+    def length(self, e: str) -> str:  # noqa: D102
+        return f"octet_length({e})"
+
+    def part(self, e: str, start: str, length: int) -> str:  # noqa: D102
+        return f"substring({e} from ({start})::integer for {length})"
+
+    def sha256(self, e: str) -> str:  # noqa: D102
+        return f"sha256({e})"
+
+    def key_xor(self, byte: int) -> str:  # noqa: D102
+        # There is no exclusive or of bytes, but one of whole numbers.
+        mask = self.integer(int.from_bytes(bytes([byte] * 8), "big"))
+        digits = "encode(key, 'hex')"
+        return self.join(
+            *(
+                f"int8send(('x' || substr({digits}, {start}, 16))::bit(64)::bigint # {mask})"
+                for start in range(1, 2 * KEY_BYTES, 16)
+            )
+        )
+
+
+class BigQuery(Dialect):
+    """A function in SQL."""
+
+    name = "bigquery"
+    takes = "SELECT {name}({arguments}, @key) FROM …"
+    rights = (
+        "-- GRANT `roles/bigquery.routineDataViewer` to the owner of the labels alone.",
+    )
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "INT64",
+        "number": "FLOAT64",
+        "text": "STRING",
+        "bytes": "BYTES",
+    }
+
+    def routine(self, routine: Routine) -> str:
+        """A function; of several private columns it gives a STRUCT."""
+        declared = [f"{column.name} {self.types[column.type]}" for column in routine.arguments]
+        outputs = guarded(routine, f"ERROR('{routine.failure}')")
+        answer = outputs[0].expression
+        if len(outputs) > 1:
+            fields = ", ".join(f"{one.expression} AS {one.name}" for one in outputs)
+            answer = f"STRUCT({fields})"
+        arguments = ", ".join([*declared, "key BYTES"])
+        return (
+            f"CREATE OR REPLACE FUNCTION {routine.name}({arguments}) AS ((\n"
+            f"SELECT {answer}\nFROM (\n{selected(routine.steps)}\n) AS steps\n));"
+        )
+
+    def data(self, value: bytes) -> str:  # noqa: D102
+        return f"FROM_HEX('{value.hex()}')"
+
+    def decoded(self, e: str) -> str:  # noqa: D102
+        return f"CAST({e} AS STRING)"
+
+    def utf8(self, e: str) -> str:  # noqa: D102
+        return f"CAST({e} AS BYTES)"
+
+    def unsigned(self, e: str) -> str:  # noqa: D102
+        return f"CAST(CONCAT('0x', TO_HEX({e})) AS INT64)"
+
+    def length(self, e: str) -> str:  # noqa: D102
+        return f"BYTE_LENGTH({e})"
+
+    def sha256(self, e: str) -> str:  # noqa: D102
+        return f"SHA256({e})"
+
+    def key_xor(self, byte: int) -> str:  # noqa: D102
+        return f"(key ^ {self.data(bytes([byte]) * KEY_BYTES)})"
+
+    def is_missing(self, e: str) -> str:  # noqa: D102
+        return f"({e} IS NULL OR IS_NAN({e}))"

@@ -1,0 +1,256 @@
+"""The dialects in which a query reads a view of labels and ids: SQLite, Spark and Snowflake."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from labeldp_compile.tools.sql.dialect import (
+    KEY_BYTES,
+    Column,
+    Dialect,
+    Routine,
+    Step,
+    Type,
+    guarded,
+    selected,
+)
+
+
+class Query(Dialect):
+    """Reads the view ``NAME_input`` and the key, and gives the ids and the private columns."""
+
+    key_source: ClassVar[str]
+    """Where the key is; ``{name}`` is the routine's."""
+    failure: ClassVar[str] = "NULL"
+
+    def routine(self, routine: Routine) -> str:
+        """A query; its first step reads the input."""
+        source = self.key_source.format(name=routine.name)
+        outputs = guarded(routine, self.failure.format(failure=routine.failure))
+        columns = ", ".join(["id", *(f"{one.expression} AS {one.name}" for one in outputs)])
+        return f"SELECT {columns}\nFROM (\n{selected(routine.steps, source)}\n) AS steps;"
+
+
+class Sqlite(Query):
+    """Values have types here, and columns none: so each value is read on its own."""
+
+    name = "sqlite"
+    takes = "reads the view {name}_input({arguments}) and the parameter :key"
+    rights = ("-- SQLite has no rights: who opens the database and has the key may run this.",)
+    key_source = "(SELECT *, :key AS key FROM {name}_input)"
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "INTEGER",
+        "number": "REAL",
+        "text": "TEXT",
+        "bytes": "BLOB",
+    }
+
+    def routine(self, routine: Routine) -> str:
+        """Common tables that are computed once: a merged query would repeat the hash."""
+        outputs = guarded(routine, self.failure)
+        columns = ", ".join(["id", *(f"{one.expression} AS {one.name}" for one in outputs)])
+        before, tables = self.key_source.format(name=routine.name), []
+        digest = [step.name for step in routine.steps].index(routine.digest) + 1
+        for name, steps in (
+            ("hashed", routine.steps[:digest]),
+            ("answered", routine.steps[digest:]),
+        ):
+            tables.append(f"{name} AS MATERIALIZED (\n{selected(steps, before)}\n)")
+            before = name
+        return f"WITH {', '.join(tables)}\nSELECT {columns} FROM answered;"
+
+    def number(self, value: float) -> str:
+        """A quotient or a product of whole numbers: SQLite reads few decimals exactly."""
+        top, bottom = value.as_integer_ratio()
+        factors = []
+        shift = (abs(top) & -abs(top)).bit_length() - 1 if top else 0
+        top >>= max(shift, 0)
+        power = shift - (bottom.bit_length() - 1)
+        sign = "/" if power < 0 else "*"
+        power = abs(power)
+        while power:
+            step = min(power, 62)
+            factors.append(f" {sign} {1 << step}.0")
+            power -= step
+        return f"({top}.0{''.join(factors)})"
+
+    def data(self, value: bytes) -> str:  # noqa: D102
+        return f"X'{value.hex()}'"
+
+    def decoded(self, e: str) -> str:  # noqa: D102
+        return f"CAST({e} AS TEXT)"
+
+    def utf8(self, e: str) -> str:  # noqa: D102
+        return f"CAST({e} AS BLOB)"
+
+    def floor(self, e: str) -> str:  # noqa: D102
+        return f"CAST({e} AS INTEGER)"
+
+    def unsigned(self, e: str) -> str:
+        """SQLite reads no hexadecimal digits: each is looked up."""
+        digits = (f"instr('123456789ABCDEF', substr(hex({e}), {i + 1}, 1))" for i in range(8))
+        terms = (f"({digit} << {28 - 4 * i})" for i, digit in enumerate(digits))
+        return f"({' + '.join(terms)})"
+
+    def length(self, e: str) -> str:  # noqa: D102
+        return f"CASE typeof({e}) WHEN 'blob' THEN length({e}) END"
+
+    def sha256(self, e: str) -> str:  # noqa: D102
+        raise NotImplementedError("SQLite has no hash")
+
+    def key_xor(self, byte: int) -> str:  # noqa: D102
+        raise NotImplementedError("SQLite has no hash")
+
+    def hmac(self, message: str) -> list[Step]:
+        """SQLite has no hash, so its host registers this one."""
+        return [Step("digest", "bytes", f"hmac_sha256(key, {message})")]
+
+    def argument(self, column: Column, *, rounded: bool = False) -> str:
+        """By the type of the value, as the Python reader takes objects."""
+        e = column.name
+        if column.type == "number":
+            return f"CASE WHEN typeof({e}) IN ('integer', 'real') THEN CAST({e} AS REAL) END"
+        if column.type == "integer" and rounded:
+            return f"CASE typeof({e}) WHEN 'integer' THEN {e} WHEN 'real' THEN {_nearest(e)} END"
+        kind = {"integer": "integer", "text": "text", "bytes": "blob"}[column.type]
+        return f"CASE typeof({e}) WHEN '{kind}' THEN {e} END"
+
+    def is_missing(self, e: str) -> str:
+        """A NaN is NULL in SQLite."""
+        return f"{e} IS NULL"
+
+
+def _nearest(e: str) -> str:
+    """The whole number nearest to a float64, halves to even; the ends of int64 beyond them."""
+    whole = f"CAST({e} AS INTEGER)"
+    rest = f"abs({e} - {whole})"
+    up = f"({rest} > 0.5 OR ({rest} = 0.5 AND {whole} % 2 <> 0))"
+    near = f"abs({e}) < 4503599627370496.0"
+    return f"CASE WHEN {near} AND {up} THEN {whole} + CASE WHEN {e} < 0 THEN -1 ELSE 1 END ELSE {whole} END"
+
+
+class Spark(Query):
+    """Spark SQL 4: the types of columns are looked at when the query is planned."""
+
+    name = "spark"
+    takes = "reads the views {name}_input({arguments}) and {name}_key(key)"
+    rights = ("-- GRANT SELECT ON {name}_key TO the owner of the labels alone.",)
+    key_source = "(SELECT * FROM {name}_input CROSS JOIN {name}_key)"
+    failure = "raise_error('{failure}')"
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "BIGINT",
+        "number": "DOUBLE",
+        "text": "STRING",
+        "bytes": "BINARY",
+    }
+    _FITS: ClassVar[dict[Type, str]] = {
+        "integer": "typeof({e}) IN ('tinyint', 'smallint', 'int', 'bigint', 'void')",
+        "number": "regexp_like(typeof({e}), '^(tinyint|smallint|int|bigint|float|double|decimal|void)')",
+        "text": "regexp_like(typeof({e}), '^(string|char|varchar|void)')",
+        "bytes": "typeof({e}) IN ('binary', 'void')",
+    }
+
+    def data(self, value: bytes) -> str:  # noqa: D102
+        return f"X'{value.hex()}'"
+
+    def decoded(self, e: str) -> str:  # noqa: D102
+        return f"decode({e}, 'UTF-8')"
+
+    def utf8(self, e: str) -> str:  # noqa: D102
+        return f"CAST({e} AS BINARY)"
+
+    def decimal(self, e: str) -> str:  # noqa: D102
+        return f"CAST(CAST({e} AS STRING) AS BINARY)"
+
+    def unsigned(self, e: str) -> str:  # noqa: D102
+        return f"CAST(conv(hex({e}), 16, 10) AS BIGINT)"
+
+    def length(self, e: str) -> str:  # noqa: D102
+        return f"octet_length({e})"
+
+    def part(self, e: str, start: str, length: int) -> str:  # noqa: D102
+        return f"substring({e}, CAST({start} AS INT), {length})"
+
+    def shift_right(self, e: str, bits: int) -> str:  # noqa: D102
+        return f"shiftright({e}, {bits})" if bits else e
+
+    def join(self, *parts: str) -> str:  # noqa: D102
+        return f"concat({', '.join(parts)})"
+
+    def sha256(self, e: str) -> str:  # noqa: D102
+        return f"unhex(sha2({e}, 256))"
+
+    def key_xor(self, byte: int) -> str:  # noqa: D102
+        mask = int.from_bytes(bytes([byte] * 4), "big")
+        parts = (
+            f"lpad(hex({self.unsigned(self.part('key', str(start), 4))} ^ {mask}), 8, '0')"
+            for start in range(1, KEY_BYTES, 4)
+        )
+        return f"unhex(concat({', '.join(parts)}))"
+
+    def argument(self, column: Column, *, rounded: bool = False) -> str:
+        """The column, cast where no value can fail; an error of the query for another type."""
+        fits = self._FITS[column.type].format(e=column.name)
+        wanted = self.types[column.type]
+        refusal = f"raise_error('labeldp: {column.name} must be {wanted}')"
+        given = f"CAST({column.name} AS {wanted})"
+        return f"CASE WHEN {fits} THEN {given} ELSE {refusal} END"
+
+    def is_missing(self, e: str) -> str:  # noqa: D102
+        return f"({e} IS NULL OR isnan({e}))"
+
+
+class Snowflake(Query):
+    """Snowflake: what the documentation says of its functions."""
+
+    name = "snowflake"
+    takes = "reads the views {name}_input({arguments}) and {name}_key(key)"
+    rights = ("-- GRANT SELECT ON VIEW {name}_key TO ROLE owner_of_the_labels;",)
+    key_source = "(SELECT * FROM {name}_input CROSS JOIN {name}_key)"
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "NUMBER(38, 0)",
+        "number": "FLOAT",
+        "text": "VARCHAR",
+        "bytes": "BINARY",
+    }
+    _FITS: ClassVar[dict[Type, str]] = {
+        "integer": "NUMBER(%,0)%",
+        "number": "FLOAT%",
+        "text": "VARCHAR%",
+        "bytes": "BINARY%",
+    }
+
+    def data(self, value: bytes) -> str:  # noqa: D102
+        return f"TO_BINARY('{value.hex()}', 'HEX')"
+
+    def decoded(self, e: str) -> str:  # noqa: D102
+        return f"TO_VARCHAR({e}, 'UTF-8')"
+
+    def utf8(self, e: str) -> str:  # noqa: D102
+        return f"TO_BINARY({e}, 'UTF-8')"
+
+    def decimal(self, e: str) -> str:  # noqa: D102
+        return self.utf8(f"TO_VARCHAR({e})")
+
+    def unsigned(self, e: str) -> str:  # noqa: D102
+        return f"TO_NUMBER(HEX_ENCODE({e}), 'XXXXXXXX')"
+
+    def length(self, e: str) -> str:  # noqa: D102
+        return f"OCTET_LENGTH({e})"
+
+    def shift_right(self, e: str, bits: int) -> str:  # noqa: D102
+        return f"BITSHIFTRIGHT({e}, {bits})" if bits else e
+
+    def low_bits(self, e: str, bits: int) -> str:  # noqa: D102
+        return f"BITAND({e}, {(1 << bits) - 1})"
+
+    def sha256(self, e: str) -> str:  # noqa: D102
+        return f"SHA2_BINARY({e}, 256)"
+
+    def key_xor(self, byte: int) -> str:  # noqa: D102
+        return f"BITXOR(key, {self.data(bytes([byte]) * KEY_BYTES)})"
+
+    def argument(self, column: Column, *, rounded: bool = False) -> str:
+        """The column; NULL, and so no private label of it, if it has another type."""
+        fits = f"SYSTEM$TYPEOF({column.name}) LIKE '{self._FITS[column.type]}'"
+        return f"CASE WHEN {fits} THEN {column.name} END"

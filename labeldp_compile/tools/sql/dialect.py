@@ -173,15 +173,11 @@ class Dialect(ABC):
         return f"({e} IS NULL OR {e} = CAST('NaN' AS {self.types['number']}))"
 
 
-def selected(steps: Sequence[Step], source: str = "") -> str:
-    """Nested queries, the first step innermost, each with all columns of the one inside it.
-
-    ``source`` is what the innermost reads; nothing if the arguments are known everywhere.
-    """
-    query = source
+def selected(steps: Sequence[Step]) -> str:
+    """Nested queries without a table, the first step innermost."""
+    query = ""
     for number, step in enumerate(steps):
-        inside = f"(\n{query}\n) AS step_{number}" if number else source
-        before, behind = ("*, ", f"\nFROM {inside}") if inside else ("", "")
+        before, behind = ("*, ", f"\nFROM (\n{query}\n) AS step_{number}") if number else ("", "")
         query = f"SELECT {before}{step.expression} AS {step.name}{behind}"
     return query
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from labeldp_compile.tools.sql.dialect import (
@@ -12,7 +13,6 @@ from labeldp_compile.tools.sql.dialect import (
     Step,
     Type,
     guarded,
-    selected,
 )
 
 
@@ -20,15 +20,25 @@ class Query(Dialect):
     """Reads the view ``NAME_input`` and the key, and gives the ids and the private columns."""
 
     key_source: ClassVar[str]
-    """Where the key is; ``{name}`` is the routine's."""
+    """The input with the column ``key``; ``{name}`` is the routine's."""
     failure: ClassVar[str] = "NULL"
+    computed_once: ClassVar[str] = ""
+    """What keeps the database from computing a step again at each mention, if it must be told."""
 
     def routine(self, routine: Routine) -> str:
-        """A query; its first step reads the input."""
-        source = self.key_source.format(name=routine.name)
+        """A query in which each step is a common table."""
         outputs = guarded(routine, self.failure.format(failure=routine.failure))
+        later = " ".join(one.expression for one in (*routine.steps, *outputs))
+        tables, before = [], f"({self.key_source.format(name=routine.name)}) AS given"
+        for number, step in enumerate(routine.steps, 1):
+            often = len(re.findall(rf"\b{step.name}\b", later)) > 1
+            once = self.computed_once if often else ""
+            query = f"SELECT *, {step.expression} AS {step.name} FROM {before}"
+            before = f"step_{number}"
+            tables.append(f"{before} AS {once}({query})")
         columns = ", ".join(["id", *(f"{one.expression} AS {one.name}" for one in outputs)])
-        return f"SELECT {columns}\nFROM (\n{selected(routine.steps, source)}\n) AS steps;"
+        steps = ",\n".join(tables)
+        return f"WITH {steps}\nSELECT {columns} FROM {before};"
 
 
 class Sqlite(Query):
@@ -37,7 +47,8 @@ class Sqlite(Query):
     name = "sqlite"
     takes = "reads the view {name}_input({arguments}) and the parameter :key"
     rights = ("-- SQLite has no rights: who opens the database and has the key may run this.",)
-    key_source = "(SELECT *, :key AS key FROM {name}_input)"
+    key_source = "SELECT *, :key AS key FROM {name}_input"
+    computed_once = "MATERIALIZED "
     types: ClassVar[dict[Type, str]] = {
         "integer": "INTEGER",
         "number": "REAL",
@@ -45,19 +56,9 @@ class Sqlite(Query):
         "bytes": "BLOB",
     }
 
-    def routine(self, routine: Routine) -> str:
-        """Common tables that are computed once: a merged query would repeat the hash."""
-        outputs = guarded(routine, self.failure)
-        columns = ", ".join(["id", *(f"{one.expression} AS {one.name}" for one in outputs)])
-        before, tables = self.key_source.format(name=routine.name), []
-        digest = [step.name for step in routine.steps].index(routine.digest) + 1
-        for name, steps in (
-            ("hashed", routine.steps[:digest]),
-            ("answered", routine.steps[digest:]),
-        ):
-            tables.append(f"{name} AS MATERIALIZED (\n{selected(steps, before)}\n)")
-            before = name
-        return f"WITH {', '.join(tables)}\nSELECT {columns} FROM answered;"
+    def join(self, *parts: str) -> str:
+        """Bytes that are joined have the type of text in SQLite."""
+        return f"CAST({' || '.join(parts)} AS BLOB)"
 
     def number(self, value: float) -> str:
         """A quotient or a product of whole numbers: SQLite reads few decimals exactly."""
@@ -135,7 +136,7 @@ class Spark(Query):
     name = "spark"
     takes = "reads the views {name}_input({arguments}) and {name}_key(key)"
     rights = ("-- GRANT SELECT ON {name}_key TO the owner of the labels alone.",)
-    key_source = "(SELECT * FROM {name}_input CROSS JOIN {name}_key)"
+    key_source = "SELECT * FROM {name}_input CROSS JOIN {name}_key"
     failure = "raise_error('{failure}')"
     types: ClassVar[dict[Type, str]] = {
         "integer": "BIGINT",
@@ -206,7 +207,7 @@ class Snowflake(Query):
     name = "snowflake"
     takes = "reads the views {name}_input({arguments}) and {name}_key(key)"
     rights = ("-- GRANT SELECT ON VIEW {name}_key TO ROLE owner_of_the_labels;",)
-    key_source = "(SELECT * FROM {name}_input CROSS JOIN {name}_key)"
+    key_source = "SELECT * FROM {name}_input CROSS JOIN {name}_key"
     types: ClassVar[dict[Type, str]] = {
         "integer": "NUMBER(38, 0)",
         "number": "FLOAT",

@@ -14,7 +14,11 @@ KEY = Key(bytes(range(1, 33)))
 CONTEXT = "ctx'\n--"
 NAME = "randomize_it"
 ARROW = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
-ID_TYPES = {int: ("integer", pa.int64()), str: ("text", pa.string()), bytes: ("binary", pa.binary())}
+ID_TYPES = {
+    int: ("integer", pa.int64()),
+    str: ("text", pa.string()),
+    bytes: ("binary", pa.binary()),
+}
 
 
 class Rows:
@@ -88,3 +92,40 @@ def in_sqlite(rows, **options):
 
 
 HERE = {"duckdb": in_duckdb, "sqlite": in_sqlite}
+
+
+def in_postgres(connection, rows, **options):
+    """``connection`` is one of psycopg."""
+    types = {
+        pa.int64(): "bigint",
+        pa.float64(): "double precision",
+        pa.string(): "text",
+        pa.binary(): "bytea",
+    }
+    names = rows.table.column_names
+    columns = ", ".join(f"{f.name} {types[f.type]}" for f in rows.table.schema)
+    with connection.transaction(force_rollback=True), connection.cursor() as cursor:
+        cursor.execute(rows.sql("postgres", **options))
+        cursor.execute(f"CREATE TEMPORARY TABLE given (line bigint, {columns})")
+        with cursor.copy(f"COPY given (line, {', '.join(names)}) FROM STDIN") as copy:
+            values = zip(*(column.to_pylist() for column in rows.table.columns), strict=True)
+            for line, row in enumerate(values):
+                copy.write_row((line, *row))
+        outputs = len(rows.randomizer.output_types)
+        call = f"{NAME}({', '.join(names)}, %s)"
+        wanted = "a.*" if outputs > 1 else "a.answer"
+        source = f"{call} AS a" if outputs > 1 else f"(SELECT {call} AS answer) AS a"
+        cursor.execute(f"SELECT {wanted} FROM given, LATERAL {source} ORDER BY line", [KEY.secret])
+        return [list(column) for column in zip(*cursor.fetchall(), strict=True)]
+
+
+def in_spark(spark, rows, **options):
+    """``spark`` is a session."""
+    frame = spark.createDataFrame(rows.table)
+    frame.createOrReplaceTempView(f"{NAME}_input")
+    keys = spark.createDataFrame([(bytearray(KEY.secret),)], "key binary")
+    keys.createOrReplaceTempView(f"{NAME}_key")
+    found = spark.sql(rows.sql("spark", **options)).toArrow()
+    by_id = {row["id"]: row for row in found.to_pylist()}
+    names = [name for name in found.column_names if name != "id"]
+    return [[by_id[one][name] for one in rows.ids] for name in names]

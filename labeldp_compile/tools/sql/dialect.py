@@ -41,7 +41,8 @@ class Routine:
     Attributes:
         name: of the function; letters, digits and ``_``.
         arguments: the columns of the label, the id, the columns of the group; then comes ``key``.
-        steps: from the arguments to the column ``answer``.
+        pads: from ``key`` alone; they may be computed once for all rows.
+        steps: from the arguments and the pads to the column ``answer``.
         digest: the step that is NULL where the id or the key cannot be used.
         outputs: the private columns, as expressions over the steps.
         failure: what is said then.
@@ -49,6 +50,7 @@ class Routine:
 
     name: str
     arguments: Sequence[Column]
+    pads: Sequence[Step]
     steps: Sequence[Step]
     digest: str
     outputs: Sequence[Step]
@@ -147,15 +149,21 @@ class Dialect(ABC):
     def key_xor(self, byte: int) -> str:
         """The 32 bytes of ``key``, each by exclusive or with ``byte``."""
 
+    def pads(self) -> list[Step]:
+        """The key as HMAC uses it: two blocks (RFC 2104), NULL unless the key has 32 bytes."""
+        found = []
+        for name, byte in (("inner_pad", 0x36), ("outer_pad", 0x5C)):
+            rest = self.data(bytes([byte]) * (BLOCK - KEY_BYTES))
+            pad = self.join(self.key_xor(byte), rest)
+            is_key = f"{self.length('key')} = {KEY_BYTES}"
+            found.append(Step(name, "bytes", f"CASE WHEN {is_key} THEN {pad} END"))
+        return found
+
     def hmac(self, message: str) -> list[Step]:
-        """The steps to HMAC-SHA-256(key, message) (RFC 2104), of which the last has it."""
-        inner, outer = (
-            self.join(self.key_xor(byte), self.data(bytes([byte]) * (BLOCK - KEY_BYTES)))
-            for byte in (0x36, 0x5C)
-        )
+        """The steps from the pads to ``digest``, which is HMAC-SHA-256(key, message)."""
         return [
-            Step("inner_digest", "bytes", self.sha256(self.join(inner, message))),
-            Step("digest", "bytes", self.sha256(self.join(outer, "inner_digest"))),
+            Step("inner_digest", "bytes", self.sha256(self.join("inner_pad", message))),
+            Step("digest", "bytes", self.sha256(self.join("outer_pad", "inner_digest"))),
         ]
 
     # What an argument means

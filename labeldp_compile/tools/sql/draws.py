@@ -59,9 +59,7 @@ def _windowed(d: Dialect, lookup: GroupedWindows) -> tuple[list[Step], Values]:
     ]
     place = f"({table} * {lookup.labels} + row_index)" if len(starts) > 1 else "row_index"
     move = f"{by_number(table, [str(base) for base, _ in starts])}"
-    point = (
-        f"CASE WHEN u < ({total}) THEN u + ({move}) ELSE u + ({by_number('window_place', behind)}) END"
-    )
+    point = f"CASE WHEN u < ({total}) THEN u + ({move}) ELSE u + ({by_number('window_place', behind)}) END"
     values = list(dict.fromkeys(lookup.segment_values))
     numbers = {value: str(number) for number, value in enumerate(values)}
     bounds = [str(bound) for bound in lookup.lines.boundaries()[1:-1]]
@@ -88,7 +86,9 @@ def _noisy(d: Dialect, r: AdditiveRandomizer) -> list[Step]:
     start = f"CASE WHEN block >= {r.reach + 1} THEN {1 << columns} ELSE 0 END"
     point = f"row_index * {r.spacing} + (block - {r.reach + 1}) * {r.period} + noise"
     low, high = d.integer(r.low), d.integer(r.high)
-    clamped = f"CASE WHEN on_line < {low} THEN {low} WHEN on_line > {high} THEN {high} ELSE on_line END"
+    clamped = (
+        f"CASE WHEN on_line < {low} THEN {low} WHEN on_line > {high} THEN {high} ELSE on_line END"
+    )
     value = f"{d.as_number('clamped')} * {d.number(r.unit)} + {d.number(r.origin)}"
     return [
         *_item(d, "block", 1, r.word_bits, column_bits(len(r.blocks)), blocks),

@@ -30,7 +30,7 @@ class DuckDb(Dialect):
         arguments = ", ".join([*declared, "key BLOB"])
         return (
             f"CREATE OR REPLACE MACRO {routine.name}({arguments}) AS (\n"
-            f"SELECT {answer}\nFROM (\n{selected(routine.steps)}\n) AS steps\n);"
+            f"SELECT {answer}\nFROM (\n{selected([*routine.pads, *routine.steps])}\n) AS steps\n);"
         )
 
     def data(self, value: bytes) -> str:  # noqa: D102
@@ -83,11 +83,10 @@ class Postgres(Dialect):
     def routine(self, routine: Routine) -> str:
         """Each step is a variable; several private columns are OUT parameters."""
         inputs = [f"{column.name} {self.types[column.type]}" for column in routine.arguments]
-        variables = [f"  {step.name} {self.types[step.type]};" for step in routine.steps]
-        body = [f"  {step.name} := {step.expression};" for step in routine.steps]
-        refusal = (
-            f"  IF {routine.digest} IS NULL THEN RAISE EXCEPTION '{routine.failure}'; END IF;"
-        )
+        steps = [*routine.pads, *routine.steps]
+        variables = [f"  {step.name} {self.types[step.type]};" for step in steps]
+        body = [f"  {step.name} := {step.expression};" for step in steps]
+        refusal = f"  IF {routine.digest} IS NULL THEN RAISE EXCEPTION '{routine.failure}'; END IF;"
         outputs, returns = [], f" RETURNS {self.types[routine.outputs[0].type]}"
         answer = [f"  RETURN {routine.outputs[0].expression};"]
         if len(routine.outputs) > 1:
@@ -95,7 +94,7 @@ class Postgres(Dialect):
             outputs = [f"OUT {one.name} {self.types[one.type]}" for one in routine.outputs]
             answer = [f"  {one.name} := {one.expression};" for one in routine.outputs]
         arguments = ", ".join([*inputs, "key bytea", *outputs])
-        place = next(i for i, step in enumerate(routine.steps) if step.name == routine.digest) + 1
+        place = next(i for i, step in enumerate(steps) if step.name == routine.digest) + 1
         return "\n".join(
             [
                 f"CREATE OR REPLACE FUNCTION {routine.name}({arguments}){returns}",
@@ -150,9 +149,7 @@ class BigQuery(Dialect):
 
     name = "bigquery"
     takes = "SELECT {name}({arguments}, @key) FROM …"
-    rights = (
-        "-- GRANT `roles/bigquery.routineDataViewer` to the owner of the labels alone.",
-    )
+    rights = ("-- GRANT `roles/bigquery.routineDataViewer` to the owner of the labels alone.",)
     types: ClassVar[dict[Type, str]] = {
         "integer": "INT64",
         "number": "FLOAT64",
@@ -171,7 +168,7 @@ class BigQuery(Dialect):
         arguments = ", ".join([*declared, "key BYTES"])
         return (
             f"CREATE OR REPLACE FUNCTION {routine.name}({arguments}) AS ((\n"
-            f"SELECT {answer}\nFROM (\n{selected(routine.steps)}\n) AS steps\n));"
+            f"SELECT {answer}\nFROM (\n{selected([*routine.pads, *routine.steps])}\n) AS steps\n));"
         )
 
     def data(self, value: bytes) -> str:  # noqa: D102

@@ -20,7 +20,7 @@ class Query(Dialect):
     """Reads the view ``NAME_input`` and the key, and gives the ids and the private columns."""
 
     key_source: ClassVar[str]
-    """The input with the column ``key``; ``{name}`` is the routine's."""
+    """A table of one row with the column ``key``; ``{name}`` is the routine's."""
     failure: ClassVar[str] = "NULL"
     computed_once: ClassVar[str] = ""
     """What keeps the database from computing a step again at each mention, if it must be told."""
@@ -29,7 +29,10 @@ class Query(Dialect):
         """A query in which each step is a common table."""
         outputs = guarded(routine, self.failure.format(failure=routine.failure))
         later = " ".join(one.expression for one in (*routine.steps, *outputs))
-        tables, before = [], f"({self.key_source.format(name=routine.name)}) AS given"
+        pads = ", ".join(f"{pad.expression} AS {pad.name}" for pad in routine.pads)
+        key = self.key_source.format(name=routine.name)
+        tables = [f"secret AS {self.computed_once}(SELECT {pads} FROM {key})"]
+        before = f"{routine.name}_input CROSS JOIN secret"
         for number, step in enumerate(routine.steps, 1):
             often = len(re.findall(rf"\b{step.name}\b", later)) > 1
             once = self.computed_once if often else ""
@@ -47,7 +50,7 @@ class Sqlite(Query):
     name = "sqlite"
     takes = "reads the view {name}_input({arguments}) and the parameter :key"
     rights = ("-- SQLite has no rights: who opens the database and has the key may run this.",)
-    key_source = "SELECT *, :key AS key FROM {name}_input"
+    key_source = "(SELECT :key AS key)"
     computed_once = "MATERIALIZED "
     types: ClassVar[dict[Type, str]] = {
         "integer": "INTEGER",
@@ -102,9 +105,24 @@ class Sqlite(Query):
     def key_xor(self, byte: int) -> str:  # noqa: D102
         raise NotImplementedError("SQLite has no hash")
 
+    def pads(self) -> list[Step]:
+        """The key itself: SQLite has no hash, so its host registers HMAC."""
+        return [
+            Step(
+                "secret_key", "bytes", f"CASE WHEN {self.length('key')} = {KEY_BYTES} THEN key END"
+            )
+        ]
+
     def hmac(self, message: str) -> list[Step]:
-        """SQLite has no hash, so its host registers this one."""
-        return [Step("digest", "bytes", f"hmac_sha256(key, {message})")]
+        """By the function that the host registers, which is never called with NULL."""
+        called = f"hmac_sha256(secret_key, {message})"
+        return [
+            Step(
+                "digest",
+                "bytes",
+                f"CASE WHEN secret_key IS NOT NULL AND {message} IS NOT NULL THEN {called} END",
+            )
+        ]
 
     def argument(self, column: Column, *, rounded: bool = False) -> str:
         """By the type of the value, as the Python reader takes objects."""
@@ -136,7 +154,7 @@ class Spark(Query):
     name = "spark"
     takes = "reads the views {name}_input({arguments}) and {name}_key(key)"
     rights = ("-- GRANT SELECT ON {name}_key TO the owner of the labels alone.",)
-    key_source = "SELECT * FROM {name}_input CROSS JOIN {name}_key"
+    key_source = "{name}_key"
     failure = "raise_error('{failure}')"
     types: ClassVar[dict[Type, str]] = {
         "integer": "BIGINT",
@@ -207,7 +225,7 @@ class Snowflake(Query):
     name = "snowflake"
     takes = "reads the views {name}_input({arguments}) and {name}_key(key)"
     rights = ("-- GRANT SELECT ON VIEW {name}_key TO ROLE owner_of_the_labels;",)
-    key_source = "SELECT * FROM {name}_input CROSS JOIN {name}_key"
+    key_source = "{name}_key"
     types: ClassVar[dict[Type, str]] = {
         "integer": "NUMBER(38, 0)",
         "number": "FLOAT",

@@ -46,7 +46,9 @@ def sql_of(
     drawn, values = draw(dialect, artifact)
     arguments = [*labels, own_id, *groups]
     outputs = _outputs(dialect, artifact, values)
-    routine = Routine(name, arguments, [*steps, *drawn], "digest", outputs, _FAILURE)
+    routine = Routine(
+        name, arguments, dialect.pads(), [*steps, *drawn], "digest", outputs, _FAILURE
+    )
     return "\n".join(
         [*_head(artifact, dialect, routine, context, version), dialect.routine(routine), ""]
     ) + _rights(dialect, routine)
@@ -104,8 +106,7 @@ def _secret_bits(
     table = [d.decimal("table_number")] if artifact.groups.columns else []
     parts = [d.data(start), d.decimal("canonical"), d.data(b":"), *table]
     message = d.join(*parts, d.data(b":" + kind + b":"), name)
-    fits = f"CASE WHEN {d.length('key')} = {KEY_BYTES} THEN {message} END"
-    return [Step("message", "bytes", fits), *d.hmac("message")]
+    return [Step("message", "bytes", message), *d.hmac("message")]
 
 
 def _outputs(d: Dialect, artifact: Artifact, values: Values | None) -> list[Step]:

@@ -22,6 +22,7 @@ _COMMANDS = {
     "prove": "Write the integers of the artifact FILE, and a proof that they are private, for Coq.",
     "audit": "Randomize made-up labels, and test the outputs against what FILE certifies.",
     "randomize": "Randomize the labels of TABLE with ARTIFACT, which is verified first.",
+    "sql": "Write the randomizer of the artifact FILE as a function or a query in SQL.",
     "estimate": "Estimate mean, histogram and quantiles of the true labels behind private ones.",
     "evaluate": "Estimate how good models are, from private labels that they were not trained on.",
     "train": "Train a JAX model on private labels (needs labeldp-trainer).",

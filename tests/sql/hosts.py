@@ -6,9 +6,11 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-from labeldp_compile.tools.sql.script import DIALECTS, sql_of
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify.opening import open_artifact
+
+from labeldp_compile.tools.sql.dialects import DIALECTS
+from labeldp_compile.tools.sql.script import sql_of
 
 KEY = Key(bytes(range(1, 33)))
 CONTEXT = "ctx'\n--"

@@ -19,10 +19,22 @@ _PLAIN = re.compile(r"[A-Za-z0-9 _.,+-]*", re.ASCII)
 
 @dataclass(frozen=True)
 class Column:
-    """An argument of the function, or a column of the query's input or output."""
+    """An argument of the function, or a column of the query's input.
+
+    Steps read it as ``given``, a name of their own, which the first of them gives it. So they read
+    nothing of the user's table, whatever its columns are called.
+    """
 
     name: str
     type: Type
+
+    @property
+    def given(self) -> str:
+        """Its name among the steps."""
+        return f"given_{self.name}"
+
+
+KEY = Column("key", "bytes")
 
 
 @dataclass(frozen=True)
@@ -40,8 +52,8 @@ class Routine:
 
     Attributes:
         name: of the function; letters, digits and ``_``.
-        arguments: the columns of the label, the id, the columns of the group; then comes ``key``.
-        pads: from ``key`` alone; they may be computed once for all rows.
+        arguments: the columns of the label, the id, the columns of the group; then comes the key.
+        pads: from the key alone; they may be computed once for all rows.
         steps: from the arguments and the pads to the column ``answer``.
         digest: the step that is NULL where the id or the key cannot be used.
         outputs: the private columns, as expressions over the steps.
@@ -61,10 +73,6 @@ class Dialect(ABC):
     """One database. Expressions are texts; ``e`` is always one of them."""
 
     name: ClassVar[str]
-    takes: ClassVar[str]
-    """How the routine gets labels, ids and the key, in a comment: ``{name}`` is its name."""
-    rights: ClassVar[Sequence[str]]
-    """Who may use it, as statements or comments."""
     types: ClassVar[dict[Type, str]]
     has_nul: ClassVar[bool] = True
     """Whether a text can hold the character NUL."""
@@ -72,6 +80,18 @@ class Dialect(ABC):
     @abstractmethod
     def routine(self, routine: Routine) -> str:
         """The statement."""
+
+    @abstractmethod
+    def usage(self, routine: Routine) -> list[str]:
+        """How it gets labels, ids and the key: lines of a comment."""
+
+    @abstractmethod
+    def rights(self, routine: Routine) -> list[str]:
+        """Who may use it: statements, or comments."""
+
+    def declared(self, columns: Sequence[Column]) -> str:
+        """Columns with their types."""
+        return ", ".join(f"{column.name} {self.types[column.type]}" for column in columns)
 
     # Literals
 
@@ -147,7 +167,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def key_xor(self, byte: int) -> str:
-        """The 32 bytes of ``key``, each by exclusive or with ``byte``."""
+        """The 32 bytes of the key, each by exclusive or with ``byte``."""
 
     def pads(self) -> list[Step]:
         """The key as HMAC uses it: two blocks (RFC 2104), NULL unless the key has 32 bytes."""
@@ -155,7 +175,7 @@ class Dialect(ABC):
         for name, byte in (("inner_pad", 0x36), ("outer_pad", 0x5C)):
             rest = self.data(bytes([byte]) * (BLOCK - KEY_BYTES))
             pad = self.join(self.key_xor(byte), rest)
-            is_key = f"{self.length('key')} = {KEY_BYTES}"
+            is_key = f"{self.length(KEY.given)} = {KEY_BYTES}"
             found.append(Step(name, "bytes", f"CASE WHEN {is_key} THEN {pad} END"))
         return found
 
@@ -174,19 +194,20 @@ class Dialect(ABC):
         ``rounded``: where types are not declared, numbers with a fraction go to the nearest
         integer, as labels do.
         """
-        return column.name
+        return column.given
 
     def is_missing(self, e: str) -> str:
         """Whether a float64 is NULL or NaN."""
         return f"({e} IS NULL OR {e} = CAST('NaN' AS {self.types['number']}))"
 
 
-def selected(steps: Sequence[Step]) -> str:
-    """Nested queries without a table, the first step innermost."""
-    query = ""
-    for number, step in enumerate(steps):
-        before, behind = ("*, ", f"\nFROM (\n{query}\n) AS step_{number}") if number else ("", "")
-        query = f"SELECT {before}{step.expression} AS {step.name}{behind}"
+def selected(routine: Routine) -> str:
+    """Nested queries without a table, the arguments innermost, each step around those before it."""
+    columns = [*routine.arguments, KEY]
+    query = f"SELECT {', '.join(f'{one.name} AS {one.given}' for one in columns)}"
+    for number, step in enumerate([*routine.pads, *routine.steps]):
+        inside = f"(\n{query}\n) AS step_{number}"
+        query = f"SELECT *, {step.expression} AS {step.name}\nFROM {inside}"
     return query
 
 

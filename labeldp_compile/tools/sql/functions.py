@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from labeldp_compile.tools.sql.dialect import KEY_BYTES, Dialect, Routine, Type, guarded, selected
+from labeldp_compile.tools.sql.dialect import (
+    KEY,
+    KEY_BYTES,
+    Dialect,
+    Routine,
+    Type,
+    guarded,
+    selected,
+)
+
+
+def _call(routine: Routine, key: str) -> str:
+    arguments = ", ".join(column.name for column in routine.arguments)
+    return f"SELECT {routine.name}({arguments}, {key}) FROM …"
 
 
 class DuckDb(Dialect):
     """A macro with declared types (DuckDB 1.4 and newer)."""
 
     name = "duckdb"
-    takes = "SELECT {name}({arguments}, getvariable('labeldp_key')) FROM …"
-    rights = ("-- DuckDB has no rights on macros: who opens the database may use it.",)
     types: ClassVar[dict[Type, str]] = {
         "integer": "BIGINT",
         "number": "DOUBLE",
@@ -22,16 +33,21 @@ class DuckDb(Dialect):
 
     def routine(self, routine: Routine) -> str:
         """A scalar macro; of several private columns it gives a STRUCT."""
-        declared = [f"{column.name} {self.types[column.type]}" for column in routine.arguments]
         outputs = guarded(routine, f"error('{routine.failure}')")
         answer = outputs[0].expression
         if len(outputs) > 1:
             answer = f"{{{', '.join(f'{one.name!r}: {one.expression}' for one in outputs)}}}"
-        arguments = ", ".join([*declared, "key BLOB"])
+        arguments = self.declared([*routine.arguments, KEY])
         return (
             f"CREATE OR REPLACE MACRO {routine.name}({arguments}) AS (\n"
-            f"SELECT {answer}\nFROM (\n{selected([*routine.pads, *routine.steps])}\n) AS steps\n);"
+            f"SELECT {answer}\nFROM (\n{selected(routine)}\n) AS steps\n);"
         )
+
+    def usage(self, routine: Routine) -> list[str]:  # noqa: D102
+        return [_call(routine, "getvariable('labeldp_key')")]
+
+    def rights(self, routine: Routine) -> list[str]:  # noqa: D102
+        return ["-- DuckDB has no rights: who opens the database may call the macro."]
 
     def data(self, value: bytes) -> str:  # noqa: D102
         return f"unhex('{value.hex()}')"
@@ -55,18 +71,13 @@ class DuckDb(Dialect):
         return f"unhex(sha256({e}))"
 
     def key_xor(self, byte: int) -> str:  # noqa: D102
-        return f"CAST(xor(CAST(key AS BIT), CAST('{f'{byte:08b}' * KEY_BYTES}' AS BIT)) AS BLOB)"
+        return f"CAST(xor(CAST({KEY.given} AS BIT), CAST('{f'{byte:08b}' * KEY_BYTES}' AS BIT)) AS BLOB)"
 
 
 class Postgres(Dialect):
     """A function in PL/pgSQL, with the built-in sha256 and without an extension."""
 
     name = "postgres"
-    takes = "SELECT {name}({arguments}, $1) FROM …"
-    rights = (
-        "REVOKE ALL ON FUNCTION {signature} FROM PUBLIC;",
-        "-- GRANT EXECUTE ON FUNCTION {signature} TO owner_of_the_labels;",
-    )
     types: ClassVar[dict[Type, str]] = {
         "integer": "bigint",
         "number": "double precision",
@@ -75,16 +86,17 @@ class Postgres(Dialect):
     }
     has_nul = False
 
-    def signature(self, routine: Routine) -> str:
+    def _signature(self, routine: Routine) -> str:
         """The name with the types of the arguments."""
         types = [self.types[column.type] for column in routine.arguments]
         return f"{routine.name}({', '.join([*types, 'bytea'])})"
 
     def routine(self, routine: Routine) -> str:
         """Each step is a variable; several private columns are OUT parameters."""
-        inputs = [f"{column.name} {self.types[column.type]}" for column in routine.arguments]
+        given = [*routine.arguments, KEY]
         steps = [*routine.pads, *routine.steps]
-        variables = [f"  {step.name} {self.types[step.type]};" for step in steps]
+        variables = [f"  {one.given} {self.types[one.type]} := {one.name};" for one in given]
+        variables += [f"  {step.name} {self.types[step.type]};" for step in steps]
         body = [f"  {step.name} := {step.expression};" for step in steps]
         refusal = f"  IF {routine.digest} IS NULL THEN RAISE EXCEPTION '{routine.failure}'; END IF;"
         outputs, returns = [], f" RETURNS {self.types[routine.outputs[0].type]}"
@@ -93,7 +105,7 @@ class Postgres(Dialect):
             returns = ""
             outputs = [f"OUT {one.name} {self.types[one.type]}" for one in routine.outputs]
             answer = [f"  {one.name} := {one.expression};" for one in routine.outputs]
-        arguments = ", ".join([*inputs, "key bytea", *outputs])
+        arguments = ", ".join([self.declared(given), *outputs])
         place = next(i for i, step in enumerate(steps) if step.name == routine.digest) + 1
         return "\n".join(
             [
@@ -111,8 +123,17 @@ class Postgres(Dialect):
             ]
         )
 
+    def usage(self, routine: Routine) -> list[str]:  # noqa: D102
+        return [_call(routine, "$1")]
+
+    def rights(self, routine: Routine) -> list[str]:  # noqa: D102
+        return [
+            f"REVOKE ALL ON FUNCTION {self._signature(routine)} FROM PUBLIC;",
+            f"-- GRANT EXECUTE ON FUNCTION {self._signature(routine)} TO owner_of_the_labels;",
+        ]
+
     def data(self, value: bytes) -> str:  # noqa: D102
-        return f"decode('{value.hex()}', 'hex')" if not value else f"'\\x{value.hex()}'::bytea"
+        return f"decode('{value.hex()}', 'hex')"
 
     def decoded(self, e: str) -> str:  # noqa: D102
         return f"convert_from({e}, 'UTF8')"
@@ -135,7 +156,7 @@ class Postgres(Dialect):
     def key_xor(self, byte: int) -> str:  # noqa: D102
         # There is no exclusive or of bytes, but one of whole numbers.
         mask = self.integer(int.from_bytes(bytes([byte] * 8), "big"))
-        digits = "encode(key, 'hex')"
+        digits = f"encode({KEY.given}, 'hex')"
         return self.join(
             *(
                 f"int8send(('x' || substr({digits}, {start}, 16))::bit(64)::bigint # {mask})"
@@ -148,8 +169,6 @@ class BigQuery(Dialect):
     """A function in SQL."""
 
     name = "bigquery"
-    takes = "SELECT {name}({arguments}, @key) FROM …"
-    rights = ("-- GRANT `roles/bigquery.routineDataViewer` to the owner of the labels alone.",)
     types: ClassVar[dict[Type, str]] = {
         "integer": "INT64",
         "number": "FLOAT64",
@@ -159,17 +178,22 @@ class BigQuery(Dialect):
 
     def routine(self, routine: Routine) -> str:
         """A function; of several private columns it gives a STRUCT."""
-        declared = [f"{column.name} {self.types[column.type]}" for column in routine.arguments]
         outputs = guarded(routine, f"ERROR('{routine.failure}')")
         answer = outputs[0].expression
         if len(outputs) > 1:
             fields = ", ".join(f"{one.expression} AS {one.name}" for one in outputs)
             answer = f"STRUCT({fields})"
-        arguments = ", ".join([*declared, "key BYTES"])
+        arguments = self.declared([*routine.arguments, KEY])
         return (
             f"CREATE OR REPLACE FUNCTION {routine.name}({arguments}) AS ((\n"
-            f"SELECT {answer}\nFROM (\n{selected([*routine.pads, *routine.steps])}\n) AS steps\n));"
+            f"SELECT {answer}\nFROM (\n{selected(routine)}\n) AS steps\n));"
         )
+
+    def usage(self, routine: Routine) -> list[str]:  # noqa: D102
+        return [_call(routine, "@key")]
+
+    def rights(self, routine: Routine) -> list[str]:  # noqa: D102
+        return ["-- Give roles/bigquery.routineDataViewer on it to the owner of the labels alone."]
 
     def data(self, value: bytes) -> str:  # noqa: D102
         return f"FROM_HEX('{value.hex()}')"
@@ -190,7 +214,7 @@ class BigQuery(Dialect):
         return f"SHA256({e})"
 
     def key_xor(self, byte: int) -> str:  # noqa: D102
-        return f"(key ^ {self.data(bytes([byte]) * KEY_BYTES)})"
+        return f"({KEY.given} ^ {self.data(bytes([byte]) * KEY_BYTES)})"
 
     def is_missing(self, e: str) -> str:  # noqa: D102
         return f"({e} IS NULL OR IS_NAN({e}))"

@@ -58,8 +58,8 @@ def read_groups(d: Dialect, groups: Groups) -> list[Step]:
     for number, (column, stated, stride) in enumerate(
         zip(group_columns(groups), groups.columns, groups.strides, strict=True), 1
     ):
-        expression = _band_or_value(d, f"given_group_{number}", stated)
-        steps.append(Step(f"given_group_{number}", column.type, d.argument(column)))
+        expression = _band_or_value(d, f"read_group_{number}", stated)
+        steps.append(Step(f"read_group_{number}", column.type, d.argument(column)))
         steps.append(Step(f"group_place_{number}", "integer", expression))
         cells.append(f"group_place_{number} * {stride}")
     steps.append(Step("cell", "integer", " + ".join(cells)))
@@ -81,7 +81,7 @@ def _type(part: Part) -> Type:
 
 
 def _place(d: Dialect, column: Column, part: Part, number: int) -> list[Step]:
-    given, inside, place = f"given_{number}", f"inside_{number}", f"place_{number}"
+    given, inside, place = f"read_{number}", f"inside_{number}", f"place_{number}"
     first = Step(given, column.type, d.argument(column, rounded=True))
     if isinstance(part, CategoricalDomain):
         default = str(part.values.index(part.default))

@@ -6,6 +6,7 @@ import re
 from typing import ClassVar
 
 from labeldp_compile.tools.sql.dialect import (
+    KEY,
     KEY_BYTES,
     Column,
     Dialect,
@@ -25,21 +26,32 @@ class Query(Dialect):
     computed_once: ClassVar[str] = ""
     """What keeps the database from computing a step again at each mention, if it must be told."""
 
+    def usage(self, routine: Routine) -> list[str]:
+        """The view of labels and ids."""
+        return [f"It reads the view {routine.name}_input ({self.declared(routine.arguments)})."]
+
     def routine(self, routine: Routine) -> str:
         """A query in which each step is a common table."""
         outputs = guarded(routine, self.failure.format(failure=routine.failure))
         later = " ".join(one.expression for one in (*routine.steps, *outputs))
         pads = ", ".join(f"{pad.expression} AS {pad.name}" for pad in routine.pads)
-        key = self.key_source.format(name=routine.name)
-        tables = [f"secret AS {self.computed_once}(SELECT {pads} FROM {key})"]
-        before = f"{routine.name}_input CROSS JOIN secret"
+        key = f"SELECT {KEY.name} AS {KEY.given} FROM {self.key_source.format(name=routine.name)}"
+        given = [f"{routine.name}_input.{one.name} AS {one.given}" for one in routine.arguments]
+        given += [f"secret.{pad.name}" for pad in routine.pads]
+        tables = [
+            f"secret AS {self.computed_once}(SELECT {pads} FROM ({key}) AS keys)",
+            f"given AS (SELECT {', '.join(given)} FROM {routine.name}_input CROSS JOIN secret)",
+        ]
+        before = "given"
         for number, step in enumerate(routine.steps, 1):
             often = len(re.findall(rf"\b{step.name}\b", later)) > 1
             once = self.computed_once if often else ""
             query = f"SELECT *, {step.expression} AS {step.name} FROM {before}"
             before = f"step_{number}"
             tables.append(f"{before} AS {once}({query})")
-        columns = ", ".join(["id", *(f"{one.expression} AS {one.name}" for one in outputs)])
+        columns = ", ".join(
+            ["given_id AS id", *(f"{one.expression} AS {one.name}" for one in outputs)]
+        )
         steps = ",\n".join(tables)
         return f"WITH {steps}\nSELECT {columns} FROM {before};"
 
@@ -48,8 +60,6 @@ class Sqlite(Query):
     """Values have types here, and columns none: so each value is read on its own."""
 
     name = "sqlite"
-    takes = "reads the view {name}_input({arguments}) and the parameter :key"
-    rights = ("-- SQLite has no rights: who opens the database and has the key may run this.",)
     key_source = "(SELECT :key AS key)"
     computed_once = "MATERIALIZED "
     types: ClassVar[dict[Type, str]] = {
@@ -62,6 +72,16 @@ class Sqlite(Query):
     def join(self, *parts: str) -> str:
         """Bytes that are joined have the type of text in SQLite."""
         return f"CAST({' || '.join(parts)} AS BLOB)"
+
+    def usage(self, routine: Routine) -> list[str]:
+        """A parameter for the key, and a function of the host's."""
+        return [
+            *super().usage(routine),
+            "Bind the key, a BLOB, to :key, and register hmac_sha256(key, message).",
+        ]
+
+    def rights(self, routine: Routine) -> list[str]:  # noqa: D102
+        return ["-- SQLite has no rights: who opens the database and has the key may run this."]
 
     def number(self, value: float) -> str:
         """A quotient or a product of whole numbers: SQLite reads few decimals exactly."""
@@ -109,7 +129,9 @@ class Sqlite(Query):
         """The key itself: SQLite has no hash, so its host registers HMAC."""
         return [
             Step(
-                "secret_key", "bytes", f"CASE WHEN {self.length('key')} = {KEY_BYTES} THEN key END"
+                "secret_key",
+                "bytes",
+                f"CASE WHEN {self.length(KEY.given)} = {KEY_BYTES} THEN {KEY.given} END",
             )
         ]
 
@@ -126,7 +148,7 @@ class Sqlite(Query):
 
     def argument(self, column: Column, *, rounded: bool = False) -> str:
         """By the type of the value, as the Python reader takes objects."""
-        e = column.name
+        e = column.given
         if column.type == "number":
             return f"CASE WHEN typeof({e}) IN ('integer', 'real') THEN CAST({e} AS REAL) END"
         if column.type == "integer" and rounded:
@@ -148,13 +170,26 @@ def _nearest(e: str) -> str:
     return f"CASE WHEN {near} AND {up} THEN {whole} + CASE WHEN {e} < 0 THEN -1 ELSE 1 END ELSE {whole} END"
 
 
-class Spark(Query):
+class WithKeyView(Query):
+    """Reads the key from the view ``NAME_key``, so that it is in no text and in no plan."""
+
+    key_source = "{name}_key"
+
+    def usage(self, routine: Routine) -> list[str]:
+        """The view of the key, too."""
+        key = f"The view {routine.name}_key (key {self.types['bytes']}) has one row, the key."
+        return [*super().usage(routine), key]
+
+    def rights(self, routine: Routine) -> list[str]:  # noqa: D102
+        return [
+            f"-- REVOKE ALL ON {routine.name}_key FROM everyone but the owner of the labels.",
+        ]
+
+
+class Spark(WithKeyView):
     """Spark SQL 4: the types of columns are looked at when the query is planned."""
 
     name = "spark"
-    takes = "reads the views {name}_input({arguments}) and {name}_key(key)"
-    rights = ("-- GRANT SELECT ON {name}_key TO the owner of the labels alone.",)
-    key_source = "{name}_key"
     failure = "raise_error('{failure}')"
     types: ClassVar[dict[Type, str]] = {
         "integer": "BIGINT",
@@ -202,30 +237,27 @@ class Spark(Query):
     def key_xor(self, byte: int) -> str:  # noqa: D102
         mask = int.from_bytes(bytes([byte] * 4), "big")
         parts = (
-            f"lpad(hex({self.unsigned(self.part('key', str(start), 4))} ^ {mask}), 8, '0')"
+            f"lpad(hex({self.unsigned(self.part(KEY.given, str(start), 4))} ^ {mask}), 8, '0')"
             for start in range(1, KEY_BYTES, 4)
         )
         return f"unhex(concat({', '.join(parts)}))"
 
     def argument(self, column: Column, *, rounded: bool = False) -> str:
         """The column, cast where no value can fail; an error of the query for another type."""
-        fits = self._FITS[column.type].format(e=column.name)
+        fits = self._FITS[column.type].format(e=column.given)
         wanted = self.types[column.type]
         refusal = f"raise_error('labeldp: {column.name} must be {wanted}')"
-        given = f"CAST({column.name} AS {wanted})"
+        given = f"CAST({column.given} AS {wanted})"
         return f"CASE WHEN {fits} THEN {given} ELSE {refusal} END"
 
     def is_missing(self, e: str) -> str:  # noqa: D102
         return f"({e} IS NULL OR isnan({e}))"
 
 
-class Snowflake(Query):
+class Snowflake(WithKeyView):
     """Snowflake: what the documentation says of its functions."""
 
     name = "snowflake"
-    takes = "reads the views {name}_input({arguments}) and {name}_key(key)"
-    rights = ("-- GRANT SELECT ON VIEW {name}_key TO ROLE owner_of_the_labels;",)
-    key_source = "{name}_key"
     types: ClassVar[dict[Type, str]] = {
         "integer": "NUMBER(38, 0)",
         "number": "FLOAT",
@@ -267,9 +299,9 @@ class Snowflake(Query):
         return f"SHA2_BINARY({e}, 256)"
 
     def key_xor(self, byte: int) -> str:  # noqa: D102
-        return f"BITXOR(key, {self.data(bytes([byte]) * KEY_BYTES)})"
+        return f"BITXOR({KEY.given}, {self.data(bytes([byte]) * KEY_BYTES)})"
 
     def argument(self, column: Column, *, rounded: bool = False) -> str:
         """The column; NULL, and so no private label of it, if it has another type."""
-        fits = f"SYSTEM$TYPEOF({column.name}) LIKE '{self._FITS[column.type]}'"
-        return f"CASE WHEN {fits} THEN {column.name} END"
+        fits = f"SYSTEM$TYPEOF({column.given}) LIKE '{self._FITS[column.type]}'"
+        return f"CASE WHEN {fits} THEN {column.given} END"

@@ -10,24 +10,19 @@ from labeldp_runtime.hmac_words import message_start
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import JointDomain, RealDomain
 from labeldp_verify.printable import one_line
+from labeldp_verify.rounded import at_most
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.sql.dialect import KEY_BYTES, Column, Dialect, Routine, Step, Type
 from labeldp_compile.tools.sql.draws import Values, count_integers, draw
-from labeldp_compile.tools.sql.functions import BigQuery, DuckDb, Postgres
 from labeldp_compile.tools.sql.labels import (
     group_columns,
     label_columns,
     read_groups,
     read_label,
 )
-from labeldp_compile.tools.sql.queries import Snowflake, Spark, Sqlite
 from labeldp_compile.tools.sql.trees import by_number
 
-DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect
-    for dialect in (DuckDb(), Postgres(), Sqlite(), BigQuery(), Snowflake(), Spark())
-}
 ID_TYPES: dict[str, Type] = {"integer": "integer", "text": "text", "binary": "bytes"}
 MAX_INTEGERS = 50_000
 MAX_NAME = 50  # PostgreSQL cuts names behind 63 bytes
@@ -49,9 +44,11 @@ def sql_of(
     routine = Routine(
         name, arguments, dialect.pads(), [*steps, *drawn], "digest", outputs, _FAILURE
     )
-    return "\n".join(
-        [*_head(artifact, dialect, routine, context, version), dialect.routine(routine), ""]
-    ) + _rights(dialect, routine)
+    comments = [
+        f"-- {one_line(line)}" for line in _head(artifact, dialect, routine, context, version)
+    ]
+    lines = [*comments, "", dialect.routine(routine), *dialect.rights(routine), ""]
+    return "\n".join(lines)
 
 
 def plain_name(name: str) -> str:
@@ -135,29 +132,23 @@ def _output(d: Dialect, name: str, values: Sequence[float | str | int]) -> Step:
 def _head(
     artifact: Artifact, dialect: Dialect, routine: Routine, context: str, version: int
 ) -> list[str]:
+    """What the file is and how it is used, as comments; each string of the artifact is one line."""
     claims = artifact.certificate
-    arguments = ", ".join(column.name for column in routine.arguments)
-    columns = [c.name for c in artifact.groups.columns]
-    meant = [
-        f"label: {', '.join(map(repr, claims.label_columns))}",
-        *([f"group: {', '.join(map(repr, columns))}"] if columns else []),
-    ]
+    names = dict(zip(_names(routine, "label"), claims.label_columns, strict=True))
+    groups = [column.name for column in artifact.groups.columns]
+    names |= dict(zip(_names(routine, "group"), groups, strict=True))
     return [
-        f"-- {one_line(claims.name)}: each call spends ε ≤ {claims.privacy.epsilon_label} of a label,",
-        "-- once for each id, context, version and key, however often it is repeated.",
-        f"-- SHA-256 of the artifact: {artifact.sha256}",
-        f"-- context {one_line(repr(context))}, version {version}",
-        *(f"-- {one_line(line)}" for line in meant),
-        f"-- {dialect.takes.format(name=routine.name, arguments=arguments)}",
-        "-- An id names one label. First look for ids that come twice, and for NULL.",
-        "-- The key undoes the noise. Who may run this with the key may try every label of an id:",
-        "-- recipients of private labels must not be able to.",
-        "",
+        f"{claims.name}: ε ≤ {at_most(claims.privacy.epsilon_label)} of a label is spent for each",
+        "context, id, version and key, however often this runs.",
+        f"artifact: SHA-256 {artifact.sha256}",
+        f"context: {context!r}, version: {version}",
+        *(f"{argument}: {column!r}" for argument, column in names.items()),
+        *dialect.usage(routine),
+        "An id names one label: first look for ids that come twice.",
+        "Who has the key and may run this can find out the label behind a private label.",
+        "Recipients of private labels must not have both.",
     ]
 
 
-def _rights(dialect: Dialect, routine: Routine) -> str:
-    signature = dialect.signature(routine) if isinstance(dialect, Postgres) else ""
-    return "".join(
-        f"{line.format(name=routine.name, signature=signature)}\n" for line in dialect.rights
-    )
+def _names(routine: Routine, start: str) -> list[str]:
+    return [column.name for column in routine.arguments if column.name.startswith(start)]

@@ -162,29 +162,12 @@ class Dialect(ABC):
     # Secret bits
 
     @abstractmethod
-    def sha256(self, e: str) -> str:
-        """The 32 bytes of the hash of bytes."""
+    def pads(self) -> list[Step]:
+        """The key as HMAC uses it, NULL unless it has 32 bytes."""
 
     @abstractmethod
-    def key_xor(self, byte: int) -> str:
-        """The 32 bytes of the key, each by exclusive or with ``byte``."""
-
-    def pads(self) -> list[Step]:
-        """The key as HMAC uses it: two blocks (RFC 2104), NULL unless the key has 32 bytes."""
-        found = []
-        for name, byte in (("inner_pad", 0x36), ("outer_pad", 0x5C)):
-            rest = self.data(bytes([byte]) * (BLOCK - KEY_BYTES))
-            pad = self.join(self.key_xor(byte), rest)
-            is_key = f"{self.length(KEY.given)} = {KEY_BYTES}"
-            found.append(Step(name, "bytes", f"CASE WHEN {is_key} THEN {pad} END"))
-        return found
-
     def hmac(self, message: str) -> list[Step]:
-        """The steps from the pads to ``digest``, which is HMAC-SHA-256(key, message)."""
-        return [
-            Step("inner_digest", "bytes", self.sha256(self.join("inner_pad", message))),
-            Step("digest", "bytes", self.sha256(self.join("outer_pad", "inner_digest"))),
-        ]
+        """The steps to ``digest``, which is HMAC-SHA-256(key, message); NULL if either is."""
 
     # What an argument means
 
@@ -199,6 +182,35 @@ class Dialect(ABC):
     def is_missing(self, e: str) -> str:
         """Whether a float64 is NULL or NaN."""
         return f"({e} IS NULL OR {e} = CAST('NaN' AS {self.types['number']}))"
+
+
+class WithHash(Dialect):
+    """A database that has SHA-256, but no HMAC (RFC 2104)."""
+
+    @abstractmethod
+    def sha256(self, e: str) -> str:
+        """The 32 bytes of the hash of bytes."""
+
+    @abstractmethod
+    def key_xor(self, byte: int) -> str:
+        """The 32 bytes of the key, each by exclusive or with ``byte``."""
+
+    def pads(self) -> list[Step]:
+        """Two blocks."""
+        found = []
+        for name, byte in (("inner_pad", 0x36), ("outer_pad", 0x5C)):
+            rest = self.data(bytes([byte]) * (BLOCK - KEY_BYTES))
+            pad = self.join(self.key_xor(byte), rest)
+            is_key = f"{self.length(KEY.given)} = {KEY_BYTES}"
+            found.append(Step(name, "bytes", f"CASE WHEN {is_key} THEN {pad} END"))
+        return found
+
+    def hmac(self, message: str) -> list[Step]:
+        """The inner digest, and the outer one."""
+        return [
+            Step("inner_digest", "bytes", self.sha256(self.join("inner_pad", message))),
+            Step("digest", "bytes", self.sha256(self.join("outer_pad", "inner_digest"))),
+        ]
 
 
 def selected(routine: Routine) -> str:

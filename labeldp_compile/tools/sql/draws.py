@@ -58,8 +58,8 @@ def _windowed(d: Dialect, lookup: GroupedWindows) -> tuple[list[Step], Values]:
         for offset in window.offsets
     ]
     place = f"({table} * {lookup.labels} + row_index)" if len(starts) > 1 else "row_index"
-    move = f"{by_number(table, [str(base) for base, _ in starts])}"
-    point = f"CASE WHEN u < ({total}) THEN u + ({move}) ELSE u + ({by_number('window_place', behind)}) END"
+    before = by_number(table, [str(base) for base, _ in starts])
+    move = f"CASE WHEN u < ({total}) THEN {before} ELSE {by_number('window_place', behind)} END"
     values = list(dict.fromkeys(lookup.segment_values))
     numbers = {value: str(number) for number, value in enumerate(values)}
     bounds = [str(bound) for bound in lookup.lines.boundaries()[1:-1]]
@@ -67,7 +67,7 @@ def _windowed(d: Dialect, lookup: GroupedWindows) -> tuple[list[Step], Values]:
     return [
         Step("u", "integer", by_number(table, bits)),
         Step("window_place", "integer", place),
-        Step("on_line", "integer", point),
+        Step("on_line", "integer", f"u + {move}"),
         Step("answer", "integer", interval("on_line", bounds, answers)),
     ], values
 

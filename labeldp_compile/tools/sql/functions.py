@@ -7,9 +7,9 @@ from typing import ClassVar
 from labeldp_compile.tools.sql.dialect import (
     KEY,
     KEY_BYTES,
-    Dialect,
     Routine,
     Type,
+    WithHash,
     guarded,
     selected,
 )
@@ -20,7 +20,7 @@ def _call(routine: Routine, key: str) -> str:
     return f"SELECT {routine.name}({arguments}, {key}) FROM …"
 
 
-class DuckDb(Dialect):
+class DuckDb(WithHash):
     """A macro with declared types (DuckDB 1.4 and newer)."""
 
     name = "duckdb"
@@ -43,38 +43,39 @@ class DuckDb(Dialect):
             f"SELECT {answer}\nFROM (\n{selected(routine)}\n) AS steps\n);"
         )
 
-    def usage(self, routine: Routine) -> list[str]:  # noqa: D102
+    def usage(self, routine: Routine) -> list[str]:
         return [_call(routine, "getvariable('labeldp_key')")]
 
-    def rights(self, routine: Routine) -> list[str]:  # noqa: D102
+    def rights(self, routine: Routine) -> list[str]:
         return ["-- DuckDB has no rights: who opens the database may call the macro."]
 
-    def data(self, value: bytes) -> str:  # noqa: D102
+    def data(self, value: bytes) -> str:
         return f"unhex('{value.hex()}')"
 
-    def decoded(self, e: str) -> str:  # noqa: D102
+    def decoded(self, e: str) -> str:
         return f"decode({e})"
 
-    def utf8(self, e: str) -> str:  # noqa: D102
+    def utf8(self, e: str) -> str:
         return f"encode({e})"
 
-    def unsigned(self, e: str) -> str:  # noqa: D102
+    def unsigned(self, e: str) -> str:
         return f"CAST('0x' || hex({e}) AS BIGINT)"
 
-    def length(self, e: str) -> str:  # noqa: D102
+    def length(self, e: str) -> str:
         return f"octet_length({e})"
 
-    def part(self, e: str, start: str, length: int) -> str:  # noqa: D102
+    def part(self, e: str, start: str, length: int) -> str:
         return f"({e})[{start} : {start} + {length - 1}]"
 
-    def sha256(self, e: str) -> str:  # noqa: D102
+    def sha256(self, e: str) -> str:
         return f"unhex(sha256({e}))"
 
-    def key_xor(self, byte: int) -> str:  # noqa: D102
-        return f"CAST(xor(CAST({KEY.given} AS BIT), CAST('{f'{byte:08b}' * KEY_BYTES}' AS BIT)) AS BLOB)"
+    def key_xor(self, byte: int) -> str:
+        bits = f"CAST('{f'{byte:08b}' * KEY_BYTES}' AS BIT)"
+        return f"CAST(xor(CAST({KEY.given} AS BIT), {bits}) AS BLOB)"
 
 
-class Postgres(Dialect):
+class Postgres(WithHash):
     """A function in PL/pgSQL, with the built-in sha256 and without an extension."""
 
     name = "postgres"
@@ -123,37 +124,37 @@ class Postgres(Dialect):
             ]
         )
 
-    def usage(self, routine: Routine) -> list[str]:  # noqa: D102
+    def usage(self, routine: Routine) -> list[str]:
         return [_call(routine, "$1")]
 
-    def rights(self, routine: Routine) -> list[str]:  # noqa: D102
+    def rights(self, routine: Routine) -> list[str]:
         return [
             f"REVOKE ALL ON FUNCTION {self._signature(routine)} FROM PUBLIC;",
             f"-- GRANT EXECUTE ON FUNCTION {self._signature(routine)} TO owner_of_the_labels;",
         ]
 
-    def data(self, value: bytes) -> str:  # noqa: D102
+    def data(self, value: bytes) -> str:
         return f"decode('{value.hex()}', 'hex')"
 
-    def decoded(self, e: str) -> str:  # noqa: D102
+    def decoded(self, e: str) -> str:
         return f"convert_from({e}, 'UTF8')"
 
-    def utf8(self, e: str) -> str:  # noqa: D102
+    def utf8(self, e: str) -> str:
         return f"convert_to({e}, 'UTF8')"
 
-    def unsigned(self, e: str) -> str:  # noqa: D102
+    def unsigned(self, e: str) -> str:
         return f"('x' || encode({e}, 'hex'))::bit(32)::bigint"
 
-    def length(self, e: str) -> str:  # noqa: D102
+    def length(self, e: str) -> str:
         return f"octet_length({e})"
 
-    def part(self, e: str, start: str, length: int) -> str:  # noqa: D102
+    def part(self, e: str, start: str, length: int) -> str:
         return f"substring({e} from ({start})::integer for {length})"
 
-    def sha256(self, e: str) -> str:  # noqa: D102
+    def sha256(self, e: str) -> str:
         return f"sha256({e})"
 
-    def key_xor(self, byte: int) -> str:  # noqa: D102
+    def key_xor(self, byte: int) -> str:
         # There is no exclusive or of bytes, but one of whole numbers.
         mask = self.integer(int.from_bytes(bytes([byte] * 8), "big"))
         digits = f"encode({KEY.given}, 'hex')"
@@ -165,7 +166,7 @@ class Postgres(Dialect):
         )
 
 
-class BigQuery(Dialect):
+class BigQuery(WithHash):
     """A function in SQL."""
 
     name = "bigquery"
@@ -189,32 +190,32 @@ class BigQuery(Dialect):
             f"SELECT {answer}\nFROM (\n{selected(routine)}\n) AS steps\n));"
         )
 
-    def usage(self, routine: Routine) -> list[str]:  # noqa: D102
+    def usage(self, routine: Routine) -> list[str]:
         return [_call(routine, "@key")]
 
-    def rights(self, routine: Routine) -> list[str]:  # noqa: D102
+    def rights(self, routine: Routine) -> list[str]:
         return ["-- Give roles/bigquery.routineDataViewer on it to the owner of the labels alone."]
 
-    def data(self, value: bytes) -> str:  # noqa: D102
+    def data(self, value: bytes) -> str:
         return f"FROM_HEX('{value.hex()}')"
 
-    def decoded(self, e: str) -> str:  # noqa: D102
+    def decoded(self, e: str) -> str:
         return f"CAST({e} AS STRING)"
 
-    def utf8(self, e: str) -> str:  # noqa: D102
+    def utf8(self, e: str) -> str:
         return f"CAST({e} AS BYTES)"
 
-    def unsigned(self, e: str) -> str:  # noqa: D102
+    def unsigned(self, e: str) -> str:
         return f"CAST(CONCAT('0x', TO_HEX({e})) AS INT64)"
 
-    def length(self, e: str) -> str:  # noqa: D102
+    def length(self, e: str) -> str:
         return f"BYTE_LENGTH({e})"
 
-    def sha256(self, e: str) -> str:  # noqa: D102
+    def sha256(self, e: str) -> str:
         return f"SHA256({e})"
 
-    def key_xor(self, byte: int) -> str:  # noqa: D102
+    def key_xor(self, byte: int) -> str:
         return f"({KEY.given} ^ {self.data(bytes([byte]) * KEY_BYTES)})"
 
-    def is_missing(self, e: str) -> str:  # noqa: D102
+    def is_missing(self, e: str) -> str:
         return f"({e} IS NULL OR IS_NAN({e}))"

@@ -13,6 +13,7 @@ from labeldp_compile.tools.sql.dialect import (
     Routine,
     Step,
     Type,
+    WithHash,
     guarded,
 )
 
@@ -80,7 +81,7 @@ class Sqlite(Query):
             "Bind the key, a BLOB, to :key, and register hmac_sha256(key, message).",
         ]
 
-    def rights(self, routine: Routine) -> list[str]:  # noqa: D102
+    def rights(self, routine: Routine) -> list[str]:
         return ["-- SQLite has no rights: who opens the database and has the key may run this."]
 
     def number(self, value: float) -> str:
@@ -98,16 +99,16 @@ class Sqlite(Query):
             power -= step
         return f"({top}.0{''.join(factors)})"
 
-    def data(self, value: bytes) -> str:  # noqa: D102
+    def data(self, value: bytes) -> str:
         return f"X'{value.hex()}'"
 
-    def decoded(self, e: str) -> str:  # noqa: D102
+    def decoded(self, e: str) -> str:
         return f"CAST({e} AS TEXT)"
 
-    def utf8(self, e: str) -> str:  # noqa: D102
+    def utf8(self, e: str) -> str:
         return f"CAST({e} AS BLOB)"
 
-    def floor(self, e: str) -> str:  # noqa: D102
+    def floor(self, e: str) -> str:
         return f"CAST({e} AS INTEGER)"
 
     def unsigned(self, e: str) -> str:
@@ -116,14 +117,8 @@ class Sqlite(Query):
         terms = (f"({digit} << {28 - 4 * i})" for i, digit in enumerate(digits))
         return f"({' + '.join(terms)})"
 
-    def length(self, e: str) -> str:  # noqa: D102
+    def length(self, e: str) -> str:
         return f"CASE typeof({e}) WHEN 'blob' THEN length({e}) END"
-
-    def sha256(self, e: str) -> str:  # noqa: D102
-        raise NotImplementedError("SQLite has no hash")
-
-    def key_xor(self, byte: int) -> str:  # noqa: D102
-        raise NotImplementedError("SQLite has no hash")
 
     def pads(self) -> list[Step]:
         """The key itself: SQLite has no hash, so its host registers HMAC."""
@@ -167,10 +162,11 @@ def _nearest(e: str) -> str:
     rest = f"abs({e} - {whole})"
     up = f"({rest} > 0.5 OR ({rest} = 0.5 AND {whole} % 2 <> 0))"
     near = f"abs({e}) < 4503599627370496.0"
-    return f"CASE WHEN {near} AND {up} THEN {whole} + CASE WHEN {e} < 0 THEN -1 ELSE 1 END ELSE {whole} END"
+    next_one = f"{whole} + CASE WHEN {e} < 0 THEN -1 ELSE 1 END"
+    return f"CASE WHEN {near} AND {up} THEN {next_one} ELSE {whole} END"
 
 
-class WithKeyView(Query):
+class WithKeyView(Query, WithHash):
     """Reads the key from the view ``NAME_key``, so that it is in no text and in no plan."""
 
     key_source = "{name}_key"
@@ -180,7 +176,7 @@ class WithKeyView(Query):
         key = f"The view {routine.name}_key (key {self.types['bytes']}) has one row, the key."
         return [*super().usage(routine), key]
 
-    def rights(self, routine: Routine) -> list[str]:  # noqa: D102
+    def rights(self, routine: Routine) -> list[str]:
         return [
             f"-- REVOKE ALL ON {routine.name}_key FROM everyone but the owner of the labels.",
         ]
@@ -199,42 +195,43 @@ class Spark(WithKeyView):
     }
     _FITS: ClassVar[dict[Type, str]] = {
         "integer": "typeof({e}) IN ('tinyint', 'smallint', 'int', 'bigint', 'void')",
-        "number": "regexp_like(typeof({e}), '^(tinyint|smallint|int|bigint|float|double|decimal|void)')",
+        "number": "regexp_like(typeof({e}), '^(tinyint|smallint|int|bigint|float|double|decimal)')"
+        " OR typeof({e}) = 'void'",
         "text": "regexp_like(typeof({e}), '^(string|char|varchar|void)')",
         "bytes": "typeof({e}) IN ('binary', 'void')",
     }
 
-    def data(self, value: bytes) -> str:  # noqa: D102
+    def data(self, value: bytes) -> str:
         return f"X'{value.hex()}'"
 
-    def decoded(self, e: str) -> str:  # noqa: D102
+    def decoded(self, e: str) -> str:
         return f"decode({e}, 'UTF-8')"
 
-    def utf8(self, e: str) -> str:  # noqa: D102
+    def utf8(self, e: str) -> str:
         return f"CAST({e} AS BINARY)"
 
-    def decimal(self, e: str) -> str:  # noqa: D102
+    def decimal(self, e: str) -> str:
         return f"CAST(CAST({e} AS STRING) AS BINARY)"
 
-    def unsigned(self, e: str) -> str:  # noqa: D102
+    def unsigned(self, e: str) -> str:
         return f"CAST(conv(hex({e}), 16, 10) AS BIGINT)"
 
-    def length(self, e: str) -> str:  # noqa: D102
+    def length(self, e: str) -> str:
         return f"octet_length({e})"
 
-    def part(self, e: str, start: str, length: int) -> str:  # noqa: D102
+    def part(self, e: str, start: str, length: int) -> str:
         return f"substring({e}, CAST({start} AS INT), {length})"
 
-    def shift_right(self, e: str, bits: int) -> str:  # noqa: D102
+    def shift_right(self, e: str, bits: int) -> str:
         return f"shiftright({e}, {bits})" if bits else e
 
-    def join(self, *parts: str) -> str:  # noqa: D102
+    def join(self, *parts: str) -> str:
         return f"concat({', '.join(parts)})"
 
-    def sha256(self, e: str) -> str:  # noqa: D102
+    def sha256(self, e: str) -> str:
         return f"unhex(sha2({e}, 256))"
 
-    def key_xor(self, byte: int) -> str:  # noqa: D102
+    def key_xor(self, byte: int) -> str:
         mask = int.from_bytes(bytes([byte] * 4), "big")
         parts = (
             f"lpad(hex({self.unsigned(self.part(KEY.given, str(start), 4))} ^ {mask}), 8, '0')"
@@ -250,7 +247,7 @@ class Spark(WithKeyView):
         given = f"CAST({column.given} AS {wanted})"
         return f"CASE WHEN {fits} THEN {given} ELSE {refusal} END"
 
-    def is_missing(self, e: str) -> str:  # noqa: D102
+    def is_missing(self, e: str) -> str:
         return f"({e} IS NULL OR isnan({e}))"
 
 
@@ -271,34 +268,34 @@ class Snowflake(WithKeyView):
         "bytes": "BINARY%",
     }
 
-    def data(self, value: bytes) -> str:  # noqa: D102
+    def data(self, value: bytes) -> str:
         return f"TO_BINARY('{value.hex()}', 'HEX')"
 
-    def decoded(self, e: str) -> str:  # noqa: D102
+    def decoded(self, e: str) -> str:
         return f"TO_VARCHAR({e}, 'UTF-8')"
 
-    def utf8(self, e: str) -> str:  # noqa: D102
+    def utf8(self, e: str) -> str:
         return f"TO_BINARY({e}, 'UTF-8')"
 
-    def decimal(self, e: str) -> str:  # noqa: D102
+    def decimal(self, e: str) -> str:
         return self.utf8(f"TO_VARCHAR({e})")
 
-    def unsigned(self, e: str) -> str:  # noqa: D102
+    def unsigned(self, e: str) -> str:
         return f"TO_NUMBER(HEX_ENCODE({e}), 'XXXXXXXX')"
 
-    def length(self, e: str) -> str:  # noqa: D102
+    def length(self, e: str) -> str:
         return f"OCTET_LENGTH({e})"
 
-    def shift_right(self, e: str, bits: int) -> str:  # noqa: D102
+    def shift_right(self, e: str, bits: int) -> str:
         return f"BITSHIFTRIGHT({e}, {bits})" if bits else e
 
-    def low_bits(self, e: str, bits: int) -> str:  # noqa: D102
+    def low_bits(self, e: str, bits: int) -> str:
         return f"BITAND({e}, {(1 << bits) - 1})"
 
-    def sha256(self, e: str) -> str:  # noqa: D102
+    def sha256(self, e: str) -> str:
         return f"SHA2_BINARY({e}, 256)"
 
-    def key_xor(self, byte: int) -> str:  # noqa: D102
+    def key_xor(self, byte: int) -> str:
         return f"BITXOR({KEY.given}, {self.data(bytes([byte]) * KEY_BYTES)})"
 
     def argument(self, column: Column, *, rounded: bool = False) -> str:

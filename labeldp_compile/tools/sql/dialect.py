@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9 _.,+-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Column:
+class Argument:
     """An argument of the function, or a column of the query's input.
 
     Steps read it as ``given``, a name of their own, which the first of them gives it. So they read
@@ -34,7 +34,7 @@ class Column:
         return f"given_{self.name}"
 
 
-KEY = Column("key", "bytes")
+KEY = Argument("key", "bytes")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Routine:
     """
 
     name: str
-    arguments: Sequence[Column]
+    arguments: Sequence[Argument]
     pads: Sequence[Step]
     steps: Sequence[Step]
     digest: str
@@ -89,7 +89,7 @@ class Dialect(ABC):
     def rights(self, routine: Routine) -> list[str]:
         """Who may use it: statements, or comments."""
 
-    def declared(self, columns: Sequence[Column]) -> str:
+    def declared(self, columns: Sequence[Argument]) -> str:
         """Columns with their types."""
         return ", ".join(f"{column.name} {self.types[column.type]}" for column in columns)
 
@@ -171,7 +171,7 @@ class Dialect(ABC):
 
     # What an argument means
 
-    def argument(self, column: Column, *, rounded: bool = False) -> str:
+    def argument(self, column: Argument, *, rounded: bool = False) -> str:
         """A column of the input, or NULL where its value is not of its type.
 
         ``rounded``: where types are not declared, numbers with a fraction go to the nearest

@@ -17,16 +17,16 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.domain import Domain, strides_of
 
-from labeldp_compile.tools.sql.dialect import Column, Dialect, Step, Type
+from labeldp_compile.tools.sql.dialect import Argument, Dialect, Step, Type
 from labeldp_compile.tools.sql.trees import by_number, interval, listed
 
 
-def label_columns(domain: Domain) -> list[Column]:
+def label_columns(domain: Domain) -> list[Argument]:
     """The arguments of the label."""
     return _named("label", [_type(part) for part in columns_of(domain)])
 
 
-def group_columns(groups: Groups) -> list[Column]:
+def group_columns(groups: Groups) -> list[Argument]:
     """The arguments of the group."""
     types: list[Type] = [
         "number" if column.values is None else "text" if column.is_text else "integer"
@@ -68,10 +68,10 @@ def read_groups(d: Dialect, groups: Groups) -> list[Step]:
     return [*steps, Step("table_number", "integer", whole)]
 
 
-def _named(name: str, types: list[Type], *, always: bool = False) -> list[Column]:
+def _named(name: str, types: list[Type], *, always: bool = False) -> list[Argument]:
     if len(types) == 1 and not always:
-        return [Column(name, types[0])]
-    return [Column(f"{name}_{number}", kind) for number, kind in enumerate(types, 1)]
+        return [Argument(name, types[0])]
+    return [Argument(f"{name}_{number}", kind) for number, kind in enumerate(types, 1)]
 
 
 def _type(part: Part) -> Type:
@@ -80,7 +80,7 @@ def _type(part: Part) -> Type:
     return "text" if isinstance(part, CategoricalDomain) and part.is_text else "integer"
 
 
-def _place(d: Dialect, column: Column, part: Part, number: int) -> list[Step]:
+def _place(d: Dialect, column: Argument, part: Part, number: int) -> list[Step]:
     given, inside, place = f"read_{number}", f"inside_{number}", f"place_{number}"
     first = Step(given, column.type, d.argument(column, rounded=True))
     if isinstance(part, CategoricalDomain):

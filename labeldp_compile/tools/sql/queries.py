@@ -8,7 +8,7 @@ from typing import ClassVar
 from labeldp_compile.tools.sql.dialect import (
     KEY,
     KEY_BYTES,
-    Column,
+    Argument,
     Dialect,
     Routine,
     Step,
@@ -141,7 +141,7 @@ class Sqlite(Query):
             )
         ]
 
-    def argument(self, column: Column, *, rounded: bool = False) -> str:
+    def argument(self, column: Argument, *, rounded: bool = False) -> str:
         """By the type of the value, as the Python reader takes objects."""
         e = column.given
         if column.type == "number":
@@ -239,7 +239,7 @@ class Spark(WithKeyView):
         )
         return f"unhex(concat({', '.join(parts)}))"
 
-    def argument(self, column: Column, *, rounded: bool = False) -> str:
+    def argument(self, column: Argument, *, rounded: bool = False) -> str:
         """The column, cast where no value can fail; an error of the query for another type."""
         fits = self._FITS[column.type].format(e=column.given)
         wanted = self.types[column.type]
@@ -298,7 +298,7 @@ class Snowflake(WithKeyView):
     def key_xor(self, byte: int) -> str:
         return f"BITXOR({KEY.given}, {self.data(bytes([byte]) * KEY_BYTES)})"
 
-    def argument(self, column: Column, *, rounded: bool = False) -> str:
+    def argument(self, column: Argument, *, rounded: bool = False) -> str:
         """The column; NULL, and so no private label of it, if it has another type."""
         fits = f"SYSTEM$TYPEOF({column.given}) LIKE '{self._FITS[column.type]}'"
         return f"CASE WHEN {fits} THEN {column.given} END"

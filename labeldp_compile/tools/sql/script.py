@@ -13,7 +13,7 @@ from labeldp_verify.printable import one_line
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.sql.dialect import KEY_BYTES, Column, Dialect, Routine, Step, Type
+from labeldp_compile.tools.sql.dialect import KEY_BYTES, Argument, Dialect, Routine, Step, Type
 from labeldp_compile.tools.sql.draws import Values, count_integers, draw
 from labeldp_compile.tools.sql.labels import (
     group_columns,
@@ -35,7 +35,7 @@ def sql_of(
     """The text of the file for a verified artifact. Raises InputError if SQL cannot do it."""
     _require_possible(artifact, dialect)
     labels, groups = label_columns(artifact.label), group_columns(artifact.groups)
-    own_id = Column("id", ID_TYPES[id_type])
+    own_id = Argument("id", ID_TYPES[id_type])
     steps = [*read_label(dialect, artifact.label), *read_groups(dialect, artifact.groups)]
     steps += _secret_bits(dialect, artifact, own_id, context, version)
     drawn, values = draw(dialect, artifact)
@@ -90,7 +90,7 @@ def _texts(artifact: Artifact) -> list[str]:
 
 
 def _secret_bits(
-    d: Dialect, artifact: Artifact, own_id: Column, context: str, version: int
+    d: Dialect, artifact: Artifact, own_id: Argument, context: str, version: int
 ) -> list[Step]:
     """The steps to ``digest``, by the message that ``labeldp_runtime.hmac_words`` describes."""
     start = message_start(context, artifact.certificate.digests.tables, version, 0)

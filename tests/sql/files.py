@@ -2,6 +2,8 @@
 
 import os
 
+from labeldp_runtime import Randomizer
+
 from runtime.tests.helpers import HERE, OLD
 from tests.sql.hosts import Rows
 from tests.sql.made_rows import made_rows
@@ -27,6 +29,7 @@ FILES = {
     "joint groups": HERE / "groups-joint-labels.onnx",
 }
 EVERY = sorted([*OLD.glob("*/*.onnx"), *HERE.glob("*.onnx")])
+OTHERS = [path for path in EVERY if path not in FILES.values()] if LONG else [HERE / "reals.onnx"]
 IDS = {
     "integer": lambda count: [(-1) ** i * i * 2**43 for i in range(count)],
     "text": lambda count: [f"{i}':\né\\" for i in range(count)],
@@ -34,9 +37,12 @@ IDS = {
 }
 
 
+def rows_to_compare(name):
+    """A million of each of the five with LABELDP_LONG=1."""
+    return 1_000_000 if LONG and name in FIVE else 400
+
+
 def rows_of(path, count, id_type="integer"):
     """Made-up rows of an artifact; the ids are of one type."""
-    from labeldp_runtime import Randomizer
-
     labels, groups = made_rows(Randomizer.load(path).certificate, count)
     return Rows(path, labels, IDS[id_type](count), groups)

@@ -1,4 +1,4 @@
-"""Private labels of many ids have the certified distribution; the key is fixed, so no chance is left."""
+"""Private labels of many ids have the certified distribution; the key is fixed, so it is no draw."""
 
 from collections import Counter
 from pathlib import Path

@@ -9,8 +9,8 @@ import sqlglot
 
 from labeldp_compile import compile_spec
 from labeldp_compile.tools.sql.dialect import Dialect
-from labeldp_compile.tools.sql.dialects import DIALECTS
-from tests.sql.files import FILES, rows_of
+from labeldp_compile.tools.sql.dialects import DIALECTS, NOT_RUN
+from tests.sql.files import FILES, FIVE, rows_of
 from tests.sql.hosts import CONTEXT, HERE, KEY, NAME, Rows, in_postgres, sqlite
 from tests.sql.made_rows import HOSTILE
 
@@ -73,21 +73,20 @@ def test_hostile_categories_come_out_of_postgres(server, hostile_rows):
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_no_string_of_the_artifact_is_in_the_statement(hostile_rows, dialect):
     text = hostile_rows.sql(dialect)
-    comments, statement = text.split("\n\n", 1)
+    comments, body = text.split("\n\n", 1)
     assert all(line.startswith("-- ") and line.isprintable() for line in comments.split("\n"))
-    body = "\n".join(line for line in statement.splitlines() if not line.startswith("-- "))
     assert "DROP" not in body and "\x1b" not in text and KEY.secret.hex() not in text.lower()
     strings = re.findall(r"'([^']*)'", body)
     assert "".join(strings).isascii() and not any(set(s) & set('\\"`;') for s in strings)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.filterwarnings("ignore")
+# BigQuery and Snowflake cannot run here, so of them every form is parsed.
+PARSED = [("table", one) for one in DIALECTS] + [(name, one) for name in FIVE for one in NOT_RUN]
+
+
+@pytest.mark.parametrize(("name", "dialect"), sorted({*PARSED}))
 def test_parsers_find_one_statement(name, dialect):
     text = rows_of(FILES[name], 1).sql(dialect)
-    if len(text) > 60_000:
-        text = rows_of(FILES["window"], 1).sql(dialect)
     found = [one for one in sqlglot.parse(text, dialect=dialect) if one is not None]
     assert len(found) == (2 if dialect == "postgres" else 1)  # and its REVOKE
     if dialect != "postgres":  # of whose PL/pgSQL it knows nothing
@@ -97,7 +96,7 @@ def test_parsers_find_one_statement(name, dialect):
 STEPS = ["given_id", "given_label", "digest", "answer", "u", "row_index", "canonical", "inner_pad"]
 
 
-@pytest.mark.parametrize("names", zip(STEPS, STEPS[1:] + STEPS[:1], strict=True), ids=str)
+@pytest.mark.parametrize("names", [*zip(STEPS, STEPS[1:] + STEPS[:1], strict=True)], ids=str)
 def test_columns_with_the_names_of_steps_are_read_as_they_are(names):
     """A macro is text: its argument must not be caught by a name inside."""
     rows = rows_of(FILES["window"], 50)
@@ -184,7 +183,7 @@ NUMBERS = [
 @pytest.mark.parametrize("value", NUMBERS)
 def test_numbers_are_exact(value):
     engines = {
-        "duckdb": lambda e: duckdb.sql(f"SELECT {e}").fetchone()[0],
+        "duckdb": lambda e: duckdb.sql(f"SELECT {e}").fetchall()[0][0],
         "sqlite": lambda e: sqlite3.connect(":memory:").execute(f"SELECT {e}").fetchone()[0],
     }
     for name, run in engines.items():

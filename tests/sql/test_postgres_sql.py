@@ -3,7 +3,7 @@
 import pytest
 from labeldp_runtime import Key
 
-from tests.sql.files import FILES, FIVE, IDS, LONG, rows_of
+from tests.sql.files import FILES, IDS, rows_of, rows_to_compare
 from tests.sql.hosts import KEY, NAME, in_postgres
 
 
@@ -16,14 +16,7 @@ def connection(server):
 @pytest.mark.parametrize("name", FILES)
 def test_private_labels_are_those_of_the_python_reader(connection, name):
     id_type = [*IDS][[*FILES].index(name) % 3]
-    rows = rows_of(FILES[name], 400, id_type)
-    assert in_postgres(connection, rows) == rows.python()
-
-
-@pytest.mark.skipif(not LONG, reason="LABELDP_LONG=1 compares a million ids")
-@pytest.mark.parametrize("name", FIVE)
-def test_a_million_ids(connection, name):
-    rows = rows_of(FIVE[name], 1_000_000)
+    rows = rows_of(FILES[name], rows_to_compare(name), id_type)
     assert in_postgres(connection, rows) == rows.python()
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlparse
 import pytest
 
 from runtime.tests.helpers import found_under
-from tests.sql.files import FIVE, LONG, rows_of
+from tests.sql.files import FIVE, rows_of, rows_to_compare
 from tests.sql.hosts import KEY, NAME, in_spark
 
 pytestmark = pytest.mark.filterwarnings(
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.mark.parametrize("name", FIVE)
 def test_private_labels_are_those_of_the_python_reader(spark, name):
-    rows = rows_of(FIVE[name], 1_000_000 if LONG else 1000)
+    rows = rows_of(FIVE[name], rows_to_compare(name))
     assert in_spark(spark, rows) == rows.python()
 
 

@@ -87,7 +87,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def rights(self, routine: Routine) -> list[str]:
-        """Who may use it: statements, or comments."""
+        """Who should be allowed what: lines of a comment."""
 
     def declared(self, columns: Sequence[Argument]) -> str:
         """Columns with their types."""

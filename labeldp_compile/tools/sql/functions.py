@@ -47,7 +47,7 @@ class DuckDb(WithHash):
         return [_call(routine, "getvariable('labeldp_key')")]
 
     def rights(self, routine: Routine) -> list[str]:
-        return ["-- DuckDB has no rights: who opens the database may call the macro."]
+        return ["DuckDB has no rights: who opens the database may call the macro."]
 
     def data(self, value: bytes) -> str:
         return f"unhex('{value.hex()}')"
@@ -121,6 +121,7 @@ class Postgres(WithHash):
                 *answer,
                 "END",
                 "$labeldp$;",
+                f"REVOKE ALL ON FUNCTION {self._signature(routine)} FROM PUBLIC;",
             ]
         )
 
@@ -129,8 +130,8 @@ class Postgres(WithHash):
 
     def rights(self, routine: Routine) -> list[str]:
         return [
-            f"REVOKE ALL ON FUNCTION {self._signature(routine)} FROM PUBLIC;",
-            f"-- GRANT EXECUTE ON FUNCTION {self._signature(routine)} TO owner_of_the_labels;",
+            "EXECUTE is revoked from PUBLIC below. Then, to the owner of the labels alone:",
+            f"GRANT EXECUTE ON FUNCTION {self._signature(routine)} TO owner_of_the_labels;",
         ]
 
     def data(self, value: bytes) -> str:
@@ -194,7 +195,7 @@ class BigQuery(WithHash):
         return [_call(routine, "@key")]
 
     def rights(self, routine: Routine) -> list[str]:
-        return ["-- Give roles/bigquery.routineDataViewer on it to the owner of the labels alone."]
+        return ["Give roles/bigquery.routineDataViewer on it to the owner of the labels alone."]
 
     def data(self, value: bytes) -> str:
         return f"FROM_HEX('{value.hex()}')"

@@ -82,7 +82,7 @@ class Sqlite(Query):
         ]
 
     def rights(self, routine: Routine) -> list[str]:
-        return ["-- SQLite has no rights: who opens the database and has the key may run this."]
+        return ["SQLite has no rights: who opens the database and has the key may run this."]
 
     def number(self, value: float) -> str:
         """A quotient or a product of whole numbers: SQLite reads few decimals exactly."""
@@ -178,7 +178,7 @@ class WithKeyView(Query, WithHash):
 
     def rights(self, routine: Routine) -> list[str]:
         return [
-            f"-- REVOKE ALL ON {routine.name}_key FROM everyone but the owner of the labels.",
+            f"REVOKE ALL ON {routine.name}_key from everyone but the owner of the labels.",
         ]
 
 

@@ -47,8 +47,7 @@ def sql_of(
     comments = [
         f"-- {one_line(line)}" for line in _head(artifact, dialect, routine, context, version)
     ]
-    lines = [*comments, "", dialect.routine(routine), *dialect.rights(routine), ""]
-    return "\n".join(lines)
+    return "\n".join([*comments, "", dialect.routine(routine), ""])
 
 
 def plain_name(name: str) -> str:
@@ -147,6 +146,7 @@ def _head(
         "An id names one label: first look for ids that come twice.",
         "Who has the key and may run this can find out the label behind a private label.",
         "Recipients of private labels must not have both.",
+        *dialect.rights(routine),
     ]
 
 

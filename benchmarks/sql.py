@@ -4,7 +4,7 @@ Prints a markdown table: DuckDB (one thread), SQLite, PostgreSQL and Spark (one 
 Python reader with each construction, whole calls. Medians of the runs, with the range. Reading the
 labels and writing nothing is part of the time; loading the table and planning Spark's query is not.
 
-    python benchmarks/sql.py [ROWS] [RUNS] [--without spark,postgres]
+    python -m benchmarks.sql [ROWS] [RUNS] [--without spark,postgres]
 """
 
 import argparse

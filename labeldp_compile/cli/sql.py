@@ -93,8 +93,8 @@ def sql_command(
             "private labels with those of the Python reader"
         )
     tell(
-        f"{output}: who has the key and may run this can find out the label behind a private "
-        "label. Recipients of private labels must not have both"
+        f"{output}: anyone who has the key and may run this can find the label behind a "
+        "private label. Recipients of private labels must not have both"
     )
 
 

@@ -1,4 +1,4 @@
-"""Private labels of many ids have the certified distribution; the key is fixed, so it is no draw."""
+"""Private labels of many ids have the certified distribution, under one fixed key."""
 
 from collections import Counter
 from pathlib import Path

@@ -22,7 +22,7 @@ class Argument:
     """An argument of the function, or a column of the query's input.
 
     Steps read it as ``given``, a name of their own, which the first of them gives it. So they read
-    nothing of the user's table, whatever its columns are called.
+    nothing of the user's table, even where its columns have such names.
     """
 
     name: str

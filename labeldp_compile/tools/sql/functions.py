@@ -47,7 +47,7 @@ class DuckDb(WithHash):
         return [_call(routine, "getvariable('labeldp_key')")]
 
     def rights(self, routine: Routine) -> list[str]:
-        return ["DuckDB has no rights: who opens the database may call the macro."]
+        return ["DuckDB has no rights: anyone who opens the database may call the macro."]
 
     def data(self, value: bytes) -> str:
         return f"unhex('{value.hex()}')"

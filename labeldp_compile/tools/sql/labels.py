@@ -130,7 +130,7 @@ def _band_or_value(d: Dialect, given: str, column: GroupColumn) -> str:
 
 
 def _listed(d: Dialect, given: str, places: dict[str | int, str], default: str) -> str:
-    """The place of a text, compared byte by byte whatever its collation, or of a whole number."""
+    """The place of a text, compared byte by byte under any collation, or of a whole number."""
     texts = {key.encode(): place for key, place in places.items() if isinstance(key, str)}
     if texts:
         keys = {d.data(key): texts[key] for key in sorted(texts)}

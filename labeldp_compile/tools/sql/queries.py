@@ -82,7 +82,7 @@ class Sqlite(Query):
         ]
 
     def rights(self, routine: Routine) -> list[str]:
-        return ["SQLite has no rights: who opens the database and has the key may run this."]
+        return ["SQLite has no rights: anyone who opens the database and has the key may run this."]
 
     def number(self, value: float) -> str:
         """A quotient or a product of whole numbers: SQLite reads few decimals exactly."""

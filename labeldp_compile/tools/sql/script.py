@@ -26,7 +26,7 @@ from labeldp_compile.tools.sql.trees import by_number
 ID_TYPES: dict[str, Type] = {"integer": "integer", "text": "text", "binary": "bytes"}
 MAX_INTEGERS = 50_000
 MAX_NAME = 50  # PostgreSQL cuts names behind 63 bytes
-_FAILURE = f"labeldp: an id is NULL, or the key has not {KEY_BYTES} bytes"
+_FAILURE = f"labeldp: an id is NULL, or the key is not {KEY_BYTES} bytes long"
 
 
 def sql_of(
@@ -144,7 +144,7 @@ def _head(
         *(f"{argument}: {column!r}" for argument, column in names.items()),
         *dialect.usage(routine),
         "An id names one label: first look for ids that come twice.",
-        "Who has the key and may run this can find out the label behind a private label.",
+        "Anyone who has the key and may run this can find the label behind a private label.",
         "Recipients of private labels must not have both.",
         *dialect.rights(routine),
     ]

@@ -15,7 +15,7 @@ from labeldp_verify.forms import (
     TableRandomizer,
     WindowRandomizer,
 )
-from labeldp_verify.graph.alias_table import alias_entries, column_bits
+from labeldp_verify.graph import alias_entries, column_bits
 
 from labeldp_compile.tools.sql.dialect import Dialect, Step
 from labeldp_compile.tools.sql.trees import by_number, interval

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from labeldp_verify.forms import (
     CategoricalDomain,
+    Domain,
     GroupColumn,
     Groups,
     IntegerDomain,
+    JointDomain,
     Part,
     RealDomain,
     columns_of,
     missing_label,
 )
-from labeldp_verify.forms.domain import Domain, strides_of
 
 from labeldp_compile.tools.sql.dialect import Argument, Dialect, Step, Type
 from labeldp_compile.tools.sql.trees import by_number, interval, listed
@@ -39,7 +40,7 @@ def read_label(d: Dialect, domain: Domain) -> list[Step]:
     """The steps to ``row_index`` and ``canonical``."""
     steps, places = [], []
     parts = columns_of(domain)
-    strides = strides_of([part.size for part in parts])
+    strides = domain.strides if isinstance(domain, JointDomain) else [1]
     for number, (column, part) in enumerate(zip(label_columns(domain), parts, strict=True), 1):
         steps += _place(d, column, part, number)
         places.append(f"place_{number} * {strides[number - 1]}")

@@ -11,8 +11,9 @@ docs/replays.md has the promise.
 
 from __future__ import annotations
 
-import hmac
+import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from labeldp_runtime.keys import Key
 _TAG = b"labeldp-hmac-words-1"
 _KINDS = {"text": b"t", "binary": b"b"}
 _WORDS_OF_A_DIGEST = 4
+_BLOCK = 64  # bytes of SHA-256
 
 
 def message_start(context: str, tables_digest: str, version: int, counter: int) -> bytes:
@@ -41,7 +43,10 @@ class HmacWords:
         Raises ValueError for a digest that is none.
         """
         self._digest = bytes.fromhex(tables_digest).hex()
-        self._secret, self._context, self._words = key.secret, context, words
+        self._context, self._words = context, words
+        # HMAC (RFC 2104) by its two hashes: copies of them take a third of the time of hmac.digest,
+        # which begins each with the key.
+        self._inner, self._outer = (_begun(key.secret, byte) for byte in (0x36, 0x5C))
 
     def __call__(
         self,
@@ -64,9 +69,20 @@ class HmacWords:
 
     def _blocks(self, start: bytes, ends: list[bytes]) -> NDArray[np.uint64]:
         """[n, 4] the words of one counter."""
-        secret = self._secret
-        data = b"".join([hmac.digest(secret, start + end, "sha256") for end in ends])
+        inner, digests = self._inner.copy(), []
+        inner.update(start)
+        for end in ends:
+            inside, outside = inner.copy(), self._outer.copy()
+            inside.update(end)
+            outside.update(inside.digest())
+            digests.append(outside.digest())
+        data = b"".join(digests)
         return np.frombuffer(data, dtype=">u8").reshape(-1, _WORDS_OF_A_DIGEST)
+
+
+def _begun(secret: bytes, byte: int) -> Any:
+    """SHA-256 of the block that the key makes with a byte."""
+    return hashlib.sha256(bytes(own ^ byte for own in secret.ljust(_BLOCK, b"\0")))
 
 
 def _message_ends(

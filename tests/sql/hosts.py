@@ -64,8 +64,8 @@ def in_duckdb(rows, **options):
         connection.register("given", rows.table)
         arguments = ", ".join(rows.table.column_names)
         call = f"{NAME}({arguments}, getvariable('labeldp_key'))"
-        found = connection.execute(f"SELECT {call} AS answer FROM given").fetchall()
-    answers = [row[0] for row in found]
+        found = dict(connection.execute(f"SELECT id, {call} FROM given").fetchall())
+    answers = [found[one] for one in rows.ids]  # DuckDB keeps no order
     if answers and isinstance(answers[0], dict):
         return [[one[name] for one in answers] for name in answers[0]]
     return [answers]

@@ -20,7 +20,10 @@ settings.register_profile(
 settings.load_profile("labeldp")
 
 # One JVM for these files: they share a worker of pytest-xdist, and so the session of Spark.
-SPARK = tuple(f"runtime/tests/engines/test_spark{name}.py" for name in ("", "_secrets", "_connect"))
+SPARK = (
+    *(f"runtime/tests/engines/test_spark{name}.py" for name in ("", "_secrets", "_connect")),
+    "tests/sql/test_spark_sql.py",
+)
 # One site for these: it is built once.
 SITE = tuple(f"tests/docs/test_{name}.py" for name in ("examples", "links", "site"))
 # The longest come first, that no worker waits for the other in the end.

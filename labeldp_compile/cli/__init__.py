@@ -25,6 +25,7 @@ _COMMANDS = {
     "randomize": "Randomize the labels of TABLE with ARTIFACT, which is verified first.",
     "mlflow": "Write ARTIFACT as an MLflow model: from a frame of true labels to private ones.",
     "serve": "Serve ARTIFACTS over HTTP: a caller sends true labels and gets private ones.",
+    "sql": "Write the randomizer of the artifact FILE as a function or a query in SQL.",
     "estimate": "Estimate mean, histogram and quantiles of the true labels behind private ones.",
     "evaluate": "Estimate how good models are, from private labels that they were not trained on.",
     "train": "Train a JAX model on private labels (needs labeldp-trainer).",

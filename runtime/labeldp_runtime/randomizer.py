@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from labeldp_runtime.errors import (
     LabelError,
     UnsupportedFormatError,
 )
+from labeldp_runtime.hmac_words import HmacWords
 from labeldp_runtime.ids import CheckedIds, Ids
 from labeldp_runtime.inputs import Feed, Given, Outputs
 from labeldp_runtime.keyed import KeyedWords, check_version
@@ -32,6 +33,7 @@ from labeldp_runtime.sets import Sets
 
 CHUNK = 1 << 16  # labels a run: with fewer the calls cost, with more the tensors leave the cache
 NO_KEY = "ids and versions need a key: use Randomizer.load(…, key=…, context=…)"
+Construction = Literal["aes-256", "hmac-sha256"]
 _Words = Callable[[int, int], NDArray[np.uint64]]
 
 
@@ -60,6 +62,7 @@ class Randomizer:
         *,
         key: Key | str | Path | None = None,
         context: str | None = None,
+        construction: Construction = "aes-256",
         require: Policy | None = None,
         path: Path | None = None,
     ) -> None:
@@ -71,6 +74,8 @@ class Randomizer:
             raise ValueError("key and context belong together: give both, or neither")
         if context is not None and not _is_name(context):
             raise ValueError("context must be the name of the column that is randomized, as a text")
+        if construction not in get_args(Construction):
+            raise ValueError(f"construction must be one of {', '.join(get_args(Construction))}")
         if isinstance(key, str | Path):
             key = Key.load(key)
         check_bytes(data, source)
@@ -78,7 +83,7 @@ class Randomizer:
             require.check_file(data, source, path)
         self._sha256 = hashlib.sha256(data).hexdigest()
         self._path = None if path is None else path.absolute()
-        self._key, self._context = key, context
+        self._key, self._context, self._construction = key, context, construction
         opened = open_artifact(data, source)
         self._session, self._stated, self._inputs = opened.session, opened.stated, opened.inputs
         self._output_types, self._words_per_label = opened.output_types, opened.words_per_label
@@ -95,14 +100,17 @@ class Randomizer:
         *,
         key: Key | str | Path | None = None,
         context: str | None = None,
+        construction: Construction = "aes-256",
         require: Policy | None = None,
     ) -> Randomizer:
         """Load an artifact and test the platform with the vectors that it carries.
 
         ``key`` (a Key, or the path of a key file) makes the randomizer replay-safe: each call then
         takes ``ids``. ``context`` names the column that is randomized; two columns with the same
-        ids need two contexts. ``require`` says what the artifact must be; without it, ``labeldp
-        verify`` the file before deployment.
+        ids need two contexts. ``construction`` says how random bits follow from the key:
+        ``hmac-sha256`` gives those of the SQL that ``labeldp sql`` writes, and is slower; another
+        construction is new noise. ``require`` says what the artifact must be; without it,
+        ``labeldp verify`` the file before deployment.
 
         Raises a RuntimeArtifactError that says why the file cannot be used (a PolicyError if it is
         not what ``require`` demands), KeyFileError for a key file that cannot be used, and
@@ -110,7 +118,13 @@ class Randomizer:
         """
         path = Path(path)
         return cls(
-            read_bytes(path), str(path), key=key, context=context, require=require, path=path
+            read_bytes(path),
+            str(path),
+            key=key,
+            context=context,
+            construction=construction,
+            require=require,
+            path=path,
         )
 
     @overload
@@ -343,13 +357,15 @@ class Randomizer:
         """Pickle the paths of artifact and key and their digests, never a secret."""
         if self._path is None:
             raise TypeError("a randomizer that was not loaded from a file cannot be pickled")
-        return _reload, (str(self._path), self._sha256, self._key, self._context)
+        own = (str(self._path), self._sha256, self._key, self._context, self._construction)
+        return _reload, own
 
-    def _keyed_words(self, key: Key, context: str, source: str) -> KeyedWords:
+    def _keyed_words(self, key: Key, context: str, source: str) -> KeyedWords | HmacWords:
         try:
             self._canonical = self._inputs.canonical()
             digest = self._stated["digests"]["tables"]
-            return KeyedWords(key, context, digest, self._words_per_label)
+            source_of_words = KeyedWords if self._construction == "aes-256" else HmacWords
+            return source_of_words(key, context, digest, self._words_per_label)
         except DAMAGED as error:
             raise UnsupportedFormatError(
                 f"{source}: has labels for which this labeldp-runtime has no keyed randomization: "
@@ -417,6 +433,15 @@ def _is_name(context: Any) -> bool:
         return False
 
 
-def _reload(path: str, sha256: str, key: Key | None, context: str | None) -> Randomizer:
+def _reload(
+    path: str,
+    sha256: str,
+    key: Key | None,
+    context: str | None,
+    construction: Construction = "aes-256",  # which earlier versions did not pickle
+) -> Randomizer:
     """A pickled randomizer, if its file is still the same."""
-    return Randomizer.load(path, key=key, context=context, require=Policy(sha256=sha256))
+    require = Policy(sha256=sha256)
+    return Randomizer.load(
+        path, key=key, context=context, construction=construction, require=require
+    )

@@ -148,6 +148,13 @@ CASES = {
     "compose": lambda f, t: ["compose", f"{artifact(f, t)}:3"],
     "compose, json": lambda f, t: ["compose", f"{artifact(f, t)}:3", "--json"],
     "compose, insecure": lambda f, t: ["compose", f"{artifact(f, t, insecure=True)}:3"],
+    "sql": lambda f, t: ["sql", artifact(f, t), "--dialect", "spark", "-o", f / f"{t[:3]}.sql"],
+    "sql, name": lambda f, t: [
+        *["sql", artifact(f, t), "--dialect", "duckdb", "-o", f / "x.sql", "--name", t]
+    ],
+    "sql, insecure": lambda f, t: [
+        *["sql", artifact(f, t, insecure=True), "--dialect", "duckdb", "-o", f / "x.sql"]
+    ],
     "estimate": lambda f, t: ["estimate", artifact(f, t), table(f, t), "--quiet"],
     "estimate, groups": lambda f, t: [
         *["estimate", artifact(f, t), table(f, t), "--quiet", "--by", f"{t}2"]

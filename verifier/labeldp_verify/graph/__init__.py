@@ -6,7 +6,12 @@ compiler writes with it; the verifier rebuilds with it and compares whole files.
 
 from labeldp_verify.graph import bucket_grid
 from labeldp_verify.graph.additive_graph import MAX_PERIOD
-from labeldp_verify.graph.alias_table import MAX_ENTRIES, column_bits, require_small_table
+from labeldp_verify.graph.alias_table import (
+    MAX_ENTRIES,
+    alias_entries,
+    column_bits,
+    require_small_table,
+)
 from labeldp_verify.graph.bucket_grid import BucketGrid, choose_grid, grid_entries
 from labeldp_verify.graph.canonical import canonical_json, tables_digest
 from labeldp_verify.graph.group_graph import group_inputs, group_type
@@ -24,6 +29,7 @@ __all__ = [
     "MAX_ENTRIES",
     "MAX_PERIOD",
     "BucketGrid",
+    "alias_entries",
     "bucket_grid",
     "canonical_json",
     "choose_grid",

@@ -1,0 +1,13 @@
+"""The dialects by their names."""
+
+from __future__ import annotations
+
+from labeldp_compile.tools.sql.dialect import Dialect
+from labeldp_compile.tools.sql.functions import BigQuery, DuckDb, Postgres
+from labeldp_compile.tools.sql.queries import Snowflake, Spark, Sqlite
+
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (DuckDb(), Postgres(), Sqlite(), BigQuery(), Snowflake(), Spark())
+}
+NOT_RUN = ("bigquery", "snowflake")  # which the tests can only parse

@@ -1,0 +1,222 @@
+"""The dialects that have a function: DuckDB, PostgreSQL and BigQuery."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from labeldp_compile.tools.sql.dialect import (
+    KEY,
+    KEY_BYTES,
+    Routine,
+    Type,
+    WithHash,
+    guarded,
+    selected,
+)
+
+
+def _call(routine: Routine, key: str) -> str:
+    arguments = ", ".join(column.name for column in routine.arguments)
+    return f"SELECT {routine.name}({arguments}, {key}) FROM …"
+
+
+class DuckDb(WithHash):
+    """A macro with declared types (DuckDB 1.4 and newer)."""
+
+    name = "duckdb"
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "BIGINT",
+        "number": "DOUBLE",
+        "text": "VARCHAR",
+        "bytes": "BLOB",
+    }
+
+    def routine(self, routine: Routine) -> str:
+        """A scalar macro; of several private columns it gives a STRUCT."""
+        outputs = guarded(routine, f"error('{routine.failure}')")
+        answer = outputs[0].expression
+        if len(outputs) > 1:
+            answer = f"{{{', '.join(f'{one.name!r}: {one.expression}' for one in outputs)}}}"
+        arguments = self.declared([*routine.arguments, KEY])
+        return (
+            f"CREATE OR REPLACE MACRO {routine.name}({arguments}) AS (\n"
+            f"SELECT {answer}\nFROM (\n{selected(routine)}\n) AS steps\n);"
+        )
+
+    def usage(self, routine: Routine) -> list[str]:
+        return [_call(routine, "getvariable('labeldp_key')")]
+
+    def rights(self, routine: Routine) -> list[str]:
+        return ["DuckDB has no rights: anyone who opens the database may call the macro."]
+
+    def data(self, value: bytes) -> str:
+        return f"unhex('{value.hex()}')"
+
+    def decoded(self, e: str) -> str:
+        return f"decode({e})"
+
+    def utf8(self, e: str) -> str:
+        return f"encode({e})"
+
+    def unsigned(self, e: str) -> str:
+        return f"CAST('0x' || hex({e}) AS BIGINT)"
+
+    def length(self, e: str) -> str:
+        return f"octet_length({e})"
+
+    def part(self, e: str, start: str, length: int) -> str:
+        return f"({e})[{start} : {start} + {length - 1}]"
+
+    def sha256(self, e: str) -> str:
+        return f"unhex(sha256({e}))"
+
+    def key_xor(self, byte: int) -> str:
+        bits = f"CAST('{f'{byte:08b}' * KEY_BYTES}' AS BIT)"
+        return f"CAST(xor(CAST({KEY.given} AS BIT), {bits}) AS BLOB)"
+
+
+class Postgres(WithHash):
+    """A function in PL/pgSQL, with the built-in sha256 and without an extension."""
+
+    name = "postgres"
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "bigint",
+        "number": "double precision",
+        "text": "text",
+        "bytes": "bytea",
+    }
+    has_nul = False
+
+    def _signature(self, routine: Routine) -> str:
+        """The name with the types of the arguments."""
+        types = [self.types[column.type] for column in routine.arguments]
+        return f"{routine.name}({', '.join([*types, 'bytea'])})"
+
+    def routine(self, routine: Routine) -> str:
+        """Each step is a variable; several private columns are OUT parameters."""
+        given = [*routine.arguments, KEY]
+        steps = [*routine.pads, *routine.steps]
+        variables = [f"  {one.given} {self.types[one.type]} := {one.name};" for one in given]
+        variables += [f"  {step.name} {self.types[step.type]};" for step in steps]
+        body = [f"  {step.name} := {step.expression};" for step in steps]
+        refusal = f"  IF {routine.digest} IS NULL THEN RAISE EXCEPTION '{routine.failure}'; END IF;"
+        outputs, returns = [], f" RETURNS {self.types[routine.outputs[0].type]}"
+        answer = [f"  RETURN {routine.outputs[0].expression};"]
+        if len(routine.outputs) > 1:
+            returns = ""
+            outputs = [f"OUT {one.name} {self.types[one.type]}" for one in routine.outputs]
+            answer = [f"  {one.name} := {one.expression};" for one in routine.outputs]
+        arguments = ", ".join([self.declared(given), *outputs])
+        place = next(i for i, step in enumerate(steps) if step.name == routine.digest) + 1
+        return "\n".join(
+            [
+                f"CREATE OR REPLACE FUNCTION {routine.name}({arguments}){returns}",
+                "LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $labeldp$",
+                "DECLARE",
+                *variables,
+                "BEGIN",
+                *body[:place],
+                refusal,
+                *body[place:],
+                *answer,
+                "END",
+                "$labeldp$;",
+                f"REVOKE ALL ON FUNCTION {self._signature(routine)} FROM PUBLIC;",
+            ]
+        )
+
+    def usage(self, routine: Routine) -> list[str]:
+        return [_call(routine, "$1")]
+
+    def rights(self, routine: Routine) -> list[str]:
+        return [
+            "EXECUTE is revoked from PUBLIC below. Then, to the owner of the labels alone:",
+            f"GRANT EXECUTE ON FUNCTION {self._signature(routine)} TO owner_of_the_labels;",
+        ]
+
+    def data(self, value: bytes) -> str:
+        return f"decode('{value.hex()}', 'hex')"
+
+    def decoded(self, e: str) -> str:
+        return f"convert_from({e}, 'UTF8')"
+
+    def utf8(self, e: str) -> str:
+        return f"convert_to({e}, 'UTF8')"
+
+    def unsigned(self, e: str) -> str:
+        return f"('x' || encode({e}, 'hex'))::bit(32)::bigint"
+
+    def length(self, e: str) -> str:
+        return f"octet_length({e})"
+
+    def part(self, e: str, start: str, length: int) -> str:
+        return f"substring({e} from ({start})::integer for {length})"
+
+    def sha256(self, e: str) -> str:
+        return f"sha256({e})"
+
+    def key_xor(self, byte: int) -> str:
+        # There is no exclusive or of bytes, but one of whole numbers.
+        mask = self.integer(int.from_bytes(bytes([byte] * 8), "big"))
+        digits = f"encode({KEY.given}, 'hex')"
+        return self.join(
+            *(
+                f"int8send(('x' || substr({digits}, {start}, 16))::bit(64)::bigint # {mask})"
+                for start in range(1, 2 * KEY_BYTES, 16)
+            )
+        )
+
+
+class BigQuery(WithHash):
+    """A function in SQL."""
+
+    name = "bigquery"
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "INT64",
+        "number": "FLOAT64",
+        "text": "STRING",
+        "bytes": "BYTES",
+    }
+
+    def routine(self, routine: Routine) -> str:
+        """A function; of several private columns it gives a STRUCT."""
+        outputs = guarded(routine, f"ERROR('{routine.failure}')")
+        answer = outputs[0].expression
+        if len(outputs) > 1:
+            fields = ", ".join(f"{one.expression} AS {one.name}" for one in outputs)
+            answer = f"STRUCT({fields})"
+        arguments = self.declared([*routine.arguments, KEY])
+        return (
+            f"CREATE OR REPLACE FUNCTION {routine.name}({arguments}) AS ((\n"
+            f"SELECT {answer}\nFROM (\n{selected(routine)}\n) AS steps\n));"
+        )
+
+    def usage(self, routine: Routine) -> list[str]:
+        return [_call(routine, "@key")]
+
+    def rights(self, routine: Routine) -> list[str]:
+        return ["Give roles/bigquery.routineDataViewer on it to the owner of the labels alone."]
+
+    def data(self, value: bytes) -> str:
+        return f"FROM_HEX('{value.hex()}')"
+
+    def decoded(self, e: str) -> str:
+        return f"CAST({e} AS STRING)"
+
+    def utf8(self, e: str) -> str:
+        return f"CAST({e} AS BYTES)"
+
+    def unsigned(self, e: str) -> str:
+        return f"CAST(CONCAT('0x', TO_HEX({e})) AS INT64)"
+
+    def length(self, e: str) -> str:
+        return f"BYTE_LENGTH({e})"
+
+    def sha256(self, e: str) -> str:
+        return f"SHA256({e})"
+
+    def key_xor(self, byte: int) -> str:
+        return f"({KEY.given} ^ {self.data(bytes([byte]) * KEY_BYTES)})"
+
+    def is_missing(self, e: str) -> str:
+        return f"({e} IS NULL OR IS_NAN({e}))"

@@ -1,0 +1,304 @@
+"""The dialects in which a query reads a view of labels and ids: SQLite, Spark and Snowflake."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from labeldp_compile.tools.sql.dialect import (
+    KEY,
+    KEY_BYTES,
+    Argument,
+    Dialect,
+    Routine,
+    Step,
+    Type,
+    WithHash,
+    guarded,
+)
+
+
+class Query(Dialect):
+    """Reads the view ``NAME_input`` and the key, and gives the ids and the private columns."""
+
+    key_source: ClassVar[str]
+    """A table of one row with the column ``key``; ``{name}`` is the routine's."""
+    failure: ClassVar[str] = "NULL"
+    computed_once: ClassVar[str] = ""
+    """What keeps the database from computing a step again at each mention, if it must be told."""
+
+    def usage(self, routine: Routine) -> list[str]:
+        """The view of labels and ids."""
+        return [f"It reads the view {routine.name}_input ({self.declared(routine.arguments)})."]
+
+    def routine(self, routine: Routine) -> str:
+        """A query in which each step is a common table."""
+        outputs = guarded(routine, self.failure.format(failure=routine.failure))
+        later = " ".join(one.expression for one in (*routine.steps, *outputs))
+        pads = ", ".join(f"{pad.expression} AS {pad.name}" for pad in routine.pads)
+        key = f"SELECT {KEY.name} AS {KEY.given} FROM {self.key_source.format(name=routine.name)}"
+        given = [f"{routine.name}_input.{one.name} AS {one.given}" for one in routine.arguments]
+        given += [f"secret.{pad.name}" for pad in routine.pads]
+        tables = [
+            f"secret AS {self.computed_once}(SELECT {pads} FROM ({key}) AS keys)",
+            f"given AS (SELECT {', '.join(given)} FROM {routine.name}_input CROSS JOIN secret)",
+        ]
+        before = "given"
+        for number, step in enumerate(routine.steps, 1):
+            often = len(re.findall(rf"\b{step.name}\b", later)) > 1
+            once = self.computed_once if often else ""
+            query = f"SELECT *, {step.expression} AS {step.name} FROM {before}"
+            before = f"step_{number}"
+            tables.append(f"{before} AS {once}({query})")
+        columns = ", ".join(
+            ["given_id AS id", *(f"{one.expression} AS {one.name}" for one in outputs)]
+        )
+        steps = ",\n".join(tables)
+        return f"WITH {steps}\nSELECT {columns} FROM {before};"
+
+
+class Sqlite(Query):
+    """Values have types here, and columns none: so each value is read on its own."""
+
+    name = "sqlite"
+    key_source = "(SELECT :key AS key)"
+    computed_once = "MATERIALIZED "
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "INTEGER",
+        "number": "REAL",
+        "text": "TEXT",
+        "bytes": "BLOB",
+    }
+
+    def join(self, *parts: str) -> str:
+        """Bytes that are joined have the type of text in SQLite."""
+        return f"CAST({' || '.join(parts)} AS BLOB)"
+
+    def usage(self, routine: Routine) -> list[str]:
+        """A parameter for the key, and a function of the host's."""
+        return [
+            *super().usage(routine),
+            "Bind the key, a BLOB, to :key, and register hmac_sha256(key, message).",
+        ]
+
+    def rights(self, routine: Routine) -> list[str]:
+        return ["SQLite has no rights: anyone who opens the database and has the key may run this."]
+
+    def number(self, value: float) -> str:
+        """A quotient or a product of whole numbers: SQLite reads few decimals exactly."""
+        top, bottom = value.as_integer_ratio()
+        factors = []
+        shift = (abs(top) & -abs(top)).bit_length() - 1 if top else 0
+        top >>= max(shift, 0)
+        power = shift - (bottom.bit_length() - 1)
+        sign = "/" if power < 0 else "*"
+        power = abs(power)
+        while power:
+            step = min(power, 62)
+            factors.append(f" {sign} {1 << step}.0")
+            power -= step
+        return f"({top}.0{''.join(factors)})"
+
+    def data(self, value: bytes) -> str:
+        return f"X'{value.hex()}'"
+
+    def decoded(self, e: str) -> str:
+        return f"CAST({e} AS TEXT)"
+
+    def utf8(self, e: str) -> str:
+        return f"CAST({e} AS BLOB)"
+
+    def floor(self, e: str) -> str:
+        return f"CAST({e} AS INTEGER)"
+
+    def unsigned(self, e: str) -> str:
+        """SQLite reads no hexadecimal digits: each is looked up."""
+        digits = (f"instr('123456789ABCDEF', substr(hex({e}), {i + 1}, 1))" for i in range(8))
+        terms = (f"({digit} << {28 - 4 * i})" for i, digit in enumerate(digits))
+        return f"({' + '.join(terms)})"
+
+    def length(self, e: str) -> str:
+        return f"CASE typeof({e}) WHEN 'blob' THEN length({e}) END"
+
+    def pads(self) -> list[Step]:
+        """The key itself: SQLite has no hash, so its host registers HMAC."""
+        return [
+            Step(
+                "secret_key",
+                "bytes",
+                f"CASE WHEN {self.length(KEY.given)} = {KEY_BYTES} THEN {KEY.given} END",
+            )
+        ]
+
+    def hmac(self, message: str) -> list[Step]:
+        """By the function that the host registers, which is never called with NULL."""
+        called = f"hmac_sha256(secret_key, {message})"
+        return [
+            Step(
+                "digest",
+                "bytes",
+                f"CASE WHEN secret_key IS NOT NULL AND {message} IS NOT NULL THEN {called} END",
+            )
+        ]
+
+    def argument(self, column: Argument, *, rounded: bool = False) -> str:
+        """By the type of the value, as the Python reader takes objects."""
+        e = column.given
+        if column.type == "number":
+            return f"CASE WHEN typeof({e}) IN ('integer', 'real') THEN CAST({e} AS REAL) END"
+        if column.type == "integer" and rounded:
+            return f"CASE typeof({e}) WHEN 'integer' THEN {e} WHEN 'real' THEN {_nearest(e)} END"
+        kind = {"integer": "integer", "text": "text", "bytes": "blob"}[column.type]
+        return f"CASE typeof({e}) WHEN '{kind}' THEN {e} END"
+
+    def is_missing(self, e: str) -> str:
+        """A NaN is NULL in SQLite."""
+        return f"{e} IS NULL"
+
+
+def _nearest(e: str) -> str:
+    """The whole number nearest to a float64, halves to even; the ends of int64 beyond them."""
+    whole = f"CAST({e} AS INTEGER)"
+    rest = f"abs({e} - {whole})"
+    up = f"({rest} > 0.5 OR ({rest} = 0.5 AND {whole} % 2 <> 0))"
+    near = f"abs({e}) < 4503599627370496.0"
+    next_one = f"{whole} + CASE WHEN {e} < 0 THEN -1 ELSE 1 END"
+    return f"CASE WHEN {near} AND {up} THEN {next_one} ELSE {whole} END"
+
+
+class WithKeyView(Query, WithHash):
+    """Reads the key from the view ``NAME_key``, so that it is in no text and in no plan."""
+
+    key_source = "{name}_key"
+
+    def usage(self, routine: Routine) -> list[str]:
+        """The view of the key, too."""
+        key = f"The view {routine.name}_key (key {self.types['bytes']}) has one row, the key."
+        return [*super().usage(routine), key]
+
+    def rights(self, routine: Routine) -> list[str]:
+        return [
+            f"REVOKE ALL ON {routine.name}_key from everyone but the owner of the labels.",
+        ]
+
+
+class Spark(WithKeyView):
+    """Spark SQL 4: the types of columns are looked at when the query is planned."""
+
+    name = "spark"
+    failure = "raise_error('{failure}')"
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "BIGINT",
+        "number": "DOUBLE",
+        "text": "STRING",
+        "bytes": "BINARY",
+    }
+    _FITS: ClassVar[dict[Type, str]] = {
+        "integer": "typeof({e}) IN ('tinyint', 'smallint', 'int', 'bigint', 'void')",
+        "number": "regexp_like(typeof({e}), '^(tinyint|smallint|int|bigint|float|double|decimal)')"
+        " OR typeof({e}) = 'void'",
+        "text": "regexp_like(typeof({e}), '^(string|char|varchar|void)')",
+        "bytes": "typeof({e}) IN ('binary', 'void')",
+    }
+
+    def data(self, value: bytes) -> str:
+        return f"X'{value.hex()}'"
+
+    def decoded(self, e: str) -> str:
+        return f"decode({e}, 'UTF-8')"
+
+    def utf8(self, e: str) -> str:
+        return f"CAST({e} AS BINARY)"
+
+    def decimal(self, e: str) -> str:
+        return f"CAST(CAST({e} AS STRING) AS BINARY)"
+
+    def unsigned(self, e: str) -> str:
+        return f"CAST(conv(hex({e}), 16, 10) AS BIGINT)"
+
+    def length(self, e: str) -> str:
+        return f"octet_length({e})"
+
+    def part(self, e: str, start: str, length: int) -> str:
+        return f"substring({e}, CAST({start} AS INT), {length})"
+
+    def shift_right(self, e: str, bits: int) -> str:
+        return f"shiftright({e}, {bits})" if bits else e
+
+    def join(self, *parts: str) -> str:
+        return f"concat({', '.join(parts)})"
+
+    def sha256(self, e: str) -> str:
+        return f"unhex(sha2({e}, 256))"
+
+    def key_xor(self, byte: int) -> str:
+        mask = int.from_bytes(bytes([byte] * 4), "big")
+        parts = (
+            f"lpad(hex({self.unsigned(self.part(KEY.given, str(start), 4))} ^ {mask}), 8, '0')"
+            for start in range(1, KEY_BYTES, 4)
+        )
+        return f"unhex(concat({', '.join(parts)}))"
+
+    def argument(self, column: Argument, *, rounded: bool = False) -> str:
+        """The column, cast where no value can fail; an error of the query for another type."""
+        fits = self._FITS[column.type].format(e=column.given)
+        wanted = self.types[column.type]
+        refusal = f"raise_error('labeldp: {column.name} must be {wanted}')"
+        given = f"CAST({column.given} AS {wanted})"
+        return f"CASE WHEN {fits} THEN {given} ELSE {refusal} END"
+
+    def is_missing(self, e: str) -> str:
+        return f"({e} IS NULL OR isnan({e}))"
+
+
+class Snowflake(WithKeyView):
+    """Snowflake: what the documentation says of its functions."""
+
+    name = "snowflake"
+    types: ClassVar[dict[Type, str]] = {
+        "integer": "NUMBER(38, 0)",
+        "number": "FLOAT",
+        "text": "VARCHAR",
+        "bytes": "BINARY",
+    }
+    _FITS: ClassVar[dict[Type, str]] = {
+        "integer": "NUMBER(%,0)%",
+        "number": "FLOAT%",
+        "text": "VARCHAR%",
+        "bytes": "BINARY%",
+    }
+
+    def data(self, value: bytes) -> str:
+        return f"TO_BINARY('{value.hex()}', 'HEX')"
+
+    def decoded(self, e: str) -> str:
+        return f"TO_VARCHAR({e}, 'UTF-8')"
+
+    def utf8(self, e: str) -> str:
+        return f"TO_BINARY({e}, 'UTF-8')"
+
+    def decimal(self, e: str) -> str:
+        return self.utf8(f"TO_VARCHAR({e})")
+
+    def unsigned(self, e: str) -> str:
+        return f"TO_NUMBER(HEX_ENCODE({e}), 'XXXXXXXX')"
+
+    def length(self, e: str) -> str:
+        return f"OCTET_LENGTH({e})"
+
+    def shift_right(self, e: str, bits: int) -> str:
+        return f"BITSHIFTRIGHT({e}, {bits})" if bits else e
+
+    def low_bits(self, e: str, bits: int) -> str:
+        return f"BITAND({e}, {(1 << bits) - 1})"
+
+    def sha256(self, e: str) -> str:
+        return f"SHA2_BINARY({e}, 256)"
+
+    def key_xor(self, byte: int) -> str:
+        return f"BITXOR({KEY.given}, {self.data(bytes([byte]) * KEY_BYTES)})"
+
+    def argument(self, column: Argument, *, rounded: bool = False) -> str:
+        """The column; NULL, and so no private label of it, if it has another type."""
+        fits = f"SYSTEM$TYPEOF({column.given}) LIKE '{self._FITS[column.type]}'"
+        return f"CASE WHEN {fits} THEN {column.given} END"

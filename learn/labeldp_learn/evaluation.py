@@ -220,9 +220,12 @@ def squared_error(private: PrivateLabels, predicted: Floats) -> Influence:
 
 
 def absolute_error(private: PrivateLabels, predicted: Floats) -> Influence:
-    """The mean of |y − f|."""
-    away = np.abs(predicted[:, None] - _numbers(private)[None, :])
-    return _mean(np.sum(private.unbiased(np.eye(away.shape[1])) * away, axis=1))
+    """The mean of |y − f|: of s·f − s·y, where s is the sign of f − y."""
+    labels = _numbers(private)  # increasing
+    below = np.searchsorted(labels, predicted)  # how many labels are
+    signs = np.where(np.arange(len(labels))[:, None] < np.arange(len(labels) + 1), 1.0, -1.0)
+    sign, signed = (private.unbiased(goal, below) for goal in (signs, signs * labels[:, None]))
+    return _mean(predicted * sign - signed)
 
 
 def poisson_loss(private: PrivateLabels, predicted: Floats) -> Influence:
@@ -235,13 +238,13 @@ def poisson_loss(private: PrivateLabels, predicted: Floats) -> Influence:
 def log_loss(private: PrivateLabels, predicted: Floats) -> Influence:
     """The mean of −ln f_y."""
     probabilities = np.maximum(_probabilities(predicted), LEAST_PROBABILITY)
-    return _mean(-np.sum(_one_hot(private) * np.log(probabilities), axis=1))
+    return _mean(-np.einsum("nk,nk->n", _one_hot(private), np.log(probabilities)))
 
 
 def accuracy(private: PrivateLabels, predicted: NDArray[Any]) -> Influence:
     """The share of rows whose likeliest label is the true one."""
     chosen = predicted if predicted.ndim == 1 else predicted.argmax(axis=1)
-    return _mean(_one_hot(private)[np.arange(len(chosen)), chosen.astype(np.int64)])
+    return _mean(_one_hot(private, chosen.astype(np.int64)))
 
 
 def area(private: PrivateLabels, predicted: Floats) -> Influence:
@@ -286,10 +289,10 @@ def _numbers(private: PrivateLabels) -> Floats:
     return np.asarray(private.labels, np.float64)
 
 
-def _one_hot(private: PrivateLabels) -> Floats:
+def _one_hot(private: PrivateLabels, columns: NDArray[np.int64] | None = None) -> Floats:
     if is_numeric(private.opened):
         raise PrivateLabelError("this metric is of classes, and the labels are numbers")
-    return private.unbiased(np.eye(len(private.labels)))
+    return private.unbiased(np.eye(len(private.labels)), columns)
 
 
 def _probabilities(predicted: NDArray[Any]) -> Floats:

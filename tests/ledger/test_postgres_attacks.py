@@ -175,7 +175,7 @@ def test_show_survives_a_row_of_an_unknown_kind_in_an_earlier_ledger(bench, role
     attack(bench, role, next_entry(entries, "free\x1b[2J", {"time": "\x1b[31m"}))
     shown = bench.run("ledger", "show", bench.ledger)
     assert shown.exit_code == 0 and "\x1b" not in shown.output
-    assert "visits           1              0.1   0.9" in shown.stdout
+    assert "visits           1    0.1   0.9" in shown.stdout
     assert "entry 4 has a kind that this labeldp does not know" in shown.stdout
     facts = json.loads(bench.run("ledger", "show", bench.ledger, "--json").stdout)
     assert [problem["entry"] for problem in facts["problems"]] == [4]

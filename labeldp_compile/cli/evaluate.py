@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 from labeldp_verify import Budget
+from labeldp_verify.console.colour import Marked
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (
@@ -18,6 +19,7 @@ from labeldp_compile.cli.options import (
     decimal_of,
     group_column_option,
     json_option,
+    overwrite_option,
     private_columns_option,
     text_options,
     verbose_option,
@@ -28,6 +30,7 @@ from labeldp_compile.ledger.entries import NAME
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.evaluate import Evaluation, Released, evaluate_tables, release_tables
 from labeldp_compile.tools.evaluate.release import CONDITION, LedgerPlace
+from labeldp_compile.whole_file import require_output, write_text
 
 _NAMES, _LINES = 32, 7
 
@@ -60,6 +63,8 @@ _NAMES, _LINES = 32, 7
     help="PRIVATE holds true labels, and EPSILON pays once for noisy metrics of all models. "
     "ARTIFACT may then be a spec (.yaml).",
 )
+@click.option("--plot", type=PATH, help="Also draw calibration curves (.svg).")
+@overwrite_option
 @click.option("--ledger", metavar="FILE", help="--release: the budget ledger that books EPSILON.")
 @click.option("--data-set", metavar="NAME", help="--ledger: whose budget pays.")
 @click.option("--data-version", metavar="NAME", help="--ledger: what these labels are called.")
@@ -87,6 +92,8 @@ def evaluate_command(
     person: str | None,
     difference: str | None,
     release: str | None,
+    plot: Path | None,
+    overwrite: bool,
     ledger: str | None,
     data_set: str | None,
     data_version: str | None,
@@ -111,9 +118,10 @@ def evaluate_command(
     """
     place = _place(release, ledger, data_set, data_version)
     if release is not None:
-        if by is not None or difference is not None or group_columns:
+        if any((by, difference, plot, group_columns)):
             raise InputError(
-                "--release measures all rows once: leave out --by, --difference and --group-column"
+                "--release measures all rows once: leave out --by, --difference, --plot and "
+                "--group-column"
             )
         with verified(artifact):
             released = release_tables(
@@ -136,6 +144,8 @@ def evaluate_command(
     size = None if difference is None else decimal_of("--difference", difference)
     if size is not None and size <= 0:
         raise InputError("--difference: must be positive")
+    if plot is not None:
+        require_output(plot, artifact, predictions, private, endings=(".svg",), overwrite=overwrite)
     with verified(artifact):
         found = evaluate_tables(
             artifact,
@@ -150,7 +160,15 @@ def evaluate_command(
             budget=budget,
             form=form,
         )
+    if plot is not None and not found.calibration:
+        raise InputError("--plot: only numbers and probabilities of two labels have a calibration")
+    tell(*(Marked(f"warning: {line}", "warning") for line in found.warnings))
     show(as_json, found.to_json, lambda: _in_words(found, size, verbose=verbose))
+    if plot is not None:
+        # Matplotlib takes half a second to import.
+        from labeldp_compile.tools.evaluate.plot import calibration_svg  # noqa: PLC0415
+
+        write_text(plot, calibration_svg(found))
 
 
 def _place(

@@ -97,13 +97,17 @@ def estimate_table(
     every = sum(group.rows for group in counts)
     with (_silent if len(counts) == 1 else progress)("estimating", every) as count:
         found = estimation(counts, target, Observer(rows=count))
-    warnings = _warnings(reader, columns, estimation.are_hardly_private(counts[0]))
+    warnings = private_warnings(reader, estimation.are_hardly_private(counts[0]))
     return Aggregates(columns, target, found, estimation, warnings)
 
 
-def _warnings(reader: TableReader, columns: list[str], hardly_private: bool) -> list[str]:
-    """Why the columns are probably no private labels, in at most one line."""
-    found, named = [], ", ".join(map(repr, columns))
+def private_warnings(reader: TableReader, hardly_private: bool) -> list[str]:
+    """Why the label columns are probably no private labels, in at most one line.
+
+    ``hardly_private`` is as of ``Estimation.are_hardly_private``.
+    """
+    columns, found = reader.label_columns, []
+    named = ", ".join(map(repr, columns))
     if hardly_private:
         found.append(
             "these can hardly be private labels of this artifact: their estimates are impossible, "

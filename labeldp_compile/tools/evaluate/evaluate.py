@@ -7,7 +7,7 @@ same ones in the same order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,10 @@ from numpy.typing import NDArray
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.text_form import PLAIN, TextForm
+from labeldp_compile.tools.estimate.aggregates import private_warnings
+from labeldp_compile.tools.estimate.estimate import Estimation
+from labeldp_compile.tools.estimate.inversion import NotEstimableError
+from labeldp_compile.tools.estimate.private_counts import count_outputs
 from labeldp_compile.tools.evaluate.predictions import (
     array_of,
     learn,
@@ -42,6 +46,7 @@ class Evaluation:
         confidence: of the intervals.
         measured: a ``labeldp_learn.Measured`` for each metric, model or difference, and group.
         calibration: by model, the bins of ``labeldp_learn.calibration``, if it has them.
+        warnings: why these may not be private labels of the artifact, in words.
     """
 
     artifact: str
@@ -49,6 +54,7 @@ class Evaluation:
     confidence: float
     measured: list[Any]
     calibration: dict[str, list[Any]]
+    warnings: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, artifact, rows, confidence, measured, calibration}``."""
@@ -118,7 +124,18 @@ def evaluate_tables(
     for name, one in given.items():
         if not isinstance(decoded.label, CategoricalDomain) or (two and one.dtype.kind == "f"):
             bins[name] = learned.calibration(labels, one, min(10, rows), confidence)
-    return Evaluation(decoded.certificate.name, rows, confidence, measured, bins)
+    name, warnings = decoded.certificate.name, _warnings(reader, decoded)
+    return Evaluation(name, rows, confidence, measured, bins, warnings)
+
+
+def _warnings(reader: TableReader, decoded: Artifact) -> list[str]:
+    """Why these may not be private labels, by the test of ``labeldp estimate``."""
+    (every, *_) = count_outputs(reader, decoded, None)
+    try:
+        hardly = Estimation.of(decoded, every.by_table).are_hardly_private(every)
+    except NotEstimableError:
+        hardly = False
+    return private_warnings(reader, hardly)
 
 
 def _arrays(reader: TableReader, names: list[str]) -> dict[str, NDArray[Any]]:

@@ -28,8 +28,8 @@ FORMAT_VERSION = "1.0"
 _FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of a URL stay two
 _COLUMNS = 40
 _COUNTED = [
-    "ε₁ of the private priors of compiles and sweeps whose specs name this ledger",
-    "ε of metrics that labeldp evaluate released into this ledger",
+    "ε₁ of the private priors of compiles and sweeps whose specs name this ledger, and ε of the "
+    "metrics that labeldp evaluate booked in it",
 ]
 _NOT_COUNTED = [
     "ε per label, which a label spends each time that it is randomized (labeldp verify)",

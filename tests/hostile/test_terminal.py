@@ -165,6 +165,17 @@ CASES = {
     "evaluate, no such column": lambda f, t: [
         *["evaluate", artifact(f, t), table(f, t), table(f, "b"), "--model", t]
     ],
+    "evaluate, plot": lambda f, t: [
+        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--plot", f / "x.svg"]
+    ],
+    "evaluate, release, metric": lambda f, t: [
+        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--release", "2"],
+        *["--metric", t],
+    ],
+    "evaluate, release, budget": lambda f, t: [
+        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--release", "2"],
+        *["--ledger", ledger(f, t), "--data-set", "visits", "--data-version", "1"],
+    ],
     "randomize": lambda f, t: [
         *["randomize", artifact(f, t), table(f, t), "-o", f / f"{t[:3]}.parquet", "--add", f"{t}3"]
     ],

@@ -60,13 +60,13 @@ _NAMES, _LINES = 32, 7
 @click.option(
     "--release",
     metavar="EPSILON",
-    help="PRIVATE holds true labels, and EPSILON pays once for noisy metrics of all models. "
+    help="PRIVATE holds true labels, and EPSILON is spent once on noisy metrics of all models. "
     "ARTIFACT may then be a spec (.yaml).",
 )
 @click.option("--plot", type=PATH, help="Also draw calibration curves (.svg).")
 @overwrite_option
 @click.option("--ledger", metavar="FILE", help="--release: the budget ledger that books EPSILON.")
-@click.option("--data-set", metavar="NAME", help="--ledger: whose budget pays.")
+@click.option("--data-set", metavar="NAME", help="--ledger: the data set whose budget it is.")
 @click.option("--data-version", metavar="NAME", help="--ledger: what these labels are called.")
 @click.option(
     "--least-probability",

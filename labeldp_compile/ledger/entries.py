@@ -59,7 +59,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "release": _answer,
 }
 ANSWERS = {"prior": "weights", "release": "sums"}
-"""Kinds that answer what an earlier entry paid for, and what their noisy numbers are called."""
+"""Kinds that answer what an earlier entry spent ε on, and what their noisy numbers are called."""
 # Of a budget, and of the first entry; earlier versions wrote no key of a client.
 _OPTIONAL = {"reason": _TEXT, "client_key_sha256": _HASH}
 

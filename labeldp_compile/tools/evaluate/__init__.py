@@ -1,4 +1,4 @@
-"""How good models are: from private labels alone, or from true ones by one paid release."""
+"""How good models are: from private labels alone, or from true ones by one noisy release."""
 
 from labeldp_compile.tools.evaluate.evaluate import Evaluation, evaluate_tables
 from labeldp_compile.tools.evaluate.release import Released, release_tables

@@ -40,7 +40,13 @@ def _figure(name: str, rows: int, curves: Mapping[str, Sequence[Any]]) -> Figure
             [one.observed - one.low for one in bins],
             [one.high - one.observed for one in bins],
         ]
-        style = {"fmt": f"{marker}-", "color": LIGHT[colour], "ms": 4, "lw": 1, "capsize": 2}
+        style: dict[str, Any] = {
+            "fmt": f"{marker}-",
+            "color": LIGHT[colour],
+            "ms": 4,
+            "lw": 1,
+            "capsize": 2,
+        }
         axes.errorbar(x, y, yerr=reach, label=clipped(model, _NAME_COLUMNS), **style)
     if len(shown) < len(curves):
         axes.plot([], [], " ", label=f"{len(curves) - len(shown):,} more models are not drawn")

@@ -259,7 +259,7 @@ def main():
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--regret-rows", type=int, default=20_000)
-    parser.add_argument("--regret-draws", type=int, default=500)
+    parser.add_argument("--regret-draws", type=int, default=200)
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--folder", type=Path, help="where tables and artifacts are kept")

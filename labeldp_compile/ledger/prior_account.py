@@ -49,7 +49,7 @@ _COPIES = 4  # of an answer: as text, in SQLite's pages, in its journal
 _IN_VAIN = "Nothing was computed from the file, but the ε of this attempt stays spent in the ledger"
 
 
-class Asked(Protocol):
+class AskedOfLabels(Protocol):
     """What is asked of the labels of a column, or of several (``LabelSpec.key``)."""
 
     @property
@@ -118,7 +118,7 @@ class PriorAccount:
         """The ledger's, for messages: without a password."""
         return self._store.name
 
-    def recall(self, question: Asked) -> dict[str, Any] | None:
+    def recall(self, question: AskedOfLabels) -> dict[str, Any] | None:
         """The recorded answer to the question, or None; raises InputError."""
         found = in_transaction(self._store, lambda ledger: self._find(ledger, question))
         if found is None:
@@ -131,7 +131,7 @@ class PriorAccount:
         answer: dict[str, Any] = found.facts["answer"]
         return answer
 
-    def forecast(self, question: Asked) -> str:
+    def forecast(self, question: AskedOfLabels) -> str:
         """A line on what would happen; raises OverBudgetError if the budget is too small."""
 
         def look(ledger: Ledger) -> str:
@@ -151,7 +151,7 @@ class PriorAccount:
 
         return in_transaction(self._store, look)
 
-    def spend(self, question: Asked) -> int:
+    def spend(self, question: AskedOfLabels) -> int:
         """Append ε₁ and return the entry's number; raises OverBudgetError if the budget is too
         small.
 
@@ -235,7 +235,7 @@ class PriorAccount:
                 )
         return digests[0]
 
-    def keep(self, spent: int, question: Asked, digest: str, answer: dict[str, Any]) -> None:
+    def keep(self, spent: int, question: AskedOfLabels, digest: str, answer: dict[str, Any]) -> None:
         """Append the noisy answer, which is no longer secret.
 
         Its ε is spent, so a server that is away now is waited for.
@@ -267,7 +267,7 @@ class PriorAccount:
         if not self._store.is_own or binding_of(ledger.entries) is not None:
             require_bound(client, ledger.entries, self.name)
 
-    def _find(self, ledger: Ledger, question: Asked) -> Entry | None:
+    def _find(self, ledger: Ledger, question: AskedOfLabels) -> Entry | None:
         """The latest entry that answers the question, and for which its ε₁ was spent."""
         wanted = question.digest()
         for entry in reversed(ledger.entries):
@@ -278,7 +278,7 @@ class PriorAccount:
                 return entry
         return None
 
-    def _spent_in_vain(self, ledger: Ledger, question: Asked) -> list[int]:
+    def _spent_in_vain(self, ledger: Ledger, question: AskedOfLabels) -> list[int]:
         """The entries that spent ε on this question without an answer."""
         answered = {e.facts["spend"] for e in ledger.entries if e.kind in ANSWERS}
         return [

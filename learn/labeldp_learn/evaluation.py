@@ -72,8 +72,9 @@ class Influence:
 
         ``persons`` [n] are numbers of persons, whose rows depend on one another. The interval holds
         all v for which N − v·D is near 0 (Fieller 1954): at most about ``reach`` standard errors
-        away, which differs by side where the rows are skewed (``_skewed``). For a mean that is
-        v ± errors. If D may be 0, all v of the range are possible.
+        away, which differs by side where the rows are skewed (``_skewed``), and grows where the
+        error is uncertain (``_student``). For a mean that is v ± errors. If D may be 0, all v of
+        the range are possible.
         """
         n, value, (low, high) = len(self.rows), self.value, self.range
         weights = np.zeros(n) if self.weights is None else self.weights
@@ -92,6 +93,8 @@ class Influence:
         if not variance:
             return value, value, 0.0
         skewness = float(np.sum(each**3)) / variance**1.5  # of the sum: that of a row over √n
+        uncertainty = float(np.sum(each**4)) / variance**2 - 1 / groups
+        reach = _student(reach, max(uncertainty, 2 / (groups - 1)))
         ends = []
         for side in (-1, 1):
             square = _skewed(-side * reach, skewness) ** 2
@@ -101,6 +104,17 @@ class Influence:
             end = middle + side * math.sqrt(max(inside, 0.0)) if scale > 0 else side * math.inf
             ends.append(min(max(end, low), high))
         return ends[0], ends[1], math.sqrt(variance) / self.bottom
+
+
+def _student(quantile: float, uncertainty: float) -> float:
+    """The quantile of Student's t for that of the normal distribution, by Fisher's expansion.
+
+    ``uncertainty`` is the relative variance of the estimated variance: (κ − 1)/n for n rows of
+    kurtosis κ, and 2/(n − 1) for normal ones. Its 2/uncertainty degrees of freedom are those of
+    Satterthwaite (1946).
+    """
+    z, step = quantile, uncertainty / 2
+    return z + (z**3 + z) * step / 4 + (5 * z**5 + 16 * z**3 + 3 * z) * step**2 / 96
 
 
 def _skewed(quantile: float, skewness: float) -> float:

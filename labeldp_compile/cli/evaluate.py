@@ -1,13 +1,16 @@
-"""``labeldp evaluate``: how good models are, from private labels alone."""
+"""``labeldp evaluate``: how good models are, from private labels, or from true ones for an ε."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 from labeldp_verify import Budget
+from labeldp_verify.console.colour import Marked
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (
@@ -16,14 +19,18 @@ from labeldp_compile.cli.options import (
     decimal_of,
     group_column_option,
     json_option,
+    overwrite_option,
     private_columns_option,
     text_options,
     verbose_option,
 )
-from labeldp_compile.cli.output import clipped, show, text_table
+from labeldp_compile.cli.output import clipped, show, tell, text_table
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.entries import NAME
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.evaluate import Evaluation, evaluate_tables
+from labeldp_compile.tools.evaluate import Evaluation, Released, evaluate_tables, release_tables
+from labeldp_compile.tools.evaluate.release import CONDITION, LedgerPlace
+from labeldp_compile.whole_file import require_output, write_text
 
 _NAMES, _LINES = 32, 7
 
@@ -50,6 +57,25 @@ _NAMES, _LINES = 32, 7
     metavar="SIZE",
     help="Also say how many rows would settle a difference of this size.",
 )
+@click.option(
+    "--release",
+    metavar="EPSILON",
+    help="PRIVATE holds true labels, and EPSILON is spent once on noisy metrics of all models. "
+    "ARTIFACT may then be a spec (.yaml).",
+)
+@click.option("--plot", type=PATH, help="Also draw calibration curves (.svg).")
+@overwrite_option
+@click.option("--ledger", metavar="FILE", help="--release: the budget ledger that books EPSILON.")
+@click.option("--data-set", metavar="NAME", help="--ledger: the data set whose budget it is.")
+@click.option("--data-version", metavar="NAME", help="--ledger: what these labels are called.")
+@click.option(
+    "--least-probability",
+    "least",
+    metavar="P",
+    default="0.001",
+    show_default=True,
+    help="--release: smaller probabilities count as P in the log loss.",
+)
 @verbose_option
 @json_option
 @text_options
@@ -65,6 +91,13 @@ def evaluate_command(
     by: str | None,
     person: str | None,
     difference: str | None,
+    release: str | None,
+    plot: Path | None,
+    overwrite: bool,
+    ledger: str | None,
+    data_set: str | None,
+    data_version: str | None,
+    least: str,
     verbose: bool,
     as_json: bool,
     form: TextForm,
@@ -76,12 +109,43 @@ def evaluate_command(
     may be the same file. Estimates are unbiased for the true labels and spend nothing. They are
     wrong if PREDICTIONS come from a model that saw these private labels. Needs labeldp-learn.
 
-    Exit code 1: ARTIFACT does not verify. Exit code 2: the input is wrong, or it supports no
-    estimate.
+    With --release, the owner of the true labels evaluates: PRIVATE holds true labels, and noisy
+    means over its rows are released for an ε. A --ledger books it, and gives the same answer again
+    without spending.
+
+    Exit code 1: ARTIFACT does not verify, or it would go over budget. Exit code 2: the input is
+    wrong, or it supports no estimate.
     """
+    place = _place(release, ledger, data_set, data_version)
+    if release is not None:
+        if any((by, difference, plot, group_columns)):
+            raise InputError(
+                "--release measures all rows once: leave out --by, --difference, --plot and "
+                "--group-column"
+            )
+        with verified(artifact):
+            released = release_tables(
+                artifact,
+                predictions,
+                private,
+                models,
+                metrics,
+                epsilon=Fraction(_within("--release", release, None)),
+                least=float(_within("--least-probability", least, Decimal(1))),
+                column=columns,
+                person=person,
+                place=place,
+                budget=budget,
+                form=form,
+                say=tell,
+            )
+        show(as_json, released.to_json, lambda: _released(released, verbose=verbose))
+        return
     size = None if difference is None else decimal_of("--difference", difference)
     if size is not None and size <= 0:
         raise InputError("--difference: must be positive")
+    if plot is not None:
+        require_output(plot, artifact, predictions, private, endings=(".svg",), overwrite=overwrite)
     with verified(artifact):
         found = evaluate_tables(
             artifact,
@@ -96,18 +160,70 @@ def evaluate_command(
             budget=budget,
             form=form,
         )
+    if plot is not None and not found.calibration:
+        raise InputError("--plot: only numbers and probabilities of two labels have a calibration")
+    tell(*(Marked(f"warning: {line}", "warning") for line in found.warnings))
     show(as_json, found.to_json, lambda: _in_words(found, size, verbose=verbose))
+    if plot is not None:
+        # Matplotlib takes half a second to import.
+        from labeldp_compile.tools.evaluate.plot import calibration_svg  # noqa: PLC0415
+
+        write_text(plot, calibration_svg(found))
 
 
-def _in_words(found: Evaluation, difference: Decimal | None, *, verbose: bool) -> list[str]:
-    """A table of metrics, and the conclusion for all rows last."""
+def _place(
+    release: str | None, ledger: str | None, data_set: str | None, data_version: str | None
+) -> LedgerPlace | None:
+    """Where a release is booked. Raises InputError for options without the others."""
+    if ledger is None and data_set is None and data_version is None:
+        return None
+    if release is None:
+        raise InputError("--ledger books what --release spends: give both")
+    if ledger is None or data_set is None or data_version is None:
+        raise InputError("--ledger, --data-set and --data-version belong together: give all three")
+    for option, name in (("--data-set", data_set), ("--data-version", data_version)):
+        if not NAME.fullmatch(name):
+            raise InputError(
+                f"{option}: expected at most 100 letters, digits, dots, hyphens and underscores"
+            )
+    return LedgerPlace(ledger, data_set, data_version)
+
+
+def _within(option: str, text: str, below: Decimal | None) -> Decimal:
+    """A number above 0, and below another one if there is one. Raises InputError."""
+    number = decimal_of(option, text)
+    if number <= 0 or (below is not None and (number >= below or not float(number))):
+        end = "" if below is None else f" and below {below}"
+        raise InputError(f"{option}: must be above 0{end}")
+    return number
+
+
+def _released(found: Released, *, verbose: bool) -> list[str]:
+    """A table of metrics, what was spent and on which condition, and the first metric last."""
+    whose = "each label" if found.unit == "label" else "all labels of a person"
+    booked = "booked in no ledger: another run spends it again"
+    if found.ledger is not None:
+        booked = f"booked in {found.ledger}"
     lines = [
-        f"{found.rows:,} private labels of {found.artifact}",
-        "approximate 95% intervals for the population of these rows; estimates spend nothing",
+        f"{found.rows:,} true labels of {found.name}: ε = {float(found.epsilon):g} for {whose} "
+        f"({booked})",
+        "95% intervals for these rows, from the size of the noise; losses are at most their bound",
         "",
+        *_metrics(found.measured, verbose=verbose, last="bound"),
+        "",
+        f"condition: {CONDITION}",
     ]
-    grouped = any(one.group is not None for one in found.measured)
-    shown = found.measured if verbose else found.measured[:_LINES]
+    last = _first(found.measured)
+    margin = max(last.high - last.value, last.value - last.low)
+    name = clipped(last.model, 2 * _NAMES)
+    return [*lines, f"{last.metric} of {name}: {last.value:.5g} ± {margin:.2g} (these rows)"]
+
+
+def _metrics(measured: Sequence[Any], *, verbose: bool, last: str | None = None) -> list[str]:
+    """A table of the metrics, or of the first ones; ``last`` is one more number of each."""
+    grouped = any(getattr(one, "group", None) is not None for one in measured)
+    shown = measured if verbose else measured[:_LINES]
+    numbers = ["value", "low", "high", *([last] if last else [])]
     rows = [
         [
             *(
@@ -117,14 +233,31 @@ def _in_words(found: Evaluation, difference: Decimal | None, *, verbose: bool) -
             ),
             m.metric,
             clipped(m.model, 2 * _NAMES),
-            *(f"{value:.5g}" for value in (m.value, m.low, m.high)),
+            *(f"{getattr(m, number):.5g}" for number in numbers),
         ]
         for m in shown
     ]
-    header = [*(["group"] if grouped else []), "metric", "model", "estimate", "low", "high"]
-    lines += text_table(header, rows, left=range(len(header) - 3))
-    if len(shown) < len(found.measured):
-        lines.append(f"{len(found.measured) - len(shown):,} more: --verbose or --json shows them")
+    heads = [*(["group"] if grouped else []), "metric", "model", "estimate", *numbers[1:]]
+    lines = text_table(heads, rows, left=range(len(heads) - len(numbers)))
+    if len(shown) < len(measured):
+        lines.append(f"{len(measured) - len(shown):,} more: --verbose or --json shows them")
+    return lines
+
+
+def _first(measured: Sequence[Any]) -> Any:
+    """Of the first metric: the difference of the first two models, or the only model."""
+    of_first = [m for m in measured if m.metric == measured[0].metric]
+    return next((m for m in of_first if " − " in m.model), of_first[0])
+
+
+def _in_words(found: Evaluation, difference: Decimal | None, *, verbose: bool) -> list[str]:
+    """A table of metrics, and the conclusion for all rows last."""
+    lines = [
+        f"{found.rows:,} private labels of {found.artifact}",
+        "approximate 95% intervals for the population of these rows; estimates spend nothing",
+        "",
+        *_metrics(found.measured, verbose=verbose),
+    ]
     if verbose:
         for model, bins in found.calibration.items():
             lines += [
@@ -146,19 +279,16 @@ def _in_words(found: Evaluation, difference: Decimal | None, *, verbose: bool) -
 
 
 def _conclusion(found: Evaluation, difference: Decimal | None) -> list[str]:
-    """Of the first metric: the difference of the first two models, or the only model."""
-    whole = [m for m in found.measured if m.group is None]
-    of_first = [m for m in whole if m.metric == whole[0].metric]
-    pairs = [m for m in of_first if " − " in m.model]
-    last: Any = pairs[0] if pairs else of_first[0]
+    """Of the first metric, and the rows that settle a difference."""
+    last = _first([m for m in found.measured if m.group is None])
     lines = []
     if difference is not None:
         lines.append(
             f"to settle a difference of {difference:g} in {last.metric}: about "
             f"{last.rows_to_settle(float(difference)):,} rows"
         )
-    margin = f"{last.value:.5g} ± {last.high - last.value:.2g}"
-    if not pairs:
+    margin = f"{last.value:.5g} ± {max(last.high - last.value, last.value - last.low):.2g}"
+    if " − " not in last.model:
         return [
             *lines,
             f"{last.metric} of {clipped(last.model, _NAMES)}: {margin} ({last.rows:,} rows)",

@@ -27,7 +27,10 @@ from labeldp_compile.ledger.place import place_name
 FORMAT_VERSION = "1.0"
 _FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of a URL stay two
 _COLUMNS = 40
-_COUNTED = ["ε₁ of the private priors of compiles and sweeps whose specs name this ledger"]
+_COUNTED = [
+    "ε₁ of the private priors of compiles and sweeps whose specs name this ledger, and ε of the "
+    "metrics that labeldp evaluate booked in it",
+]
 _NOT_COUNTED = [
     "ε per label, which a label spends each time that it is randomized (labeldp verify)",
     "ε of training runs on true labels (their privacy.json)",
@@ -40,9 +43,9 @@ def ledger_command() -> None:
     """Track privacy budgets per data set.
 
     A spec names its ledger (privacy: {ledger: FILE}). The ε of a private prior is recorded in the
-    ledger before a label is read. Only the owner of FILE can use it and set budgets, and every
-    entry stays in a chain of hashes. Compilers on several hosts can share a ledger in a PostgreSQL
-    database: FILE is then its URL, postgresql://…
+    ledger before a label is read, and so is that of labeldp evaluate --release. Only the owner of
+    FILE can use it and set budgets, and every entry stays in a chain of hashes. Compilers on
+    several hosts can share a ledger in a PostgreSQL database: FILE is then its URL, postgresql://…
     """
 
 
@@ -79,7 +82,7 @@ def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | Non
 @_FILE
 @json_option
 def show_command(file: str, as_json: bool) -> None:
-    """Show each data set's budget and its spending on private priors, and all entries.
+    """Show each data set's budget, its spending on private priors and metrics, and all entries.
 
     The ledger does not count the ε of randomized labels or of training runs. Exit code 1 if an
     entry holds what labeldp never writes, or spends more than was left.
@@ -204,7 +207,7 @@ def _in_words(contents: Contents) -> list[str]:
         else [str(e.number), e.facts["time"], e.kind, _what(e)]
         for e in contents.entries
     ]
-    heads = ["data set", "budget ε", "spent on priors", "left"]
+    heads = ["data set", "budget ε", "spent", "left"]
     return [
         *(text_table(heads, sums) if sums else ["no budgets"]),
         *(f"problem      {error}" for error in problems.values()),
@@ -229,6 +232,8 @@ def _what(entry: Entry) -> str:
         )
     if entry.kind == "prior":
         return f"noisy prior of {facts['data_set']} {facts['data_version']}, by {facts['spend']}"
+    if entry.kind == "release":
+        return f"metrics on {facts['data_set']} {facts['data_version']}, by {facts['spend']}"
     if entry.kind == "key":
         return f"digests of data use the client key {facts['client_key_sha256'][:16]}… from now on"
     return "the beginning"

@@ -2,7 +2,8 @@
 
 No entry can be altered without altering all later ones. A hash shows that an entry is as it was
 written, but not who wrote it. So a ledger with an entry that is not understood is refused (a kind
-that a later version added could be a spend), and so is a prior for which no ε was spent.
+that a later version added could be a spend), and so is a prior, or a release, for which no ε was
+spent.
 """
 
 from __future__ import annotations
@@ -43,17 +44,22 @@ FIELDS: dict[str, dict[str, str]] = {
         "spec_sha256": _HASH,
         "time": _TIME,
     },
-    "prior": {
-        "answer": _OBJECT,
-        "column": _TEXT,
-        "data_hmac": _HASH,
-        "data_set": _NAME,
-        "data_version": _NAME,
-        "question_sha256": _HASH,
-        "spend": "^-?[0-9]+$",
-        "time": _TIME,
-    },
+    "prior": (
+        _answer := {
+            "answer": _OBJECT,
+            "column": _TEXT,
+            "data_hmac": _HASH,
+            "data_set": _NAME,
+            "data_version": _NAME,
+            "question_sha256": _HASH,
+            "spend": "^-?[0-9]+$",
+            "time": _TIME,
+        }
+    ),
+    "release": _answer,
 }
+ANSWERS = {"prior": "weights", "release": "sums"}
+"""Kinds that answer what an earlier entry spent ε on, and what their noisy numbers are called."""
 # Of a budget, and of the first entry; earlier versions wrote no key of a client.
 _OPTIONAL = {"reason": _TEXT, "client_key_sha256": _HASH}
 
@@ -70,8 +76,8 @@ class Entry:
 
     Attributes:
         number: 0, 1, 2, …
-        kind: ``ledger`` (the first), ``budget``, ``spend``, ``prior``, or ``key``: the client key
-            that a ledger of an earlier labeldp takes from then on.
+        kind: ``ledger`` (the first), ``budget``, ``spend``, ``prior``, ``release`` (of metrics),
+            or ``key``: the client key that a ledger of an earlier labeldp takes from then on.
         body: canonical JSON.
         previous: hash of the entry before, or 64 zeros.
         hash: of everything above.
@@ -144,6 +150,20 @@ def _is_answer(value: Any) -> bool:
     )
 
 
+def _is_release(value: Any) -> bool:
+    """Whether this is the answer of metrics: noisy whole numbers, and facts about them."""
+    if not isinstance(value, dict):
+        return False
+    sums, facts = value.get("sums"), {key: fact for key, fact in value.items() if key != "sums"}
+    return (
+        isinstance(sums, list)
+        and len(sums) > 0
+        and all(type(one) is int for one in sums)
+        and type(value.get("rows")) is int
+        and not any(isinstance(fact, dict | list) for fact in facts.values())
+    )
+
+
 def _is_table(value: Any) -> bool:
     if not isinstance(value, dict) or set(value) != {"size", "prior"}:
         return False
@@ -154,11 +174,11 @@ def _is_table(value: Any) -> bool:
 def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]:
     """The numbers of the entries for which a ledger is refused, and why.
 
-    BrokenChainError if an entry lacks what its kind needs, or is a prior without a spend;
+    BrokenChainError if an entry lacks what its kind needs, or is an answer without a spend;
     InputError for a kind that this labeldp does not know.
     """
     is_bound = False
-    answered: set[int] = set()  # the spends that have their prior
+    answered: set[int] = set()  # the spends that have their answer
     for entry in entries:
         if entry.kind not in FIELDS:
             yield (
@@ -175,14 +195,17 @@ def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]
         if (
             not all(re.search(token, _json(facts.get(key))) for key, token in fields.items())
             or (entry.kind == "prior" and not _is_answer(facts["answer"]))
+            or (entry.kind == "release" and not _is_release(facts["answer"]))
             or (entry.kind == "ledger") != (entry.number == 0)
             or (is_bound and entry.kind == "key")  # a ledger has one client key
         ):
             reason = f"entry {entry.number} has fields that no labeldp writes"
             yield entry.number, BrokenChainError(reason)
-        elif entry.kind == "prior":
+        elif entry.kind in ANSWERS:
             if facts["spend"] in answered or not _is_paid(entry, entries):
-                reason = f"entry {entry.number} is a prior for which no earlier entry spent ε"
+                reason = (
+                    f"entry {entry.number} is a {entry.kind} for which no earlier entry spent ε"
+                )
                 yield entry.number, BrokenChainError(reason)
             answered.add(facts["spend"])
         is_bound |= entry.kind in ("ledger", "key") and "client_key_sha256" in facts
@@ -204,9 +227,9 @@ def _facts_of(entry: Entry) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def _is_paid(prior: Entry, entries: Sequence[Entry]) -> bool:
-    number = prior.facts["spend"]
-    if not 0 <= number < prior.number or entries[number].kind != "spend":
+def _is_paid(answer: Entry, entries: Sequence[Entry]) -> bool:
+    number = answer.facts["spend"]
+    if not 0 <= number < answer.number or entries[number].kind != "spend":
         return False
     spend = _facts_of(entries[number])
-    return all(spend.get(key) == prior.facts[key] for key in _PAID_FOR)
+    return all(spend.get(key) == answer.facts[key] for key in _PAID_FOR)

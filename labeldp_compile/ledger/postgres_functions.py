@@ -5,8 +5,9 @@ is last, is never searched for operators and functions.) So they find no operato
 cast of that role. Tables are named with their schema.
 
 A compiler's role may insert rows with SQL of its own. So ``follow`` takes a ``spend`` or a
-``prior`` only if every labeldp will read it: the hash is that of the row, the body holds the fields
-that its kind has and no others (``entries.py``), a spend is within the budget, a prior has a spend.
+``prior`` or ``release`` only if every labeldp will read it: the hash is that of the row, the body
+holds the fields that its kind has and no others (``entries.py``), a spend is within the budget, and
+an answer has a spend.
 JSON is compared as text, token by token (``->`` of the type json), because 1e2 is not an integer in
 Python. No literal has a backslash, because a setting of the caller can change how it is read.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labeldp_compile.ledger.entries import FIELDS
+from labeldp_compile.ledger.entries import ANSWERS, FIELDS
 
 OWNERS = ("ledger", "budget", "key")  # kinds that the owner of the table writes
 
@@ -27,9 +28,10 @@ END
 """
 
 _COUNT = "^(0|[1-9][0-9]{0,99})$"
+_NUMBER = "^(0|-?[1-9][0-9]{0,99})$"
 # {m,n} of PostgreSQL's regular expressions ends at 255.
 _SPEND = {**FIELDS["spend"], "epsilon": '^"[0-9]{1,200}(/[1-9][0-9]{0,200})?"$'}
-_PRIOR = {**FIELDS["prior"], "spend": "^(0|[1-9][0-9]{0,17})$"}
+_ANSWER = {**FIELDS["prior"], "spend": "^(0|[1-9][0-9]{0,17})$"}
 _GROUP = {"prior": "^[{]", "size": _COUNT}
 
 
@@ -60,6 +62,7 @@ DECLARE
     paid pg_catalog.json;
     answer pg_catalog.json;
     answers pg_catalog.json[];
+    numbers pg_catalog.text;  -- what an answer calls its noisy numbers
     p pg_catalog.numeric;  -- an epsilon is p/q
     q pg_catalog.numeric;
     bp pg_catalog.numeric;  -- the budget, bp/bq
@@ -138,9 +141,9 @@ _SPENDS = f"""
         RETURN NEW;
     END IF;
 """  # noqa: S608  # made of constants
-_PRIORS = f"""
-    IF {_holds("facts", _PRIOR)} IS NOT TRUE THEN
-        RAISE EXCEPTION 'this is no prior of labeldp' USING ERRCODE = 'check_violation';
+_ANSWERS = f"""
+    IF {_holds("facts", _ANSWER)} IS NOT TRUE THEN
+        RAISE EXCEPTION 'this is no answer of labeldp' USING ERRCODE = 'check_violation';
     END IF;
     SELECT e.body::pg_catalog.json INTO paid FROM ONLY {{schema}}.entries e
     WHERE e.number = (facts ->> 'spend')::pg_catalog.int8 AND e.kind = 'spend';
@@ -149,11 +152,12 @@ _PRIORS = f"""
         AND (paid ->> 'question_sha256') = (facts ->> 'question_sha256')
         AND NOT EXISTS (
             SELECT FROM ONLY {{schema}}.entries e
-            WHERE e.kind = 'prior'
+            WHERE e.kind = ANY ({_list(tuple(ANSWERS))})
                 AND (e.body::pg_catalog.json ->> 'spend') = (facts ->> 'spend')
         )) IS NOT TRUE THEN
-        RAISE EXCEPTION 'no entry paid for this prior' USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'no entry paid for this answer' USING ERRCODE = 'check_violation';
     END IF;
+    numbers := CASE NEW.kind WHEN 'release' THEN 'sums' ELSE 'weights' END;
     answers := ARRAY[facts -> 'answer'];
     IF (facts -> 'answer' -> 'groups') IS NOT NULL THEN
         FOR one IN SELECT g FROM pg_catalog.json_array_elements(facts -> 'answer' -> 'groups') AS g
@@ -168,24 +172,25 @@ _PRIORS = f"""
     FOREACH answer IN ARRAY answers LOOP
         IF ((SELECT pg_catalog.count(*) = pg_catalog.count(DISTINCT k)
              FROM pg_catalog.json_object_keys(answer) AS k)
-            AND pg_catalog.json_array_length(answer -> 'weights') > 0
+            AND pg_catalog.json_array_length(answer -> numbers) > 0
             AND (answer -> 'rows')::pg_catalog.text ~ '{_COUNT}'
             AND NOT EXISTS (
-                SELECT FROM pg_catalog.json_array_elements(answer -> 'weights') AS w
-                WHERE (w::pg_catalog.text ~ '{_COUNT}') IS NOT TRUE
+                SELECT FROM pg_catalog.json_array_elements(answer -> numbers) AS w
+                WHERE (w::pg_catalog.text
+                    ~ CASE NEW.kind WHEN 'release' THEN '{_NUMBER}' ELSE '{_COUNT}' END) IS NOT TRUE
             )
             AND NOT EXISTS (
                 SELECT FROM pg_catalog.json_each(answer) AS f
-                WHERE f.key <> 'weights' AND f.key <> 'groups' AND (
+                WHERE f.key <> numbers AND (f.key <> 'groups' OR NEW.kind = 'release') AND (
                     pg_catalog.json_typeof(f.value) IN ('object', 'array')
                     OR pg_catalog.length(f.value::pg_catalog.text) > 4000
                 )
             )) IS NOT TRUE THEN
-            RAISE EXCEPTION 'this is no prior of labeldp' USING ERRCODE = 'check_violation';
+            RAISE EXCEPTION 'this is no answer of labeldp' USING ERRCODE = 'check_violation';
         END IF;
     END LOOP;
 """  # noqa: S608  # made of constants
-FOLLOW = f"""{_DECLARE}{_EVERY_ROW}{_SPENDS}{_PRIORS}
+FOLLOW = f"""{_DECLARE}{_EVERY_ROW}{_SPENDS}{_ANSWERS}
     RETURN NEW;
 END
 """

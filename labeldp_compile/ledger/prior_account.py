@@ -1,4 +1,5 @@
-"""What a private prior does with the ledger: spend ε before a label is read, or recall.
+"""What a private prior, or a release of metrics, does with the ledger: spend ε before a label is
+read, or recall.
 
     1  recall   the same question to the same declared version was answered: nothing is spent
     2  spend    otherwise ε₁ is appended, in one transaction with the look at the budget
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from labeldp_verify.graph import canonical_json
 
@@ -34,7 +35,7 @@ from labeldp_compile.ledger.client_key import (
     make_client_key,
     require_bound,
 )
-from labeldp_compile.ledger.entries import Entry
+from labeldp_compile.ledger.entries import ANSWERS, Entry
 from labeldp_compile.ledger.place import open_store
 from labeldp_compile.ledger.store import Store
 from labeldp_compile.ledger_url import is_url
@@ -43,8 +44,24 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.text_form import PLAIN, TextForm
 
+_WORDS = {"prior": ("noisy prior", "ε₁"), "release": ("metrics", "ε")}
 _COPIES = 4  # of an answer: as text, in SQLite's pages, in its journal
 _IN_VAIN = "Nothing was computed from the file, but the ε of this attempt stays spent in the ledger"
+
+
+class AskedOfLabels(Protocol):
+    """What is asked of the labels of a column, or of several (``LabelSpec.key``)."""
+
+    @property
+    def column(self) -> str:
+        """The column."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the answer spends."""
+
+    def digest(self) -> str:
+        """SHA-256 of all that decides the answer, apart from the data."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +101,14 @@ class PriorAccount:
         spec_digest: str,
         command: str,
         say: Callable[[str], None],
+        kind: Literal["prior", "release"] = "prior",
     ) -> None:
-        """``store`` has the ledger, ``spec`` is the name in the spec.
+        """``store`` has the ledger, ``spec`` is the name in the spec or the artifact.
 
-        ``say`` gets a line about what was recalled or spent.
+        ``say`` gets a line about what was recalled or spent; ``kind`` is that of answers.
         """
-        self._store, self._say = store, say
+        self._store, self._say, self._kind = store, say, kind
+        self._what, self._epsilon = _WORDS[kind]
         self._client: ClientKey | None = None
         self._names = {"data_set": data_set, "data_version": data_version}
         self._spec = {"spec": spec, "spec_sha256": spec_digest, "command": command}
@@ -99,20 +118,20 @@ class PriorAccount:
         """The ledger's, for messages: without a password."""
         return self._store.name
 
-    def recall(self, question: Question) -> dict[str, Any] | None:
+    def recall(self, question: AskedOfLabels) -> dict[str, Any] | None:
         """The recorded answer to the question, or None; raises InputError."""
         found = in_transaction(self._store, lambda ledger: self._find(ledger, question))
         if found is None:
             return None
         self._say(
-            f"{self.name}: reusing the noisy prior of entry {found.number} "
-            f"(ε₁ = {float(question.epsilon):g} was spent by entry "
+            f"{self.name}: reusing the {self._what} of entry {found.number} "
+            f"({self._epsilon} = {float(question.epsilon):g} was spent by entry "
             f"{found.facts['spend']}); nothing is spent, and no label is read"
         )
         answer: dict[str, Any] = found.facts["answer"]
         return answer
 
-    def forecast(self, question: Question) -> str:
+    def forecast(self, question: AskedOfLabels) -> str:
         """A line on what would happen; raises OverBudgetError if the budget is too small."""
 
         def look(ledger: Ledger) -> str:
@@ -132,7 +151,7 @@ class PriorAccount:
 
         return in_transaction(self._store, look)
 
-    def spend(self, question: Question) -> int:
+    def spend(self, question: AskedOfLabels) -> int:
         """Append ε₁ and return the entry's number; raises OverBudgetError if the budget is too
         small.
 
@@ -159,7 +178,8 @@ class PriorAccount:
                 "compared with the ledger's own key: if somebody gave you this ledger, create a "
                 "new one"
             )
-        self._say(f"{self.name}: entry {number} spends ε₁ = {float(epsilon):g}{_again(in_vain)}")
+        again = _again(in_vain)
+        self._say(f"{self.name}: entry {number} spends {self._epsilon} = {float(epsilon):g}{again}")
         return number
 
     def require_room(self, size: int) -> None:
@@ -188,17 +208,17 @@ class PriorAccount:
             keys = [client.digest_key(salt)]
             if "mac" in binding.facts:  # entries before the adoption have the ledger's own key
                 keys.append(salt)
-            priors = [entry for entry in ledger.entries if entry.kind == "prior"]
-            return keys, binding.number, priors
+            answers = [entry for entry in ledger.entries if entry.kind in ANSWERS]
+            return keys, binding.number, answers
 
-        keys, adopted, priors = in_transaction(self._store, read, waiting=self._say)
+        keys, adopted, answers = in_transaction(self._store, read, waiting=self._say)
         digests = keyed_digests(keys, file)
 
-        def is_same(prior: Entry) -> bool:
-            own = digests[0 if prior.number >= adopted else -1]
-            return hmac.compare_digest(own, prior.facts["data_hmac"])
+        def is_same(answer: Entry) -> bool:
+            own = digests[0 if answer.number >= adopted else -1]
+            return hmac.compare_digest(own, answer.facts["data_hmac"])
 
-        for entry in priors:
+        for entry in answers:
             facts, same = entry.facts, is_same(entry)
             if self._is_ours(entry) and not same:
                 raise DataError(
@@ -215,7 +235,9 @@ class PriorAccount:
                 )
         return digests[0]
 
-    def keep(self, spent: int, question: Question, digest: str, answer: dict[str, Any]) -> None:
+    def keep(
+        self, spent: int, question: AskedOfLabels, digest: str, answer: dict[str, Any]
+    ) -> None:
         """Append the noisy answer, which is no longer secret.
 
         Its ε is spent, so a server that is away now is waited for.
@@ -228,7 +250,9 @@ class PriorAccount:
             "data_hmac": digest,
             "answer": answer,
         }
-        in_transaction(self._store, lambda ledger: ledger.append("prior", facts), waiting=self._say)
+        in_transaction(
+            self._store, lambda ledger: ledger.append(self._kind, facts), waiting=self._say
+        )
 
     def _client_key(self) -> ClientKey:
         """The user's key; made only for a file that an earlier version began."""
@@ -245,20 +269,20 @@ class PriorAccount:
         if not self._store.is_own or binding_of(ledger.entries) is not None:
             require_bound(client, ledger.entries, self.name)
 
-    def _find(self, ledger: Ledger, question: Question) -> Entry | None:
+    def _find(self, ledger: Ledger, question: AskedOfLabels) -> Entry | None:
         """The latest entry that answers the question, and for which its ε₁ was spent."""
         wanted = question.digest()
         for entry in reversed(ledger.entries):
-            if entry.kind != "prior" or not self._is_ours(entry):
+            if entry.kind != self._kind or not self._is_ours(entry):
                 continue
             paid = ledger.entries[entry.facts["spend"]].facts["epsilon"]
             if entry.facts["question_sha256"] == wanted and Fraction(paid) == question.epsilon:
                 return entry
         return None
 
-    def _spent_in_vain(self, ledger: Ledger, question: Question) -> list[int]:
-        """The entries that spent ε on this question without a prior."""
-        answered = {e.facts["spend"] for e in ledger.entries if e.kind == "prior"}
+    def _spent_in_vain(self, ledger: Ledger, question: AskedOfLabels) -> list[int]:
+        """The entries that spent ε on this question without an answer."""
+        answered = {e.facts["spend"] for e in ledger.entries if e.kind in ANSWERS}
         return [
             entry.number
             for entry in ledger.entries

@@ -71,7 +71,11 @@ def places_in(values: NDArray[Any], known: Sequence[Any]) -> NDArray[np.int64]:
     """[n] the place of each value among the known ones; −1 for all others. 3.0 is 3."""
     place: dict[Any, int] = {value: i for i, value in enumerate(known)}
     if values.dtype.kind == "O":
-        return np.array([_place(place, value) for value in values.tolist()], np.int64)
+        given = values.tolist()
+        try:
+            return np.array([place.get(value, -1) for value in given], np.int64)
+        except TypeError:  # a list or the like, which is no label
+            return np.array([_place(place, value) for value in given], np.int64)
     distinct, back = np.unique(values, return_inverse=True)
     found = np.array([_place(place, value) for value in distinct.tolist()], np.int64)
     return found[back.reshape(-1)] if len(found) else np.zeros(0, np.int64)

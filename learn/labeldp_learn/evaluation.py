@@ -5,7 +5,7 @@ by the mean of d = Σ_y W[o, y]·ℓ(y, f), o the private label. Here P·W = I, 
 y is ℓ(y, f). Only what ℓ needs is estimated: for the squared error y and y², not every share. The
 variance of the estimate is that of d over the rows. It holds the noise of privacy and the sampling
 of rows, so an interval is about the population that the rows are a sample of. AUC is a ratio of two
-such sums over pairs of rows; its variance is that of its influence (Hájek projection).
+such sums over pairs of rows, whose variances are those of their influences (Hájek projections).
 
 Two models are compared on the same rows. Their difference has its own variance, which is far
 smaller than that of either, because most of the noise is the same.
@@ -33,32 +33,100 @@ from labeldp_learn.private_rows import Floats
 LEAST_PROBABILITY = 1e-6
 """Smaller probabilities count as this in the log loss, and smaller means in the Poisson loss."""
 _MATRIX = 2  # dimensions
+_SYMMETRIC = 1e-6  # skewness below it changes no digit
 
 
 @dataclass(frozen=True)
 class Influence:
-    """An estimate, and what each row adds to its error.
+    """An estimate N/D, and what each row adds to the errors of N and D; D is 1 for a mean.
 
     Attributes:
-        value: the estimate.
-        rows: [n] numbers whose mean is about 0; the estimate has the variance of their mean.
+        top, rows: N, and [n] numbers whose mean is about 0; N has the variance of their mean.
+        bottom, weights: the same of D.
+        range: what N/D can be.
     """
 
-    value: float
+    top: float
     rows: Floats
+    bottom: float = 1.0
+    weights: Floats | None = None
+    range: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def value(self) -> float:
+        """N/D; the middle of its range if D is 0 or below, where nothing is known."""
+        low, high = self.range
+        return min(max(self.top / self.bottom, low), high) if self.bottom > 0 else (low + high) / 2
 
     def minus(self, other: Influence) -> Influence:
-        """The difference of two estimates from the same rows."""
-        return Influence(self.value - other.value, self.rows - other.rows)
+        """The difference of two estimates from the same rows, which have the same D."""
+        ends = self.range[0] - other.range[1], self.range[1] - other.range[0]
+        return Influence(
+            self.top - other.top, self.rows - other.rows, self.bottom, self.weights, ends
+        )
 
-    def error(self, persons: NDArray[np.int64] | None = None) -> float:
-        """The standard error; ``persons`` [n] are numbers of persons, whose rows depend."""
-        n = len(self.rows)
-        sums = self.rows if persons is None else np.bincount(persons, self.rows)
-        groups = len(sums)
+    def interval(
+        self, reach: float, persons: NDArray[np.int64] | None = None
+    ) -> tuple[float, float, float]:
+        """Its ends for this quantile of the normal distribution, and the standard error.
+
+        ``persons`` [n] are numbers of persons, whose rows depend on one another. The interval holds
+        all v for which N − v·D is near 0 (Fieller 1954): at most about ``reach`` standard errors
+        away, which differs by side where the rows are skewed (``_skewed``), and grows where the
+        error is uncertain (``_student``). For a mean that is v ± errors. If D may be 0, all v of
+        the range are possible.
+        """
+        n, value, (low, high) = len(self.rows), self.value, self.range
+        weights = np.zeros(n) if self.weights is None else self.weights
+        sums = np.stack([self.rows, weights])
+        if persons is not None:
+            sums = np.stack([np.bincount(persons, each) for each in sums])
+        groups = sums.shape[1]
         if groups < 2:
-            return math.inf
-        return float(np.sqrt(groups / (groups - 1) * np.sum((sums - sums.mean()) ** 2)) / n)
+            return low, high, math.inf
+        sums = (sums - sums.mean(axis=1, keepdims=True)) * (math.sqrt(groups / (groups - 1)) / n)
+        (top, both), (_, bottom) = (sums @ sums.T).tolist()
+        if self.bottom <= 0 or self.bottom**2 <= reach**2 * bottom:
+            return low, high, math.inf
+        each = sums[0] - value * sums[1]
+        variance = float(each @ each)
+        if not variance:
+            return value, value, 0.0
+        skewness = float(np.sum(each**3)) / variance**1.5  # of the sum: that of a row over √n
+        uncertainty = float(np.sum(each**4)) / variance**2 - 1 / groups
+        reach = _student(reach, max(uncertainty, 2 / (groups - 1)))
+        ends = []
+        for side in (-1, 1):
+            square = _skewed(-side * reach, skewness) ** 2
+            scale = self.bottom**2 - square * bottom
+            middle = (self.top * self.bottom - square * both) / scale
+            inside = middle**2 - (self.top**2 - square * top) / scale
+            end = middle + side * math.sqrt(max(inside, 0.0)) if scale > 0 else side * math.inf
+            ends.append(min(max(end, low), high))
+        return ends[0], ends[1], math.sqrt(variance) / self.bottom
+
+
+def _student(quantile: float, uncertainty: float) -> float:
+    """The quantile of Student's t for that of the normal distribution, by Fisher's expansion.
+
+    ``uncertainty`` is the relative variance of the estimated variance: (κ − 1)/n for n rows of
+    kurtosis κ, and 2/(n − 1) for normal ones. Its 2/uncertainty degrees of freedom are those of
+    Satterthwaite (1946).
+    """
+    z, step = quantile, uncertainty / 2
+    return z + (z**3 + z) * step / 4 + (5 * z**5 + 16 * z**3 + 3 * z) * step**2 / 96
+
+
+def _skewed(quantile: float, skewness: float) -> float:
+    """The quantile of an estimate over its standard error, from that of the normal distribution.
+
+    ``skewness`` is that of the estimate. This inverts the monotone polynomial of Hall (1992, *On
+    the removal of skewness by transformation*), which is right up to terms of 1/n.
+    """
+    if abs(skewness) < _SYMMETRIC:
+        return quantile
+    root = math.cbrt(1 + skewness * (quantile - skewness / 6))
+    return 3 / skewness * (root - 1)
 
 
 @dataclass(frozen=True)
@@ -126,13 +194,13 @@ def evaluate(
         >>> [(measured.metric, measured.model) for measured in found]
         [('accuracy', 'one'), ('accuracy', 'other'), ('accuracy', 'one − other')]
     """
-    prepared = {name: _prepared(private, given) for name, given in predictions.items()}
-    for name, given in prepared.items():
+    every = {name: _prepared(private, given) for name, given in predictions.items()}
+    for name, given in every.items():
         if len(given) != private.rows:
             raise PrivateLabelError(
                 f"there are {len(given):,} predictions of {name!r} for {private.rows:,} labels"
             )
-    names = list(metrics) if metrics is not None else _fitting(private, prepared)
+    names = list(metrics) if metrics is not None else _fitting(private, every)
     for name in names:
         if name not in METRICS:
             raise PrivateLabelError(f"there is no metric {name!r}; there are {', '.join(METRICS)}")
@@ -145,19 +213,14 @@ def evaluate(
         part = private if group is None else private.subset(rows)
         own = None if numbers is None else numbers[rows]
         for metric in names:
-            each = {model: METRICS[metric](part, given[rows]) for model, given in prepared.items()}
+            each = {model: METRICS[metric](part, given[rows]) for model, given in every.items()}
             models = list(each)
             pairs = [(a, b) for i, a in enumerate(models) for b in models[i + 1 :]]
-            every = [*each.items(), *((f"{a} − {b}", each[a].minus(each[b])) for a, b in pairs)]
-            for model, influence in every:
-                error = influence.error(own)
-                reach = _reach(confidence) * error
-                value = influence.value
-                found.append(
-                    Measured(
-                        metric, model, group, value, value - reach, value + reach, error, len(rows)
-                    )
-                )
+            both = [(f"{a} − {b}", each[a].minus(each[b])) for a, b in pairs]
+            for model, influence in [*each.items(), *both]:
+                low, high, error = influence.interval(_reach(confidence), own)
+                ends = influence.value, low, high, error
+                found.append(Measured(metric, model, group, *ends, len(rows)))
     return found
 
 
@@ -179,30 +242,37 @@ def _reach(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:
-    """Numbers [n], probabilities [n, k], or places [n] of labels, as whole numbers."""
-    found = array_of(given)
-    if is_numeric(private.opened):
+def prepared(labels: Sequence[Any], given: Any, *, numeric: bool) -> NDArray[Any]:
+    """Predictions for these labels, as metrics take them.
+
+    Numbers [n], probabilities [n, k], or places [n] of labels, as whole numbers. Raises
+    PrivateLabelError.
+    """
+    found, k = array_of(given), len(labels)
+    if numeric:
         if found.ndim != 1 or found.dtype.kind not in "buif":
             raise PrivateLabelError("predictions of numbers are one column of numbers")
         return found.astype(np.float64)
-    k = len(private.labels)
     if found.ndim == _MATRIX:
         if found.shape[1] != k:
             raise PrivateLabelError(f"there are {k} labels, so probabilities have {k} columns")
         return found.astype(np.float64)
     if found.dtype.kind == "f" and k == 2:
         return np.stack([1 - found, found], axis=1)
-    places = places_in(found, private.labels)
+    places = places_in(found, labels)
     if (places < 0).any():
         raise PrivateLabelError("some predictions are neither probabilities nor labels")
     return places
 
 
-def _fitting(private: PrivateLabels, prepared: Mapping[str, NDArray[Any]]) -> list[str]:
+def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:
+    return prepared(private.labels, given, numeric=is_numeric(private.opened))
+
+
+def _fitting(private: PrivateLabels, every: Mapping[str, NDArray[Any]]) -> list[str]:
     if is_numeric(private.opened):
         return ["squared error", "absolute error"]
-    if any(given.ndim == 1 for given in prepared.values()):
+    if any(given.ndim == 1 for given in every.values()):
         return ["accuracy"]
     return ["log loss", "accuracy", *(["AUC"] if len(private.labels) == 2 else [])]
 
@@ -220,9 +290,12 @@ def squared_error(private: PrivateLabels, predicted: Floats) -> Influence:
 
 
 def absolute_error(private: PrivateLabels, predicted: Floats) -> Influence:
-    """The mean of |y − f|."""
-    away = np.abs(predicted[:, None] - _numbers(private)[None, :])
-    return _mean(np.sum(private.unbiased(np.eye(away.shape[1])) * away, axis=1))
+    """The mean of |y − f|: of s·f − s·y, where s is the sign of f − y."""
+    labels = _numbers(private)  # increasing
+    below = np.searchsorted(labels, predicted)  # how many labels are
+    signs = np.where(np.arange(len(labels))[:, None] < np.arange(len(labels) + 1), 1.0, -1.0)
+    sign, signed = (private.unbiased(goal, below) for goal in (signs, signs * labels[:, None]))
+    return _mean(predicted * sign - signed)
 
 
 def poisson_loss(private: PrivateLabels, predicted: Floats) -> Influence:
@@ -235,13 +308,13 @@ def poisson_loss(private: PrivateLabels, predicted: Floats) -> Influence:
 def log_loss(private: PrivateLabels, predicted: Floats) -> Influence:
     """The mean of −ln f_y."""
     probabilities = np.maximum(_probabilities(predicted), LEAST_PROBABILITY)
-    return _mean(-np.sum(_one_hot(private) * np.log(probabilities), axis=1))
+    return _mean(-np.einsum("nk,nk->n", _one_hot(private), np.log(probabilities)))
 
 
 def accuracy(private: PrivateLabels, predicted: NDArray[Any]) -> Influence:
     """The share of rows whose likeliest label is the true one."""
     chosen = predicted if predicted.ndim == 1 else predicted.argmax(axis=1)
-    return _mean(_one_hot(private)[np.arange(len(chosen)), chosen.astype(np.int64)])
+    return _mean(_one_hot(private, chosen.astype(np.int64)))
 
 
 def area(private: PrivateLabels, predicted: Floats) -> Influence:
@@ -249,16 +322,19 @@ def area(private: PrivateLabels, predicted: Floats) -> Influence:
     known = _one_hot(private)
     if known.shape[1] != 2:
         raise PrivateLabelError("AUC is of two labels")
-    scores = _probabilities(predicted)[:, 1]
-    below = [_sums_below(scores, known[:, y]) for y in (0, 1)]
-    shares = known.mean(axis=0)
-    if shares.min() <= 0:
-        raise PrivateLabelError("AUC needs rows of both labels, and one of them has none, about")
-    under = below[0] / known[:, 0].sum()
-    over = 1 - below[1] / known[:, 1].sum()
-    value = float(np.sum(known[:, 1] * under) / known[:, 1].sum())
-    rows = known[:, 1] / shares[1] * (under - value) + known[:, 0] / shares[0] * (over - value)
-    return Influence(value, rows)
+    n, scores = len(known), _probabilities(predicted)[:, 1]
+    under = (_sums_below(scores, known[:, 0]) - known[:, 0] / 2) / (n - 1)
+    over = (known[:, 1].sum() - _sums_below(scores, known[:, 1]) - known[:, 1] / 2) / (n - 1)
+    others = (known.sum(axis=0) - known) / (n - 1)
+    # Over pairs of different rows: the two labels of one row are not independent.
+    top, bottom = float(np.mean(known[:, 1] * under)), float(np.mean(known[:, 1] * others[:, 0]))
+    return Influence(
+        top,
+        known[:, 1] * under + known[:, 0] * over - 2 * top,
+        bottom,
+        known[:, 1] * others[:, 0] + known[:, 0] * others[:, 1] - 2 * bottom,
+        (0.0, 1.0),
+    )
 
 
 Metric = Callable[[PrivateLabels, Any], Influence]
@@ -286,10 +362,10 @@ def _numbers(private: PrivateLabels) -> Floats:
     return np.asarray(private.labels, np.float64)
 
 
-def _one_hot(private: PrivateLabels) -> Floats:
+def _one_hot(private: PrivateLabels, columns: NDArray[np.int64] | None = None) -> Floats:
     if is_numeric(private.opened):
         raise PrivateLabelError("this metric is of classes, and the labels are numbers")
-    return private.unbiased(np.eye(len(private.labels)))
+    return private.unbiased(np.eye(len(private.labels)), columns)
 
 
 def _probabilities(predicted: NDArray[Any]) -> Floats:
@@ -351,8 +427,7 @@ def calibration(
     whole, found = float(known.mean()), []
     for rows in np.array_split(np.argsort(given, kind="stable"), bins):
         part = _mean(known[rows])
-        reach = _reach(confidence) * part.error()
-        ends = part.value - reach, part.value + reach
+        ends = part.interval(_reach(confidence))[:2]
         lift = part.value / whole if whole else math.nan
         found.append(Bin(float(given[rows].mean()), part.value, *ends, lift, len(rows)))
     return found

@@ -187,15 +187,17 @@ class PrivateLabels:
         n = sum(part.count for part in self.parts)
         return float(sum(part.count * part.noise for part in self.parts) / n)
 
-    def unbiased(self, goal: Floats) -> Floats:
+    def unbiased(self, goal: Floats, columns: NDArray[np.int64] | None = None) -> Floats:
         """[n, j] numbers whose mean under the i-th label is the row i of ``goal`` [k, j].
 
-        Of least variance, as ``targets``. Raises PrivateLabelError if labels that differ in
-        ``goal`` have nearly the same outputs.
+        Of least variance, as ``targets``. With ``columns`` [n], only the number in this column of
+        each row: [n]. Raises PrivateLabelError if labels that differ in ``goal`` have nearly the
+        same outputs.
         """
-        found = np.zeros((self.rows, goal.shape[1]))
+        found = np.zeros((self.rows, goal.shape[1]) if columns is None else self.rows)
         for part in self.parts:
-            found[part.rows] = part.unbiased(goal)[part.codes]
+            own = part.codes if columns is None else (part.codes, columns[part.rows])
+            found[part.rows] = part.unbiased(goal)[own]
         return found
 
     def subset(self, rows: NDArray[np.int64]) -> PrivateLabels:

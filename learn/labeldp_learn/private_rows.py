@@ -153,9 +153,7 @@ class PrivateRows:
         A⁺·goal, and values are u/√q. Raises PrivateLabelError if there is none, or only one that is
         too large to be useful.
         """
-        scale = np.sqrt(np.maximum(self.shares @ self.matrix, np.finfo(float).tiny))
-        solved = np.linalg.pinv(self.matrix / scale, rcond=_RANK) @ goal
-        values: Floats = solved / scale[:, None]
+        values: Floats = self._least_inverse @ goal
         size = max(float(np.ptp(goal)), float(np.abs(goal).max()), np.finfo(float).tiny)
         residual = np.abs(self.matrix @ values - goal).max() / size
         if residual > _RESIDUAL or np.abs(values).max() > _LARGEST * size:
@@ -164,6 +162,13 @@ class PrivateRows:
                 "this cannot be estimated; a larger ε, or another mechanism, allows it"
             )
         return values
+
+    @cached_property
+    def _least_inverse(self) -> Floats:
+        """[m, k] A⁺/√q of ``unbiased``."""
+        scale = np.sqrt(np.maximum(self.shares @ self.matrix, np.finfo(float).tiny))
+        solved = np.linalg.pinv(self.matrix / scale, rcond=_RANK)
+        return np.asarray(solved / scale[:, None])
 
     @cached_property
     def _numbers(self) -> Floats:

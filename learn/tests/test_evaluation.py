@@ -13,7 +13,7 @@ from labeldp_learn import (
     evaluate,
     scorer,
 )
-from labeldp_learn.evaluation import METRICS
+from labeldp_learn.evaluation import METRICS, Influence
 from labeldp_verify.opening import open_artifact
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
@@ -94,6 +94,43 @@ def test_intervals_cover_the_metrics_on_true_labels_of_the_population():
             ]
             hits[metric] += np.mean(inside)
     assert all(0.92 <= hit / draws <= 0.985 for hit in hits.values()), hits
+
+
+def test_an_area_of_a_rare_class_says_that_it_knows_nothing_instead_of_too_much():
+    """So much noise that the rare class may have no rows: the interval is all of [0, 1]."""
+    generator = np.random.default_rng(0)
+    scores, whole = generator.random(200), 0
+    for seed in range(20):
+        private = PrivateLabels(BINARY, drawn(BINARY, np.zeros(200, int), seed=seed))
+        (found,) = evaluate(private, {"m": scores}, ["AUC"])
+        assert 0 <= found.low <= found.value <= found.high <= 1
+        whole += (found.low, found.high) == (0, 1)
+    assert whole >= 15
+    both = evaluate(private, {"a": scores, "b": 1 - scores}, ["AUC"])[-1]
+    assert (both.low, both.high, both.error) == (-1, 1, math.inf)
+
+
+def test_areas_on_labels_without_noise_are_those_of_all_pairs():
+    """Unbiased over pairs of different rows, ties counted half."""
+    generator = np.random.default_rng(0)
+    clear = response((0, 1), rare=2**32)
+    true, scores = np.arange(60) % 2, generator.integers(0, 8, 60) / 8
+    (found,) = evaluate(PrivateLabels(clear, true), {"m": scores}, ["AUC"])
+    assert found.value == pytest.approx(roc_auc_score(true, scores), abs=1e-5)
+
+
+def test_intervals_of_skewed_rows_are_longer_where_large_losses_were_not_seen():
+    generator = np.random.default_rng(0)
+    rows, hits, plain = 400, np.zeros(2), np.zeros(2)
+    for _ in range(2000):
+        losses = np.exp(1.5 * generator.normal(size=rows))
+        one = Influence(float(losses.mean()), losses - losses.mean())
+        low, high, error = one.interval(1.96)
+        truth = math.exp(1.5**2 / 2)
+        hits += (truth < low, truth > high)
+        plain += abs(truth - one.value) > 1.96 * error, 0
+        assert one.value - low < high - one.value
+    assert hits.sum() / 2000 < 0.8 * plain[0] / 2000
 
 
 def test_a_difference_is_known_far_better_than_either_model():

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
@@ -115,6 +116,53 @@ def test_the_conclusion_comes_last_and_fits_a_screen(files):
     assert lines[-1].startswith("squared error, one − other: -") and ": settled (6,000" in lines[-1]
     more = labeldp(*words(files[0], "numbers", "--by", "g", "--verbose")).stdout
     assert "calibration of one" in more and "all rows" in more and "lift" in more
+
+
+def test_a_plot_has_the_models_and_none_of_their_markup(files, tmp_path):
+    table = pq.read_table(files[0] / "binary.parquet")
+    evil = "<script>$x$\x1b[2J\u202e&"
+    names = ["evil" if name == "one" else name for name in table.column_names]
+    pq.write_table(table.rename_columns([evil if n == "evil" else n for n in names]),
+                   tmp_path / "x.parquet")  # fmt: skip
+    where = tmp_path / "x.svg"
+    words = (files[0] / "binary.onnx", tmp_path / "x.parquet", files[0] / "binary.parquet")
+    result = labeldp(*words, "--model", evil, "--model", "other", "--plot", where)
+    assert result.exit_code == 0, result.output
+    text = where.read_text(encoding="utf-8")
+    texts = [element.text or "" for element in ElementTree.fromstring(text).iter()]
+    assert "<script" not in text and "\x1b" not in text and "\u202e" not in text
+    assert any(one.startswith("<script>$x$") for one in texts) and "other" in texts
+    again = labeldp(*words, "--model", "other", "--plot", where)
+    assert again.exit_code == 2 and "--overwrite" in again.stderr
+
+
+def test_a_plot_of_labels_without_calibration_is_refused(files, tmp_path):
+    table = pq.read_table(files[0] / "binary.parquet")
+    pq.write_table(table, tmp_path / "x.parquet")
+    words = (files[0] / "binary.onnx", tmp_path / "x.parquet", tmp_path / "x.parquet")
+    result = labeldp(*words, "--model", "y", "--plot", tmp_path / "x.svg")
+    assert result.exit_code == 2 and "have a calibration" in result.stderr
+    assert not (tmp_path / "x.svg").exists()
+    taken = labeldp(*words, "--model", "one", "--plot", tmp_path / "x.png")
+    assert taken.exit_code == 2 and ".svg" in taken.stderr
+
+
+def test_it_warns_in_one_line_of_labels_that_can_hardly_be_private(files, tmp_path):
+    folder, truth = files
+    table = pq.read_table(folder / "binary.parquet").drop_columns(["y"])
+    rare = np.where((truth["binary"] == "yes") & (np.arange(ROWS) % 20 == 0), "yes", "no")
+    pq.write_table(table.append_column("y", pa.array(rare)), tmp_path / "x.parquet")
+    found = {}
+    for name, private in (("private", folder / "binary.parquet"), ("true", tmp_path / "x.parquet")):
+        found[name] = labeldp(
+            folder / "binary.onnx", private, private, "--model", "one", "--model", "other"
+        )
+        assert found[name].exit_code == 0
+    assert found["private"].stderr == ""
+    assert len(found["true"].stderr.splitlines()) == 1
+    assert "can hardly be private labels of this artifact" in found["true"].stderr
+    lines = [line.split() for line in found["true"].stdout.splitlines() if line.startswith("AUC")]
+    assert lines and all(-1 <= float(word) <= 1 for word in lines[0][-3:])
 
 
 def test_rows_of_a_person_are_counted_together(files):

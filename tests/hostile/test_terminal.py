@@ -186,6 +186,17 @@ CASES = {
     "serve, host": lambda f, t: ["serve", artifact(f, t), "--unkeyed", "--host", t],
     "port": lambda f, t: ["port", artifact(f, t), "-o", f / t[:3]],
     "port, insecure": lambda f, t: ["port", artifact(f, t, insecure=True), "-o", f / "out"],
+    "evaluate, plot": lambda f, t: [
+        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--plot", f / "x.svg"]
+    ],
+    "evaluate, release, metric": lambda f, t: [
+        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--release", "2"],
+        *["--metric", t],
+    ],
+    "evaluate, release, budget": lambda f, t: [
+        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--release", "2"],
+        *["--ledger", ledger(f, t), "--data-set", "visits", "--data-version", "1"],
+    ],
     "randomize": lambda f, t: [
         *["randomize", artifact(f, t), table(f, t), "-o", f / f"{t[:3]}.parquet", "--add", f"{t}3"]
     ],

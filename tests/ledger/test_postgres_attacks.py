@@ -175,7 +175,7 @@ def test_show_survives_a_row_of_an_unknown_kind_in_an_earlier_ledger(bench, role
     attack(bench, role, next_entry(entries, "free\x1b[2J", {"time": "\x1b[31m"}))
     shown = bench.run("ledger", "show", bench.ledger)
     assert shown.exit_code == 0 and "\x1b" not in shown.output
-    assert "visits           1              0.1   0.9" in shown.stdout
+    assert "visits           1    0.1   0.9" in shown.stdout
     assert "entry 4 has a kind that this labeldp does not know" in shown.stdout
     facts = json.loads(bench.run("ledger", "show", bench.ledger, "--json").stdout)
     assert [problem["entry"] for problem in facts["problems"]] == [4]
@@ -290,6 +290,33 @@ WRONG_PRIORS = [
 def test_a_prior_that_nobody_reads_is_refused(attacked, role, change):
     state = refused(attacked, role, prior(attacked.entries(), **change))
     assert state in ("23514", "22023"), state
+
+
+def release(entries, **changes):
+    """Metrics that the last entry paid for."""
+    first = next(e for e in entries if e.kind == "prior")
+    answer = {"rows": 140, "sums": [-3, 0, 10**20], "sensitivity": 5}
+    facts = {**first.facts, "spend": entries[-1].number, "answer": answer, **changes}
+    return next_entry(entries, "release", facts)
+
+
+def test_metrics_that_were_paid_for_are_taken_once_and_others_refused(attacked, role):
+    attack(attacked, role, spend(attacked.entries()))
+    for answer in (
+        {"rows": 1, "sums": []},
+        {"rows": 1, "sums": [1.0]},
+        {"rows": 1, "sums": [None]},
+        {"rows": 1, "weights": [1]},
+        {"rows": 1, "sums": [1], "groups": [{"size": 1, "prior": {"rows": 1, "weights": [1]}}]},
+    ):
+        wrong = release(attacked.entries(), answer=answer)
+        assert refused(attacked, role, wrong) in ("23514", "22023"), answer
+    unpaid = release(attacked.entries(), spend=2)  # which has its prior
+    assert refused(attacked, role, unpaid) == "23514"
+    attack(attacked, role, release(attacked.entries()))
+    again = release(attacked.entries(), spend=4)
+    assert refused(attacked, role, again) == "23514"
+    assert attacked.entries()[-1].facts["answer"]["sums"] == [-3, 0, 10**20]
 
 
 @pytest.mark.parametrize(

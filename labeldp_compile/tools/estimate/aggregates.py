@@ -118,7 +118,7 @@ def estimate_tables(
     warnings = [
         line
         for place, reader in enumerate(readers)
-        for line in _warnings(reader, place in unlikely)
+        for line in private_warnings(reader, place in unlikely)
     ]
     types: dict[str, pa.DataType | None] = {name: _type_of(name, readers) for name in by}
     if not by and len(counts) > 1:
@@ -133,10 +133,13 @@ def _type_of(name: str, readers: Sequence[TableReader]) -> pa.DataType | None:
     return first if all(other == first for other in others) else None
 
 
-def _warnings(reader: TableReader, hardly_private: bool) -> list[str]:
-    """Why the columns are probably no private labels, in at most one line."""
-    columns = reader.label_columns
-    found, named = [], ", ".join(map(repr, columns))
+def private_warnings(reader: TableReader, hardly_private: bool) -> list[str]:
+    """Why the label columns are probably no private labels, in at most one line.
+
+    ``hardly_private`` is as of ``Estimation.hardly_private``, of this table.
+    """
+    columns, found = reader.label_columns, []
+    named = ", ".join(map(repr, columns))
     if hardly_private:
         found.append(
             "these can hardly be private labels of this artifact: their estimates are impossible, "

@@ -1,0 +1,96 @@
+"""The predictions of models, from the columns of a table."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from labeldp_verify.forms import CategoricalDomain, Domain
+from numpy.typing import NDArray
+
+from labeldp_compile.errors import InputError, refused
+from labeldp_compile.tabular.header import read_schema
+from labeldp_compile.tabular.reader import read_columns
+from labeldp_compile.text_form import TextForm
+
+PREDICTION, PROBABILITY = "prediction", "probability_"  # as labeldp predict calls them
+
+
+def learn() -> ModuleType:
+    """Evaluation of labeldp-learn. Raises InputError if that is not installed."""
+    if importlib.util.find_spec("labeldp_learn") is None:
+        raise InputError(
+            "labeldp evaluate needs the package labeldp-learn: in a clone of labeldp, "
+            "pip install ./learn"
+        )
+    return importlib.import_module("labeldp_learn.evaluation")
+
+
+def read_predictions(
+    domain: Domain, path: Path, models: Sequence[str], form: TextForm
+) -> dict[str, NDArray[Any]]:
+    """Predictions [n] or [n, k] by the name of the model, as ``evaluate_tables`` takes names.
+
+    Raises InputError (DataError).
+    """
+    there = list(read_schema(path, form)[0].names)
+    labels = _label_names(domain)
+    if not models:
+        every = labels is not None and all(PROBABILITY + name in there for name in labels)
+        models = [f"{PROBABILITY}*" if every else PREDICTION]
+    wanted: dict[str, list[str]] = {}
+    for model in models:
+        if model in wanted:
+            raise InputError(f"--model {model} is given twice")
+        if model.endswith("*") and labels is None:
+            raise InputError(f"--model {model}: the labels are numbers; name a column")
+        wanted[model] = (
+            [model[:-1] + name for name in labels or ()] if model[-1:] == "*" else [model]
+        )
+    columns = list(dict.fromkeys(name for names in wanted.values() for name in names))
+    batches = list(read_columns(path, columns, form, columns[0]))
+    if not batches:
+        raise refused(path, "has no rows")
+    table = pa.Table.from_batches(batches)
+    arrays = {name: array_of(table[name]) for name in columns}
+    found = {}
+    for model, names in wanted.items():
+        parts = [arrays[name] for name in names]
+        if len(parts) > 1 and any(part.dtype.kind not in "iuf" for part in parts):
+            raise refused(path, f"{model}: probabilities must be numbers")
+        found[model] = parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
+        if found[model].dtype.kind == "f" and not np.isfinite(found[model]).all():
+            raise refused(path, f"{model!r} has predictions that are missing or not finite")
+    return found
+
+
+def require_rows(predictions: Path, given: dict[str, NDArray[Any]], rows: int, other: Path) -> None:
+    """Raise DataError unless predictions have these rows, which are those of another table."""
+    if any(len(one) != rows for one in given.values()):
+        raise refused(predictions, f"its rows are not the {rows:,} of {other}, in the same order")
+
+
+def _label_names(domain: Domain) -> list[str] | None:
+    return (
+        [domain.name(v) for v in domain.values] if isinstance(domain, CategoricalDomain) else None
+    )
+
+
+def array_of(column: pa.ChunkedArray) -> NDArray[Any]:
+    """A column; text that is all numbers, as in CSV files, becomes numbers."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        try:
+            column = pc.cast(pc.utf8_trim_whitespace(column), pa.float64())
+        except pa.ArrowInvalid:
+            return np.asarray(column.to_pylist(), object)
+    found: NDArray[Any] = column.to_numpy()
+    return found

@@ -1,0 +1,363 @@
+"""Metrics of several models on true labels, released once with noise (Theorem 19).
+
+The metrics are means of losses with declared bounds. Substituting a label changes the sums of all
+losses of all models by at most Δ in total, which is computed on whole numbers: for each row the
+largest change over all pairs of labels, then the largest over all rows (a person has the sum over
+its rows). Predictions and features are public under label DP, so Δ may depend on them. Each sum
+gets discrete Laplace noise of scale Δ/ε, which makes all of them together ε-DP.
+
+    1  read     predictions and public columns, which also fix the question
+    2  recall   a ledger that has the answer gives it again: nothing is spent, no label is read
+    3  spend    otherwise ε is appended to the ledger
+    4  answer   labels are read, and the noisy sums are appended before they are shown
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from labeldp_verify import DEFAULT_BUDGET, Budget
+from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
+from labeldp_verify.graph import canonical_json
+from labeldp_verify.opening import open_artifact
+from numpy.typing import NDArray
+
+from labeldp_compile.errors import InputError, refused
+from labeldp_compile.ledger.place import open_store
+from labeldp_compile.ledger.prior_account import PriorAccount
+from labeldp_compile.prior.discrete_laplace import discrete_laplace
+from labeldp_compile.prior.histogram import label_indexes
+from labeldp_compile.spec.load import load_spec
+from labeldp_compile.tabular.reader import TableReader, open_table
+from labeldp_compile.text_form import PLAIN, TextForm
+from labeldp_compile.tools.evaluate.bounded import (
+    BOUNDED,
+    MOST_STEPS,
+    UNITS,
+    Whole,
+    steps,
+    sums_and_changes,
+)
+from labeldp_compile.tools.evaluate.noise_margin import noise_margin
+from labeldp_compile.tools.evaluate.predictions import learn, read_predictions, require_rows
+
+FORMAT_VERSION = "1.0"
+CONDITION = (
+    "the predictions must not depend on these labels, except through releases that were accounted "
+    "for"
+)
+_ENTRIES = 1 << 22  # of losses at a time
+_BYTES = 4_000  # of an answer: fixed, and for each sum
+_SPECS = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class LedgerPlace:
+    """A ledger, and what the labels are called there."""
+
+    ledger: Path | str
+    data_set: str
+    data_version: str
+
+
+@dataclass(frozen=True)
+class ReleasedMetric:
+    """A metric on these rows with an interval of at least 95%, which noise and rounding allow."""
+
+    metric: str
+    model: str
+    value: float
+    low: float
+    high: float
+    bound: float
+
+
+@dataclass(frozen=True)
+class Released:
+    """Noisy metrics of models on the true labels of a table.
+
+    Attributes:
+        name: of the artifact or spec.
+        rows: n.
+        epsilon: what they spend, of each ``unit``: a label, or all labels of a person.
+        sensitivity: Δ, in units of 1/``UNITS`` of a bound.
+        sums: noisy sums, by metric and model.
+        ledger: its name; None if this was booked nowhere.
+        measured: of each metric, the models and their differences.
+    """
+
+    name: str
+    rows: int
+    unit: str
+    epsilon: Fraction
+    sensitivity: int
+    sums: dict[str, dict[str, int]]
+    ledger: str | None
+    measured: list[ReleasedMetric]
+
+    def to_json(self) -> dict[str, Any]:
+        """The attributes, with the noise and the condition in words."""
+        return {
+            "format_version": FORMAT_VERSION,
+            "name": self.name,
+            "rows": self.rows,
+            "unit": self.unit,
+            "epsilon": float(self.epsilon),
+            "ledger": self.ledger,
+            "target": "rows",
+            "confidence": 0.95,
+            "condition": CONDITION,
+            "measured": [asdict(one) for one in self.measured],
+            "exact": {
+                "epsilon": str(self.epsilon),
+                "noise": "discrete Laplace",
+                "scale": str(self.sensitivity / self.epsilon),
+                "sensitivity": self.sensitivity,
+                "units": UNITS,
+                "sums": self.sums,
+            },
+        }
+
+
+@dataclass(frozen=True)
+class MetricsQuestion:
+    """What decides the noisy sums, apart from the labels."""
+
+    column: str
+    epsilon: Fraction
+    facts: Mapping[str, Any]
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON."""
+        facts = {**self.facts, "column": self.column, "epsilon": str(self.epsilon)}
+        return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
+
+
+def release_tables(
+    source: Path,
+    predictions: Path,
+    table: Path,
+    models: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    *,
+    epsilon: Fraction,
+    least: float = 0.001,
+    column: str | Sequence[str] | None = None,
+    person: str | None = None,
+    place: LedgerPlace | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+    form: TextForm = PLAIN,
+    say: Callable[[str], None] = lambda line: None,
+) -> Released:
+    """Metrics of models on the true labels of a table, for one ε.
+
+    ``source`` is an artifact or a spec: its label says what the labels can be and how odd ones are
+    read. ``models`` are as of ``evaluate_tables``. ``least`` is the smallest probability in the log
+    loss. With ``person``, a column, all labels of a person may change. ``say`` gets a line about
+    what was recalled from the ledger or spent.
+
+    Raises VerificationError if the artifact does not verify, OverBudgetError if the ledger's budget
+    is too small, and InputError (DataError) for wrong input, before a label is read.
+    """
+    learned = learn()
+    name, domain, names, digest = _label(source, budget)
+    if isinstance(domain, JointDomain):
+        raise InputError(f"{source}: its label has several columns; --release measures one column")
+    chosen = [column] if isinstance(column, str) else list(column or names)
+    reader = open_table(table, chosen, domain, all_columns=True, form=form, true_labels=True)
+    given = read_predictions(domain, predictions, models, form)
+    numeric = not isinstance(domain, CategoricalDomain)
+    listed = list(domain.listed)
+    every = {model: learned.prepared(listed, one, numeric=numeric) for model, one in given.items()}
+    persons, rows = _persons(reader, person), _rows(reader)
+    require_rows(predictions, given, rows, table)
+    wanted = _metrics(metrics, every, numeric=numeric)
+    labels = np.asarray(listed, np.float64) if numeric else np.arange(len(listed))
+    # Equal predictions are asked for once, in an order that does not depend on names.
+    contents = {model: hashlib.sha256(one.tobytes()).hexdigest() for model, one in every.items()}
+    distinct = {contents[model]: one for model, one in sorted(every.items())}
+    order = [(metric, content) for metric in wanted for content in sorted(distinct)]
+    if steps(len(order), len(listed)) > MOST_STEPS:
+        raise InputError(
+            f"{len(order)} numbers for {len(listed):,} labels are too many for one release: its "
+            "sensitivity would take too long; name fewer models, or one --metric"
+        )
+    facts = {
+        "domain": domain.to_json(), "metrics": wanted, "models": sorted(distinct), "rows": rows,
+        "least": least.hex(), "units": UNITS, "form": {k: v for k, v in vars(form).items() if v},
+        "persons": None if persons is None else hashlib.sha256(persons.tobytes()).hexdigest(),
+    }  # fmt: skip
+    question = MetricsQuestion(reader.column, epsilon, facts)
+    losses = [
+        partial(_units, metric, labels, distinct[content], least) for metric, content in order
+    ]
+    answer = _answer(reader, question, losses, persons, _account(place, name, digest, say))
+    sums = dict(zip(order, answer["sums"], strict=True))
+    sensitivity = int(answer["sensitivity"])
+    found = {metric: {model: sums[metric, contents[model]] for model in every} for metric in wanted}
+    bounds = {metric: BOUNDED[metric].bound(labels, least) for metric in wanted}
+    return Released(
+        name,
+        rows,
+        "label" if person is None else "person",
+        epsilon,
+        sensitivity,
+        found,
+        None if place is None else open_store(place.ledger).name,
+        _measured(found, bounds, rows, sensitivity / epsilon),
+    )
+
+
+def _label(source: Path, budget: Budget) -> tuple[str, Domain, Sequence[str], str]:
+    """Name, domain and columns of the label, and the SHA-256 of the file."""
+    if source.suffix.lower() in _SPECS:
+        spec, data = load_spec(source)
+        return spec.name, spec.domain, spec.label.names, hashlib.sha256(data).hexdigest()
+    decoded = open_artifact(source, budget)
+    facts = decoded.certificate
+    return facts.name, decoded.label, facts.label_columns, decoded.sha256
+
+
+def _persons(reader: TableReader, person: str | None) -> Whole | None:
+    """[n] numbers of persons; rows without a name belong to one person."""
+    if person is None:
+        return None
+    reader.require_column(person)
+    if person in reader.label_columns:
+        raise InputError(f"--person {person}: is the label; name a public column")
+    parts = [batch.column(person) for batch in reader.columns([person])]
+    if not parts:
+        raise refused(reader.path, "has no rows")
+    column = pa.chunked_array(parts)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise refused(reader.path, f"{person!r} has the type {column.type}") from None
+    return np.asarray(codes.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _rows(reader: TableReader) -> int:
+    """n, which is public; of text, lines are counted and no label is looked at."""
+    if reader.rows is not None:
+        return reader.rows
+    return sum(len(batch) for batch in reader.columns(reader.schema.names[:1]))
+
+
+def _metrics(
+    metrics: Sequence[str], every: Mapping[str, NDArray[Any]], *, numeric: bool
+) -> list[str]:
+    """The metrics that were asked for; by default all that fit."""
+    fitting = [name for name, loss in BOUNDED.items() if loss.of_numbers == numeric]
+    if not numeric and any(one.ndim == 1 for one in every.values()):
+        fitting.remove("log loss")
+    for name in metrics:
+        if name not in fitting:
+            raise InputError(
+                f"--release cannot measure {name!r} here: it is no mean over rows with a declared "
+                f"bound that fits; there are {', '.join(fitting)}"
+            )
+    return [name for name in fitting if name in (metrics or fitting)]
+
+
+def _account(
+    place: LedgerPlace | None, name: str, digest: str, say: Callable[[str], None]
+) -> PriorAccount | None:
+    if place is None:
+        return None
+    return PriorAccount(
+        open_store(place.ledger),
+        data_set=place.data_set,
+        data_version=place.data_version,
+        spec=name,
+        spec_digest=digest,
+        command="evaluate",
+        say=say,
+        kind="release",
+    )
+
+
+def _units(
+    metric: str, labels: NDArray[Any], predicted: NDArray[Any], least: float, part: slice
+) -> Whole:
+    return BOUNDED[metric].units(labels, predicted[part], least)
+
+
+def _answer(
+    reader: TableReader,
+    question: MetricsQuestion,
+    losses: Sequence[Callable[[slice], Whole]],
+    persons: Whole | None,
+    account: PriorAccount | None,
+) -> dict[str, Any]:
+    """``{rows, sums, sensitivity}``, remembered or new."""
+    if account is not None and (known := account.recall(question)) is not None:
+        return known
+    spent, digest = 0, ""
+    if account is not None:
+        account.require_room(_BYTES * (1 + len(losses)))
+        spent = account.spend(question)
+        digest = account.require_same_data(reader.path, reader.column)
+    indexes = label_indexes(reader.domain)
+    labels = np.concatenate([indexes(reader.labels_of(batch)) for batch in reader.batches()])
+    if len(labels) != question.facts["rows"]:
+        raise refused(reader.path, "changed while it was read")
+    rows = max(1, _ENTRIES // (reader.domain.size * len(losses)))
+    answer = noisy_sums(losses, labels, persons, question.epsilon, rows)
+    if account is not None:
+        account.keep(spent, question, digest, answer)
+    return answer
+
+
+def noisy_sums(
+    losses: Sequence[Callable[[slice], Whole]],
+    labels: Whole,
+    persons: Whole | None,
+    epsilon: Fraction,
+    rows: int = _ENTRIES,
+) -> dict[str, Any]:
+    """``{rows, sums, sensitivity}`` for true labels [n]: the mechanism.
+
+    ``losses`` are as of ``sums_and_changes``, and ``persons`` [n] numbers of persons.
+    """
+    sums, changed = sums_and_changes(losses, labels, rows)
+    if persons is not None:
+        of_rows, changed = changed, np.zeros(int(persons.max()) + 1, np.int64)
+        np.add.at(changed, persons, of_rows)
+    sensitivity = max(int(changed.max()), 1)
+    noise = discrete_laplace(len(losses), sensitivity / epsilon)
+    noisy = [one + other for one, other in zip(sums.tolist(), noise, strict=True)]
+    return {"rows": len(labels), "sums": noisy, "sensitivity": sensitivity}
+
+
+def _measured(
+    sums: Mapping[str, Mapping[str, int]],
+    bounds: Mapping[str, float],
+    rows: int,
+    scale: Fraction,
+) -> list[ReleasedMetric]:
+    found = []
+    for metric, each in sums.items():
+        bound, models = bounds[metric], list(each)
+        pairs = [(a, b) for i, a in enumerate(models) for b in models[i + 1 :]]
+        every = [(model, each[model], 1) for model in models]
+        every += [(f"{a} − {b}", each[a] - each[b], 2) for a, b in pairs]
+        unit = bound / (rows * UNITS)
+        for model, total, terms in every:
+            # Each loss was rounded by at most half a unit.
+            margin = unit * (noise_margin(scale, terms) + math.ceil(terms * rows / 2))
+            least = 0.0 if terms == 1 else -bound
+            ends = (unit * total + shift for shift in (0.0, -margin, margin))
+            value, low, high = (min(max(end, least), bound) for end in ends)
+            found.append(ReleasedMetric(metric, model, value, low, high, bound))
+    return found

@@ -1,0 +1,75 @@
+"""From a method to ``coefficients.json``, if its vectors are linear in the features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float64
+
+from labeldp_trainer.coefficients.columns import Column, OriginalColumns
+from labeldp_trainer.coefficients.kept import MOST, Coefficient, KeptCoefficients, Why
+from labeldp_trainer.coefficients.solve import Estimates
+from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.methods.users import used_rows
+
+Solve = Callable[[OriginalColumns], Estimates]
+
+
+def coefficients_of(
+    setting: Setting, solve: Solve, *, weighted: bool, refused: str | None = None
+) -> KeptCoefficients | None:
+    """What ``solve`` finds for the original features of these rows; None for other vectors.
+
+    ``setting`` has all rows: those that users may not have are left out here. ``refused`` says why
+    nothing is to be solved.
+    """
+    config, original = setting.loaded.config, setting.original
+    if not config.linear_in_features or original is None or original.encoder is None:
+        return None
+    part, classes = original.train, setting.loss.task.classes
+    if config.user_column is not None:
+        part = part.take(used_rows(replace(setting, dataset=original)))
+    kept = KeptCoefficients(
+        label=config.data.label,
+        classes=None if classes is None else list(classes),
+        rows=part.rows,
+        users=config.user_column is not None,
+        weighted=weighted,
+    )
+    outputs, columns = setting.loss.task.outputs, OriginalColumns(original.encoder, part)
+    count = (len(columns.columns) + len(columns.constant)) * outputs
+    if count > MOST:
+        refused = f"there would be {count:,}, more than {MOST:,}"
+    if refused is not None:
+        return kept.model_copy(update={"refused": refused})
+    found = solve(columns)
+    each = [_coefficient(found, j, column) for j, column in enumerate(columns.columns)]
+    each += [_without(column, "constant") for column in columns.constant]
+    population = found.population is not None
+    return kept.model_copy(update={"population": population, "coefficients": each})
+
+
+def _coefficient(found: Estimates, j: int, column: Column) -> Coefficient:
+    if not found.known[j]:
+        return _without(column, "collinear" if found.collinear[j] else "not released")
+    numbers = (found.values, found.rows, found.population)
+    values, errors, population = (None if own is None else _listed(own[j]) for own in numbers)
+    few: Why | None = None if found.enough[j] else "too few rows"
+    return Coefficient(
+        **column._asdict(),
+        why_not=few,
+        estimates=values,
+        errors=errors,
+        population_errors=population,
+    )
+
+
+def _without(column: Column, why: Why) -> Coefficient:
+    return Coefficient(**column._asdict(), why_not=why)
+
+
+def _listed(numbers: Float64[np.ndarray, " k"]) -> Sequence[float]:
+    listed: list[float] = numbers.tolist()
+    return listed

@@ -16,13 +16,12 @@ if TYPE_CHECKING:
         TrainerError,
     )
     from labeldp_trainer.models import Model
-    from labeldp_trainer.outcomes.coefficients import Coefficients, read_coefficients
+    from labeldp_trainer.outcomes.coefficients import RunCoefficients, read_coefficients
     from labeldp_trainer.run.checkpoints import load_params
     from labeldp_trainer.training import Result, train
 
 __all__ = [
     "ArtifactError",
-    "Coefficients",
     "ConfigError",
     "DataError",
     "DivergedError",
@@ -31,6 +30,7 @@ __all__ = [
     "LoadedConfig",
     "Model",
     "Result",
+    "RunCoefficients",
     "RunFolderError",
     "TrainerError",
     "load_config",
@@ -44,7 +44,7 @@ _HOMES = {
     "config": ("LoadedConfig", "load_config", "parse_config"),
     "data": ("FeatureShape",),
     "models": ("Model",),
-    "outcomes.coefficients": ("Coefficients", "read_coefficients"),
+    "outcomes.coefficients": ("RunCoefficients", "read_coefficients"),
     "run.checkpoints": ("load_params",),
     "training": ("Result", "train"),
 }

@@ -18,7 +18,7 @@ _VECTOR, _BYTE = 2, 255.0  # dimensions; what bytes are divided by
 Rows = slice | Int64[np.ndarray, " b"]
 
 
-class Column(NamedTuple):
+class OriginalColumn(NamedTuple):
     """What a coefficient is of.
 
     Attributes:
@@ -49,16 +49,16 @@ class OriginalColumns:
         """Of all rows of an encoded part: a table, or vectors [n, p]."""
         numbers, codes, names = _fields(encoder, part)
         divisors, shifts = _scales(encoder, numbers.shape[1])
-        self.rows, self.constant = part.rows, list[Column]()
-        self.columns, moments, units = [Column(None)], [(0.0, 1.0)], [(1.0, 0.0)]
+        self.rows, self.constant = part.rows, list[OriginalColumn]()
+        self.columns, moments, units = [OriginalColumn(None)], [(0.0, 1.0)], [(1.0, 0.0)]
         kept, places = list[int](), list[tuple[int, int]]()
         for j, name in enumerate(names):
             values = numbers[:, j].astype(np.float64)
             if (values == values[0]).all():
-                self.constant.append(Column(name))
+                self.constant.append(OriginalColumn(name))
                 continue
             kept.append(j)
-            self.columns.append(Column(name))
+            self.columns.append(OriginalColumn(name))
             moments.append((float(values.mean()), float(values.std())))
             units.append((divisors[j], shifts[j]))
         for j, stated in enumerate(getattr(encoder, "categorical", ())):
@@ -66,11 +66,11 @@ class OriginalColumns:
             texts, reference = [MISSING, *stated.vocabulary], int(counts.argmax())
             others = [code for code in np.flatnonzero(counts).tolist() if code != reference]
             if not others:
-                self.constant.append(Column(stated.name))
+                self.constant.append(OriginalColumn(stated.name))
             for code in others:
                 share = counts[code] / part.rows
                 places.append((j, code))
-                self.columns.append(Column(stated.name, texts[code], texts[reference]))
+                self.columns.append(OriginalColumn(stated.name, texts[code], texts[reference]))
                 moments.append((share, float(np.sqrt(share * (1 - share)))))
                 units.append((1.0, 0.0))
         self._numbers, self._codes = numbers[:, kept], codes

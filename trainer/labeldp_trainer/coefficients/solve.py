@@ -52,7 +52,7 @@ class PrivateTargets(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Estimates:
+class CoefficientEstimates:
     """Coefficients [r, k] and their standard errors.
 
     Attributes:
@@ -74,13 +74,13 @@ class Estimates:
 
 def of_private(
     columns: OriginalColumns, targets: PrivateTargets, owners: Int64[np.ndarray, " n"] | None
-) -> Estimates:
+) -> CoefficientEstimates:
     """From private labels. ``owners`` [n] are the numbers of the users, if they are protected."""
     r, k = len(columns.columns), targets.values.shape[1]
     gram, goal = np.zeros((r, r)), np.zeros((r, k))
-    for rows, z in columns.chunks():
+    for part, z in columns.chunks():
         gram += z.T @ z
-        goal += z.T @ targets.values[targets.codes[rows]]
+        goal += z.T @ targets.values[targets.codes[part]]
     inverse = np.linalg.pinv(gram, rcond=_COLLINEAR, hermitian=True)
     map_back = columns.to_original
     known = _decided(map_back, inverse @ gram)
@@ -102,7 +102,7 @@ def of_private(
             scores = np.add.reduceat(weight * residuals[:, c : c + 1], first, axis=0)
             scatter[:, c] += (scores**2).sum(axis=0)
     noise = np.clip(noise, least, most)
-    return Estimates(
+    return CoefficientEstimates(
         values=map_back @ solved,
         rows=np.sqrt(noise),
         population=np.sqrt(np.maximum(scatter, noise)),
@@ -149,14 +149,14 @@ class ReleasedColumns:
             ~_decided(map_back, free),
         )
 
-    def estimates(self, release: Release) -> Estimates:
+    def estimates(self, release: Release) -> CoefficientEstimates:
         """Those of a release; its noise alone is random."""
         statistic, noise = label_units(release, self.total)
         k = statistic.shape[1]
         if release.facts.classes is not None:  # the mean of the noise over classes is subtracted
             noise *= math.sqrt(1 - 1 / k)
         error = noise * np.sqrt((self.influence**2).sum(axis=1))
-        return Estimates(
+        return CoefficientEstimates(
             values=self.influence @ statistic,
             rows=np.repeat(error[:, None], k, axis=1),
             population=None,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float64
 
-from labeldp_trainer.coefficients.columns import Column, OriginalColumns
+from labeldp_trainer.coefficients.columns import OriginalColumn, OriginalColumns
 from labeldp_trainer.coefficients.kept import MOST, Coefficient, KeptCoefficients, Why
-from labeldp_trainer.coefficients.solve import Estimates
+from labeldp_trainer.coefficients.solve import CoefficientEstimates
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.users import used_rows
 
-Solve = Callable[[OriginalColumns], Estimates]
+Solve = Callable[[OriginalColumns], CoefficientEstimates]
 
 
 def coefficients_of(
@@ -51,7 +51,7 @@ def coefficients_of(
     return kept.model_copy(update={"population": population, "coefficients": each})
 
 
-def _coefficient(found: Estimates, j: int, column: Column) -> Coefficient:
+def _coefficient(found: CoefficientEstimates, j: int, column: OriginalColumn) -> Coefficient:
     if not found.known[j]:
         return _without(column, "collinear" if found.collinear[j] else "not released")
     numbers = (found.values, found.rows, found.population)
@@ -66,10 +66,10 @@ def _coefficient(found: Estimates, j: int, column: Column) -> Coefficient:
     )
 
 
-def _without(column: Column, why: Why) -> Coefficient:
+def _without(column: OriginalColumn, why: Why) -> Coefficient:
     return Coefficient(**column._asdict(), why_not=why)
 
 
-def _listed(numbers: Float64[np.ndarray, " k"]) -> Sequence[float]:
+def _listed(numbers: Float64[np.ndarray, " k"]) -> list[float]:
     listed: list[float] = numbers.tolist()
     return listed

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labeldp_trainer.coefficients.columns import OriginalColumns
-from labeldp_trainer.coefficients.solve import Estimates, ReleasedColumns
+from labeldp_trainer.coefficients.solve import CoefficientEstimates, ReleasedColumns
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.data.declared import require_declared
@@ -94,7 +94,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 ) from None
             return linear_params(self.loaded, *found, ends)
 
-        def estimates(columns: OriginalColumns) -> Estimates:
+        def estimates(columns: OriginalColumns) -> CoefficientEstimates:
             return ReleasedColumns.of(columns, release.weights, rows).estimates(release)
 
         return ClosedForm(

@@ -21,7 +21,7 @@ from labeldp_compile.tabular.provenance import require_artifact
 from labeldp_compile.yaml_source import KeyPath
 from labeldp_trainer.coefficients.columns import OriginalColumns
 from labeldp_trainer.coefficients.kept import KeptCoefficients
-from labeldp_trainer.coefficients.solve import Estimates, of_private
+from labeldp_trainer.coefficients.solve import CoefficientEstimates, of_private
 from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.config.data import IdxData, TableData
 from labeldp_trainer.config.load import features_of
@@ -227,7 +227,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         order = [list(self.classes or ()).index(value) for value in classes or ()]
         owners = owners_of(self.loaded, setting.dataset.train)
 
-        def solve(columns: OriginalColumns) -> Estimates:
+        def solve(columns: OriginalColumns) -> CoefficientEstimates:
             return of_private(columns, private_targets(parts, order or None), owners)
 
         try:

@@ -14,6 +14,7 @@ from labeldp_trainer.methods.outputs import MOST_ENTRIES, TableRows
 
 _BIAS_WEIGHTS = (1e-12, 1e-9, 1e-6)
 """Of the variance in ``debiased_values``: about none."""
+_EVENLY = 0.01  # share of labels spread over all labels
 _MOST_BIAS = 0.05  # of the least standard error that a coefficient can have
 
 
@@ -49,7 +50,9 @@ def _classes(part: TableRows, order: Sequence[int]) -> tuple[Float64[np.ndarray,
 
 def _numbers(part: TableRows) -> tuple[Float64[np.ndarray, "m k"], ...]:
     """Of all values that are unbiased, those of least variance for the likeliest labels."""
-    matrix, shares = part.matrix, part.shares()
+    matrix = part.matrix
+    # what no label seems to have must be unbiased, too
+    shares = (1 - _EVENLY) * part.shares() + _EVENLY / len(matrix)
     labels = np.array(list(part.table.domain.listed), np.float64)
     for weight in _BIAS_WEIGHTS:
         values = debiased_values(matrix, labels, shares, weight)

@@ -38,7 +38,7 @@ _WHY = {
 
 
 @dataclass(frozen=True)
-class Coefficients:
+class RunCoefficients:
     """Least-squares coefficients of a run, without shrinkage, and approximate 95% intervals.
 
     Attributes:
@@ -152,8 +152,8 @@ class Coefficients:
         return {"estimate": value, "low": low, "high": high, "why_not": coefficient.why_not}
 
 
-def read_coefficients(path: Path, target: Target = "rows") -> Coefficients:
-    """Coefficients of the finished run in a folder. Raises InputError if it has none.
+def read_coefficients(path: Path, target: Target = "rows") -> RunCoefficients:
+    """RunCoefficients of the finished run in a folder. Raises InputError if it has none.
 
     It must be of method ``one_release`` or ``privatized`` in closed form, and its representation
     must be linear in the features. ``population`` needs private labels: a release has no residuals.
@@ -184,7 +184,7 @@ def read_coefficients(path: Path, target: Target = "rows") -> Coefficients:
             f"{path}: a release has no residuals, so it says nothing about how the population "
             "scatters; use --target rows, or private labels"
         )
-    return Coefficients(run, kept, target)
+    return RunCoefficients(run, kept, target)
 
 
 def _name(coefficient: Coefficient) -> str:

@@ -122,7 +122,8 @@ def training_run(folder, text, version="1.0", coefficients=None):
     given = yaml.safe_dump(said).encode()
     (path / "config.yaml").write_bytes(given)
     digest = hashlib.sha256(given).hexdigest()
-    promise = {"epsilon": 1.0, "delta": 1e-5, "details": {"unit": text}}
+    promise = {"method": parts["method"]["kind"], "details": {"unit": text}}
+    promise |= {"epsilon": 1.0, "delta": 1e-5} if coefficients else {"epsilon": None, "delta": 0.0}
     result = {"test_mse": 1.0, f"test_{text}": 2.0, "baselines": {"constant": {"mse": 3, text: 1}}}
     facts = {"format_version": version, "config_sha256": digest}
     documents = {"run.json": facts, "privacy.json": promise, "result.json": result}

@@ -14,6 +14,8 @@ from labeldp_trainer.coefficients.solve import CoefficientEstimates
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.users import used_rows
 
+MOST_COLUMNS = 500
+"""Of features. Sums of their products take time that grows with the square."""
 Solve = Callable[[OriginalColumns], CoefficientEstimates]
 
 
@@ -39,9 +41,9 @@ def coefficients_of(
         weighted=weighted,
     )
     outputs, columns = setting.loss.task.outputs, OriginalColumns(original.encoder, part)
-    count = (len(columns.columns) + len(columns.constant)) * outputs
-    if count > MOST:
-        refused = f"there would be {count:,}, more than {MOST:,}"
+    width = len(columns.columns) + len(columns.constant)
+    if width > MOST_COLUMNS or width * outputs > MOST:
+        refused = f"{width:,} columns are too many; at most {MOST_COLUMNS:,} have coefficients"
     if refused is not None:
         return kept.model_copy(update={"refused": refused})
     found = solve(columns)

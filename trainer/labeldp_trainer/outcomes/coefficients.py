@@ -126,6 +126,12 @@ class RunCoefficients:
             "approximate 95% intervals, each for one coefficient alone; they include the noise of "
             "privacy"
         )
+        other = "beyond the declared range count as its ends"
+        if kept.classes is not None:
+            other = "that are not among the classes count as the default"
+        yield f"labels {other}"
+        if self.target == "population" and kept.users:
+            yield "rows of a user are counted together"
         if kept.weighted:
             yield "rows that are far from the others in their features have less weight, publicly"
         if any(each.reference is not None for each in kept.coefficients):

@@ -398,3 +398,20 @@ def test_few_rows_have_no_interval(place):
     )
     few = [c.category == "(missing)" for c in columns.columns]
     assert (found.enough == ~np.array(few)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-152, 1e148])
+def test_units_that_no_number_can_hold_lose_only_their_own_coefficient(place, tmp_path, scale):
+    """After a release is drawn, nothing may fail."""
+    found = table()
+    pq.write_table(
+        found.append_column("z", pa.array(np.arange(1500) * scale)), tmp_path / "t.parquet"
+    )
+    write_artifact(tmp_path)
+    for name in ("release", "private"):
+        text = CONFIGS[name].replace("[a, b,", "[a, b, z,")
+        train(parse_config(text, "t.yaml", tmp_path), tmp_path / name)
+        kept = read_coefficients(tmp_path / name).kept
+        why = {(c.feature, c.category): c.why_not for c in kept.coefficients}
+        assert why["a", None] is None and why["c", "w"] is None
+        assert why["z", None] in (None, "constant", "not finite")

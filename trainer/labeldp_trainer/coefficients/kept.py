@@ -13,7 +13,7 @@ from labeldp_trainer.run.folder import DAMAGE, read_json
 FILE = "coefficients.json"
 MOST = 10_000
 """Coefficients of a run, of all classes together."""
-Why = Literal["constant", "collinear", "not released", "too few rows"]
+Why = Literal["constant", "collinear", "not released", "not finite", "too few rows"]
 _Real = Annotated[float, Field(allow_inf_nan=False)]
 _Error = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

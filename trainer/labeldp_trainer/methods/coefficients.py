@@ -12,6 +12,7 @@ from labeldp_trainer.coefficients.columns import OriginalColumn, OriginalColumns
 from labeldp_trainer.coefficients.kept import MOST, Coefficient, KeptCoefficients, Why
 from labeldp_trainer.coefficients.solve import CoefficientEstimates
 from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.methods.unbiased import BiasedError
 from labeldp_trainer.methods.users import used_rows
 
 MOST_COLUMNS = 500
@@ -44,9 +45,15 @@ def coefficients_of(
     width = len(columns.columns) + len(columns.constant)
     if width > MOST_COLUMNS or width * outputs > MOST:
         refused = f"{width:,} columns are too many; at most {MOST_COLUMNS:,} have coefficients"
-    if refused is not None:
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is left out below
+            found = solve(columns) if refused is None else None
+    except BiasedError as error:
+        found, refused = None, str(error)
+    except ValueError:  # of linear algebra
+        found, refused = None, "the features have very different sizes; rescale them"
+    if found is None:
         return kept.model_copy(update={"refused": refused})
-    found = solve(columns)
     each = [_coefficient(found, j, column) for j, column in enumerate(columns.columns)]
     each += [_without(column, "constant") for column in columns.constant]
     population = found.population is not None
@@ -57,6 +64,8 @@ def _coefficient(found: CoefficientEstimates, j: int, column: OriginalColumn) ->
     if not found.known[j]:
         return _without(column, "collinear" if found.collinear[j] else "not released")
     numbers = (found.values, found.rows, found.population)
+    if not all(own is None or np.isfinite(own[j]).all() for own in numbers):
+        return _without(column, "not finite")
     values, errors, population = (None if own is None else _listed(own[j]) for own in numbers)
     few: Why | None = None if found.enough[j] else "too few rows"
     return Coefficient(

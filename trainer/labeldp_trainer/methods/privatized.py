@@ -55,7 +55,7 @@ from labeldp_trainer.methods.outputs import (
     table_of_row,
 )
 from labeldp_trainer.methods.privatized_statement import privatized_statement
-from labeldp_trainer.methods.unbiased import BiasedError, private_targets
+from labeldp_trainer.methods.unbiased import private_targets
 from labeldp_trainer.methods.users import limited_to_users, owners_of
 
 KEPT, SOURCE, TABLES = "private_labels", "certificate_sha256", "table_of_row"
@@ -230,11 +230,8 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         def solve(columns: OriginalColumns) -> CoefficientEstimates:
             return of_private(columns, private_targets(parts, order or None), owners)
 
-        try:
-            reason = None if parts else "they need the artifact; a certificate is not enough"
-            return coefficients_of(everyone, solve, weighted=False, refused=reason)
-        except BiasedError as error:
-            return coefficients_of(everyone, solve, weighted=False, refused=str(error))
+        reason = None if parts else "they need the artifact; a certificate is not enough"
+        return coefficients_of(everyone, solve, weighted=False, refused=reason)
 
     def _targets(
         self, setting: Setting, private: NDArray[Any] | Cells, parts: Sequence[TableRows]

@@ -34,8 +34,10 @@ def private_targets(parts: Sequence[TableRows], order: Sequence[int] | None) -> 
         size = part.table.domain.size * part.table.randomizer.outputs
         if size > MOST_ENTRIES:
             raise BiasedError("its artifact has too many outputs")
-        found.append(_numbers(part) if order is None else _classes(part, order))
-        codes[part.rows] = part.codes + before
+        seen, own = np.unique(part.codes, return_inverse=True)
+        whole = _numbers(part) if order is None else _classes(part, order)
+        found.append(tuple(numbers[seen] for numbers in whole))
+        codes[part.rows] = own + before
         before += len(found[-1][0])
     return PrivateTargets(codes, *(np.concatenate(own) for own in zip(*found, strict=True)))
 

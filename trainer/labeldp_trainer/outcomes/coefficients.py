@@ -33,6 +33,7 @@ _WHY = {
     "constant": "all rows have the same value",
     "collinear": "collinear with other features",
     "not released": "not released",
+    "not finite": "its numbers are too large or too small; rescale the feature",
     "too few rows": "too few rows for an interval",
 }
 

@@ -139,13 +139,12 @@ class ReleasedColumns:
             cross += q.T @ z
             gram += z.T @ z
             total += q.sum(axis=0)
-        lengths = np.sqrt((cross**2).sum(axis=1, keepdims=True))
-        pseudo = np.linalg.pinv(cross / lengths)
+        pseudo = np.linalg.pinv(cross)
         free = np.linalg.pinv(gram, rcond=_COLLINEAR, hermitian=True) @ gram
         return cls(
-            map_back @ pseudo / lengths.T,
+            map_back @ pseudo,
             total,
-            _decided(map_back, pseudo @ (cross / lengths)),
+            _decided(map_back, pseudo @ cross),
             ~_decided(map_back, free),
         )
 

@@ -6,7 +6,7 @@ from the true labels alone. For a population, each draw takes its rows anew from
 table, with replacement. Columns: coefficients with an interval (of all classes), their mean, least
 and largest coverage, and the median half width. Writes JSON lines, and prints a markdown table.
 
-    LABELDP_DATA=folder python benchmarks/coefficient_coverage.py [DRAWS [TABLE]]
+    LABELDP_DATA=folder python benchmarks/coefficient_coverage.py [DRAWS [TABLE…]]
 """
 
 import dataclasses
@@ -36,7 +36,6 @@ from labeldp_verify.opening import open_artifact
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from labeldp_compile.tools.estimate.intervals import Z
 from tests.fixtures.compiled import compile_text
 
 DATA = Path(os.environ.get("LABELDP_DATA", "data"))
@@ -201,11 +200,11 @@ def coverage(draw, draws, target):
     hits, there, widths = 0, 0, []
     for _ in range(draws):
         true, found = draw()
-        error = found.rows if target == "rows" else found.population
+        margin = found.rows if target == "rows" else found.population
         shown = np.repeat((found.known & found.enough)[:, None], true.shape[1], axis=1)
-        hits = hits + (shown & (np.abs(found.values - true) <= Z * error))
+        hits = hits + (shown & (np.abs(found.values - true) <= margin))
         there = there + shown
-        widths.append(np.where(shown, Z * error, np.nan))
+        widths.append(np.where(shown, margin, np.nan))
     often = there >= draws / 2
     shares = (hits / np.maximum(there, 1))[often]
     half = np.nanmedian(np.array(widths)[:, often], axis=0)
@@ -221,7 +220,7 @@ def coverage(draw, draws, target):
 
 def main():
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-    names = [name for name in TABLES if len(sys.argv) < 3 or name == sys.argv[2]]
+    names = sys.argv[2:] or list(TABLES)
     print("| table | labels | rows | ε | intervals for | coefficients | mean | least | largest |")
     print("|---|---|---:|---:|---|---:|---:|---:|---:|")
     for name in names:

@@ -129,7 +129,7 @@ def training_run(folder, text, version="1.0", coefficients=None):
     documents = {"run.json": facts, "privacy.json": promise, "result.json": result}
     if coefficients:
         names = {"feature": text, "category": text, "reference": text}
-        numbers = {"estimates": [1.0], "errors": [0.1], text: text}
+        numbers = {"estimates": [1.0], "margins": [0.1], text: text}
         each = [{**names, **numbers}, {**names, "why_not": "collinear"}]
         kept = {"format_version": version, "label": text, "rows": 3, "coefficients": each}
         documents["coefficients.json"] = kept | coefficients

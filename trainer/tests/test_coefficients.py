@@ -168,8 +168,8 @@ class Draws:
     def hits(self, true, each, *, population=False):
         """[draws, 6, k] whether the interval of each coefficient covers."""
         values = np.array([found.values[self.order] for found in each])
-        errors = [found.population if population else found.rows for found in each]
-        return np.abs(values - true) <= Z * np.array(errors)[:, self.order]
+        margins = [found.population if population else found.rows for found in each]
+        return np.abs(values - true) <= np.array(margins)[:, self.order]
 
 
 def require_coverage(hits, *, most=True):
@@ -223,7 +223,7 @@ def test_private_labels_without_noise_are_ordinary_least_squares(place):
     random, n = np.random.default_rng(2), 1500
     values, x = random.normal(size=(n, 2)), design(table())
     nothing = np.zeros_like(values)
-    exact = PrivateTargets(np.arange(n), values, nothing + 0.5, nothing, nothing + 9)
+    exact = PrivateTargets(np.arange(n), values, nothing + 0.5, nothing, nothing + 9, nothing)
     true = least_squares(x, values)
     inverse = np.linalg.inv(x.T @ x)
     influence = x @ inverse
@@ -232,15 +232,21 @@ def test_private_labels_without_noise_are_ordinary_least_squares(place):
     for owners in (None, random.permutation(n) % 500):
         found, order = of_private(columns, exact, owners), ordered(columns)
         np.testing.assert_allclose(found.values[order], true, atol=1e-7)
-        noise = np.sqrt(0.5 * (influence**2).sum(axis=0))
-        np.testing.assert_allclose(found.rows[order, 0], noise, rtol=1e-6)
+        noise = 0.5 * (influence**2).sum(axis=0)
+        np.testing.assert_allclose(found.rows[order, 0], Z * np.sqrt(noise), rtol=1e-6)
         scores = influence[:, :, None] * residuals[:, None, :]
         if owners is not None:
             sums = np.zeros((500, 6, 2))
             np.add.at(sums, owners, scores)
             scores = sums
-        scatter = np.sqrt(np.maximum((scores**2).sum(axis=0), noise[:, None] ** 2))
-        np.testing.assert_allclose(found.population[order], scatter, rtol=1e-6)
+        scatter = np.maximum((scores**2).sum(axis=0), noise[:, None])
+        jumps = np.sqrt((scores**4).sum(axis=0) / scatter)
+        margins = Z * np.sqrt(scatter) + (Z**2 - 1) / 6 * jumps
+        np.testing.assert_allclose(found.population[order], margins, rtol=1e-6)
+    rare = of_private(columns, exact._replace(fourth=nothing + 30.0), None)
+    jumps = np.sqrt(30 * (influence**4).sum(axis=0) / noise)
+    margins = Z * np.sqrt(noise) + (Z**2 - 1) / 6 * jumps
+    np.testing.assert_allclose(rare.rows[order, 0], margins, rtol=1e-6)
 
 
 def test_features_that_go_together_have_no_coefficient_and_others_do(place, tmp_path):
@@ -342,8 +348,8 @@ def test_what_has_no_coefficients_is_refused(place, tmp_path):
     [
         (None, "train again"),
         (lambda kept: kept.update(rows=-1), "damaged"),
-        (lambda kept: kept["coefficients"][0].update(errors=[1.0, 2.0]), "damaged"),
-        (lambda kept: kept["coefficients"][0].update(errors=[-1.0]), "damaged"),
+        (lambda kept: kept["coefficients"][0].update(margins=[1.0, 2.0]), "damaged"),
+        (lambda kept: kept["coefficients"][0].update(margins=[-1.0]), "damaged"),
         (lambda kept: kept["coefficients"][0].update(estimates=None), "damaged"),
         (lambda kept: kept.update(format_version="2.0"), "upgrade"),
         (lambda kept: kept.update(refused=HOSTILE), "has no coefficients: �[31mred"),
@@ -394,7 +400,9 @@ def test_few_rows_have_no_interval(place):
     zeros = np.zeros((10, 1))
     found = of_private(
         columns,
-        PrivateTargets(np.arange(1500) % 10, zeros + np.arange(10)[:, None], zeros, zeros, zeros),
+        PrivateTargets(
+            np.arange(1500) % 10, zeros + np.arange(10)[:, None], zeros, zeros, zeros, zeros
+        ),
         None,
     )
     few = [c.category == "(missing)" for c in columns.columns]

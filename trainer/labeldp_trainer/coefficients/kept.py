@@ -1,4 +1,4 @@
-"""The file ``coefficients.json`` of a run folder: coefficients and their standard errors."""
+"""The file ``coefficients.json`` of a run folder: coefficients and their margins of error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 10_000
 """Coefficients of a run, of all classes together."""
 Why = Literal["constant", "collinear", "not released", "not finite", "too few rows"]
 _Real = Annotated[float, Field(allow_inf_nan=False)]
-_Error = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Margin = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Kept(BaseModel):
@@ -31,8 +31,8 @@ class Coefficient(_Kept):
         reference: the category of the feature that has no coefficient.
         why_not: why there is no estimate or, for too few rows, no interval; None otherwise.
         estimates: [k]; None if labels, or what is released of them, do not decide it.
-        errors: [k] standard errors for the true labels of these rows.
-        population_errors: [k] for the population that these rows were drawn from; None if unknown.
+        margins: [k] 95% margins of error for the true labels of these rows.
+        population_margins: [k] for the population that these rows were drawn from; None if unknown.
     """
 
     feature: str | None
@@ -40,8 +40,8 @@ class Coefficient(_Kept):
     reference: str | None = None
     why_not: Why | None = None
     estimates: list[_Real] | None = None
-    errors: list[_Error] | None = None
-    population_errors: list[_Error] | None = None
+    margins: list[_Margin] | None = None
+    population_margins: list[_Margin] | None = None
 
 
 class KeptCoefficients(_Kept):
@@ -55,7 +55,7 @@ class KeptCoefficients(_Kept):
         rows: that took part.
         users: whether rows of a user were counted together.
         weighted: whether rows have public weights, or are equal.
-        population: whether there are errors for a population.
+        population: whether there are margins for a population.
         coefficients: the intercept first.
     """
 
@@ -75,8 +75,8 @@ class KeptCoefficients(_Kept):
         if len(self.coefficients) * outputs > MOST:
             raise ValueError("too many coefficients")
         for each in self.coefficients:
-            lists = [each.estimates, each.errors]
-            lists += [each.population_errors] if self.population else []
+            lists = [each.estimates, each.margins]
+            lists += [each.population_margins] if self.population else []
             there = each.why_not in (None, "too few rows")
             if any((own is not None and len(own) == outputs) != there for own in lists):
                 raise ValueError("coefficients without estimates")

@@ -3,7 +3,9 @@
 Of private labels: β̂ = (ZᵀZ)⁻¹·Zᵀt for unbiased targets t. With r_i the row of Z·(ZᵀZ)⁻¹, the part
 of the variance that privacy adds is Σ r_i²·Var[t_i | y_i]. For a population, it is Σ r_i²·e_i² with
 residuals e_i over 1 − leverage (HC3: MacKinnon and White 1985), summed within users first, whose
-labels depend on one another.
+labels depend on one another. Where few rows or rare outputs decide, the estimate is skewed. Margins
+are wider by what the largest possible skewness moves a quantile (Cornish and Fisher 1938): third
+moments are at most the root of second times fourth ones.
 
 Of one release S = Qᵀt + noise: E[S] = (QᵀZ)·β for weights that the rows Q have, so that
 β̂ = (QᵀZ)⁻¹·S is the weighted least-squares solution, and the noise's covariance σ²·I gives its
@@ -20,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
+from labeldp_compile.tools.estimate.intervals import Z
 from labeldp_trainer.coefficients.columns import OriginalColumns
 from labeldp_trainer.one_release.fit import label_units
 from labeldp_trainer.one_release.lattice import UNIT, Weights
@@ -41,7 +44,8 @@ class PrivateTargets(NamedTuple):
         values: [m, k] whose mean under each label is the label, or its one-hot row.
         noise: [m, k] whose mean under each label is at least the variance of ``values`` under it,
             and equal where the table can be inverted.
-        least, most: [m, k] the smallest and the largest of these variances.
+    least, most: [m, k] the smallest and the largest of these variances.
+    fourth: [m, k] the largest fourth central moment of ``values`` under any label.
     """
 
     codes: Int64[np.ndarray, " n"]
@@ -49,15 +53,16 @@ class PrivateTargets(NamedTuple):
     noise: Float64[np.ndarray, "m k"]
     least: Float64[np.ndarray, "m k"]
     most: Float64[np.ndarray, "m k"]
+    fourth: Float64[np.ndarray, "m k"]
 
 
 @dataclass(frozen=True)
 class CoefficientEstimates:
-    """Coefficients [r, k] and their standard errors.
+    """Coefficients [r, k] and their 95% margins of error.
 
     Attributes:
         values: [r, k].
-        rows: [r, k] standard errors for the true labels of these rows.
+        rows: [r, k] margins for the true labels of these rows.
         population: [r, k] for the population that they were drawn from; None if unknown.
         known: [r] whether the labels, or what is released of them, decide a coefficient.
         collinear: [r] whether no labels could decide it.
@@ -86,6 +91,7 @@ def of_private(
     known = _decided(map_back, inverse @ gram)
     solved, influence = inverse @ goal, map_back @ inverse
     noise, least, most, scatter = (np.zeros((r, k)) for _ in range(4))
+    noise_fourth, scatter_fourth = np.zeros((r, k)), np.zeros((r, k))
     second, fourth = np.zeros(r), np.zeros(r)
     for rows, first in _by_owner(owners, columns.rows):
         z = columns.values(rows)
@@ -94,6 +100,7 @@ def of_private(
         noise += squared.T @ targets.noise[codes]
         least += squared.T @ targets.least[codes]
         most += squared.T @ targets.most[codes]
+        noise_fourth += (squared**2).T @ targets.fourth[codes]
         second += squared.sum(axis=0)
         fourth += (squared**2).sum(axis=0)
         left = 1 - np.einsum("ij,ij->i", z @ inverse, z)
@@ -101,11 +108,13 @@ def of_private(
         for c in range(k):
             scores = np.add.reduceat(weight * residuals[:, c : c + 1], first, axis=0)
             scatter[:, c] += (scores**2).sum(axis=0)
+            scatter_fourth[:, c] += (scores**4).sum(axis=0)
     noise = np.clip(noise, least, most)
+    scatter, scatter_fourth = np.maximum(scatter, noise), np.maximum(scatter_fourth, noise_fourth)
     return CoefficientEstimates(
         values=map_back @ solved,
-        rows=np.sqrt(noise),
-        population=np.sqrt(np.maximum(scatter, noise)),
+        rows=_margin(noise, noise_fourth),
+        population=_margin(scatter, scatter_fourth),
         known=known,
         collinear=~known,
         enough=second**2 >= LEAST_ROWS * fourth,
@@ -154,15 +163,23 @@ class ReleasedColumns:
         k = statistic.shape[1]
         if release.facts.classes is not None:  # the mean of the noise over classes is subtracted
             noise *= math.sqrt(1 - 1 / k)
-        error = noise * np.sqrt((self.influence**2).sum(axis=1))
+        margin = Z * noise * np.sqrt((self.influence**2).sum(axis=1))
         return CoefficientEstimates(
             values=self.influence @ statistic,
-            rows=np.repeat(error[:, None], k, axis=1),
+            rows=np.repeat(margin[:, None], k, axis=1),
             population=None,
             known=self.known,
             collinear=self.collinear,
-            enough=np.ones(len(error), bool),
+            enough=np.ones(len(margin), bool),
         )
+
+
+def _margin(
+    variance: Float64[np.ndarray, "r k"], fourth: Float64[np.ndarray, "r k"]
+) -> Float64[np.ndarray, "r k"]:
+    """Of a sum with this variance, whose terms have fourth moments with this sum."""
+    largest = np.sqrt(fourth / np.where(variance > 0, variance, np.inf))
+    return np.asarray(Z * np.sqrt(variance) + (Z**2 - 1) / 6 * largest)
 
 
 def _decided(

@@ -66,14 +66,14 @@ def _coefficient(found: CoefficientEstimates, j: int, column: OriginalColumn) ->
     numbers = (found.values, found.rows, found.population)
     if not all(own is None or np.isfinite(own[j]).all() for own in numbers):
         return _without(column, "not finite")
-    values, errors, population = (None if own is None else _listed(own[j]) for own in numbers)
+    values, margins, population = (None if own is None else _listed(own[j]) for own in numbers)
     few: Why | None = None if found.enough[j] else "too few rows"
     return Coefficient(
         **column._asdict(),
         why_not=few,
         estimates=values,
-        errors=errors,
-        population_errors=population,
+        margins=margins,
+        population_margins=population,
     )
 
 

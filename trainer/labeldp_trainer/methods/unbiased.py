@@ -47,7 +47,8 @@ def _classes(part: TableRows, order: Sequence[int]) -> tuple[Float64[np.ndarray,
     values = debiasing_weights(part.matrix, part.table.certificate.name)[:, order]
     means = np.eye(len(part.matrix))[:, order]
     variances = np.maximum(part.matrix @ values**2 - means, 0.0)
-    return _with_ends(values, values**2 - values, variances)
+    fourth = _fourth(part.matrix, values, means)
+    return _of_all(values, values**2 - values, variances, fourth)
 
 
 def _numbers(part: TableRows) -> tuple[Float64[np.ndarray, "m k"], ...]:
@@ -67,13 +68,26 @@ def _numbers(part: TableRows) -> tuple[Float64[np.ndarray, "m k"], ...]:
         raise BiasedError("its private labels are biased; goal: training in the spec avoids it")
     noise = debiased_values(matrix, variances, shares, _BIAS_WEIGHTS[-1])
     missed = max(float((variances - matrix @ noise).max()), 0.0)
-    return _with_ends(values[:, None], noise[:, None] + missed, variances[:, None])
+    fourth = _fourth(matrix, values[:, None], means[:, None])
+    return _of_all(values[:, None], noise[:, None] + missed, variances[:, None], fourth)
 
 
-def _with_ends(
+def _fourth(
+    matrix: Float64[np.ndarray, "y m"],
+    values: Float64[np.ndarray, "m k"],
+    means: Float64[np.ndarray, "y k"],
+) -> Float64[np.ndarray, "y k"]:
+    """Fourth central moments of values under each label."""
+    first, second, third = means, matrix @ values**2, matrix @ values**3
+    found = matrix @ values**4 - 4 * first * third + 6 * first**2 * second - 3 * first**4
+    return np.asarray(np.maximum(found, 0.0))
+
+
+def _of_all(
     values: Float64[np.ndarray, "m k"],
     noise: Float64[np.ndarray, "m k"],
     variances: Float64[np.ndarray, "y k"],
+    fourth: Float64[np.ndarray, "y k"],
 ) -> tuple[Float64[np.ndarray, "m k"], ...]:
-    ends = (variances.min(axis=0), variances.max(axis=0))
+    ends = (variances.min(axis=0), variances.max(axis=0), fourth.max(axis=0))
     return values, noise, *(np.repeat(end[None, :], len(values), axis=0) for end in ends)

@@ -11,7 +11,7 @@ from typing import Any
 from labeldp_verify.printable import clipped
 
 from labeldp_compile.cli.output import text_table
-from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Target, Z
+from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Target
 from labeldp_trainer.coefficients.kept import (
     FILE,
     Coefficient,
@@ -44,7 +44,7 @@ class RunCoefficients:
 
     Attributes:
         run: its method and privacy.
-        kept: the coefficients and their standard errors.
+        kept: the coefficients and their margins of error.
         target: whether intervals are for the true labels of these rows, or for the population that
             the rows were drawn from.
     """
@@ -55,13 +55,13 @@ class RunCoefficients:
 
     def interval(self, coefficient: Coefficient, output: int = 0) -> tuple[float, float] | None:
         """The ends for one output; None without an interval. Each is for one coefficient alone."""
-        errors = coefficient.errors
+        margins = coefficient.margins
         if self.target == "population":
-            errors = coefficient.population_errors
-        if coefficient.estimates is None or errors is None or coefficient.why_not is not None:
+            margins = coefficient.population_margins
+        if coefficient.estimates is None or margins is None or coefficient.why_not is not None:
             return None
-        reach = Z * errors[output]
-        return coefficient.estimates[output] - reach, coefficient.estimates[output] + reach
+        value, margin = coefficient.estimates[output], margins[output]
+        return value - margin, value + margin
 
     @property
     def estimand(self) -> str:

@@ -102,7 +102,10 @@ def config(folder, text, **changes):
     return path
 
 
-def training_run(folder, text, version="1.0"):
+LINEAR = {"kind": "one_release", "epsilon": 1.0, "delta": 1e-5, "label_range": [0, 1]}
+
+
+def training_run(folder, text, version="1.0", coefficients=None):
     """A finished run, as far as a table of runs looks."""
     path = folder / f"run {text[:9].replace('/', '')}"
     path.mkdir()
@@ -113,14 +116,23 @@ def training_run(folder, text, version="1.0"):
         "optimizer": {"learning_rate": 0.1},
         "training": {"epochs": 1, "batch_size": 1},
     }
+    if coefficients:
+        parts = {"method": LINEAR}
     said = {"version": 1, "name": "n", "data": data, "loss": "squared", **parts}
     given = yaml.safe_dump(said).encode()
     (path / "config.yaml").write_bytes(given)
     digest = hashlib.sha256(given).hexdigest()
-    promise = {"epsilon": 1.0, "delta": 0.0, "details": {"unit": text}}
+    promise = {"method": parts["method"]["kind"], "details": {"unit": text}}
+    promise |= {"epsilon": 1.0, "delta": 1e-5} if coefficients else {"epsilon": None, "delta": 0.0}
     result = {"test_mse": 1.0, f"test_{text}": 2.0, "baselines": {"constant": {"mse": 3, text: 1}}}
     facts = {"format_version": version, "config_sha256": digest}
     documents = {"run.json": facts, "privacy.json": promise, "result.json": result}
+    if coefficients:
+        names = {"feature": text, "category": text, "reference": text}
+        numbers = {"estimates": [1.0], "margins": [0.1], text: text}
+        each = [{**names, **numbers}, {**names, "why_not": "collinear"}]
+        kept = {"format_version": version, "label": text, "rows": 3, "coefficients": each}
+        documents["coefficients.json"] = kept | coefficients
     for name, document in documents.items():
         (path / name).write_text(json.dumps(document), encoding="utf-8")
     return path
@@ -236,6 +248,15 @@ CASES = {
     "runs, json": lambda f, t: ["runs", training_run(f, t), "--json"],
     "runs, a page": lambda f, t: ["runs", training_run(f, t), "--html", f / "x.html"],
     "runs, damaged": lambda f, t: ["runs", training_run(f, t, t)],
+    "runs, coefficients": lambda f, t: [
+        *["runs", "--coefficients", training_run(f, t, coefficients={"weighted": True})]
+    ],
+    "runs, coefficients, json": lambda f, t: [
+        *["runs", "--coefficients", training_run(f, t, coefficients={"rows": 9}), "--json"]
+    ],
+    "runs, no coefficients": lambda f, t: [
+        *["runs", "--coefficients", training_run(f, t, coefficients={"refused": t})]
+    ],
     "runs, no such folder": lambda f, t: ["runs", f / t[:9]],
     "predict, taken": lambda f, t: ["predict", f / "r", f / "t.csv", "-o", training_run(f, t)],
     "export, taken": lambda f, t: ["export", f / "r", "-o", training_run(f, t)],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         TrainerError,
     )
     from labeldp_trainer.models import Model
+    from labeldp_trainer.outcomes.coefficients import RunCoefficients, read_coefficients
     from labeldp_trainer.run.checkpoints import load_params
     from labeldp_trainer.training import Result, train
 
@@ -29,11 +30,13 @@ __all__ = [
     "LoadedConfig",
     "Model",
     "Result",
+    "RunCoefficients",
     "RunFolderError",
     "TrainerError",
     "load_config",
     "load_params",
     "parse_config",
+    "read_coefficients",
     "train",
 ]
 # Loaded when asked for: JAX takes seconds, which help and a wrong config should not cost.
@@ -41,6 +44,7 @@ _HOMES = {
     "config": ("LoadedConfig", "load_config", "parse_config"),
     "data": ("FeatureShape",),
     "models": ("Model",),
+    "outcomes.coefficients": ("RunCoefficients", "read_coefficients"),
     "run.checkpoints": ("load_params",),
     "training": ("Result", "train"),
 }

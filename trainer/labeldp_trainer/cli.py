@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from labeldp_verify.console.colour import Marked, Status
@@ -21,6 +21,9 @@ from labeldp_compile.cli.options import (
 from labeldp_compile.cli.output import row_progress, say, show, tell
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_trainer.config import load_config
+
+if TYPE_CHECKING:
+    from labeldp_compile.tools.estimate.intervals import Target
 
 _STATUS: dict[bool, Status] = {True: "ok", False: "failed"}
 
@@ -250,15 +253,44 @@ def explain_command(run: Path, output: Path, verbose: bool, overwrite: bool, qui
 @click.argument("folders", nargs=-1, required=True, type=PATH)
 @json_option
 @_path("--html", help="Also write the comparison as an HTML page.")
+@click.option(
+    "--coefficients",
+    is_flag=True,
+    help="Show the regression coefficients of one run instead, with 95% intervals.",
+)
+@click.option(
+    "--target",
+    type=click.Choice(["rows", "population"]),
+    help="With --coefficients: what the intervals are about, these rows (the default) or the "
+    "population they were drawn from.",
+)
 @overwrite_option
 def runs_command(
-    folders: tuple[Path, ...], as_json: bool, html: Path | None, overwrite: bool
+    folders: tuple[Path, ...],
+    as_json: bool,
+    html: Path | None,
+    coefficients: bool,
+    target: Target | None,
+    overwrite: bool,
 ) -> None:
     """Compare the training runs in FOLDERS, which are run folders or contain some.
 
     Runs on the same data share a table, best run first. It also shows the best constant prediction
     and the best run without privacy. Unfinished and damaged runs are listed below.
+
+    With --coefficients: the least-squares coefficients of one run of method one_release, or of
+    privatized in closed form, with representation: {kind: pca}.
     """
+    if coefficients:
+        if html is not None or len(folders) > 1:
+            raise click.UsageError("--coefficients takes one run folder and no --html")
+        from labeldp_trainer.outcomes.coefficients import read_coefficients  # noqa: PLC0415
+
+        found = read_coefficients(folders[0], target or "rows")
+        show(as_json, found.to_json, found.text)
+        return
+    if target is not None:
+        raise click.UsageError("--target needs --coefficients")
     from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs import find_runs, to_json  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs_table import runs_page, runs_text  # noqa: PLC0415

@@ -22,7 +22,7 @@ from labeldp_trainer.config.method import (
     Privatized,
     StagedRelease,
 )
-from labeldp_trainer.config.model import CLOSED_FORMS, Config
+from labeldp_trainer.config.model import CLOSED_FORMS, LINEAR_ONLY, Config
 from labeldp_trainer.config.representation import IMAGE_KINDS, TEST, all_kinds, given_vectors
 from labeldp_trainer.errors import ConfigError
 
@@ -261,6 +261,11 @@ def _method_rules(config: Config) -> Iterator[Rule]:
         yield classes and method.label_range is not None, "method.label_range", reason
     if isinstance(method, OneRelease | StagedRelease):
         yield from _release_rules(config.loss, method)
+    if isinstance(method, OneRelease) and method.goal == "coefficients":
+        reason = f"coefficients needs representation: {{kind: pca}}, {LINEAR_ONLY}"
+        yield not config.linear_in_features, "method.goal", reason
+        some = getattr(config.representation, "components", None) not in (None, "all")
+        yield some, "representation.components", "goal: coefficients needs all; remove this key"
     if isinstance(method, Pate):
         yield not classes, "loss", "method pate needs loss: cross_entropy"
         too_many = len(config.data.class_list or ()) > MOST_CLASSES

@@ -194,6 +194,11 @@ class OneRelease(_Release):
     head: Head | None = Field(
         None, description="default: softmax for classes, poisson for loss: poisson, otherwise ridge"
     )
+    goal: Literal["predictions", "coefficients"] = Field(
+        "predictions",
+        description="what the noise is shaped for; coefficients releases every direction of the "
+        "features, for labeldp runs --coefficients",
+    )
 
 
 class StagedRelease(_Release):

@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 from labeldp_trainer.config.base import Number, Strict, UserLevel, may_lack
 from labeldp_trainer.config.data import DataConfig
 from labeldp_trainer.config.method import MethodConfig, StagedRelease
-from labeldp_trainer.config.representation import RepresentationConfig
+from labeldp_trainer.config.representation import Pca, RepresentationConfig
 
 Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
 Rate = Annotated[Number, Field(ge=0, lt=1)]
@@ -130,6 +130,7 @@ class Refine(Strict):
 
 CLOSED_FORMS = ("one_release", "pate", "privatized", "none")
 STAGED = "staged_release"
+LINEAR_ONLY = "which is linear in the columns of a table or archive"
 _OF_IMAGES = ["patches", {"kind": "graph", "of": ["patches", "scattering"]}]
 """Fixed on the last 10,000 training rows of MNIST and Fashion-MNIST, after learning from the first
 8,000 (docs/representations.md)."""
@@ -183,6 +184,11 @@ class Config(Strict):
         return self.model.order if isinstance(self.model, InteractionsConfig) else None
 
     @property
+    def linear_in_features(self) -> bool:
+        """Whether vectors are linear in numbers and indicators of categories."""
+        return isinstance(self.representation, Pca) and self.data.kind != "idx"
+
+    @property
     def model_kind(self) -> str | None:
         """The kind of model; None for a linear one in closed form."""
         if self.interactions is not None:
@@ -233,4 +239,6 @@ class Config(Strict):
         steps = {"model", "optimizer", "training"} & set(data)
         if method.get("kind") not in CLOSED_FORMS or default is None or steps:
             return data
+        if method.get("goal") == "coefficients":
+            default = {"kind": "pca"}
         return {**data, "representation": default}

@@ -15,6 +15,8 @@ import numpy as np
 from jaxtyping import Float64, Int32
 from numpy.typing import NDArray
 
+from labeldp_trainer.coefficients.kept import FILE as COEFFICIENTS
+from labeldp_trainer.coefficients.kept import KeptCoefficients
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.base import Strict
 from labeldp_trainer.data import Dataset
@@ -26,6 +28,7 @@ from labeldp_trainer.models import Model, Params
 from labeldp_trainer.representation import Representation
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.run import RunFolder
+from labeldp_trainer.run.folder import write_json
 from labeldp_trainer.run.metrics import Line
 from labeldp_trainer.sharding import Devices
 
@@ -151,13 +154,18 @@ class ClosedForm(Method):
 
     Attributes:
         solve: returns the parameters of ``models.Linear``; it post-processes what is kept.
+        coefficients: the same of what ``labeldp runs --coefficients`` shows; None if vectors are
+            not linear in the features.
     """
 
     solve: Callable[[], Params]
+    coefficients: Callable[[], KeptCoefficients | None] = lambda: None
 
     def fit(self, run: TrainingRun) -> Fitted:
         """The solution. Raises InputError."""
-        params = self.solve()
+        params, found = self.solve(), self.coefficients()
+        if found is not None:
+            write_json(run.folder.path / COEFFICIENTS, found.model_dump())
         return Fitted(params, run.setting.model, run.tester()(params))
 
 

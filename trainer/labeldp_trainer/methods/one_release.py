@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from labeldp_trainer.coefficients.columns import OriginalColumns
+from labeldp_trainer.coefficients.solve import CoefficientEstimates, ReleasedColumns
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
+from labeldp_trainer.methods.coefficients import coefficients_of
 from labeldp_trainer.methods.method import ClosedForm, MethodBuilder, Setting
 from labeldp_trainer.methods.statement import Statement, protected, written
 from labeldp_trainer.methods.users import limited_to_users, owners_of
@@ -69,7 +72,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         label, classes = self.loaded.config.data.label, setting.loss.task.classes
         if release is None:  # early, because the next steps take time
             require_declared(train.columns[label], classes, train.source, label)
-        setting = limited_to_users(setting)
+        whole, setting = setting, limited_to_users(setting)
         rows = public_rows(setting)
         if release is None:
             try:
@@ -91,8 +94,12 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 ) from None
             return linear_params(self.loaded, *found, ends)
 
+        def estimates(columns: OriginalColumns) -> CoefficientEstimates:
+            return ReleasedColumns.of(columns, release.weights, rows).estimates(release)
+
         return ClosedForm(
             solve=solve,
+            coefficients=lambda: coefficients_of(whole, estimates, weighted=True),
             statement=self._statement(release),
             files={FILE: release.to_bytes()},
             notes=_notes(setting, release, rows),

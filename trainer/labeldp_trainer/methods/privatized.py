@@ -19,6 +19,9 @@ from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
 from labeldp_compile.tabular.columns import label_array
 from labeldp_compile.tabular.provenance import require_artifact
 from labeldp_compile.yaml_source import KeyPath
+from labeldp_trainer.coefficients.columns import OriginalColumns
+from labeldp_trainer.coefficients.kept import KeptCoefficients
+from labeldp_trainer.coefficients.solve import CoefficientEstimates, of_private
 from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.config.data import IdxData, TableData
 from labeldp_trainer.config.load import features_of
@@ -34,6 +37,7 @@ from labeldp_trainer.methods.certificate import (
     load_randomizer,
 )
 from labeldp_trainer.methods.closed_form import coded_targets, solve_labels
+from labeldp_trainer.methods.coefficients import coefficients_of
 from labeldp_trainer.methods.corrections import (
     class_shares,
     corrected,
@@ -51,7 +55,8 @@ from labeldp_trainer.methods.outputs import (
     table_of_row,
 )
 from labeldp_trainer.methods.privatized_statement import privatized_statement
-from labeldp_trainer.methods.users import limited_to_users
+from labeldp_trainer.methods.unbiased import private_targets
+from labeldp_trainer.methods.users import limited_to_users, owners_of
 
 KEPT, SOURCE, TABLES = "private_labels", "certificate_sha256", "table_of_row"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
@@ -163,7 +168,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
 
     def build(self, setting: Setting) -> Method:
         """Plain minibatches, or the closed form, on private labels. Raises InputError."""
-        whole = setting.dataset.train.rows
+        everyone, whole = setting, setting.dataset.train.rows
         setting = limited_to_users(setting)
         self._require_same_source(setting)
         tables = self._tables(setting)
@@ -204,6 +209,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         if self.loaded.config.closed_form:
             return ClosedForm(
                 solve=lambda: solve_labels(setting, targets, self._source.ends, shares),
+                coefficients=lambda: self._coefficients(everyone, setting, parts),
                 statement=statement,
                 keep=keep,
                 notes=notes,
@@ -212,6 +218,20 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         return minibatch_method(
             setting, targets, statement, per_example=per_example, keep=keep, notes=notes
         )
+
+    def _coefficients(
+        self, everyone: Setting, setting: Setting, parts: Sequence[TableRows]
+    ) -> KeptCoefficients | None:
+        """Those of unbiased targets, if the artifact is there to make some."""
+        classes = setting.loss.task.classes
+        order = [list(self.classes or ()).index(value) for value in classes or ()]
+        owners = owners_of(self.loaded, setting.dataset.train)
+
+        def solve(columns: OriginalColumns) -> CoefficientEstimates:
+            return of_private(columns, private_targets(parts, order or None), owners)
+
+        reason = None if parts else "they need the artifact; a certificate is not enough"
+        return coefficients_of(everyone, solve, weighted=False, refused=reason)
 
     def _targets(
         self, setting: Setting, private: NDArray[Any] | Cells, parts: Sequence[TableRows]

@@ -54,14 +54,22 @@ class RowMoments(NamedTuple):
 
 
 def design(
-    rows: PublicRows, prior: Float64[np.ndarray, " p+1"], noise: float, quantile: float
+    rows: PublicRows,
+    prior: Float64[np.ndarray, " p+1"],
+    noise: float,
+    quantile: float,
+    *,
+    evenly: bool = False,
 ) -> Weights:
     """The weights for whitened vectors.
 
     ``prior`` are the variances of coefficients, the constant's first; ``noise`` the standard
-    deviation of the noise on a sum of rows of length 1.
+    deviation of the noise on a sum of rows of length 1. ``evenly`` gives all columns the same
+    precision, so that none is left out and the units of features do not matter (D-optimality).
     """
-    precision = water_filling(prior, (len(rows.vectors) / noise) ** 2)
+    precision = np.ones_like(prior)
+    if not evenly:
+        precision = water_filling(prior, (len(rows.vectors) / noise) ** 2)
     columns = np.flatnonzero(precision > 0)
     metric = np.sqrt(precision[columns] / precision.max()).astype(np.float32)
     floor = _floor(Weights(columns, metric, 0.0, 1.0), rows.vectors, quantile)

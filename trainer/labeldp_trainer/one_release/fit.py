@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Float64
 
 from labeldp_trainer.config.method import Head
 from labeldp_trainer.linear.sums import Sums, fitted, of_groups, with_constant
@@ -29,20 +29,13 @@ def _sums(release: Release, rows: PublicRows) -> Sums:
     weights, facts = release.weights, release.facts
     found = moments(weights, rows)
     variance = target_variance(facts.classes)
-    noise, statistic = facts.sigma / UNIT, release.statistic / UNIT
+    statistic, noise = label_units(release, found.total)
     if facts.classes is not None:
-        # the entries of a one-hot label have the sum 1, so the row sums are public
-        targets = statistic.shape[1]
-        statistic = statistic - (statistic.sum(axis=1) - found.total)[:, None] / targets
-        base = np.full(targets, 1 / targets)
+        base = np.full(statistic.shape[1], 1 / statistic.shape[1])
     else:
         assert facts.label_range is not None
         low, high = facts.label_range
-        middle, half = (low + high) / 2, (high - low) / 2
-        # from steps around the middle to labels
-        noise = noise / STEPS * half
-        statistic = statistic / STEPS * half + middle * found.total[:, None]
-        variance, base = variance * half**2, np.full(1, middle)
+        variance, base = variance * ((high - low) / 2) ** 2, np.full(1, (low + high) / 2)
     return Sums(
         statistic=statistic,
         cross=found.cross,
@@ -61,3 +54,22 @@ def _sums(release: Release, rows: PublicRows) -> Sums:
         used=lambda: weights.used(rows.vectors),
         factors=lambda: weights.factors(rows),
     )
+
+
+def label_units(
+    release: Release, total: Float64[np.ndarray, " d"]
+) -> tuple[Float64[np.ndarray, "d k"], float]:
+    """The statistic Σ q ⊗ t(y) [d, k] of labels or one-hot labels, and the deviation of its noise.
+
+    ``total`` is Σ q, in units of UNIT.
+    """
+    facts = release.facts
+    noise, statistic = facts.sigma / UNIT, release.statistic / UNIT
+    if facts.classes is not None:
+        # the entries of a one-hot label have the sum 1, so the row sums are public
+        return statistic - (statistic.sum(axis=1) - total)[:, None] / statistic.shape[1], noise
+    assert facts.label_range is not None
+    low, high = facts.label_range
+    middle, half = (low + high) / 2, (high - low) / 2
+    # from steps around the middle to labels
+    return statistic / STEPS * half + middle * total[:, None], noise / STEPS * half

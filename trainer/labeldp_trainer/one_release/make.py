@@ -47,7 +47,13 @@ def planned(
     """
     width = 1 if classes is None else len(classes)
     noise = _expected_noise(rows, method, classes)
-    weights = design(rows, _prior(rows, classes), noise, _expectation(classes).quantile)
+    weights = design(
+        rows,
+        _prior(rows, classes),
+        noise,
+        _expectation(classes).quantile,
+        evenly=method.goal == "coefficients",
+    )
     found = lengths(weights.integer_rows(rows), rows)
     squared = squared_sensitivity(found.longest, classes=classes is not None)
     epsilon, delta = exact(method.epsilon), exact(method.delta)

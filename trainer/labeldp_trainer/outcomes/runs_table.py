@@ -117,7 +117,7 @@ def _cells(run: Run) -> list[str]:
     words = (run.folder, run.method, run.representation, run.model)
     return [
         *(word or NONE for word in words),
-        *(_exact(value) for value in (run.epsilon, run.delta)),
+        *(all_digits(value) for value in (run.epsilon, run.delta)),
         run.protects or NONE,
         shown(run.value),
         NONE if run.epochs is None else f"{run.epochs:,}",
@@ -130,6 +130,6 @@ def shown(value: float | None) -> str:
     return NONE if value is None else f"{value:.{_DIGITS}g}"
 
 
-def _exact(value: float | None) -> str:
+def all_digits(value: float | None) -> str:
     """ε or δ with all its digits."""
     return NONE if value is None else repr(value).removesuffix(".0")

@@ -13,6 +13,7 @@ learning_curve.png
 checkpoints/         checkpoints of orbax
 fitted.npz           with refine: the parameters of the linear student
 params.npz           the final parameters
+coefficients.json    of a closed form on linear vectors: what labeldp runs --coefficients shows
 explained.npz        of a model of interactions: what labeldp explain shows
 result.json          the last file that is written
 """

@@ -233,12 +233,13 @@ def show(arguments):
     rows = {}
     for line in lines:
         if line["study"] == COVERAGE:
-            key = line["table"], line["metric"], line["model"]
-            low, high = line["missed"]
-            shown = f"{line['covered']:.1%} ({low:.1%}, {high:.1%})"
-            rows.setdefault(key, {})[line["epsilon"]] = shown
+            of = OPEN if OPEN in line["model"] else "models, difference"
+            cells = rows.setdefault((line["table"], line["metric"], of), {})
+            cells.setdefault(line["epsilon"], []).append(line["covered"])
     for key, cells in rows.items():
-        print("| " + " | ".join([*key, *(cells.get(e, "–") for e in arguments.epsilons)]) + " |")
+        found = (cells.get(epsilon, [0]) for epsilon in arguments.epsilons)
+        shown = [f"{min(each):.2%} … {max(each):.2%}" for each in found]
+        print("| " + " | ".join([*key, *shown]) + " |")
     print(f"\n| table | metric | best … worst model | {heads} |\n|---|---|---|{marks[1:]}|")
     rows = {}
     for line in lines:

@@ -177,7 +177,7 @@ def evaluate(
         metrics: of ``METRICS``; by default those that fit the labels and all predictions.
         by: [n] public groups of rows; each is measured on its own, too.
         persons: [n] who each row belongs to, if a person has several.
-        confidence: of the intervals, which are normal ones.
+        confidence: of the intervals, which are approximate.
 
     Raises:
         PrivateLabelError: a metric does not fit, or the artifact supports no estimate of it.

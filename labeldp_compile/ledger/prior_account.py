@@ -235,7 +235,9 @@ class PriorAccount:
                 )
         return digests[0]
 
-    def keep(self, spent: int, question: AskedOfLabels, digest: str, answer: dict[str, Any]) -> None:
+    def keep(
+        self, spent: int, question: AskedOfLabels, digest: str, answer: dict[str, Any]
+    ) -> None:
         """Append the noisy answer, which is no longer secret.
 
         Its ε is spent, so a server that is away now is waited for.

@@ -48,7 +48,10 @@ def test_codes_draw_what_texts_draw(path):
         kind, name = value.type.tensor_type.elem_type, value.name
         if name == "entropy":
             shape = [d.dim_value or n for d in value.type.tensor_type.shape.dim]
-            texts[name] = codes[name] = generator.integers(0, 2**64, shape, np.uint64)
+            words = generator.integers(0, 2**64, shape, np.uint64)
+            # Of limbs, any bits above the lowest 31 will do.
+            words = words if kind == onnx.TensorProto.UINT64 else words.view(np.int64)
+            texts[name] = codes[name] = words
         elif kind == STRING:
             known = twin.inputs[name]
             codes[name] = generator.integers(0, len(known) + 1, n)

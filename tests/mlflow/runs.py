@@ -72,6 +72,8 @@ def served(folder, column):
     try:
         for _ in range(240):
             time.sleep(0.5)
+            if server.poll() is not None:
+                break
             try:
                 with urllib.request.urlopen(request) as answer:
                     return [row[column] for row in json.load(answer)["predictions"]]

@@ -28,7 +28,9 @@ def test_the_key_is_in_no_plan_and_in_no_event(spark):
     assert "sha2(" in plan
     assert not any(secret.hex().lower() in plan.lower() for secret in (KEY.secret, pad))
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(300_000)  # ms; all is written
-    events = Path(urlparse(spark.conf.get("spark.eventLog.dir")).path)
+    # Of the context, which other tests may have made: those of the session may differ.
+    folder = spark.sparkContext.getConf().get("spark.eventLog.dir")
+    events = Path(urlparse(folder).path)
     assert any(b"sha2(" in file.read_bytes() for file in events.rglob("*") if file.is_file())
     assert not found_under(events, KEY.secret) and not found_under(events, pad)
 

@@ -8,9 +8,7 @@ labels and writing nothing is part of the time; loading the table and planning S
 """
 
 import argparse
-import hmac
 import os
-import sqlite3
 import statistics
 import time
 
@@ -19,7 +17,7 @@ from labeldp_runtime import Randomizer
 
 from tests.ledger import postgres
 from tests.sql.files import FIVE, rows_of
-from tests.sql.hosts import CONTEXT, KEY, NAME
+from tests.sql.hosts import CONTEXT, KEY, NAME, sqlite
 
 
 def python_reader(construction):
@@ -46,16 +44,7 @@ def in_duckdb(rows):
 
 
 def in_sqlite(rows):
-    connection = sqlite3.connect(":memory:")
-    connection.create_function(
-        "hmac_sha256", 2, lambda key, data: hmac.digest(key, data, "sha256"), deterministic=True
-    )
-    names = rows.table.column_names
-    connection.execute(f"CREATE TABLE {NAME}_input ({', '.join(names)})")
-    values = zip(*(column.to_pylist() for column in rows.table.columns), strict=True)
-    marks = ", ".join("?" * len(names))
-    connection.executemany(f"INSERT INTO {NAME}_input VALUES ({marks})", values)
-    query = rows.sql("sqlite")
+    connection, query = sqlite(rows)
 
     def run():
         for _ in connection.execute(query, {"key": KEY.secret}):

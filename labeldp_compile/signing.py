@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +11,19 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePri
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from labeldp_runtime.keys import why_no_secret
 from labeldp_verify.bundle import bundle, envelope, signed_bytes, statement
 from labeldp_verify.printable import json_text
 from labeldp_verify.signature import MAX_KEY_BYTES, NO_SUCH_KEY, Signed, is_on_p256
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.secret_file import read_secret
 
 PrivateKey = Ed25519PrivateKey | EllipticCurvePrivateKey
 
 
 def read_private_key(path: Path) -> PrivateKey:
     """The key in an unencrypted PEM file that only its owner may read. Raises InputError."""
-    try:
-        with path.open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            pem = file.read(MAX_KEY_BYTES)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    pem, refusal = read_secret(path, MAX_KEY_BYTES)
     try:
         key = load_pem_private_key(pem, password=None)
     except TypeError as error:
@@ -45,7 +38,7 @@ def read_private_key(path: Path) -> PrivateKey:
     on_p256 = isinstance(key, EllipticCurvePrivateKey) and is_on_p256(key.public_key())
     if not (isinstance(key, PrivateKey) and (isinstance(key, Ed25519PrivateKey) or on_p256)):
         raise InputError(f"{path}: {NO_SUCH_KEY}")
-    if refusal := why_no_secret(path, mode):
+    if refusal is not None:
         raise InputError(refusal)
     return key
 

@@ -91,9 +91,9 @@ def save_model(
     columns = [*drawer.label_columns, *drawer.group_columns]
     columns += [] if id_column is None else [id_column]
     inputs = [ColSpec(AnyType(), name) for name in columns]
-    names: list[Any] = drawer.label_columns
-    if len(names) > len(drawer.output_types) or len(names) == 1:
-        names = [None] * len(drawer.output_types)
+    names: list[Any] = drawer.private_columns
+    if len(names) == 1:  # a Series
+        names = [None]
     kinds = {"int64": "long", "float64": "double", "string": "string"}
     outputs = [
         ColSpec(kinds[kind], name) for kind, name in zip(drawer.output_types, names, strict=True)

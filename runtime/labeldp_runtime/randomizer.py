@@ -22,7 +22,7 @@ from labeldp_runtime.errors import (
 )
 from labeldp_runtime.hmac_words import HmacWords
 from labeldp_runtime.ids import CheckedIds, Ids
-from labeldp_runtime.inputs import Feed, Given, Outputs
+from labeldp_runtime.inputs import PRIVATE_SET, Feed, Given, Outputs
 from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
 from labeldp_runtime.kinds import Column, ColumnLike, Columns, Frame, Json, Labels, Private
@@ -260,6 +260,12 @@ class Randomizer:
     def output_types(self) -> list[str]:
         """What each private column holds: one a label column, or int64 for numbers of sets."""
         return list(self._output_types)
+
+    @property
+    def private_columns(self) -> list[str]:
+        """The names of the private columns: those of the label, or one of numbers of sets."""
+        names = self.label_columns
+        return [PRIVATE_SET] if len(names) > len(self._output_types) else names
 
     @property
     def group_columns(self) -> list[str]:

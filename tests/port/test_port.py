@@ -86,7 +86,7 @@ def test_a_wrong_number_of_words_is_refused(name):
 
 
 def test_the_attack_of_a_host_without_unsigned_integers():
-    """A host feeds numbers of 63 bits in 64: with whole words the labels are ruined in silence."""
+    """A host draws 63 bits for words of 64: the plain file gives wrong labels, without an error."""
     rng = np.random.default_rng(3)
     labels = np.repeat(np.arange(10), 20_000)
     words = rng.integers(0, 2**63, len(labels)).astype(np.uint64)

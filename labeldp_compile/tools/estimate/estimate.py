@@ -209,7 +209,7 @@ class Estimation:
             key: len(SHARES) if key == QUANTILES else each.size
             for found in self.estimators.values()
             for key, each in found.found.items()
-            if self._is_given(key)
+            if self.is_given(key)
         }
         return sum(sizes.values()) * sum(group.rows >= MIN_ROWS for group in groups)
 
@@ -222,7 +222,8 @@ class Estimation:
                 unlikely.add(self._places[table][0])
         return unlikely
 
-    def _is_given(self, key: Key) -> bool:
+    def is_given(self, key: Key) -> bool:
+        """Whether these artifacts support an estimate."""
         what, column = key
         return column is not None or what not in self.refused
 
@@ -237,7 +238,7 @@ class Estimation:
         rows = {table: counts.rows for table, counts in group.by_table.items()}
         samples = np.array([sum(map(rows.__getitem__, own)) for own in by_artifact.values()])
         found = {}
-        for key in filter(self._is_given, next(iter(parts.values()))):
+        for key in filter(self.is_given, next(iter(parts.values()))):
             if not all(key in part for part in parts.values()):
                 continue
             of_samples, noise = [], []

@@ -57,8 +57,7 @@ def weights_of(artifact: Artifact, path: Path) -> tuple[pa.Schema, Iterator[pa.R
 
 
 def _is_given(estimation: Estimation, key: Key) -> bool:
-    what, column = key
-    return key != QUANTILES and (column is not None or what not in estimation.refused)
+    return key != QUANTILES and estimation.is_given(key)
 
 
 def _outputs(artifact: Artifact, table: Table) -> dict[str, pa.Array]:

@@ -71,12 +71,9 @@ def _randomize(one: Served) -> dict[str, Any]:
         asked["ids"] = {"type": "array", "items": {"type": ["integer", "string"]}}
         asked["version"] = {"type": "integer", "minimum": 0, "default": 0}
         parameters = [_parameter("id", "the column of ids"), _parameter("version", "of the labels")]
-    names = drawer.label_columns
-    if len(names) > len(drawer.output_types):
-        names = ["private_label"]
     answered = {
         name: {"type": "array", "items": {"type": _TYPES[kind]}}
-        for name, kind in zip(names, drawer.output_types, strict=True)
+        for name, kind in zip(drawer.private_columns, drawer.output_types, strict=True)
     }
     required = ["columns", "ids"] if drawer.is_keyed else ["columns"]
     stream = {"schema": {"type": "string", "contentMediaType": ARROW}}

@@ -44,9 +44,7 @@ class Served:
         given: Any = columns[labels[0]] if len(labels) == 1 else columns
         of_groups = {name: columns[name] for name in groups} if groups else None
         drawn: Any = self.randomizer(given, columns=of_groups, ids=ids, version=version)
-        if isinstance(drawn, dict):
-            return drawn
-        return {labels[0] if len(labels) == 1 else "private_label": drawn}
+        return drawn if isinstance(drawn, dict) else {self.randomizer.private_columns[0]: drawn}
 
     def described(self) -> dict[str, Any]:
         """What a caller must know, as JSON."""

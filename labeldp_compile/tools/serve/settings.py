@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hmac
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from labeldp_runtime.keys import why_no_secret
-
 from labeldp_compile.errors import InputError
+from labeldp_compile.secret_file import read_secret
 
 _LEAST_TOKEN, _MOST_TOKEN = 16, 4096  # characters
 
@@ -42,13 +39,8 @@ class Settings:
 
 def read_token(path: Path) -> bytes:
     """The token in a file that only its owner may read. Raises InputError."""
-    try:
-        with path.open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            text = file.read(_MOST_TOKEN + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if refusal := why_no_secret(path, mode):
+    text, refusal = read_secret(path, _MOST_TOKEN + 1)
+    if refusal is not None:
         raise InputError(refusal)
     token = text.strip()
     if not _LEAST_TOKEN <= len(token) <= _MOST_TOKEN or not token.isascii() or b" " in token:

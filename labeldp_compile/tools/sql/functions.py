@@ -20,28 +20,45 @@ def _call(routine: Routine, key: str) -> str:
     return f"SELECT {routine.name}({arguments}, {key}) FROM …"
 
 
-class DuckDb(WithHash):
+class OneExpression(WithHash):
+    """A function that is one expression, in which each step is a query around those before it."""
+
+    head: ClassVar[str]
+    ends: ClassVar[tuple[str, str]]
+    """What stands around the query."""
+    failure: ClassVar[str]
+    field: ClassVar[str]
+    """A field of the STRUCT that several private columns make; ``fields`` stand in ``struct``."""
+    struct: ClassVar[str]
+
+    def routine(self, routine: Routine) -> str:
+        """A scalar function; of several private columns it gives a STRUCT."""
+        outputs = guarded(routine, self.failure.format(failure=routine.failure))
+        answer = outputs[0].expression
+        if len(outputs) > 1:
+            fields = [self.field.format(name=o.name, expression=o.expression) for o in outputs]
+            answer = self.struct.format(fields=", ".join(fields))
+        arguments = self.declared([*routine.arguments, KEY])
+        before, behind = self.ends
+        return (
+            f"CREATE OR REPLACE {self.head} {routine.name}({arguments}) AS {before}\n"
+            f"SELECT {answer}\nFROM (\n{selected(routine)}\n) AS steps\n{behind};"
+        )
+
+
+class DuckDb(OneExpression):
     """A macro with declared types (DuckDB 1.4 and newer)."""
 
     name = "duckdb"
+    head, ends = "MACRO", ("(", ")")
+    failure = "error('{failure}')"
+    field, struct = "'{name}': {expression}", "{{{fields}}}"
     types: ClassVar[dict[Type, str]] = {
         "integer": "BIGINT",
         "number": "DOUBLE",
         "text": "VARCHAR",
         "bytes": "BLOB",
     }
-
-    def routine(self, routine: Routine) -> str:
-        """A scalar macro; of several private columns it gives a STRUCT."""
-        outputs = guarded(routine, f"error('{routine.failure}')")
-        answer = outputs[0].expression
-        if len(outputs) > 1:
-            answer = f"{{{', '.join(f'{one.name!r}: {one.expression}' for one in outputs)}}}"
-        arguments = self.declared([*routine.arguments, KEY])
-        return (
-            f"CREATE OR REPLACE MACRO {routine.name}({arguments}) AS (\n"
-            f"SELECT {answer}\nFROM (\n{selected(routine)}\n) AS steps\n);"
-        )
 
     def usage(self, routine: Routine) -> list[str]:
         return [_call(routine, "getvariable('labeldp_key')")]
@@ -167,29 +184,19 @@ class Postgres(WithHash):
         )
 
 
-class BigQuery(WithHash):
+class BigQuery(OneExpression):
     """A function in SQL."""
 
     name = "bigquery"
+    head, ends = "FUNCTION", ("((", "))")
+    failure = "ERROR('{failure}')"
+    field, struct = "{expression} AS {name}", "STRUCT({fields})"
     types: ClassVar[dict[Type, str]] = {
         "integer": "INT64",
         "number": "FLOAT64",
         "text": "STRING",
         "bytes": "BYTES",
     }
-
-    def routine(self, routine: Routine) -> str:
-        """A function; of several private columns it gives a STRUCT."""
-        outputs = guarded(routine, f"ERROR('{routine.failure}')")
-        answer = outputs[0].expression
-        if len(outputs) > 1:
-            fields = ", ".join(f"{one.expression} AS {one.name}" for one in outputs)
-            answer = f"STRUCT({fields})"
-        arguments = self.declared([*routine.arguments, KEY])
-        return (
-            f"CREATE OR REPLACE FUNCTION {routine.name}({arguments}) AS ((\n"
-            f"SELECT {answer}\nFROM (\n{selected(routine)}\n) AS steps\n));"
-        )
 
     def usage(self, routine: Routine) -> list[str]:
         return [_call(routine, "@key")]

@@ -33,7 +33,6 @@ class Declaration:
         losses: what is summed up, of each of them, where the loss is that sum.
         sets: whether the certificate is to speak of what private labels say of classes.
         composition: what ``labels_per_user`` labels spend, found by an accountant.
-        portable: whether the graph is that of a portable file.
     """
 
     name: str
@@ -51,4 +50,3 @@ class Declaration:
     losses: Sequence[ColumnLoss] | None = None
     sets: bool = False
     composition: CompositionClaims | None = None
-    portable: bool = False

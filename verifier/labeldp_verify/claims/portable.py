@@ -36,8 +36,8 @@ class PortableClaim(Claim[PortableClaims]):
         return _of(found.integers)
 
     def state(self, found: Evidence, declared: Declaration) -> PortableClaims | None:
-        """Only where it is asked for."""
-        return self.derive(found) if declared.portable else None
+        """Nothing: a file becomes portable afterwards (``as_portable``)."""
+        return None
 
 
 CLAIM = PortableClaim()

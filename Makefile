@@ -29,7 +29,7 @@ demo: $(STAMP)
 
 test: lint unit
 	@mkdir -p build && $(MAKE) --no-print-directory demo > build/demo.log 2>&1 || (cat build/demo.log; exit 1)
-	@echo "left out, for make tools: tests that need PostgreSQL, Spark (Java), Node, Chromium, C++, LightGBM, XGBoost, MLflow or Coq"
+	@echo "left out, for make tools: tests that need PostgreSQL, Spark (Java), Node, Chromium, C++, LightGBM, XGBoost, MLflow, Beam or Coq"
 
 # What make test leaves out. What is missing is installed where it can be; else that is said, and with
 # LABELDP_ALL=1 it is a failure.
@@ -40,6 +40,7 @@ tools: $(STAMP)
 	@tests/languages/install
 	@learn/tests/boosters/install
 	@tests/mlflow/install
+	@runtime/tests/beam/install
 	@tests/proofs/install
 	@$(BIN)/pytest -rs -n 2 --dist loadfile --tools only $(UNIT_TESTS)
 

@@ -48,12 +48,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--tools",
         choices=("without", "only"),
         help="tests that need more than Python's packages: PostgreSQL, Spark, Node, Chromium, C++, "
-        "MLflow, Coq (make tools); without: leave them out",
+        "MLflow, Beam, Coq (make tools); without: leave them out",
     )
 
 
 def _needs_a_tool(item: pytest.Item) -> bool:
-    if {"languages", "proofs", "boosters", "mlflow"} & {*item.path.parts}:
+    if {"languages", "proofs", "boosters", "mlflow", "beam"} & {*item.path.parts}:
         return True
     if item.path.name.startswith(("test_spark", "test_postgres")):
         return True

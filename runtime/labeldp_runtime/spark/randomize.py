@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import warnings
 from collections.abc import Mapping
 from functools import partial
@@ -15,11 +13,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from labeldp_runtime.artifact_file import read_bytes
-from labeldp_runtime.errors import GroupError, IdError, KeyFileError, LabelError, ReplayWarning
+from labeldp_runtime.errors import GroupError, IdError, LabelError, ReplayWarning
 from labeldp_runtime.frames import LabelNames, Layout, Names, PrivateNames
-from labeldp_runtime.keys import Key
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.randomizer import Randomizer
+from labeldp_runtime.shipped import KeyedTask, KeySource, Shipped, key_on_driver, refuse_secret
 from labeldp_runtime.spark.columns import (
     find_column,
     output_types,
@@ -29,7 +27,7 @@ from labeldp_runtime.spark.columns import (
     refuse_types,
 )
 from labeldp_runtime.spark.rollback import refuse_without_rollback
-from labeldp_runtime.spark.task import KeyedTask, KeySource, RandomizeLabels
+from labeldp_runtime.spark.task import RandomizeLabels
 
 
 def randomize(
@@ -98,7 +96,7 @@ def randomize(
     else:
         assert id_column is not None
         context = _default_context(column, add_as) if context is None else context
-        secret = _key_on_driver(key)
+        secret = key_on_driver(key)
         randomizer = Randomizer(data, str(path), key=secret, context=context, require=require)
         keyed = KeyedTask(key, secret.fingerprint, context)
     names = Names(column, id_column, version, group_columns, add_as)
@@ -109,12 +107,11 @@ def randomize(
     refuse_types(df, labels, types, "labels", LabelError)
     refuse_types(df, groups, randomizer.group_types, "groups", GroupError)
     schema = _schema(df, layout, output_types(randomizer))
-    digest = hashlib.sha256(data).hexdigest()
-    task = RandomizeLabels(data, digest, layout, keyed)
+    task = RandomizeLabels(Shipped.of(data, keyed), layout)
     if keyed is None:
         _warn_of_replays()
     else:
-        _refuse_secret(task, secret)
+        refuse_secret(cloudpickle.dumps(task), secret)
         _check_ids(df, str(id_column), whole=check_duplicates)
     with warnings.catch_warnings():
         # PySpark demands pandas here, and doubts new ones; mapInArrow never touches it.
@@ -140,36 +137,6 @@ def _schema(df: Any, layout: Layout, private: list[Any]) -> t.StructType:
             for name, is_private, index in layout.columns
         ]
     )
-
-
-def _key_on_driver(key: KeySource) -> Key:
-    if not isinstance(key, Key):
-        secret = key()
-        if not isinstance(secret, Key):
-            raise KeyFileError("the function that fetches the key must return a Key")
-        return secret
-    try:
-        key.__reduce__()
-    except TypeError:
-        raise KeyFileError(
-            "this key came from no file, and would have to travel inside the plan: use Key.load "
-            "with a file that every executor finds under the same path, or give a function that "
-            "fetches "
-            "the key from your secret manager: key=lambda: Key(…)"
-        ) from None
-    return key
-
-
-def _refuse_secret(task: RandomizeLabels, key: Key) -> None:
-    """Raise KeyFileError if the function that fetches the key carries the key."""
-    code = cloudpickle.dumps(task)
-    secret = key.secret
-    forms = (secret, secret.hex().encode(), secret.hex().upper().encode(), base64.b64encode(secret))
-    if any(form in code for form in forms):
-        raise KeyFileError(
-            "the function that fetches the key contains the key itself, which would travel inside "
-            "the plan: let the function read the key where it runs"
-        )
 
 
 def _check_ids(df: Any, id_column: str, *, whole: bool) -> None:

@@ -53,9 +53,9 @@ def real_ratio(session, bits, words, rng):
     worst = Fraction(1)
     if len(each) * len(used) > MOST_ROWS:
         return None
-    places = [VALUES[one.type][1] for one in groups]
-    if len(groups) > 1:
-        places = [rng.sample(place, 4) for place in places]
+    # A few of each: other cases have others.
+    most = 4 if len(groups) > 1 else 6
+    places = [rng.sample(VALUES[one.type][1], most) for one in groups]
     for group in itertools.product(*places):
         for rounding in ROUNDING if width > words else [0]:
             rows = [(label, word) for label in each for word in used]
@@ -73,11 +73,14 @@ def limbs_of(given):
 
 
 def _of_rows(session, given, rows, group, rounding, width, rng):
-    order = rng.sample(range(len(rows)), len(rows))
     found = _run(session, given, rows, group, rounding, width)
-    mixed = _run(session, given, [rows[i] for i in order], group, rounding, width)
-    if any(found[i] != answer for i, answer in zip(order, mixed, strict=True)):
-        raise Fails("a row depends on other rows")
+    if found is None:  # each row alone, and none depends on another
+        found = [_run(session, given, [row], group, rounding, width)[0] for row in rows]
+    else:
+        order = rng.sample(range(len(rows)), len(rows))
+        mixed = _run(session, given, [rows[i] for i in order], group, rounding, width)
+        if mixed is None or any(found[i] != one for i, one in zip(order, mixed, strict=True)):
+            raise Fails("a row depends on other rows")
     counts = {}
     for (label, _), answer in zip(rows, found, strict=True):
         counts.setdefault(tuple(map(repr, label)), Counter())[answer] += 1
@@ -91,6 +94,7 @@ def _of_rows(session, given, rows, group, rounding, width, rng):
 
 
 def _run(session, given, rows, group, rounding, width):
+    """The answers, or None where some of several rows fail: to fail is an answer of a row, too."""
     feeds, at = {}, 0
     for one in given:
         if one.name == "entropy":
@@ -111,11 +115,11 @@ def _run(session, given, rows, group, rounding, width):
             at += 1
     try:
         outputs = session.run(None, feeds)
-    except Exception:
-        # To fail is an answer, too: of each row, as the others may have others.
-        if len(rows) == 1:
-            return [("fails",)]
-        return [_run(session, given, [row], group, rounding, width)[0] for row in rows]
+    except Exception as error:
+        # Types are looked at first, and are the same for all rows.
+        if len(rows) == 1 or "Unexpected input data type" in str(error):
+            return [("fails",)] * len(rows)
+        return None
     columns = [
         map(repr, output.tolist())
         if output.shape == (len(rows),)

@@ -50,7 +50,7 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
 
     Raises InputError if the spec is not YAML, or is too large.
     """
-    stated = _stated(spec)
+    stated = stated_in(spec)
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
         found.append("compiled from another spec, or another version of it (the digest differs)")
@@ -193,8 +193,11 @@ def _number(text: Any) -> Fraction | None:
         return None
 
 
-def _stated(spec: bytes) -> dict[str, Any]:
-    """Every scalar as its text, so that no number is rounded."""
+def stated_in(spec: bytes) -> dict[str, Any]:
+    """The keys of a spec, every scalar as its text, so that no number is rounded.
+
+    Raises InputError if the spec is not YAML, or is too large.
+    """
     if len(spec) > MAX_BYTES:
         raise InputError(f"a spec has at most {MAX_BYTES:,} bytes")
     try:

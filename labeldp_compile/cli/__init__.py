@@ -19,6 +19,7 @@ _COMMANDS = {
     "choose": "Find the smallest ε, and the mechanism, that make private labels good enough.",
     "compile": "Compile SPEC into a randomizer with a certificate.",
     "verify": "Check every provable claim of an artifact from FILE alone.",
+    "check": "Check artifacts, training runs and ledgers against a policy.",
     "port": "Write the artifact FILE as a portable file, which more hosts can run.",
     "prove": "Write the integers of the artifact FILE, and a proof that they are private, for Coq.",
     "audit": "Randomize made-up labels, and test the outputs against what FILE certifies.",
@@ -38,7 +39,7 @@ _COMMANDS = {
     "report": "Write one page that shows what the artifact FILE does and guarantees.",
     "compose": "Report a user's total ε across FILEs.",
     "ledger": "Track privacy budgets per data set.",
-    "schema": "Print the JSON Schema (draft 7) of the spec, or of a training config.",
+    "schema": "Print the JSON Schema (draft 7) of the spec, a training config or a policy.",
     "completion": "Print a script that completes commands, options and files in SHELL.",
 }
 

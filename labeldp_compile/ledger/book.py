@@ -92,10 +92,13 @@ def create_ledger(where: Path | str, say: Say = lambda line: None) -> None:
     open_store(where).create(key, next_entry([], "ledger", facts))
 
 
-def read_entries(where: Path | str, head: str | None = None) -> list[Entry]:
+def read_entries(
+    where: Path | str, head: str | None = None, *, by_spec: bool = False
+) -> list[Entry]:
     """All entries; raises BrokenChainError if they, the key or the sums were tampered with.
 
-    ``head`` is a hash that was noted earlier and must be in the chain.
+    ``head`` is a hash that was noted earlier and must be in the chain; ``by_spec`` is as in
+    ``open_store``.
     """
 
     def read(ledger: Ledger) -> list[Entry]:
@@ -104,7 +107,7 @@ def read_entries(where: Path | str, head: str | None = None) -> list[Entry]:
         data_sets(ledger.entries)
         return list(ledger.entries)
 
-    return in_transaction(open_store(where), read)
+    return in_transaction(open_store(where, by_spec=by_spec), read)
 
 
 @dataclass(frozen=True)

@@ -131,14 +131,16 @@ class PriorAccount:
         answer: dict[str, Any] = found.facts["answer"]
         return answer
 
-    def forecast(self, question: AskedOfLabels) -> str:
-        """A line on what would happen; raises OverBudgetError if the budget is too small."""
+    def forecast(self, question: AskedOfLabels) -> tuple[str, bool]:
+        """A line on what would happen, and whether an answer would be recalled.
 
-        def look(ledger: Ledger) -> str:
+        Raises OverBudgetError if the budget is too small.
+        """
+
+        def look(ledger: Ledger) -> tuple[str, bool]:
             if self._find(ledger, question) is not None:
-                return (
-                    f"{self.name}: reuses the noisy prior of an earlier compile: nothing is spent"
-                )
+                reuses = "reuses the noisy prior of an earlier compile: nothing is spent"
+                return f"{self.name}: {reuses}", True
             self._require_key(ledger, find_client_key())
             data_set = self._names["data_set"]
             require_budget(self.name, ledger.entries, data_set, question.epsilon)
@@ -146,7 +148,8 @@ class PriorAccount:
             again = _again(self._spent_in_vain(ledger, question))
             return (
                 f"{self.name}: {data_set} has spent {float(account.spent):.6g} of "
-                f"{float(account.budget):.6g} on priors{again}"
+                f"{float(account.budget):.6g} on priors{again}",
+                False,
             )
 
         return in_transaction(self._store, look)

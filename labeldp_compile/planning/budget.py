@@ -52,6 +52,7 @@ class TablesBudget:
         noise: on each of their counts; None if they spend nothing.
         cells: the number of cells of neighbouring labels in them, or None.
         odd: what is odd about the groups' public sizes, in words.
+        smallest: the fewest rows of a table of its own, if there is any.
     """
 
     tables: int
@@ -60,6 +61,7 @@ class TablesBudget:
     noise: CountNoise | None
     cells: int | None
     odd: tuple[str, ...] = ()
+    smallest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,8 @@ def _known(spec: Spec, directory: Path, path: Path) -> Known:
 
 
 def _of_tables(spec: Spec, known: Known, plan: PriorPlan) -> TablesBudget:
-    own = int(plan.by_table(np.array(known.sizes))[:-1].sum())
+    sizes = plan.by_table(np.array(known.sizes))[:-1]
+    own = int(sizes.sum())
     counted = plan.tables * (plan.table_cells or spec.domain.size)
     return TablesBudget(
         tables=plan.tables + 1,
@@ -147,6 +150,7 @@ def _of_tables(spec: Spec, known: Known, plan: PriorPlan) -> TablesBudget:
         noise=_noise(plan.epsilon_tables, own, counted),
         cells=plan.table_cells,
         odd=tuple(known.odd),
+        smallest=int(sizes.min()) if sizes.size else None,
     )
 
 

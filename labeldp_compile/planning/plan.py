@@ -25,7 +25,7 @@ class Plan:
     """What ``compile`` would do with a spec.
 
     ``most_bytes`` is the largest size of the artifact for any prior. ``ledger`` says in words what
-    the budget ledger would do; None without one.
+    the budget ledger would do; None without one. ``recalls`` is whether it recalls the prior.
     """
 
     spec: Spec
@@ -34,6 +34,7 @@ class Plan:
     most_bytes: int
     ledger: str | None = None
     use: ExpectedUse | None = None
+    recalls: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
@@ -105,15 +106,15 @@ def plan_spec(path: Path) -> Plan:
     spec, source = load_spec(path)
     budget = find_budget(spec, path.parent)
     digest = hashlib.sha256(source).hexdigest()
-    account, ledger = account_of(spec, path.parent, digest, "plan"), None
+    account, ledger, recalls = account_of(spec, path.parent, digest, "plan"), None, False
     if account is not None and budget.question is not None:
-        ledger = account.forecast(budget.question)
+        ledger, recalls = account.forecast(budget.question)
     most = require_compilable(spec, budget.plan, budget.rows, run_graph=False)
     try:
         expected = forecast(spec, budget)
         use = expected_use(spec, budget, expected)
         if use is not None and use.prior == spec.prior.kind:  # compile will find the same
             require_telling(spec, use.shortcomings)
-        return Plan(spec, budget, expected, most, ledger, use)
+        return Plan(spec, budget, expected, most, ledger, use, recalls)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error

@@ -1,0 +1,195 @@
+"""What the rules of a policy look at: the facts of an artifact, a plan, a run or a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
+from labeldp_verify.forms import JointDomain, are_numbers
+from labeldp_verify.reading.figures import Usefulness
+from labeldp_verify.reading.shortcomings import Shortcoming, relevant
+
+from labeldp_compile.ledger.entries import Entry
+from labeldp_compile.tools.policy.finding import Kind, Worth
+
+if TYPE_CHECKING:
+    from labeldp_compile.planning import Plan
+
+Spending = tuple[Fraction, Fraction]
+"""δ and ε."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What is known of one thing; None where nothing is.
+
+    Attributes:
+        kind, name: as in ``Judged``.
+        worth: of ε of a label and of a person.
+        label: ε of one draw; ``total`` with the prior.
+        labels: how many labels a person has at most; ``person`` is what they spend together.
+        delta: of a training run.
+        mechanism: of an artifact or a plan; the method of a run.
+        protects: ``label`` or ``person``.
+        group_rows: the fewest rows of a group with its own table.
+        mature: how long labels mature.
+        uses: figures of each table, and whether labels are numbers.
+        bias, outputs, warnings: as ``verify`` finds them.
+        booked: what decides whether a private prior is in a ledger.
+        entries: of a ledger; of a plan, those of its spec's.
+        spends: what a plan is about to spend on a data set.
+        artifact_path, data: of an artifact.
+    """
+
+    kind: Kind
+    name: str = ""
+    worth: Worth = "declared"
+    label: Fraction | None = None
+    total: Fraction | None = None
+    labels: int | None = None
+    person: tuple[Spending, ...] = ()
+    delta: Fraction = Fraction(0)
+    mechanism: str | None = None
+    protects: str | None = None
+    group_rows: int | None = None
+    mature: str | None = None
+    uses: tuple[Usefulness, ...] = ()
+    numbers: bool = False
+    bias: float | None = None
+    outputs: int | None = None
+    warnings: tuple[Shortcoming, ...] = ()
+    certificate: Certificate | None = None
+    entries: tuple[Entry, ...] = ()
+    spends: tuple[str, Fraction, datetime] | None = None
+    ledger: str | None = None
+    artifact_path: Path = Path()
+    data: bytes = b""
+
+
+def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) -> Subject:
+    """The facts of a verified artifact; its figures of use are only computed if they are asked."""
+    stated = artifact.certificate
+    exact, groups = stated.exact, artifact.groups
+    bound, prior = rational(exact.epsilon_label_bound), rational(exact.epsilon_prior)
+    person, composition = stated.parts.get("person"), stated.composition
+    labels = composition and composition.labels_per_user
+    if person is not None:
+        labels = person.labels_per_person
+    spent: list[Spending] = []
+    if labels is not None:
+        spent.append((Fraction(0), labels * (bound + prior)))
+        at = () if composition is None else composition.epsilon_at_delta
+        spent += [(Fraction(row.delta), Fraction(row.epsilon) + labels * prior) for row in at]
+    own = range(groups.own_tables)
+    mature = stated.parts.get("mature")
+    tables = range(groups.tables) if with_use else ()
+    return Subject(
+        kind="artifact",
+        name=stated.name,
+        worth="proved",
+        label=bound,
+        total=rational(exact.epsilon_total),
+        labels=labels,
+        person=tuple(spent),
+        mechanism=stated.mechanism,
+        protects="label" if person is None else "person",
+        group_rows=min((stated.tables[table].size for table in own), default=None),
+        mature=None if mature is None else mature.after,
+        uses=tuple(artifact.table(table).usefulness for table in tables),
+        numbers=are_numbers(artifact.label, artifact.tables[0])
+        and not isinstance(artifact.label, JointDomain)
+        and stated.utility.loss != "zero_one",
+        bias=artifact.bias_in_range,
+        outputs=stated.outputs,
+        warnings=tuple(relevant(artifact.shortcomings, stated.goal)) if with_use else (),
+        certificate=stated,
+        artifact_path=path,
+        data=data,
+    )
+
+
+def of_plan(plan: Plan, entries: Sequence[Entry], folder: Path) -> Subject:
+    """The facts of a plan: what compile would do.
+
+    ``entries`` are those of its spec's ledger, ``folder`` is where paths of the spec start.
+    """
+    spec, budget, use = plan.spec, plan.budget, plan.use
+    unit = getattr(spec.privacy, "person", None)
+    labels = spec.privacy.labels_per_user if unit is None else unit.labels
+    spent: tuple[Spending, ...] = ()
+    if labels is not None:
+        spent = ((Fraction(0), labels * budget.total), *_composed(labels, budget))
+    spends = None
+    if budget.question is not None and not plan.recalls:
+        data_set = getattr(spec.prior, "data_set", None) or str(budget.data)
+        spends = data_set, budget.prior, datetime.now(UTC)
+    mature = getattr(spec, "mature", None)
+    return Subject(
+        kind="plan",
+        name=spec.name,
+        label=budget.label,
+        total=budget.total,
+        labels=labels,
+        person=spent,
+        mechanism=spec.named_mechanism.kind,
+        protects="label" if unit is None else "person",
+        group_rows=None if budget.groups is None else budget.groups.smallest,
+        mature=None if mature is None else str(mature.after),
+        uses=() if use is None else (use.figures,),
+        numbers=not spec.has_classes and len(spec.label.names) == 1,
+        warnings=() if use is None else tuple(relevant(use.shortcomings, spec.goal)),
+        entries=tuple(entries),
+        spends=spends,
+        ledger=spec.privacy.ledger,
+        artifact_path=folder,
+    )
+
+
+def of_run(path: Path, promise: dict[str, Any], run: Any, labels: int | None) -> Subject:
+    """The facts of a training run, whose statement agrees with its config.
+
+    ``promise`` is its ``privacy.json`` with exact numbers, ``run`` what the trainer read of it.
+    """
+    epsilon = None if promise["epsilon"] is None else Fraction(promise["epsilon"])
+    delta = Fraction(promise["delta"] or 0)
+    person = ((delta, epsilon),) if labels is not None and epsilon is not None else ()
+    return Subject(
+        kind="training run",
+        name=str(run.name),
+        label=epsilon,
+        total=epsilon,
+        labels=labels,
+        person=person,
+        delta=delta,
+        mechanism=str(run.method),
+        protects="label" if labels is None else "person",
+    )
+
+
+def prior_of(certificate: Certificate) -> PrivatePriorClaims | None:
+    """The prior that spent ε on labels, if there is one."""
+    prior = certificate.prior
+    return prior if isinstance(prior, PrivatePriorClaims) else None
+
+
+def _composed(labels: int, budget: Any) -> list[Spending]:
+    """(δ, ε) of a person, for the worst randomizer with this ε: no other one composes to more."""
+    from labeldp_verify.claims.composition import DELTAS  # noqa: PLC0415
+
+    from labeldp_compile.composition import compose  # noqa: PLC0415
+    from labeldp_compile.rounding.randomized_response import (  # noqa: PLC0415
+        randomized_response,
+    )
+
+    worst = randomized_response((0, 1), range(2), budget.label)
+    composition = compose([worst], labels)
+    found = [(Fraction(delta), composition.epsilon(Decimal(delta))) for delta in DELTAS]
+    prior = labels * budget.prior
+    return [(delta, Fraction(epsilon) + prior) for delta, epsilon in found if epsilon is not None]

@@ -34,6 +34,7 @@ from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
 from labeldp_compile.pipeline import compile_to
+from labeldp_compile.planning.saved_plan import SUFFIX, read_plan
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
@@ -70,6 +71,11 @@ def compile_command(
     """
     private_key = signing_key(key)
     told = QUIET.say if quiet else complain
+    approved = None
+    if spec.suffix == SUFFIX:
+        approved = read_plan(spec)
+        approved.require_same()
+        spec = approved.spec
     with observing("counting labels", quiet=quiet, say=told) as observer:
         artifact, path = compile_to(
             spec,
@@ -78,6 +84,7 @@ def compile_command(
             key=private_key,
             test_seed=test_seed,
             observer=observer,
+            approved=approved,
         )
     if not quiet:
         tell(*(_details(artifact) if verbose else _summary(artifact)))

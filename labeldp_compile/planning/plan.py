@@ -35,6 +35,7 @@ class Plan:
     ledger: str | None = None
     use: ExpectedUse | None = None
     recalls: bool = False
+    spec_sha256: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
@@ -115,6 +116,6 @@ def plan_spec(path: Path) -> Plan:
         use = expected_use(spec, budget, expected)
         if use is not None and use.prior == spec.prior.kind:  # compile will find the same
             require_telling(spec, use.shortcomings)
-        return Plan(spec, budget, expected, most, ledger, use, recalls)
+        return Plan(spec, budget, expected, most, ledger, use, recalls, digest)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error

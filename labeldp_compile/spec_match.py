@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,38 @@ def check_file(
     """
     agreement = None if spec is None else spec_check(read_artifact(spec))
     return labeldp_verify.check_file(path, agreement, signed, budget, limits)
+
+
+class StaleError(InputError):
+    """An artifact is not current with its spec."""
+
+    exit_code = 1
+
+
+def require_current(spec: Path, directory: Path) -> Path:
+    """The artifact of a spec in a directory; raises StaleError unless compile would be needless.
+
+    It must verify, and name this spec and agree with it; its certificate beside it must be its own.
+    No data are read and nothing is spent, so this says nothing about data that changed.
+    """
+    from labeldp_compile.spec import load_spec  # noqa: PLC0415  # pydantic
+
+    name = load_spec(spec)[0].name
+    path, beside = directory / f"{name}.onnx", directory / f"{name}.certificate.json"
+    if not path.exists():
+        raise StaleError(f"{path}: does not exist: compile {spec}")
+    report = check_file(path, spec)
+    failed = next((check for check in report.checks if not check.ok), None)
+    if failed is not None or report.certificate is None:
+        reason = "it was not checked" if failed is None else f"{failed.name}: {failed.detail}"
+        raise StaleError(f"{path}: is not current with {spec}: {reason}")
+    try:
+        stated = json.loads(read_artifact(beside))
+    except (InputError, ValueError, RecursionError):
+        stated = None
+    if stated != report.certificate.to_json():
+        raise StaleError(f"{beside}: is not the certificate of {path.name}: compile {spec}")
+    return path
 
 
 def spec_check(spec: bytes) -> SpecCheck:

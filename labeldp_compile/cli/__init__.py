@@ -19,6 +19,7 @@ _COMMANDS = {
     "choose": "Find the smallest ε, and the mechanism, that make private labels good enough.",
     "compile": "Compile SPEC into a randomizer with a certificate.",
     "verify": "Check every provable claim of an artifact from FILE alone.",
+    "diff": "Show what differs between two artifacts or two specs, and what that breaks.",
     "check": "Check artifacts, training runs and ledgers against a policy.",
     "port": "Write the artifact FILE as a portable file, which more hosts can run.",
     "prove": "Write the integers of the artifact FILE, and a proof that they are private, for Coq.",

@@ -35,6 +35,7 @@ from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
 from labeldp_compile.pipeline import compile_to
 from labeldp_compile.planning.saved_plan import SUFFIX, read_plan
+from labeldp_compile.spec_match import require_current
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
@@ -46,13 +47,23 @@ _SPENT = {
 }
 
 
-@command("compile", "labeldp compile specs/doctor-visits.yaml -o build/")
+@command(
+    "compile",
+    "labeldp compile specs/doctor-visits.yaml -o build/",
+    "labeldp compile visits.plan -o build/",
+    "labeldp compile --check specs/doctor-visits.yaml -o build/",
+)
 @click.argument("spec", type=PATH)
 @written_option
 @overwrite_option
 @sign_option
 @verbose_option
 @quiet_option
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Spend and write nothing: exit with 1 unless the artifact in the directory is current.",
+)
 @test_seed_option
 def compile_command(
     spec: Path,
@@ -61,14 +72,24 @@ def compile_command(
     key: Path | None,
     verbose: bool,
     quiet: bool,
+    check: bool,
     test_seed: int | None,
 ) -> None:
     """Compile SPEC into a randomizer with a certificate.
+
+    SPEC is a spec, or a plan that labeldp plan --out saved. A plan is done exactly as it was
+    approved. If the spec, a table's columns or its number of rows changed, nothing is spent, and
+    the exit code is 1.
 
     Each run spends the ε of a private prior on the data, unless the spec names a ledger that
     recalls the prior. If the ledger's budget is exceeded, the exit code is 1. Prints the path of
     the artifact on stdout, and a summary on stderr.
     """
+    if check:
+        if overwrite or key is not None or test_seed is not None:
+            raise click.UsageError("--check writes nothing: leave out the other options")
+        say(f"{require_current(spec, directory)}: is current with {spec}; nothing was spent")
+        return
     private_key = signing_key(key)
     told = QUIET.say if quiet else complain
     approved = None

@@ -183,7 +183,7 @@ def _files(spec: Spec, folder: Path) -> Iterator[dict[str, Any]]:
     if data is not None:
         form = spec.prior.form  # type: ignore[union-attr]  # what has data has a form
         yield from _parts(data, folder, form, public=isinstance(spec.prior, PublicPrior))
-    assign = spec.groups and spec.groups.assign
+    assign = None if spec.groups is None else spec.groups.assign
     if assign is not None:
         yield from _parts(assign.file, folder, assign.form, public=True)
 

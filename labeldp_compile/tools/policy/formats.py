@@ -100,21 +100,23 @@ def _document(result: CheckResult) -> list[str]:
 
 
 def _junit(result: CheckResult) -> list[str]:
-    tests = sum(len(one.findings) for one in result.judged)
-    failures = sum(len(one.failed) for one in result.judged)
-    counts = {"tests": str(tests), "failures": str(failures), "errors": "0"}
-    root = Xml.Element("testsuites", name="labeldp check", **counts)
+    every = [found for one in result.judged for found in one.findings]
+    root = Xml.Element("testsuites", _counts("labeldp check", every))
     for one in result.judged:
-        failed = str(len(one.failed))
-        counts = {"tests": str(len(one.findings)), "failures": failed, "errors": "0"}
-        suite = Xml.SubElement(root, "testsuite", name=_shown(one.path), **counts)
+        path = _shown(one.path)
+        suite = Xml.SubElement(root, "testsuite", _counts(path, one.findings))
         for found in one.findings:
-            case = Xml.SubElement(suite, "testcase", classname=_shown(one.path), name=found.rule)
+            case = Xml.SubElement(suite, "testcase", {"classname": path, "name": found.rule})
             if not found.ok:
-                Xml.SubElement(case, "failure", message=found.text, type=found.rule)
+                Xml.SubElement(case, "failure", {"message": found.text, "type": found.rule})
     Xml.indent(root)
-    text = Xml.tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii")
-    return text.replace("##[", "&#35;#[").splitlines()
+    text: bytes = Xml.tostring(root, encoding="us-ascii", xml_declaration=True)
+    return text.decode("ascii").replace("##[", "&#35;#[").splitlines()
+
+
+def _counts(name: str, findings: Sequence[Finding]) -> dict[str, str]:
+    failures = sum(not one.ok for one in findings)
+    return {"name": name, "tests": str(len(findings)), "failures": str(failures), "errors": "0"}
 
 
 def _sarif(result: CheckResult) -> list[str]:
@@ -161,7 +163,9 @@ def _github(result: CheckResult) -> list[str]:
             place = f"file={_property(_shown(one.path))},title={_property(title)}"
             text = f"{one.kind} {_shown(one.path)}: {found.text}"
             lines.append(f"::error {place}::{_data(text)}")
-    lines += [f"::notice::{_data(f'{key}: no such file was checked')}" for key in result.not_applied]
+    lines += [
+        f"::notice::{_data(f'{key}: no such file was checked')}" for key in result.not_applied
+    ]
     return [*lines, _safe(f"labeldp check: {result.verdict()}")]
 
 

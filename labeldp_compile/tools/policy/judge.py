@@ -126,9 +126,7 @@ def _require_plain(path: Path) -> None:
         raise InputError(f"{path}: is no ordinary file")
 
 
-def _of(
-    subject: Subject, path: str, policy: LoadedPolicy, text: str, sha256: str = ""
-) -> Judged:
+def _of(subject: Subject, path: str, policy: LoadedPolicy, text: str, sha256: str = "") -> Judged:
     first = Finding(VERIFIED, True, "declared" if subject.kind != "artifact" else "proved", text)
     return Judged(
         path,

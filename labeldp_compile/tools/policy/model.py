@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -70,7 +71,7 @@ class GatePolicy(Strict):
     )
     max_epsilon_period: MaxInPeriod | None = None
     max_delta: Number = Field(
-        0, ge=0, lt=1, description="the largest δ; by default only ε without δ counts"
+        Decimal(0), ge=0, lt=1, description="the largest δ; by default only ε without δ counts"
     )
     mechanisms: list[str] | None = Field(
         None, min_length=1, description="allowed mechanisms, and methods of training runs"

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.rounded import at_most
@@ -127,7 +126,7 @@ def _mechanism(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
 
 @_rule("adjacency", *_SPENDS)
 def _adjacency(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
-    allowed = list(policy.rules.adjacency or [])
+    allowed = list(map(str, policy.rules.adjacency or []))
     yield _among("adjacency", "it protects each", one.protects or "", allowed)
 
 
@@ -358,5 +357,3 @@ def _once(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
         others.add(draw)
     text = "; ".join(twice) or "no part of a data set was drawn twice"
     yield Finding("draw_once", not twice, "counted", text)
-
-

@@ -79,7 +79,7 @@ def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) 
     exact, groups = stated.exact, artifact.groups
     bound, prior = rational(exact.epsilon_label_bound), rational(exact.epsilon_prior)
     person, composition = stated.parts.get("person"), stated.composition
-    labels = composition and composition.labels_per_user
+    labels = None if composition is None else composition.labels_per_user
     if person is not None:
         labels = person.labels_per_person
     spent: list[Spending] = []

@@ -45,7 +45,7 @@ def check_command(
     """
     from labeldp_compile.tools.policy import judge, load_policy  # noqa: PLC0415  # pydantic
     from labeldp_compile.tools.policy.formats import CheckResult, lines_of  # noqa: PLC0415
-    from labeldp_compile.tools.policy.judge import unverified  # noqa: PLC0415
+    from labeldp_compile.tools.policy.judging import unverified  # noqa: PLC0415
     from labeldp_compile.tools.policy.walk import find_subjects  # noqa: PLC0415
 
     loaded, found = load_policy(policy), find_subjects(list(paths))

@@ -18,9 +18,11 @@ from labeldp_verify.reading.shortcomings import Shortcoming, relevant
 
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.tools.policy.finding import Kind, Worth
+from labeldp_compile.tools.policy.model import GatePolicy
 
 if TYPE_CHECKING:
     from labeldp_compile.planning import Plan
+    from labeldp_compile.planning.budget import EpsilonBudget
 
 Spending = tuple[Fraction, Fraction]
 """δ and ε."""
@@ -115,17 +117,22 @@ def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) 
     )
 
 
-def of_plan(plan: Plan, entries: Sequence[Entry], folder: Path) -> Subject:
+def of_plan(plan: Plan, entries: Sequence[Entry], folder: Path, rules: GatePolicy) -> Subject:
     """The facts of a plan: what compile would do.
 
-    ``entries`` are those of its spec's ledger, ``folder`` is where paths of the spec start.
+    ``entries`` are those of its spec's ledger, ``folder`` is where paths of the spec start. Where
+    the ``rules`` allow a δ that is needed, ε of a person at this δ is found, too.
     """
     spec, budget, use = plan.spec, plan.budget, plan.use
     unit = getattr(spec.privacy, "person", None)
     labels = spec.privacy.labels_per_user if unit is None else unit.labels
     spent: tuple[Spending, ...] = ()
     if labels is not None:
-        spent = ((Fraction(0), labels * budget.total), *_composed(labels, budget))
+        spent = ((Fraction(0), labels * budget.total),)
+        if rules.max_epsilon_person is not None and spent[0][1] > Fraction(
+            rules.max_epsilon_person
+        ):
+            spent += tuple(_composed(labels, budget, Fraction(rules.max_delta)))
     spends = None
     if budget.question is not None and not plan.recalls:
         data_set = getattr(spec.prior, "data_set", None) or str(budget.data)
@@ -179,17 +186,19 @@ def prior_of(certificate: Certificate) -> PrivatePriorClaims | None:
     return prior if isinstance(prior, PrivatePriorClaims) else None
 
 
-def _composed(labels: int, budget: Any) -> list[Spending]:
-    """(δ, ε) of a person, for the worst randomizer with this ε: no other one composes to more."""
+def _composed(labels: int, budget: EpsilonBudget, most: Fraction) -> list[Spending]:
+    """(δ, ε) of a person at the largest known δ that is at most ``most``.
+
+    It is that of the worst randomizer with this ε: no other one composes to more.
+    """
     from labeldp_verify.claims.composition import DELTAS  # noqa: PLC0415
 
-    from labeldp_compile.composition import compose  # noqa: PLC0415
-    from labeldp_compile.rounding.randomized_response import (  # noqa: PLC0415
-        randomized_response,
-    )
+    from labeldp_compile.composition import compose  # noqa: PLC0415  # dp_accounting
+    from labeldp_compile.rounding.randomized_response import randomized_response  # noqa: PLC0415
 
+    delta = max((Fraction(one) for one in DELTAS if Fraction(one) <= most), default=None)
+    if delta is None:
+        return []
     worst = randomized_response((0, 1), range(2), budget.label)
-    composition = compose([worst], labels)
-    found = [(Fraction(delta), composition.epsilon(Decimal(delta))) for delta in DELTAS]
-    prior = labels * budget.prior
-    return [(delta, Fraction(epsilon) + prior) for delta, epsilon in found if epsilon is not None]
+    epsilon = compose([worst], labels).epsilon(Decimal(delta.numerator) / delta.denominator)
+    return [] if epsilon is None else [(delta, Fraction(epsilon) + labels * budget.prior)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import is_url
-from labeldp_compile.tools.policy.judge import kind_of
+from labeldp_compile.tools.policy.judging import kind_of
 
 MAX_FILES = 100_000
 

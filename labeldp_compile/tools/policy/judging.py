@@ -71,7 +71,7 @@ def judge_artifact(path: Path, data: bytes, report: Report, policy: LoadedPolicy
 
 def judge_plan(plan: Plan, path: Path, policy: LoadedPolicy, entries: list[Entry]) -> Judged:
     """The same for the plan of a spec, whose ledger, if it has one, holds the entries."""
-    subject = of_plan(plan, entries, path.parent)
+    subject = of_plan(plan, entries, path.parent, policy.rules)
     return _of(subject, str(path), policy, "compile can do what the spec says")
 
 

@@ -1,4 +1,4 @@
-"""A company's specs, artifacts, keys, ledger, runs and policy, made once and copied for each case."""
+"""Specs, artifacts, keys, a ledger, runs and a policy of a company, copied for each case."""
 
 import hashlib
 import json

@@ -152,7 +152,7 @@ def _sarif_result(one: Judged, found: Finding, rule: int) -> dict[str, Any]:
 
 def _uri(path: str) -> str:
     """A path as a reference: of a URL only what is shown of it."""
-    return quote(os.fsencode(path.replace(os.sep, "/")))
+    return quote(path.replace(os.sep, "/"), errors="surrogatepass")
 
 
 def _github(result: CheckResult) -> list[str]:

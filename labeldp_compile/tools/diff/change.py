@@ -79,7 +79,7 @@ class Difference:
             old, new = (clipped(text, _COLUMNS) or "–" for text in (one.old, one.new))
             mark = "breaking" if one.breaks else "changed "
             reason = f": {one.breaks}" if one.breaks else ""
-            lines.append(f"{mark}  {one.what:<22} {old} → {new}{reason}")
+            lines.append(f"{mark}  {one.what:<24} {old} → {new}{reason}")
         lines.append(_KEYED[self.keyed])
         count = sum(one.breaks is not None for one in self.changes)
         if not self.changes:

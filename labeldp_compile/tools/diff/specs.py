@@ -32,7 +32,7 @@ def diff_specs(old: Spec, new: Spec) -> Difference:
     a, b = dict(_flat(_stated(old))), dict(_flat(_stated(new)))
     keys = [*a, *(key for key in b if key not in a)]
     differing = [key for key in keys if a.get(key) != b.get(key)]
-    changes = [_change(key, a.get(key), b.get(key)) for key in differing]
+    changes = [_change(key, a.get(key), b.get(key), new) for key in differing]
     decided = [key for key in differing if not key.startswith(_NOT_IN_THE_INTEGERS)]
     keyed: Keyed = "not valid" if decided else "valid"
     if not decided and isinstance(new.prior, PrivatePrior):
@@ -56,12 +56,12 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _change(key: str, old: Any, new: Any) -> Change:
+def _change(key: str, old: Any, new: Any, spec: Spec) -> Change:
     breaks = next((why for start, why in _BREAKS.items() if key.startswith(start)), None)
     if key in _MORE and old is not None:
         is_more = new is None or Decimal(new) > Decimal(old)
         breaks = "the promise is weaker" if is_more else None
-    if key == "privacy.ledger" and new is None:
+    if key == "privacy.ledger" and new is None and isinstance(spec.prior, PrivatePrior):
         breaks = "its prior is no longer booked"
     return Change(key, _shown(old), _shown(new), breaks)
 

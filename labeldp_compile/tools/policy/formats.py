@@ -1,7 +1,7 @@
 """The result of a check as a table, JSON, JUnit XML, SARIF or annotations of GitHub.
 
-Names and texts of files are somebody else's. They are printable already; here each is escaped for
-its format. Runners read commands from the lines of a log (``::error::``, ``##[command]``), so no
+Names and texts of files were written by strangers. They are printable already; here each is escaped
+for its format. Runners read commands from the lines of a log (``::error::``, ``##[command]``), so no
 line begins with a text of a file, and ``##[`` occurs in none.
 """
 

@@ -102,7 +102,7 @@ def _delta(policy: LoadedPolicy) -> Fraction:
 
 
 def needed_delta(one: Subject, policy: LoadedPolicy) -> Finding:
-    """That the δ of a training run is allowed; checked whatever else the policy demands."""
+    """That the δ of a training run is allowed; checked for every policy."""
     limit, delta = policy.rules.max_delta, one.delta
     text = f"the run spends δ = {float(delta):.6g} (declared); the policy allows {limit}"
     ok = delta <= _delta(policy)
@@ -297,7 +297,7 @@ def _data_set(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
 
 @_rule("max_epsilon_period", *_BOOKS)
 def _period(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
-    """In any period of so many days, not only in the last one: no clock decides."""
+    """In any period of this length, not only in the last one: no clock decides."""
     stated = policy.rules.max_epsilon_period
     assert stated is not None
     if one.kind == "plan":

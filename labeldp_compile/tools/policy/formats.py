@@ -1,8 +1,8 @@
 """The result of a check as a table, JSON, JUnit XML, SARIF or annotations of GitHub.
 
 Names and texts of files were written by strangers. They are printable already; here each is escaped
-for its format. Runners read commands from the lines of a log (``::error::``, ``##[command]``), so no
-line begins with a text of a file, and ``##[`` occurs in none.
+for its format. Runners read commands from the lines of a log (``::error::``, ``##[command]``), so
+no line begins with a text of a file, and ``##[`` occurs in none.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labeldp_compile.tools.policy.finding import Finding, Judged
+from labeldp_compile.tools.policy.finding import Judged, PolicyFinding
 from labeldp_compile.tools.policy.formats import FORMATS, CheckResult, lines_of
 from labeldp_compile.tools.policy.model import GatePolicy, LoadedPolicy
 from tests.hostile.test_terminal import EVIL
@@ -27,8 +27,8 @@ COMMANDS = (
 
 def result_of(text, tmp_path):
     rules = GatePolicy(version=1, max_epsilon_label=1, max_epsilon_dataset=1)
-    found = Finding("max_epsilon_label", False, "proved", text, text, text)
-    met = Finding("verified", True, "proved", text)
+    found = PolicyFinding("max_epsilon_label", False, "proved", text, text, text)
+    met = PolicyFinding("verified", True, "proved", text)
     judged = [
         Judged(text, "artifact", (met, found), text),
         Judged(f"b/{text}", "artifact", (met,)),

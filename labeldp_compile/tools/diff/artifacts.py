@@ -13,7 +13,7 @@ from labeldp_verify.reading.figures import ROWS
 from labeldp_verify.reading.usefulness import is_unbiased
 from labeldp_verify.rounded import at_most
 
-from labeldp_compile.tools.diff.change import Change, Difference
+from labeldp_compile.tools.diff.change import Change, Differences
 from labeldp_compile.tools.policy.subject import Subject, of_artifact
 
 _WORSE = "the promise is weaker"
@@ -22,13 +22,13 @@ _OTHERWISE = "labels are read in another way"
 _SHOWN = 6
 
 
-def diff_artifacts(old: Artifact, new: Artifact) -> Difference:
+def diff_artifacts(old: Artifact, new: Artifact) -> Differences:
     """What differs between two artifacts."""
     changes = list(_changes(old, new))
     digests = [one.certificate.digests.tables for one in (old, new)]
     again = "keyed outputs do not stay valid"
     changes += _texts("integers", [digest[:16] for digest in digests], again)
-    return Difference("artifact", changes, "valid" if digests[0] == digests[1] else "not valid")
+    return Differences("artifact", changes, "valid" if digests[0] == digests[1] else "not valid")
 
 
 def _changes(old: Artifact, new: Artifact) -> Iterator[Change]:

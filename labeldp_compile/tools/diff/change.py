@@ -38,7 +38,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Differences:
     """All differences of two things of one kind.
 
     Attributes:

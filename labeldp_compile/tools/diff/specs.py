@@ -8,7 +8,7 @@ from typing import Any
 
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.tools.diff.change import Change, Difference, Keyed
+from labeldp_compile.tools.diff.change import Change, Differences, Keyed
 
 # Keys by their beginnings: what a change of them breaks. Others break nothing of themselves.
 _BREAKS = {
@@ -27,7 +27,7 @@ _NOT_IN_THE_INTEGERS = (
 )
 
 
-def diff_specs(old: Spec, new: Spec) -> Difference:
+def diff_specs(old: Spec, new: Spec) -> Differences:
     """What differs between two specs."""
     a, b = dict(_flat(_stated(old))), dict(_flat(_stated(new)))
     keys = [*a, *(key for key in b if key not in a)]
@@ -37,7 +37,7 @@ def diff_specs(old: Spec, new: Spec) -> Difference:
     keyed: Keyed = "not valid" if decided else "valid"
     if not decided and isinstance(new.prior, PrivatePrior):
         keyed = "unknown"
-    return Difference("spec", changes, keyed)
+    return Differences("spec", changes, keyed)
 
 
 def _stated(spec: Spec) -> dict[str, Any]:

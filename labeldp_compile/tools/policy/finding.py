@@ -13,7 +13,7 @@ VERIFIED = "verified"
 
 
 @dataclass(frozen=True)
-class Finding:
+class PolicyFinding:
     """One rule, and whether a file meets it.
 
     Attributes:
@@ -51,12 +51,12 @@ class Judged:
 
     path: str
     kind: Kind
-    findings: tuple[Finding, ...]
+    findings: tuple[PolicyFinding, ...]
     name: str = ""
     sha256: str = ""
 
     @property
-    def failed(self) -> tuple[Finding, ...]:
+    def failed(self) -> tuple[PolicyFinding, ...]:
         """The rules that it does not meet."""
         return tuple(one for one in self.findings if not one.ok)
 

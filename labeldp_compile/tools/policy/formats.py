@@ -17,7 +17,7 @@ from xml.etree import ElementTree as Xml
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.printable import json_text, one_line
 
-from labeldp_compile.tools.policy.finding import Finding, Judged
+from labeldp_compile.tools.policy.finding import Judged, PolicyFinding
 from labeldp_compile.tools.policy.model import LoadedPolicy
 from labeldp_compile.tools.policy.rules import applied
 
@@ -114,7 +114,7 @@ def _junit(result: CheckResult) -> list[str]:
     return text.decode("ascii").replace("##[", "&#35;#[").splitlines()
 
 
-def _counts(name: str, findings: Sequence[Finding]) -> dict[str, str]:
+def _counts(name: str, findings: Sequence[PolicyFinding]) -> dict[str, str]:
     failures = sum(not one.ok for one in findings)
     return {"name": name, "tests": str(len(findings)), "failures": str(failures), "errors": "0"}
 
@@ -139,7 +139,7 @@ def _sarif(result: CheckResult) -> list[str]:
     return _json_lines({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
 
 
-def _sarif_result(one: Judged, found: Finding, rule: int) -> dict[str, Any]:
+def _sarif_result(one: Judged, found: PolicyFinding, rule: int) -> dict[str, Any]:
     place = {"physicalLocation": {"artifactLocation": {"uri": _uri(one.path)}}}
     return {
         "ruleId": found.rule,

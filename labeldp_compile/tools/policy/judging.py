@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
 from labeldp_verify.budget import naming
 from labeldp_verify.claims import rational
-from labeldp_verify.console.summary import epsilon_in_words
+from labeldp_verify.rounded import at_most
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger.place import place_name
 from labeldp_compile.ledger_url import is_url
-from labeldp_compile.tools.policy.finding import VERIFIED, Finding, Judged, Kind
+from labeldp_compile.tools.policy.finding import VERIFIED, Judged, Kind, PolicyFinding
 from labeldp_compile.tools.policy.model import LoadedPolicy
 from labeldp_compile.tools.policy.rules import findings, needed_delta
 from labeldp_compile.tools.policy.subject import Subject, of_artifact, of_plan, of_run
@@ -63,7 +63,7 @@ def judge_artifact(path: Path, data: bytes, report: Report, policy: LoadedPolicy
         return unverified("artifact", str(path), f"does not verify: {reason}", report.sha256)
     artifact = report.artifact
     bound = rational(artifact.certificate.exact.epsilon_label_bound)
-    text = f"every check holds; the file proves ε ≤ {epsilon_in_words(bound)} per label"
+    text = f"every check holds; the file proves ε ≤ {at_most(bound)} per label"
     with_use = policy.rules.usefulness is not None
     subject = of_artifact(path, data, artifact, with_use=with_use)
     return _of(subject, str(path), policy, text, report.sha256)
@@ -77,7 +77,7 @@ def judge_plan(plan: Plan, path: Path, policy: LoadedPolicy, entries: list[Entry
 
 def unverified(kind: Kind, path: str, reason: str, sha256: str = "") -> Judged:
     """What cannot be verified."""
-    return Judged(path, kind, (Finding(VERIFIED, False, "proved", reason),), "", sha256)
+    return Judged(path, kind, (PolicyFinding(VERIFIED, False, "proved", reason),), "", sha256)
 
 
 def kind_of(path: Path) -> Kind:
@@ -127,7 +127,9 @@ def _require_plain(path: Path) -> None:
 
 
 def _of(subject: Subject, path: str, policy: LoadedPolicy, text: str, sha256: str = "") -> Judged:
-    first = Finding(VERIFIED, True, "declared" if subject.kind != "artifact" else "proved", text)
+    first = PolicyFinding(
+        VERIFIED, True, "declared" if subject.kind != "artifact" else "proved", text
+    )
     return Judged(
         path,
         subject.kind,
@@ -137,12 +139,12 @@ def _of(subject: Subject, path: str, policy: LoadedPolicy, text: str, sha256: st
     )
 
 
-def _more(subject: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _more(subject: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     """What every policy demands of a training run: that it is private, with an allowed δ."""
     if subject.kind == "training run":
         if subject.label is None:
             text = "it promises no privacy at all: it was trained on true labels"
-            yield Finding("private", False, "declared", text)
+            yield PolicyFinding("private", False, "declared", text)
         else:
             yield needed_delta(subject, policy)
 

@@ -18,14 +18,14 @@ from labeldp_compile.ledger.account import add_up
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.spec_match import spec_disagreements
-from labeldp_compile.tools.policy.finding import Finding, Kind, Worth
+from labeldp_compile.tools.policy.finding import Kind, PolicyFinding, Worth
 from labeldp_compile.tools.policy.model import LoadedPolicy
 from labeldp_compile.tools.policy.subject import Subject, prior_of
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
 
-Rule = Callable[[Subject, LoadedPolicy], Iterator[Finding]]
+Rule = Callable[[Subject, LoadedPolicy], Iterator[PolicyFinding]]
 _MADE: tuple[Kind, ...] = ("artifact", "plan")
 _SPENDS: tuple[Kind, ...] = (*_MADE, "training run")
 _BOOKS: tuple[Kind, ...] = ("ledger", "plan")
@@ -40,7 +40,7 @@ def _rule(key: str, *kinds: Kind) -> Callable[[Rule], Rule]:
     return add
 
 
-def findings(subject: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def findings(subject: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     """A finding for each key of the policy that is about such a thing."""
     for key in policy.rules.stated:
         kinds, rule = RULES[key]
@@ -57,34 +57,36 @@ def applied(policy: LoadedPolicy, kinds: set[Kind]) -> tuple[list[str], list[str
 
 def _most(
     rule: str, what: str, found: Fraction | None, limit: Any, worth: Worth, unknown: str
-) -> Finding:
+) -> PolicyFinding:
     """That a number is at most a limit; one that is not known is not."""
     if found is None:
-        return Finding(rule, False, worth, f"{unknown}; the policy allows {limit}", "", str(limit))
+        return PolicyFinding(
+            rule, False, worth, f"{unknown}; the policy allows {limit}", "", str(limit)
+        )
     shown = at_most(found)
     ok = found <= Fraction(limit)
     text = f"{what} {shown} ({worth}); the policy allows {limit}"
-    return Finding(rule, ok, worth, text, shown, str(limit))
+    return PolicyFinding(rule, ok, worth, text, shown, str(limit))
 
 
 _NO_PRIVACY = "it promises no privacy at all"
 
 
 @_rule("max_epsilon_label", *_SPENDS)
-def _label(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _label(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     what, limit = "a label spends at most ε =", policy.rules.max_epsilon_label
     yield _most("max_epsilon_label", what, one.label, limit, one.worth, _NO_PRIVACY)
 
 
 @_rule("max_epsilon_total", *_SPENDS)
-def _total(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _total(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     what = "a label, with its part in the prior, spends at least ε ="
     limit = policy.rules.max_epsilon_total
     yield _most("max_epsilon_total", what, one.total, limit, "declared", _NO_PRIVACY)
 
 
 @_rule("max_epsilon_person", *_SPENDS)
-def _person(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _person(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     """The least ε whose δ the policy allows, of all labels and the prior."""
     allowed = [(epsilon, delta) for delta, epsilon in one.person if delta <= _delta(policy)]
     epsilon, delta = min(allowed, default=(None, Fraction(0)))
@@ -101,16 +103,16 @@ def _delta(policy: LoadedPolicy) -> Fraction:
     return Fraction(policy.rules.max_delta)
 
 
-def needed_delta(one: Subject, policy: LoadedPolicy) -> Finding:
+def needed_delta(one: Subject, policy: LoadedPolicy) -> PolicyFinding:
     """That the δ of a training run is allowed; checked for every policy."""
     limit, delta = policy.rules.max_delta, one.delta
     text = f"the run spends δ = {float(delta):.6g} (declared); the policy allows {limit}"
     ok = delta <= _delta(policy)
-    return Finding("max_delta", ok, "declared", text, f"{float(delta):.6g}", str(limit))
+    return PolicyFinding("max_delta", ok, "declared", text, f"{float(delta):.6g}", str(limit))
 
 
 @_rule("max_labels_per_person", *_SPENDS)
-def _labels(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _labels(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     limit = policy.rules.max_labels_per_person
     found = None if one.labels is None else Fraction(one.labels)
     unknown = "it does not say how many labels a person has"
@@ -119,25 +121,25 @@ def _labels(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
 
 
 @_rule("mechanisms", *_SPENDS)
-def _mechanism(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _mechanism(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     allowed = policy.rules.mechanisms or []
     yield _among("mechanisms", "its mechanism is", one.mechanism or "", allowed)
 
 
 @_rule("adjacency", *_SPENDS)
-def _adjacency(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _adjacency(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     allowed = list(map(str, policy.rules.adjacency or []))
     yield _among("adjacency", "it protects each", one.protects or "", allowed)
 
 
-def _among(rule: str, what: str, found: str, allowed: list[str]) -> Finding:
+def _among(rule: str, what: str, found: str, allowed: list[str]) -> PolicyFinding:
     listed = ", ".join(allowed)
     text = f"{what} {found} (declared); the policy allows {listed}"
-    return Finding(rule, found in allowed, "declared", text, found, listed)
+    return PolicyFinding(rule, found in allowed, "declared", text, found, listed)
 
 
 @_rule("min_group_rows", *_MADE)
-def _groups(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _groups(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     if one.group_rows is not None:
         limit = policy.rules.min_group_rows or 1
         text = (
@@ -145,11 +147,11 @@ def _groups(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
             f"policy demands {limit:,}"
         )
         ok = one.group_rows >= limit
-        yield Finding("min_group_rows", ok, "declared", text, str(one.group_rows), str(limit))
+        yield PolicyFinding("min_group_rows", ok, "declared", text, str(one.group_rows), str(limit))
 
 
 @_rule("mature", *_MADE)
-def _mature(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _mature(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     least, found = policy.rules.mature or "P0D", one.mature
     days = _days(found)
     if days is None:
@@ -158,7 +160,7 @@ def _mature(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
         text = f"its labels mature for {found} (declared)"
     ok = days is not None and days >= (_days(least) or 0)
     text = f"{text}; the policy demands {least}"
-    yield Finding("mature", ok, "declared", text, found or "", least)
+    yield PolicyFinding("mature", ok, "declared", text, found or "", least)
 
 
 def _days(duration: str | None) -> int | None:
@@ -167,18 +169,18 @@ def _days(duration: str | None) -> int | None:
 
 
 @_rule("signed_by", "artifact")
-def _signed(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _signed(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     reasons = []
     for key in policy.keys:
         fingerprint, refusal = _refusal(one, key)
         if refusal is None:
             text = f"the holder of the key {fingerprint}… signed exactly this file"
-            yield Finding("signed_by", True, "proved", text, fingerprint, "")
+            yield PolicyFinding("signed_by", True, "proved", text, fingerprint, "")
             return
         reasons.append(refusal)
     count = len(policy.keys)
     text = f"none of the {count} keys of the policy signed it: {'; '.join(dict.fromkeys(reasons))}"
-    yield Finding("signed_by", False, "proved", text)
+    yield PolicyFinding("signed_by", False, "proved", text)
 
 
 def _refusal(one: Subject, key: PublicKey) -> tuple[str, str | None]:
@@ -198,7 +200,7 @@ def _refusal(one: Subject, key: PublicKey) -> tuple[str, str | None]:
 
 
 @_rule("specs", "artifact")
-def _current(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _current(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     assert one.certificate is not None
     spec = (policy.specs or {}).get(one.name)
     text = f"no spec in {policy.rules.specs} has the name {one.name}"
@@ -207,11 +209,11 @@ def _current(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
         differing = spec_disagreements(spec, one.certificate)
         text = "; ".join(differing) or "it was made from the spec of its name, and agrees with it"
         ok = not differing
-    yield Finding("specs", ok, "declared", text)
+    yield PolicyFinding("specs", ok, "declared", text)
 
 
 @_rule("usefulness", *_MADE)
-def _use(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _use(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     least = policy.rules.usefulness
     assert least is not None
     limit = least.max_mean_error if one.numbers else least.max_share_error
@@ -231,32 +233,32 @@ def _use(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
         text = f"it has {one.outputs:,} outputs (proved); the policy demands {least.min_outputs:,}"
         ok = one.outputs >= least.min_outputs
         found_text = str(one.outputs)
-        yield Finding("usefulness", ok, "proved", text, found_text, str(least.min_outputs))
+        yield PolicyFinding("usefulness", ok, "proved", text, found_text, str(least.min_outputs))
     if least.no_warnings:
         text = "; ".join(warning.text for warning in one.warnings) or "no warning"
-        yield Finding("usefulness", not one.warnings, "estimated", text)
+        yield PolicyFinding("usefulness", not one.warnings, "estimated", text)
 
 
 @_rule("prior_booked", *_MADE)
-def _booked(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _booked(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     where = policy.rules.prior_booked or ""
     if one.kind == "plan":
         ok = one.spends is None or (one.ledger is not None and _same(one, policy, where))
         text = "its prior is booked in the ledger of the policy, or spends nothing"
         if not ok:
             text = "its prior spends ε, and its spec does not name the ledger of the policy"
-        yield Finding("prior_booked", ok, "declared", text)
+        yield PolicyFinding("prior_booked", ok, "declared", text)
         return
     assert one.certificate is not None
     prior, spent = prior_of(one.certificate), Fraction(one.certificate.exact.epsilon_prior)
     if prior is None and not spent:
-        yield Finding("prior_booked", True, "declared", "its prior spent nothing (declared)")
+        yield PolicyFinding("prior_booked", True, "declared", "its prior spent nothing (declared)")
         return
     entry = _entry_of(one, policy.booked)
     text = f"no entry of {where} has its prior, which spent ε = {at_most(spent)} (declared)"
     if entry is not None:
         text = f"entry {entry} of the ledger has its prior, and its ε = {at_most(spent)}"
-    yield Finding("prior_booked", entry is not None, "declared", text, at_most(spent))
+    yield PolicyFinding("prior_booked", entry is not None, "declared", text, at_most(spent))
 
 
 def _same(one: Subject, policy: LoadedPolicy, where: str) -> bool:
@@ -283,7 +285,7 @@ def _entry_of(one: Subject, entries: tuple[Entry, ...]) -> int | None:
 
 
 @_rule("max_epsilon_dataset", *_BOOKS)
-def _data_set(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _data_set(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     limit = policy.rules.max_epsilon_dataset
     accounts, _ = add_up(one.entries)
     if one.kind == "plan":
@@ -296,7 +298,7 @@ def _data_set(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
 
 
 @_rule("max_epsilon_period", *_BOOKS)
-def _period(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _period(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     """In any period of this length, not only in the last one: no clock decides."""
     stated = policy.rules.max_epsilon_period
     assert stated is not None
@@ -310,7 +312,7 @@ def _period(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
         yield _most("max_epsilon_period", text, found, stated.epsilon, "counted", "")
 
 
-def _planned(one: Subject, rule: str, limit: Any, days: int | None) -> Iterator[Finding]:
+def _planned(one: Subject, rule: str, limit: Any, days: int | None) -> Iterator[PolicyFinding]:
     """What a data set will have spent after a compile; nothing if that spends nothing."""
     if one.spends is None:
         return
@@ -340,7 +342,7 @@ def _within(spent: list[tuple[datetime, Fraction]], end: datetime, days: int) ->
 
 
 @_rule("draw_once", "ledger")
-def _once(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
+def _once(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     """Two draws of one part of a column spend twice, unless they are the same keyed draw."""
     drawn: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     twice = []
@@ -356,4 +358,4 @@ def _once(one: Subject, policy: LoadedPolicy) -> Iterator[Finding]:
             twice.append(f"entry {entry.number} draws {' '.join(part)} again")
         others.add(draw)
     text = "; ".join(twice) or "no part of a data set was drawn twice"
-    yield Finding("draw_once", not twice, "counted", text)
+    yield PolicyFinding("draw_once", not twice, "counted", text)

@@ -191,7 +191,7 @@ def _composed(labels: int, budget: EpsilonBudget, most: Fraction) -> list[Spendi
 
     It is that of the worst randomizer with this ε: no other one composes to more.
     """
-    from labeldp_verify.claims.composition import DELTAS  # noqa: PLC0415
+    from labeldp_verify.claims import DELTAS  # noqa: PLC0415
 
     from labeldp_compile.composition import compose  # noqa: PLC0415  # dp_accounting
     from labeldp_compile.rounding.randomized_response import randomized_response  # noqa: PLC0415

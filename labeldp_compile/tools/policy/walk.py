@@ -15,7 +15,7 @@ MAX_FILES = 100_000
 
 
 @dataclass
-class Found:
+class FoundSubjects:
     """What was found below some paths.
 
     Attributes:
@@ -29,13 +29,13 @@ class Found:
     others: int = 0
 
 
-def find_subjects(paths: list[str]) -> Found:
+def find_subjects(paths: list[str]) -> FoundSubjects:
     """All that is to be checked, in a fixed order.
 
     Raises InputError for a path that does not exist, for too many files, and if there is nothing
     to check: that is no pass.
     """
-    found = Found()
+    found = FoundSubjects()
     for text in paths:
         path = Path(text)
         if is_url(text):
@@ -53,7 +53,7 @@ def find_subjects(paths: list[str]) -> Found:
     return found
 
 
-def _below(folder: Path, found: Found) -> None:
+def _below(folder: Path, found: FoundSubjects) -> None:
     def unreadable(error: OSError) -> None:
         found.refused.append((Path(error.filename), f"cannot be read: {error.strerror}"))
 

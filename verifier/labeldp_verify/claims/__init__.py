@@ -15,6 +15,7 @@ from labeldp_verify.claims.composition import DELTAS, CompositionClaims, Epsilon
 from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.groups import DECLARED_BY, GroupsClaims
 from labeldp_verify.claims.lower_bound import OVER
+from labeldp_verify.claims.person import PersonClaims, PersonEpsilon, person_epsilon
 from labeldp_verify.claims.portable import as_portable
 from labeldp_verify.claims.record import rational
 from labeldp_verify.claims.sets import gap_in_words
@@ -32,6 +33,8 @@ __all__ = [
     "EpsilonAtDelta",
     "GroupsClaims",
     "Optimality",
+    "PersonClaims",
+    "PersonEpsilon",
     "Prior",
     "PrivatePriorClaims",
     "RadiusOptimality",
@@ -41,6 +44,7 @@ __all__ = [
     "decimals",
     "field_lists",
     "gap_in_words",
+    "person_epsilon",
     "rational",
     "state_certificate",
     "use_of",

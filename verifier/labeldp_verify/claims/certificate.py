@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from labeldp_verify.claims.composition import CompositionClaims
     from labeldp_verify.claims.groups import GroupsClaims
     from labeldp_verify.claims.joint import JointClaims
+    from labeldp_verify.claims.person import PersonClaims
     from labeldp_verify.claims.sets import SetsClaims
 
 ADJACENCY = "substitution of one label"
@@ -212,6 +213,11 @@ class Certificate(WholeFile):
     def composition(self) -> CompositionClaims | None:
         """What one user with several labels spends, if the spec asked for it."""
         return self.parts.get("composition")
+
+    @property
+    def person(self) -> PersonClaims | None:
+        """What a person with several labels spends, if that is the spec's unit."""
+        return self.parts.get("person")
 
     @property
     def groups(self) -> GroupsClaims | None:

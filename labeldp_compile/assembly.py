@@ -184,6 +184,7 @@ def certified(
         columns=tuple(spec.label.names) if joint else (),
         losses=None if losses is None else tuple(losses),
         sets=found.classes,
+        mature=spec.mature and spec.mature.to_claims(),
     )
     integers = found.integers
     try:

@@ -62,6 +62,8 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
         "prior.kind": "private" if _is_unpaid(stated, certificate) else prior.kind,
         "privacy.epsilon": Fraction(exact.epsilon_total),
         "privacy.labels_per_user": composition and composition.labels_per_user,
+        "mature.after": certificate.mature and certificate.mature.after,
+        "mature.by": certificate.mature and certificate.mature.by,
     }
     if isinstance(_get(stated, "privacy.split"), dict):
         claimed["privacy.split.prior"] = Fraction(exact.epsilon_prior)

@@ -27,6 +27,7 @@ except ImportError:  # Windows: reading keys and artifacts needs no lock
     fcntl = None  # type: ignore[assignment]
 
 Found = Callable[[Path], None]
+Sealed = Callable[[Path], None]
 
 _LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = _LINK | getattr(os, "O_DIRECTORY", 0)
@@ -54,12 +55,13 @@ def replaced_when_whole(
     most: int = 0o7777,
     replace: bool = True,
     found: Found = say_removed,
+    sealed: Sealed | None = None,
 ) -> Iterator[BinaryIO]:
     """An open file that takes the name ``path`` at the end, synced, or is removed on failure.
 
     The final mode is that of the replaced file, or else what the umask leaves; in both cases
     without the bits that ``most`` lacks. ``found`` gets the name of a leftover of a killed writer,
-    after it was removed.
+    after it was removed. ``sealed`` gets the complete file, on the disk, just before it is named.
 
     Raises UnfinishedError if another process writes the same file now, or if something is in the
     way that no killed writer of this user left; FileExistsError if ``replace`` is false and the
@@ -74,6 +76,8 @@ def replaced_when_whole(
             file.flush()
             os.fsync(handle)
             _set_mode(handle, _final_mode(path) & most)
+            if sealed is not None:
+                sealed(partial)
             if replace:
                 partial.replace(path)
             else:
@@ -88,7 +92,11 @@ def replaced_when_whole(
 
 @contextmanager
 def folder_when_whole(
-    path: Path, *, most: int = 0o777, found: Found = say_removed
+    path: Path,
+    *,
+    most: int = 0o777,
+    found: Found = say_removed,
+    sealed: Sealed | None = None,
 ) -> Iterator[Path]:
     """A new folder that takes the name ``path`` at the end: like ``replaced_when_whole``.
 
@@ -106,6 +114,8 @@ def folder_when_whole(
             yield partial
             os.fsync(handle)
             _set_mode(handle, 0o777 & ~_umask() & most)
+            if sealed is not None:
+                sealed(partial)
             partial.rename(path)
         except BaseException:
             if _is(partial, handle):

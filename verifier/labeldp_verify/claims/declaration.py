@@ -11,6 +11,7 @@ from labeldp_verify.analysis.column_losses import ColumnLoss
 
 if TYPE_CHECKING:
     from labeldp_verify.claims.composition import CompositionClaims
+    from labeldp_verify.claims.mature import MatureClaims
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Declaration:
         losses: what is summed up, of each of them, where the loss is that sum.
         sets: whether the certificate is to speak of what private labels say of classes.
         composition: what ``labels_per_user`` labels spend, found by an accountant.
+        mature: when a label no longer changes and is drawn, or None.
     """
 
     name: str
@@ -50,3 +52,4 @@ class Declaration:
     losses: Sequence[ColumnLoss] | None = None
     sets: bool = False
     composition: CompositionClaims | None = None
+    mature: MatureClaims | None = None

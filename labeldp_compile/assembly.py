@@ -184,7 +184,7 @@ def certified(
         columns=tuple(spec.label.names) if joint else (),
         losses=None if losses is None else tuple(losses),
         sets=found.classes,
-        mature=spec.mature and spec.mature.to_claims(),
+        mature=None if spec.mature is None else spec.mature.to_claims(),
     )
     integers = found.integers
     try:

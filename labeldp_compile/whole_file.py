@@ -53,8 +53,13 @@ def require_outside(path: Path, folder: Path) -> None:
         raise InputError(f"{path}: is inside the input: write to another folder")
 
 
-def require_folder(path: Path) -> None:
-    """Raise InputError unless a folder can be made under this name; it may exist if it is empty."""
+def require_folder(path: Path, *, grows: bool = False) -> None:
+    """Raise InputError unless a folder can be made under this name; it may exist if it is empty.
+
+    One that ``grows`` may also exist with files in it.
+    """
+    if grows and path.is_dir() and not path.is_symlink():
+        return
     if os.path.lexists(path):
         try:
             empty = not path.is_symlink() and not any(path.iterdir())

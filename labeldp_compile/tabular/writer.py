@@ -105,6 +105,12 @@ class Rewriting:
     as_one: bool = False
     rows: int = field(default=0, init=False)
 
+    @property
+    def private_names(self) -> list[str]:
+        """The private columns of the output."""
+        labels = self.table.label_columns
+        return list(Placement.of(labels, self.add_as, one_answer=self.one_answer).names)
+
     def run(self) -> int:
         """Write the output; returns the number of rows.
 

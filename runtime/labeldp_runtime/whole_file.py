@@ -61,7 +61,8 @@ def replaced_when_whole(
 
     The final mode is that of the replaced file, or else what the umask leaves; in both cases
     without the bits that ``most`` lacks. ``found`` gets the name of a leftover of a killed writer,
-    after it was removed. ``sealed`` gets the complete file, on the disk, just before it is named.
+    after it was removed. ``sealed`` gets the complete file, on the disk, just before it is named;
+    once it has returned, or is interrupted, the file stays, as after a kill.
 
     Raises UnfinishedError if another process writes the same file now, or if something is in the
     way that no killed writer of this user left; FileExistsError if ``replace`` is false and the
@@ -69,7 +70,7 @@ def replaced_when_whole(
     """
     partial = partial_of(path)
 
-    handle = _claimed(partial, lambda: _new_file(partial), found)
+    handle, stays = _claimed(partial, lambda: _new_file(partial), found), False
     with os.fdopen(handle, "w+b") as file:
         try:
             yield file
@@ -77,13 +78,18 @@ def replaced_when_whole(
             os.fsync(handle)
             _set_mode(handle, _final_mode(path) & most)
             if sealed is not None:
-                sealed(partial)
+                stays = True
+                try:
+                    sealed(partial)
+                except Exception:  # it was refused, and not interrupted
+                    stays = False
+                    raise
             if replace:
                 partial.replace(path)
             else:
                 _take_name(partial, path)
         except BaseException:
-            if _is(partial, handle):
+            if not stays and _is(partial, handle):
                 partial.unlink()
             raise
     with contextlib.suppress(PermissionError):  # a folder may be writable and not readable

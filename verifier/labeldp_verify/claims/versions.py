@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from labeldp_verify.claims.registry import all_claims
-from labeldp_verify.graph.model import FORM_FORMATS, PORTABLE
+from labeldp_verify.graph.model import FORM_FORMATS
 
 if TYPE_CHECKING:
     from labeldp_verify.claims.certificate import Certificate

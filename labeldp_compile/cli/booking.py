@@ -15,7 +15,8 @@ from labeldp_verify.rounded import at_most
 from labeldp_compile.cli.options import Decorated
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.draws import Draw, DrawAccount
+from labeldp_compile.ledger.draw_account import DrawAccount
+from labeldp_compile.ledger.draws import Draw
 from labeldp_compile.ledger.place import open_store
 from labeldp_compile.tabular.maturity import Maturity
 from labeldp_compile.tabular.parts_folder import ListedPart

@@ -16,15 +16,12 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.book import in_transaction
-from labeldp_compile.ledger.entries import NAME, Entry
-from labeldp_compile.ledger.store import Store
+from labeldp_compile.ledger.account import DataSet
+from labeldp_compile.ledger.entries import Entry
 
 Unit = Literal["label", "person"]
-_MAX_NOTE = 1000
 _DRAW = ("column", "artifact_sha256", "key", "context", "version")
-_OUTPUT = (*_DRAW, "data_set", "unit", "epsilon", "epsilon_label", "folder", "part")
+OUTPUT = (*_DRAW, "data_set", "unit", "epsilon", "epsilon_label", "folder", "part")
 
 
 @dataclass(frozen=True)
@@ -61,47 +58,25 @@ class Draw:
         return {**asdict(self), **exact}
 
 
-class DrawAccount:
-    """The ledger in which one run books what it draws."""
+@dataclass(frozen=True)
+class Totals:
+    """ε of one data set, of priors, metrics and labels that were drawn.
 
-    def __init__(self, store: Store, draw: Draw) -> None:
-        """Raises InputError for a name or note that the ledger cannot hold; opens nothing."""
-        if not NAME.fullmatch(draw.data_set):
-            raise InputError(
-                "--data-set: expected at most 100 letters, digits, dots, hyphens and underscores"
-            )
-        if len(draw.note) > _MAX_NOTE or any("\ud800" <= c <= "\udfff" for c in draw.note):
-            raise InputError(f"--note: expected at most {_MAX_NOTE:,} characters of valid UTF-8")
-        self._store, self._draw = store, draw
+    Attributes:
+        row: what one row's labels have spent at most.
+        person: what all labels of one person have spent; None if an entry counts no persons.
+    """
 
-    @property
-    def name(self) -> str:
-        """The ledger's, for messages: without a password."""
-        return self._store.name
+    row: Fraction
+    person: Fraction | None
 
-    def require(self) -> None:
-        """Raise InputError unless the ledger can be used; before anything is drawn."""
-        in_transaction(self._store, lambda ledger: None)
-
-    def book(self, rows: int, persons: int = 0) -> Entry | None:
-        """Append the draw of these rows; None if the ledger has it already. Raises InputError.
-
-        It is on the disk when this returns.
-        """
-        facts = {**self._draw.facts(), "rows": rows, "persons": persons}
-
-        def append(ledger: Any) -> Entry | None:
-            if self._draw.key:
-                for entry in ledger.entries:
-                    same = entry.kind == "draw" and all(
-                        entry.facts[name] == facts[name] for name in _OUTPUT
-                    )
-                    if same and entry.facts["rows"] >= rows and entry.facts["persons"] >= persons:
-                        return None
-            booked: Entry = ledger.append("draw", facts)
-            return booked
-
-        return in_transaction(self._store, append)
+    @classmethod
+    def of(cls, spent: DataSet | None, drawn: DrawnLabels | None) -> Totals:
+        """The sums of what a data set has of both."""
+        spent, drawn = spent or DataSet(Fraction(0)), drawn or DrawnLabels()
+        counts_persons = drawn.person is not None and not spent.of_labels
+        person = spent.spent + (drawn.person or 0) if counts_persons else None
+        return cls(spent.spent + drawn.row, person)
 
 
 @dataclass
@@ -132,7 +107,7 @@ def drawn_labels(entries: Sequence[Entry]) -> dict[str, DrawnLabels]:
         facts = entry.facts
         name, own = facts["data_set"], [] if facts["key"] else [entry.number]
         drawn = found.setdefault(name, DrawnLabels())
-        output = (*(facts[key] for key in _OUTPUT), *own)
+        output = (*(facts[key] for key in OUTPUT), *own)
         drawn.outputs[output] = max(drawn.outputs.get(output, 0), facts["rows"])
         draw = (*(facts[key] for key in _DRAW), *own)
         once = (facts["folder"], facts["column"]) if facts["folder"] else draw

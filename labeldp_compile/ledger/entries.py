@@ -78,7 +78,9 @@ FIELDS: dict[str, dict[str, str]] = {
 }
 ANSWERS = {"prior": "weights", "release": "sums"}
 """Kinds that answer what an earlier entry spent ε on, and what their noisy numbers are called."""
-# Of a budget, and of the first entry; earlier versions wrote no key of a client.
+# Of a budget, of the first entry (earlier versions wrote no key of a client), and of a spend that
+# pays for all labels of a person.
+OF_PERSON = {"unit": '^"person"$'}
 _OPTIONAL = {"reason": _TEXT, "client_key_sha256": _HASH}
 
 
@@ -210,6 +212,8 @@ def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]
             continue
         facts = _facts_of(entry)
         optional = {key: token for key, token in _OPTIONAL.items() if key in facts}
+        if entry.kind == "spend" and "unit" in facts:
+            optional |= OF_PERSON
         fields = optional | FIELDS[entry.kind]
         if (
             not all(re.search(token, _json(facts.get(key))) for key, token in fields.items())

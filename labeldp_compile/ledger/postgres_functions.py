@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labeldp_compile.ledger.entries import ANSWERS, FIELDS
+from labeldp_compile.ledger.entries import ANSWERS, FIELDS, OF_PERSON
 
 OWNERS = ("ledger", "budget", "key")  # kinds that the owner of the table writes
 
@@ -114,7 +114,8 @@ _FRACTION = """p := pg_catalog.split_part(<facts> ->> 'epsilon', '/', 1)::pg_cat
 _SPENDS = f"""
     IF NEW.kind = 'spend' THEN
         IF (pg_catalog.length(NEW.body) < 65536
-            AND {_holds("facts", _SPEND)}) IS NOT TRUE THEN
+            AND ({_holds("facts", _SPEND)}
+                OR {_holds("facts", {**_SPEND, **OF_PERSON})})) IS NOT TRUE THEN
             RAISE EXCEPTION 'this is no spend of labeldp' USING ERRCODE = 'check_violation';
         END IF;
         FOR one IN

@@ -62,7 +62,8 @@ def _in_words(found: Redrawn) -> list[str]:
     verdict = (
         f"at least {found.differ:,} labels were drawn twice, and spent ε twice (a lower bound)"
         if found.differ
-        else "no private label differs: nothing shows that a label was drawn twice (two draws can agree)"
+        else "no private label differs: nothing shows that a label was drawn twice, but two draws "
+        "can agree"
     )
     return [
         f"{found.both:,} ids are in both outputs ({found.old:,} and {found.new:,} rows; counted)",

@@ -132,13 +132,20 @@ class PartsFolder:
 
     @classmethod
     def _read(cls, path: Path) -> PartsFolder:
+        if (found := cls.read(path)) is not None:
+            return found
+        if any(not one.name.startswith(".") for one in path.iterdir()):
+            raise InputError(
+                f"{path}: holds files that no --append added: begin with an empty folder"
+            )
+        return cls(path, secrets.token_hex(16), {})
+
+    @classmethod
+    def read(cls, path: Path) -> PartsFolder | None:
+        """What the manifest of a folder says; None without one. Raises DataError."""
         manifest = path / MANIFEST
         if not manifest.exists():
-            if any(not one.name.startswith(".") for one in path.iterdir()):
-                raise InputError(
-                    f"{path}: holds files that no --append added: begin with an empty folder"
-                )
-            return cls(path, secrets.token_hex(16), {})
+            return None
         try:
             if manifest.stat().st_size > _MAX_BYTES:
                 raise ValueError("too large")
@@ -184,6 +191,12 @@ class PartsFolder:
             for path in parts_of(self.path):
                 if path.name not in self.listed:
                     raise refused(path, "was not added by --append: remove it from the folder")
+
+
+def listed_in(table: Path) -> dict[str, ListedPart]:
+    """The listed parts of a table by their names; none unless it is a folder with a manifest."""
+    found = PartsFolder.read(table) if table.is_dir() else None
+    return {} if found is None else found.listed
 
 
 def digest_of(path: Path) -> str:

@@ -190,6 +190,7 @@ def certified(
         columns=tuple(spec.label.names) if joint else (),
         losses=None if losses is None else tuple(losses),
         sets=found.classes,
+        mature=None if spec.mature is None else spec.mature.to_claims(),
     )
     integers = found.integers
     try:

@@ -171,6 +171,8 @@ class PriorAccount:
             require_bound(client, ledger.entries, self.name)
             in_vain = self._spent_in_vain(ledger, question)
             facts = {"epsilon": str(epsilon), "question_sha256": question.digest()}
+            if getattr(question, "person", None) is not None:
+                facts["unit"] = "person"
             spent = ledger.append("spend", {**self._names, **self._spec, **facts})
             return spent.number, in_vain, adopted
 

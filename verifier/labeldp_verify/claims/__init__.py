@@ -15,6 +15,7 @@ from labeldp_verify.claims.composition import DELTAS, CompositionClaims, Epsilon
 from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.groups import DECLARED_BY, GroupsClaims
 from labeldp_verify.claims.lower_bound import OVER
+from labeldp_verify.claims.mature import MatureClaims, seconds_of
 from labeldp_verify.claims.person import PersonClaims, PersonEpsilon, person_epsilon
 from labeldp_verify.claims.portable import as_portable
 from labeldp_verify.claims.record import rational
@@ -32,6 +33,7 @@ __all__ = [
     "Declaration",
     "EpsilonAtDelta",
     "GroupsClaims",
+    "MatureClaims",
     "Optimality",
     "PersonClaims",
     "PersonEpsilon",
@@ -46,6 +48,7 @@ __all__ = [
     "gap_in_words",
     "person_epsilon",
     "rational",
+    "seconds_of",
     "state_certificate",
     "use_of",
 ]

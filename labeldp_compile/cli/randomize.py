@@ -32,6 +32,7 @@ from labeldp_compile.cli.options import (
     text_options,
 )
 from labeldp_compile.cli.output import row_progress, tell
+from labeldp_compile.cli.person_options import PersonOptions, bound_in_words, person_options
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular.append import Selection, known_ids, seal
@@ -110,6 +111,7 @@ from labeldp_compile.whole_file import require_folder, require_outside
     metavar="TIME",
     help="If the spec says when labels are mature: the moment that decides it (default: now).",
 )
+@person_options
 @ledger_options
 @text_options
 @gone_option("--jobs", "is gone: run one process for each part file, or use Spark")
@@ -129,6 +131,7 @@ def randomize_command(
     append: bool,
     part: str | None,
     as_of: str | None,
+    persons: PersonOptions,
     booking: Booking | None,
     form: TextForm,
     overwrite: bool,
@@ -145,7 +148,8 @@ def randomize_command(
     and do not repeat the run. With --key and --id-column, repeating it gives the same file and
     spends nothing. With --append, OUTPUT is a folder that grows by one part a run.
 
-    If the spec says when labels are mature, only rows with mature labels are drawn. With --ledger,
+    If the spec says when labels are mature, only rows with mature labels are drawn. If it says how
+    many labels a person has, rows are counted by person before anything is drawn. With --ledger,
     what is drawn is booked before the output appears.
     """
     _require_possible(table, output, key_file, booking, part, append=append, overwrite=overwrite)
@@ -160,6 +164,7 @@ def randomize_command(
         stated = decoded.groups.columns
         there = renamed(stated, group_columns, {*certificate.label_columns, *columns})
         maturity = _maturity(certificate, as_of)
+        bound = persons.bound(certificate, columns, form)
         context = None if key is None else context or add_as or key_of(columns)
         version = version or 0
         randomize = drawn_by(
@@ -186,7 +191,7 @@ def randomize_command(
     # A keyed run gives the same file each time, so it records no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
-    selection = Selection(maturity)
+    selection = Selection(maturity, bound=bound)
     rewriting = Rewriting(
         reader,
         output,
@@ -197,7 +202,8 @@ def randomize_command(
         provenance=Provenance(decoded.sha256, epsilon, now),
         delimiter=form.delimiter,
         found=partial(_say_left, keyed=key is not None),
-        keep=None if maturity is None else selection,
+        keep=selection if maturity is not None or bound is not None else None,
+        unlabelled=None if bound is None or bound.beyond == "drop" else bound.unlabelled,
         as_one=append,
     )
     drawing = Drawing(
@@ -213,10 +219,12 @@ def randomize_command(
                 return
         else:
             rewriting.sealed = lambda path, rows: drawing.book(rows)
+        selection.measure(reader)
         output, rows = rewriting.output, _run(rewriting, quiet=quiet)
     if quiet:
         return
     tell(*_left_out(output, selection), *drawing.said)
+    tell(*(f"{output}: {line}" for line in bound_in_words(certificate, bound)))
     tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
     tell(f"{output}: {rows:,} rows, ε = {at_most(epsilon)} spent on each label")
     if decoded.answers_with_sets:
@@ -259,6 +267,9 @@ def _aimed_at(
     drawing.require_booked_like(folder.listed.values())
     written = TextForm(form.delimiter)
     selection.ids = known_ids(folder, table, drawing.key, part.columns, written)
+    if selection.bound is not None:
+        for path in folder.parts():
+            selection.bound.earlier.seed(path, selection.bound.column, written)
     if name in folder.listed:
         found = folder.listed[name]
         return list(_stays(rewriting.output, found, part, selection.count(table)))

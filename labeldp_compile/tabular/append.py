@@ -21,6 +21,7 @@ from labeldp_compile.tabular.header import read_schema, require_column
 from labeldp_compile.tabular.known_ids import KnownIds
 from labeldp_compile.tabular.maturity import Maturity
 from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder, digest_of
+from labeldp_compile.tabular.person_bound import PersonBound
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.text_form import TextForm
 
@@ -32,15 +33,41 @@ class Selection:
     Attributes:
         maturity: the rule of the artifact, if it has one.
         ids: the ids of the table that parts hold, if it is added to a folder.
+        bound: on the rows of one person, whose rows beyond it may be left out.
         known: rows with such ids, so far.
     """
 
     maturity: Maturity | None = None
     ids: KnownIds | None = None
+    bound: PersonBound | None = None
     known: int = field(default=0, init=False)
 
     def __call__(self, file: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Which rows [n] of a batch, in the order of the table. Raises DataError."""
+        chosen = self.public(file, batch)
+        if self.bound is not None and self.bound.beyond == "drop":
+            rows = batch.filter(pa.array(chosen))
+            chosen[chosen] = self.bound.within(file, rows)
+        return chosen
+
+    def measure(self, table: TableReader) -> None:
+        """Hold a table against the bound, if there is one, before anything is drawn."""
+        if self.bound is not None:
+            by = None if self.maturity is None else self.maturity.rule.by
+            names = [name for name in (by, self.ids and table.id_column) if name]
+            self.bound.measure(table, self.public, self.rewind, names)
+            self.rewind()
+
+    def rewind(self) -> None:
+        """Begin again with the table's first row."""
+        self.known = 0
+        if self.maturity is not None:
+            self.maturity.waiting = 0
+        if self.ids is not None:
+            self.ids.rewind()
+
+    def public(self, file: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Which rows [n] are new and mature, whatever their person."""
         chosen = np.ones(len(batch), dtype=bool)
         if self.ids is not None:
             chosen = self.ids.next_rows(len(batch))

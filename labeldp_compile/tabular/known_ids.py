@@ -54,6 +54,10 @@ class KnownIds:
             at, own = at[inside], words[inside]
             self._known[at[second[at] == own[:, 1]]] = True
 
+    def rewind(self) -> None:
+        """Begin again with the table's first row."""
+        self._next = 0
+
     def next_rows(self, rows: int) -> NDArray[np.bool_]:
         """Which of the table's next rows [rows] have ids that no part holds."""
         start, self._next = self._next, self._next + rows

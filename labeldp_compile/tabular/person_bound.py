@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
@@ -33,7 +33,6 @@ class PersonBound:
         column: of persons.
         beyond: what happens to rows beyond it: ``measure`` refuses the table, or the caller gives
             them no label, or leaves them out.
-        keep: which rows of a batch count and are drawn at all; None: all.
         extra: rows of the table that are beyond the bound, after ``measure``.
     """
 
@@ -43,14 +42,22 @@ class PersonBound:
     beyond: Beyond = "refuse"
     order: str | None = None
     earlier: PersonCounts = field(default_factory=PersonCounts)
-    keep: Keep | None = None
     extra: int = field(default=0, init=False)
     _running: PersonCounts | None = field(default=None, init=False)
     _late: NDArray[np.int64] | None = field(default=None, init=False)
     _place: int = field(default=0, init=False)
 
-    def measure(self, table: TableReader) -> None:
+    def measure(
+        self,
+        table: TableReader,
+        keep: Keep = lambda file, batch: np.ones(len(batch), dtype=bool),
+        rewind: Callable[[], None] = lambda: None,
+        names: Sequence[str] = (),
+    ) -> None:
         """Count the rows of all persons, and find the rows beyond the bound if they have an order.
+
+        Only rows that ``keep`` keeps count; it needs the columns ``names``, and ``rewind`` before
+        each pass over the table.
 
         Raises DataError if a row names no person, if a column is missing, and with ``refuse`` if a
         row is beyond the bound. Raises InputError for standard input, which is read only once,
@@ -65,8 +72,17 @@ class PersonBound:
                 f"{table.path}: the rows of each person are counted before anything is drawn, "
                 "which reads the table twice: give a file, or --beyond null"
             )
+
+        def kept() -> Iterator[tuple[pa.RecordBatch, Persons]]:
+            rewind()
+            columns = list(dict.fromkeys(filter(None, (self.column, self.order, *names))))
+            for file in table.files:
+                for batch in file.columns(columns):
+                    rows = batch.filter(pa.array(keep(file, batch)))
+                    yield rows, self._of(file, rows)
+
         counts = self.earlier.reset_to(self.earlier)
-        for _, persons in self._persons(table):
+        for _, persons in kept():
             counts.count(persons)
         too_many = counts.beyond(self.most)[0]
         self.extra = counts.beyond(self.most)[1] - self.earlier.beyond(self.most)[1]
@@ -74,7 +90,7 @@ class PersonBound:
             raise refused(table.path, self._in_words(counts, too_many))
         self._running = counts.reset_to(self.earlier)
         if self.order is not None and self.extra:
-            self._late = self._latest(table, counts)
+            self._late = self._latest(table, counts, kept())
 
     def within(self, table: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Which rows [n] of the next batch of a table or part are within the bound. DataError."""
@@ -86,33 +102,35 @@ class PersonBound:
             self._running = self.earlier.reset_to(self.earlier)
         return self._running.add(self._of(table, batch)) <= self.most
 
+    def unlabelled(self, table: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Which rows [n] of the next batch get no label, as a ``Keep``. Raises DataError."""
+        beyond = ~self.within(table, batch)
+        if self.beyond == "refuse" and beyond.any():
+            raise refused(table.path, "was changed while it was read: run this again")
+        return beyond
+
     def _of(self, file: TableReader, batch: pa.RecordBatch) -> Persons:
         cells = file.files[0].csv is not None  # parts are of one kind
         return persons_of(file.path, self.column, batch.column(self.column), cells=cells)
 
-    def _persons(self, table: TableReader) -> Iterator[tuple[pa.RecordBatch, Persons]]:
-        """The persons of the rows that count, with their public columns."""
-        names = [self.column, self.order, table.id_column if self.keep else None]
-        for file in table.files:
-            for batch in file.columns(list(dict.fromkeys(filter(None, names)))):
-                if self.keep is not None:
-                    batch = batch.filter(pa.array(self.keep(file, batch)))  # noqa: PLW2901
-                yield batch, self._of(file, batch)
-
-    def _latest(self, table: TableReader, counts: PersonCounts) -> NDArray[np.int64]:
+    def _latest(
+        self,
+        table: TableReader,
+        counts: PersonCounts,
+        rows_of: Iterator[tuple[pa.RecordBatch, Persons]],
+    ) -> NDArray[np.int64]:
         """The places of the rows beyond the bound: the last of each person in the order."""
         assert self.order is not None
         place, found = 0, []
-        for batch, persons in self._persons(table):
+        for batch, persons in rows_of:
             rows = np.flatnonzero(counts.of(persons) > self.most)
             order = batch.column(self.order).take(pa.array(rows))
             places = pa.array(rows + place)
             found.append(pa.table([pa.array(persons[rows]), order, places], ["person", "by", "at"]))
             place += len(batch)
-        rows_of = self._sorted(table, found)
-        persons = rows_of.column("person").to_numpy()
-        numbers = counts.reset_to(self.earlier).add(persons)
-        late: NDArray[np.int64] = rows_of.column("at").to_numpy()[numbers > self.most]
+        ordered = self._sorted(table, found)
+        numbers = counts.reset_to(self.earlier).add(ordered.column("person").to_numpy())
+        late: NDArray[np.int64] = ordered.column("at").to_numpy()[numbers > self.most]
         return np.sort(late)
 
     def _sorted(self, table: TableReader, found: list[pa.Table]) -> pa.Table:

@@ -84,6 +84,7 @@ class Rewriting:
         progress: called with the number of rows of each batch.
         found: called with the name of a leftover of a killed run, which is removed.
         keep: which rows [n] of a batch are drawn and written, by public columns; None: all.
+        unlabelled: which rows [n] of those are written with nulls for labels; None: no row.
         sealed: called with the complete output and its rows, just before it gets its name.
         as_one: whether the parts of a folder become one file; they need the same columns.
         rows: written so far.
@@ -101,6 +102,7 @@ class Rewriting:
     progress: Callable[[int], None] = lambda rows: None
     found: Found = say_removed
     keep: Keep | None = None
+    unlabelled: Keep | None = None
     sealed: Callable[[Path, int], None] = lambda path, rows: None
     as_one: bool = False
     rows: int = field(default=0, init=False)
@@ -197,7 +199,11 @@ class Rewriting:
         """The private columns [n] of one batch as they are written."""
         drawn = self._drawn(file, batch)
         whole = [self.whole] * len(drawn) if isinstance(self.whole, bool) else self.whole
-        return [_arrow(column, whole=own) for column, own in zip(drawn, whole, strict=True)]
+        private = [_arrow(column, whole=own) for column, own in zip(drawn, whole, strict=True)]
+        if self.unlabelled is None:
+            return private
+        rows = pa.array(np.arange(len(batch)), mask=self.unlabelled(file, batch))
+        return [column.take(rows) for column in private]
 
     def _drawn(self, file: TableReader, batch: pa.RecordBatch) -> list[NDArray[Any]]:
         """The private columns [n] of one batch, in the order of the label's."""

@@ -158,11 +158,11 @@ class PersonEpsilon:
 
     def in_words(self) -> str:
         """The total, and what is proved with δ."""
-        text = f"{at_most(self.total)} for {self.labels:,} labels"
+        text = f"ε = {at_most(self.total)} for {self.labels:,} labels"
         if self.smallest is None:
             return text
         delta, epsilon = self.smallest
-        return f"{text}, or {at_most(epsilon)} at δ = {delta}"
+        return f"{text}, or ε = {at_most(epsilon)} at δ = {delta}"
 
 
 def person_epsilon(certificate: Certificate) -> PersonEpsilon | None:

@@ -138,7 +138,7 @@ def _solved(
             prior,
             digest,
             insecure=None if test_seed is None else INSECURE,
-            labels_per_user=spec.privacy.labels_per_user,
+            many_labels=True,
             observer=observer,
         )
         require_telling(spec, artifact.artifact.shortcomings)
@@ -203,7 +203,7 @@ def _rehearse(spec: Spec, plan: PriorPlan, *, run_graph: bool) -> None:
         SolvedTables.one(domain, solved),
         "0" * 64,
         None,
-        spec.privacy.labels_per_user,
+        many_labels=True,
         run_graph=run_graph,
     )
 

@@ -87,19 +87,22 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
         found.append("compiled from another spec, or another version of it (the digest differs)")
-    prior, exact, composition = certificate.prior, certificate.exact, certificate.composition
+    prior, exact = certificate.prior, certificate.exact
     claimed = {
         "name": certificate.name,
         "loss": certificate.utility.loss,
         "mechanism.kind": "auto" if certificate.auto else certificate.mechanism,
         "prior.kind": "private" if _is_unpaid(stated, certificate) else prior.kind,
-        "privacy.epsilon": Fraction(exact.epsilon_total),
-        "privacy.labels_per_user": composition and composition.labels_per_user,
+        **_unit(certificate),
+        "mature.after": certificate.mature and certificate.mature.after,
+        "mature.by": certificate.mature and certificate.mature.by,
     }
+    labels = 1 if certificate.person is None else certificate.person.labels_per_person
     if isinstance(_get(stated, "privacy.split"), dict):
-        claimed["privacy.split.prior"] = Fraction(exact.epsilon_prior)
-        claimed["privacy.split.label"] = Fraction(exact.epsilon_label)
-    found += _differing(stated, claimed)
+        claimed["privacy.split.prior"] = labels * Fraction(exact.epsilon_prior)
+        claimed["privacy.split.label"] = labels * Fraction(exact.epsilon_label)
+    privacy = {"unit": "label", **_mapping(_get(stated, "privacy"))}
+    found += _differing({**stated, "privacy": privacy}, claimed)
     goal = _get(stated, "goal") or _get(stated, "mechanism.goal") or "training"
     found += _differing({"goal": goal}, {"goal": certificate.goal or goal})
     if prior.kind != "private" and exact.epsilon_prior != "0":
@@ -107,6 +110,27 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     found += _label(_get(stated, "label"), certificate) + _weights(stated, prior)
     groups = _get(stated, "groups")
     return found + _groups(groups, certificate.groups) + _assign(groups, certificate.label_columns)
+
+
+def _unit(certificate: Certificate) -> dict[str, Any]:
+    """What is claimed of the unit of ε: a label or a person, and how many labels one has."""
+    person, composition = certificate.person, certificate.composition
+    if person is not None:
+        return {
+            "privacy.unit": "person",
+            "privacy.epsilon": Fraction(person.epsilon_total),
+            "privacy.person_column": person.column,
+            "privacy.labels_per_person": person.labels_per_person,
+        }
+    return {
+        "privacy.unit": "label",
+        "privacy.epsilon": Fraction(certificate.exact.epsilon_total),
+        "privacy.labels_per_user": composition and composition.labels_per_user,
+    }
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _differing(in_spec: Any, claimed: dict[str, Any], within: str = "") -> list[str]:

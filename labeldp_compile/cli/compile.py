@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from fractions import Fraction
 from pathlib import Path
 
 import click
 from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.claims import DECLARED_BY, OVER, Certificate, CompositionClaims
+from labeldp_verify.claims import DECLARED_BY, OVER, Certificate, person_epsilon
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.opening import readable
 from labeldp_verify.reading.shortcomings import ODD_GROUPS, relevant
@@ -140,7 +139,7 @@ def _summary(compiled: Compiled) -> list[str]:
         fact(
             "total ε", f"{at_most(privacy.epsilon_total)} (declared), at least, for a label in both"
         ),
-        *([] if certificate.composition is None else [_composed(certificate.composition)]),
+        *_of_person(certificate),
     ]
     if own:
         lines.append(fact("groups", f"declared by {DECLARED_BY} to be public, not proved"))
@@ -171,12 +170,12 @@ def _warnings(compiled: Compiled) -> list[str]:
     ]
 
 
-def _composed(stated: CompositionClaims) -> str:
-    pure, first = at_most(Fraction(stated.epsilon_pure)), stated.epsilon_at_delta[0]
-    text = f"{pure} for {stated.labels_per_user:,} labels (proved), or "
-    return fact(
-        "ε of a user", f"{text}{at_most(Fraction(first.epsilon))} at δ = {first.delta} (proved)"
-    )
+def _of_person(certificate: Certificate) -> list[str]:
+    """What a person spends, if the certificate says how many labels one has."""
+    person = person_epsilon(certificate)
+    if person is None:
+        return []
+    return [fact("ε per person", f"{person.in_words()}, the prior included (declared)")]
 
 
 def _details(compiled: Compiled) -> list[str]:
@@ -241,8 +240,7 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
         f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
         "under the prior in the certificate",
     ]
-    if certificate.composition is not None:
-        lines.append(_composed(certificate.composition))
+    lines += _of_person(certificate)
     if bias is not None:
         what = "|E[output | label] − label|, for labels in the range"
         lines.append(f"  largest bias     {at_most(bias, 3):<12} {what}")

@@ -125,7 +125,7 @@ def _summary(plan: Plan, path: Path) -> list[str]:
         *([] if plan.ledger is None else [fact("ledger", plan.ledger)]),
         fact("ε per label", _spent(float(budget.label), "each time a label is randomized")),
         fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
-        fact("total ε", _spent(float(budget.total), "for a label in both, once each")),
+        *_totals(plan),
     ]
     if plan.use is not None:
         use = plan.use.figures.figures(budget.rows, plan.use.prior)
@@ -135,8 +135,9 @@ def _summary(plan: Plan, path: Path) -> list[str]:
         fact("size", f"{size} (estimated, usually within a factor of 2)"),
     ]
     lines += [*_odd(plan), *_warnings(plan)]
+    of_unit = spec.privacy.labels_of_unit * budget.prior
     spends = (
-        f"spends ε = {at_most(float(budget.prior))} on {budget.data}"
+        f"spends ε = {at_most(float(of_unit))} on {budget.data}"
         if budget.prior
         else "spends nothing"
     )
@@ -165,7 +166,7 @@ def _details(plan: Plan) -> list[str]:
         *([] if plan.ledger is None else [fact("ledger", plan.ledger)]),
         fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         fact("ε per label", _spent(float(budget.label), "each time a label is randomized")),
-        fact("total ε", _spent(float(budget.total), "for a label in both, once each")),
+        *_totals(plan),
         *_use(plan),
         fact("solver", forecast.solver),
         fact("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
@@ -174,6 +175,33 @@ def _details(plan: Plan) -> list[str]:
         fact("size", f"{_about(forecast.size, _size)}; {_SIZE_OF} {most_bytes}"),
         fact("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
+    return lines
+
+
+def _totals(plan: Plan) -> list[str]:
+    """The total ε of a label, and beside it that of a person."""
+    budget, unit, users = plan.budget, plan.budget.unit, plan.spec.privacy.labels_per_user
+    total, labels = budget.total, users if unit is None else unit.labels
+    once = "for a label in both, once each"
+    if labels is None:
+        return [
+            fact("total ε", _spent(float(total), f"{once}; a person spends this for each label"))
+        ]
+    lines = [fact("total ε", _spent(float(total), once))]
+    whose = f"for {labels:,} labels, of which the prior {at_most(float(labels * budget.prior))}"
+    if unit is not None:
+        whose += f"; persons are in {printable(unit.column)}"
+    lines.append(fact("ε per person", _spent(float(labels * total), whose)))
+    if unit is not None and (seen := budget.persons) is not None and seen.largest > 1:
+        one = f"{seen.persons:,} persons have up to {seen.largest:,} rows"
+        if seen.extra:
+            one += f" ({seen.extra:,} rows are beyond {seen.most:,}: randomize refuses them)"
+        if unit.labels > 1:
+            one += (
+                f"; with one row a person, its label has ε = {at_most(float(labels * total))} "
+                f"instead of {at_most(float(total))}: aggregate first (docs/persons.md)"
+            )
+        lines.append(fact("rows of a person", one))
     return lines
 
 

@@ -66,7 +66,10 @@ class AskedOfLabels(Protocol):
 
 @dataclass(frozen=True)
 class Question:
-    """What decides the noisy histogram, apart from the data. The same question has one answer."""
+    """What decides the noisy histogram, apart from the data. The same question has one answer.
+
+    ``epsilon`` is that of a label, or of the ``person`` whose labels together are the unit.
+    """
 
     column: str
     counts: str | None
@@ -75,14 +78,15 @@ class Question:
     form: TextForm = PLAIN
     cells: int | None = None
     groups: dict[str, Any] | None = None
+    person: dict[str, Any] | None = None
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, which has cells and groups only if there are any."""
+        """SHA-256 of the canonical JSON, which has cells, groups, person only if there are any."""
         facts = {**vars(self), "epsilon": str(self.epsilon)}
         # A form that is not stated is not in the digests of earlier versions either.
         stated = {key: value for key, value in vars(facts.pop("form")).items() if value is not None}
         facts |= stated
-        for part in ("cells", "groups"):
+        for part in ("cells", "groups", "person"):
             if facts[part] is None:
                 del facts[part]
         return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
@@ -170,6 +174,8 @@ class PriorAccount:
             require_bound(client, ledger.entries, self.name)
             in_vain = self._spent_in_vain(ledger, question)
             facts = {"epsilon": str(epsilon), "question_sha256": question.digest()}
+            if getattr(question, "person", None) is not None:
+                facts["unit"] = "person"
             spent = ledger.append("spend", {**self._names, **self._spec, **facts})
             return spent.number, in_vain, adopted
 

@@ -69,6 +69,7 @@ class Plan:
                 "taken": "uniform" if is_unpaid(spec, budget) else spec.prior.kind,
                 "noise": budget.noise and asdict(budget.noise),
             },
+            "person": _person_json(budget),
             "groups": budget.groups and _groups_json(budget.groups),
             "ledger": self.ledger,
             "usefulness": use and use.figures.to_json(budget.rows, use.prior),
@@ -83,6 +84,30 @@ class Plan:
             },
             "writes": [f"{spec.name}.onnx", f"{spec.name}.certificate.json"],
         }
+
+
+def _person_json(budget: EpsilonBudget) -> dict[str, Any] | None:
+    """ε of a person, and the rows of those in the table; None if ε is that of a label."""
+    unit, persons = budget.unit, budget.persons
+    if unit is None:
+        return None
+    parts = {"total": budget.total, "prior": budget.prior, "label": budget.label}
+    exact = {f"epsilon_{part}": unit.labels * value for part, value in parts.items()}
+    return {
+        "column": unit.column,
+        "labels_per_person": unit.labels,
+        **{key: float(value) for key, value in exact.items()},
+        "exact": {key: str(value) for key, value in exact.items()},
+        "table": persons
+        and {
+            "persons": persons.persons,
+            "rows": persons.rows,
+            "largest": persons.largest,
+            "persons_beyond": persons.over,
+            "rows_beyond": persons.extra,
+        },
+        "epsilon_label_with_one_row": float(unit.labels * budget.total),
+    }
 
 
 def _groups_json(groups: TablesBudget) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cache
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from labeldp_verify import check_bytes
@@ -64,6 +66,17 @@ def original(tmp_path_factory):
         "fewer labels": free,
         "unbooked": unbooked(),
         "more for the prior": changed(unbooked(), privacy=more),
+        "mature": changed(free, mature={"after": "P30D", "by": "day"}),
+        "too early": changed(free, mature={"after": "P1W", "by": "day"}),
+        "a person": changed(
+            free,
+            privacy={
+                "epsilon": 1.6,
+                "unit": "person",
+                "person_column": "person",
+                "labels_per_person": 2,
+            },
+        ),
         "groups": changed(
             free,
             prior=counted,
@@ -129,6 +142,17 @@ def spend(folder, epsilon, days_ago, name="other", version="v1"):
     in_transaction(open_store(folder / "budget.ledger"), add)
 
 
+def draw(folder, key):
+    """Private labels under a key, booked."""
+    labels = {"id": [1, 2, 3], "visits": [0, 1, 2]}
+    pq.write_table(pa.table(labels), folder / "labels.parquet")
+    if not (folder / f"{key}.key").exists():
+        done("keygen", f"{key}.key", where=folder)
+    words = ["randomize", "build/visits.onnx", "labels.parquet", "-o", "private.parquet"]
+    words += ["--key", f"{key}.key", "--id-column", "id", "--ledger", "budget.ledger"]
+    done(*words, "--data-set", "clinic", "--overwrite", where=folder)
+
+
 def alter_ledger(folder):
     with sqlite3.connect(folder / "budget.ledger") as file:
         for (trigger,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
@@ -171,6 +195,16 @@ CAUGHT = {
         "min_group_rows",
     ),
     "labels that do not mature": (lambda f: demand(f, mature="P30D"), "mature"),
+    "labels that mature too early": (
+        lambda f: (demand(f, mature="P30D"), take(f, "too early")),
+        "mature",
+    ),
+    "labels that were drawn twice": (
+        lambda f: (demand(f, max_epsilon_dataset=None), draw(f, "one"), draw(f, "two")),
+        "draw_once",
+    ),
+    "labels that spend the data set": (lambda f: draw(f, "one"), "max_epsilon_dataset"),
+    "labels of nobody's persons": (lambda f: draw(f, "one"), "max_epsilon_person"),
     "no signature": (lambda f: (f / "build/visits.onnx.sig").unlink(), "signed_by"),
     "the wrong key": (lambda f: compiled(f, SPEC, sign="stranger"), "signed_by"),
     "the signature of another file": (
@@ -298,6 +332,16 @@ HARMLESS = {
         demand(f, max_epsilon_person=None, max_labels_per_person=None),
         take(f, "groups"),
     ],
+    "labels that mature": lambda f: (demand(f, mature="P4W"), take(f, "mature")),
+    "ε of a person": lambda f: (
+        take(f, "a person"),
+        demand(f, adjacency=["person"]),
+    ),
+    "the same draw again": lambda f: (
+        demand(f, max_epsilon_dataset=None, max_epsilon_period=None, max_epsilon_person=None),
+        draw(f, "one"),
+        draw(f, "one"),
+    ),
     "another spec": lambda f: write(f / "specs/new.yaml", changed(SPEC, name="new")),
     "another YAML file beside the specs": lambda f: write(f / "specs/ci.yaml", {"jobs": [1]}),
     "comments in the policy": lambda f: (f / "policy.yaml").write_text(

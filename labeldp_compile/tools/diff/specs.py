@@ -22,7 +22,7 @@ _BREAKS = {
 _MORE = ("privacy.epsilon", "privacy.labels_per_user", "privacy.labels_per_person")
 """What breaks the promise if it grows, or is no longer stated."""
 _NOT_IN_THE_INTEGERS = (
-    *("version", "name", "mature", "privacy.ledger", "privacy.labels_per", "privacy.unit"),
+    *("version", "name", "mature", "privacy.ledger", "privacy.labels_per_user"),
     *("privacy.person_column", "prior.data_set", "prior.data_version"),
 )
 

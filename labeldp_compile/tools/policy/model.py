@@ -6,9 +6,10 @@ import hashlib
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field, StrictBool, StrictInt, model_validator
+from labeldp_verify.claims import seconds_of
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.ledger.book import read_entries
@@ -20,7 +21,10 @@ from labeldp_compile.yaml_model import Document, Number, Strict
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
 
-DAYS = r"^P[0-9]{1,4}D$"
+
+def _duration(text: str) -> str:
+    seconds_of(text)
+    return text
 
 
 class MaxInPeriod(Strict):
@@ -98,8 +102,8 @@ class GatePolicy(Strict):
         None, ge=1, description="the fewest rows of a group with a table of its own"
     )
     usefulness: LeastUse | None = None
-    mature: str | None = Field(
-        None, pattern=DAYS, description="how long labels must mature at least, as in P30D"
+    mature: Annotated[str, AfterValidator(_duration)] | None = Field(
+        None, description="how long labels must mature at least, as in P30D"
     )
     specs: str | None = Field(
         None,

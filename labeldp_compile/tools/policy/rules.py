@@ -6,15 +6,16 @@ those that its integers prove.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from labeldp_verify.claims import seconds_of
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.ledger.account import add_up
+from labeldp_compile.ledger.draws import Totals, drawn_labels
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.spec_match import spec_disagreements
@@ -85,9 +86,20 @@ def _total(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     yield _most("max_epsilon_total", what, one.total, limit, "declared", _NO_PRIVACY)
 
 
-@_rule("max_epsilon_person", *_SPENDS)
+@_rule("max_epsilon_person", *_SPENDS, "ledger")
 def _person(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
-    """The least ε whose δ the policy allows, of all labels and the prior."""
+    """The least ε whose δ the policy allows, of all labels and the prior.
+
+    Of a ledger, what each data set has spent on a person, if labels that were drawn are booked.
+    """
+    limit = policy.rules.max_epsilon_person
+    if one.kind == "ledger":
+        for name, drawn in drawn_labels(one.entries).items():
+            total = Totals.of(add_up(one.entries)[0].get(name), drawn).person
+            what = f"the data set {name} has spent on a person ε ="
+            unknown = f"an artifact or a prior of the data set {name} counts no persons"
+            yield _most("max_epsilon_person", what, total, limit, "counted", unknown)
+        return
     allowed = [(epsilon, delta) for delta, epsilon in one.person if delta <= _delta(policy)]
     epsilon, delta = min(allowed, default=(None, Fraction(0)))
     unknown = "it does not say how many labels a person has, so no ε of a person follows"
@@ -95,7 +107,6 @@ def _person(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
         unknown = f"its ε of a person needs δ above {policy.rules.max_delta}"
     at = f" at δ = {float(delta):.3g}" if delta else ""
     what = f"a person with {one.labels or 0:,} labels spends at most{at} ε ="
-    limit = policy.rules.max_epsilon_person
     yield _most("max_epsilon_person", what, epsilon, limit, one.worth, unknown)
 
 
@@ -153,19 +164,12 @@ def _groups(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
 @_rule("mature", *_MADE)
 def _mature(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     least, found = policy.rules.mature or "P0D", one.mature
-    days = _days(found)
-    if days is None:
+    text = f"its labels mature for {found} (declared)"
+    if found is None:
         text = "nothing says that its labels mature before they are drawn"
-    else:
-        text = f"its labels mature for {found} (declared)"
-    ok = days is not None and days >= (_days(least) or 0)
+    ok = found is not None and seconds_of(found) >= seconds_of(least)
     text = f"{text}; the policy demands {least}"
     yield PolicyFinding("mature", ok, "declared", text, found or "", least)
-
-
-def _days(duration: str | None) -> int | None:
-    match = re.fullmatch(r"P([0-9]{1,4})([DW])", duration or "")
-    return None if match is None else int(match[1]) * (7 if match[2] == "W" else 1)
 
 
 @_rule("signed_by", "artifact")
@@ -272,14 +276,16 @@ def _same(one: Subject, policy: LoadedPolicy, where: str) -> bool:
 def _entry_of(one: Subject, entries: tuple[Entry, ...]) -> int | None:
     """The number of the entry with the prior of an artifact, and its ε."""
     assert one.certificate is not None
-    prior = prior_of(one.certificate)
+    prior, person = prior_of(one.certificate), one.certificate.person
+    labels = 1 if person is None else person.labels_per_person
+    spent = labels * Fraction(one.certificate.exact.epsilon_prior)
     for entry in entries:
         if prior is None or entry.kind != "prior":
             continue
         answer = entry.facts["answer"]
         paid = Fraction(entries[entry.facts["spend"]].facts["epsilon"])
         same = (answer["weights"], answer["rows"]) == (prior.weights, prior.rows)
-        if same and paid == Fraction(one.certificate.exact.epsilon_prior):
+        if same and paid == spent:
             return entry.number
     return None
 
@@ -287,14 +293,17 @@ def _entry_of(one: Subject, entries: tuple[Entry, ...]) -> int | None:
 @_rule("max_epsilon_dataset", *_BOOKS)
 def _data_set(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     limit = policy.rules.max_epsilon_dataset
-    accounts, _ = add_up(one.entries)
     if one.kind == "plan":
         yield from _planned(one, "max_epsilon_dataset", limit, None)
         return
-    for name, account in accounts.items():
-        for what, found in (("has spent", account.spent), ("may spend", account.budget)):
+    accounts = add_up(one.entries)[0]
+    for name in _data_sets(one.entries):
+        found = [("has spent", _spent(one.entries, name))]
+        if name in accounts:
+            found.append(("may spend on priors and metrics", accounts[name].budget))
+        for what, epsilon in found:
             text = f"the data set {name} {what} ε ="
-            yield _most("max_epsilon_dataset", text, found, limit, "counted", "")
+            yield _most("max_epsilon_dataset", text, epsilon, limit, "counted", "")
 
 
 @_rule("max_epsilon_period", *_BOOKS)
@@ -305,10 +314,11 @@ def _period(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     if one.kind == "plan":
         yield from _planned(one, "max_epsilon_period", stated.epsilon, stated.days)
         return
-    for name in add_up(one.entries)[0]:
-        spent = list(_spent(one.entries, name))
-        found = max((_within(spent, time, stated.days) for time, _ in spent), default=Fraction(0))
+    for name in _data_sets(one.entries):
+        ends = {_time(entry) for entry in one.entries if entry.facts.get("data_set") == name}
+        spent = (_spent(_within(one.entries, end, stated.days), name) for end in ends)
         text = f"within {stated.days:,} days, the data set {name} has spent ε ="
+        found = max(spent, default=Fraction(0))
         yield _most("max_epsilon_period", text, found, stated.epsilon, "counted", "")
 
 
@@ -317,28 +327,32 @@ def _planned(one: Subject, rule: str, limit: Any, days: int | None) -> Iterator[
     if one.spends is None:
         return
     name, epsilon, now = one.spends
-    spent = list(_spent(one.entries, name))
-    before = sum((e for _, e in spent), Fraction(0))
+    entries = one.entries if days is None else _within(one.entries, now, days)
     within = "" if days is None else f" within {days:,} days"
-    if days is not None:
-        before = _within(spent, now, days)
     text = f"the data set {name} will have spent{within} ε ="
     unknown = "its spec names no ledger, so nobody adds up what its data set spends"
-    found = None if one.ledger is None else before + epsilon
+    found = None if one.ledger is None else _spent(entries, name) + epsilon
     yield _most(rule, text, found, limit, "counted", unknown)
 
 
-def _spent(entries: tuple[Entry, ...], name: str) -> Iterator[tuple[datetime, Fraction]]:
-    for entry in entries:
-        facts = entry.facts
-        if entry.kind == "spend" and facts["data_set"] == name:
-            yield datetime.fromisoformat(facts["time"]), Fraction(facts["epsilon"])
+def _data_sets(entries: Sequence[Entry]) -> list[str]:
+    """The names, those of budgets and priors first."""
+    return list(dict.fromkeys([*add_up(entries)[0], *drawn_labels(entries)]))
 
 
-def _within(spent: list[tuple[datetime, Fraction]], end: datetime, days: int) -> Fraction:
-    """What was spent in the days that end at this time."""
+def _spent(entries: Sequence[Entry], name: str) -> Fraction:
+    """ε of priors and metrics, and of the labels of a row that were drawn and booked."""
+    return Totals.of(add_up(entries)[0].get(name), drawn_labels(entries).get(name)).row
+
+
+def _within(entries: Sequence[Entry], end: datetime, days: int) -> list[Entry]:
+    """The entries of the days that end at this time."""
     begin = end - timedelta(days=days)
-    return sum((e for time, e in spent if begin < time <= end), Fraction(0))
+    return [entry for entry in entries if begin < _time(entry) <= end]
+
+
+def _time(entry: Entry) -> datetime:
+    return datetime.fromisoformat(entry.facts["time"])
 
 
 @_rule("draw_once", "ledger")
@@ -350,12 +364,12 @@ def _once(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
         if entry.kind != "draw":
             continue
         facts = {key: str(value) for key, value in entry.facts.items()}
-        part = tuple(facts.get(key, "") for key in ("data_set", "column", "part"))
+        part = tuple(facts.get(key, "") for key in ("data_set", "column", "folder", "part"))
         names = ("artifact_sha256", "key", "context", "version")
         draw = tuple(facts.get(key, "") for key in names)
         others = drawn.setdefault(part, set())
         if others and (draw not in others or not facts.get("key")):
-            twice.append(f"entry {entry.number} draws {' '.join(part)} again")
+            twice.append(f"entry {entry.number} draws {' '.join(filter(None, part))} again")
         others.add(draw)
     text = "; ".join(twice) or "no part of a data set was drawn twice"
     yield PolicyFinding("draw_once", not twice, "counted", text)

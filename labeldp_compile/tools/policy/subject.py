@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
+from labeldp_verify.claims import Certificate, PrivatePriorClaims, person_epsilon, rational
 from labeldp_verify.forms import JointDomain, are_numbers
 from labeldp_verify.reading.figures import Usefulness
 from labeldp_verify.reading.shortcomings import Shortcoming, relevant
@@ -78,32 +78,25 @@ class Subject:
 def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) -> Subject:
     """The facts of a verified artifact; its figures of use are only computed if they are asked."""
     stated = artifact.certificate
-    exact, groups = stated.exact, artifact.groups
-    bound, prior = rational(exact.epsilon_label_bound), rational(exact.epsilon_prior)
-    person, composition = stated.parts.get("person"), stated.composition
-    labels = None if composition is None else composition.labels_per_user
-    if person is not None:
-        labels = person.labels_per_person
+    exact, groups, person = stated.exact, artifact.groups, person_epsilon(stated)
     spent: list[Spending] = []
-    if labels is not None:
-        spent.append((Fraction(0), labels * (bound + prior)))
-        at = () if composition is None else composition.epsilon_at_delta
-        spent += [(Fraction(row.delta), Fraction(row.epsilon) + labels * prior) for row in at]
+    if person is not None:
+        spent.append((Fraction(0), person.bound + person.prior))
+        spent += [(Fraction(delta), epsilon) for delta, epsilon in person.at_delta]
     own = range(groups.own_tables)
-    mature = stated.parts.get("mature")
     tables = range(groups.tables) if with_use else ()
     return Subject(
         kind="artifact",
         name=stated.name,
         worth="proved",
-        label=bound,
+        label=rational(exact.epsilon_label_bound),
         total=rational(exact.epsilon_total),
-        labels=labels,
+        labels=None if person is None else person.labels,
         person=tuple(spent),
         mechanism=stated.mechanism,
-        protects="label" if person is None else "person",
+        protects="label" if stated.person is None else "person",
         group_rows=min((stated.tables[table].size for table in own), default=None),
-        mature=None if mature is None else mature.after,
+        mature=None if stated.mature is None else stated.mature.after,
         uses=tuple(artifact.table(table).usefulness for table in tables),
         numbers=are_numbers(artifact.label, artifact.tables[0])
         and not isinstance(artifact.label, JointDomain)
@@ -124,7 +117,7 @@ def of_plan(plan: Plan, entries: Sequence[Entry], folder: Path, rules: GatePolic
     the ``rules`` allow a δ that is needed, ε of a person at this δ is found, too.
     """
     spec, budget, use = plan.spec, plan.budget, plan.use
-    unit = getattr(spec.privacy, "person", None)
+    unit = spec.privacy.person
     labels = spec.privacy.labels_per_user if unit is None else unit.labels
     spent: tuple[Spending, ...] = ()
     if labels is not None:
@@ -136,8 +129,7 @@ def of_plan(plan: Plan, entries: Sequence[Entry], folder: Path, rules: GatePolic
     spends = None
     if budget.question is not None and not plan.recalls:
         data_set = getattr(spec.prior, "data_set", None) or str(budget.data)
-        spends = data_set, budget.prior, datetime.now(UTC)
-    mature = getattr(spec, "mature", None)
+        spends = data_set, budget.question.epsilon, datetime.now(UTC)
     return Subject(
         kind="plan",
         name=spec.name,
@@ -148,7 +140,7 @@ def of_plan(plan: Plan, entries: Sequence[Entry], folder: Path, rules: GatePolic
         mechanism=spec.named_mechanism.kind,
         protects="label" if unit is None else "person",
         group_rows=None if budget.groups is None else budget.groups.smallest,
-        mature=None if mature is None else str(mature.after),
+        mature=None if spec.mature is None else spec.mature.after,
         uses=() if use is None else (use.figures,),
         numbers=not spec.has_classes and len(spec.label.names) == 1,
         warnings=() if use is None else tuple(relevant(use.shortcomings, spec.goal)),
@@ -200,5 +192,5 @@ def _composed(labels: int, budget: EpsilonBudget, most: Fraction) -> list[Spendi
     if delta is None:
         return []
     worst = randomized_response((0, 1), range(2), budget.label)
-    epsilon = compose([worst], labels).epsilon(Decimal(delta.numerator) / delta.denominator)
+    epsilon = compose([[worst]], labels).epsilon(Decimal(delta.numerator) / delta.denominator)
     return [] if epsilon is None else [(delta, Fraction(epsilon) + labels * budget.prior)]

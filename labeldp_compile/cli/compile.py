@@ -87,6 +87,8 @@ def compile_command(
     if check:
         if overwrite or key is not None or test_seed is not None:
             raise click.UsageError("--check writes nothing: leave out the other options")
+        if spec.suffix == SUFFIX:
+            raise click.UsageError("--check is for a spec, not for a saved plan")
         say(f"{require_current(spec, directory)}: is current with {spec}; nothing was spent")
         return
     private_key = signing_key(key)

@@ -27,7 +27,6 @@ from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PublicPrior
 from labeldp_compile.tabular.formats import files_of
-from labeldp_compile.tabular.header import read_schema
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.whole_file import write_text
 from labeldp_compile.yaml_source import MAX_BYTES
@@ -191,6 +190,8 @@ def _files(spec: Spec, folder: Path) -> Iterator[dict[str, Any]]:
 def _parts(
     name: str, folder: Path, form: TextForm = PLAIN, *, public: bool
 ) -> Iterator[dict[str, Any]]:
+    from labeldp_compile.tabular.header import read_schema  # noqa: PLC0415  # pyarrow
+
     for path in files_of(folder / name):
         schema, rows, _ = read_schema(path, form)
         digest = None

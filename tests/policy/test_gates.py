@@ -363,6 +363,10 @@ HARMLESS = {
     "a second ledger, in the folder": lambda f: done(
         "ledger", "init", "build/other.ledger", where=f
     ),
+    "a folder of another program": lambda f: [
+        (f / "build/app").mkdir(),
+        (f / "build/app/config.yaml").write_text("a: 1"),
+    ],
     "a hidden file": lambda f: (f / "build/.keep").write_text(""),
     "a portable file, signed": lambda f: done(
         *("port", "build/visits.onnx", "-o", "build/port", "--sign", "release-secret.pem"), where=f

@@ -27,8 +27,8 @@ from labeldp_compile.tools.policy.subject import Subject, of_artifact, of_plan, 
 if TYPE_CHECKING:
     from labeldp_compile.planning import Plan
 
-RUN_FILES = ("run.json", "privacy.json", "config.yaml")
-_OF_RUNS = (*RUN_FILES, "result.json", "metrics.jsonl")
+RUN_FILES = ("run.json", "privacy.json")
+_OF_RUNS = (*RUN_FILES, "config.yaml", "result.json", "metrics.jsonl")
 _SQLITE = b"SQLite format 3\0"
 _LEDGER = b"LDPL"  # the application's number in a header of SQLite
 _AT = 68

@@ -6,6 +6,7 @@ those that its integers prove.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -315,8 +316,9 @@ def _period(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
         yield from _planned(one, "max_epsilon_period", stated.epsilon, stated.days)
         return
     for name in _data_sets(one.entries):
-        ends = {_time(entry) for entry in one.entries if entry.facts.get("data_set") == name}
-        spent = (_spent(_within(one.entries, end, stated.days), name) for end in ends)
+        own = [entry for entry in one.entries if entry.facts.get("data_set") == name]
+        own.sort(key=_time)
+        spent = (_spent(_within(own, _time(last), stated.days), name) for last in own)
         text = f"within {stated.days:,} days, the data set {name} has spent ε ="
         found = max(spent, default=Fraction(0))
         yield _most("max_epsilon_period", text, found, stated.epsilon, "counted", "")
@@ -327,7 +329,9 @@ def _planned(one: Subject, rule: str, limit: Any, days: int | None) -> Iterator[
     if one.spends is None:
         return
     name, epsilon, now = one.spends
-    entries = one.entries if days is None else _within(one.entries, now, days)
+    entries: Sequence[Entry] = one.entries
+    if days is not None:
+        entries = _within(sorted(entries, key=_time), now, days)
     within = "" if days is None else f" within {days:,} days"
     text = f"the data set {name} will have spent{within} ε ="
     unknown = "its spec names no ledger, so nobody adds up what its data set spends"
@@ -345,10 +349,10 @@ def _spent(entries: Sequence[Entry], name: str) -> Fraction:
     return Totals.of(add_up(entries)[0].get(name), drawn_labels(entries).get(name)).row
 
 
-def _within(entries: Sequence[Entry], end: datetime, days: int) -> list[Entry]:
-    """The entries of the days that end at this time."""
-    begin = end - timedelta(days=days)
-    return [entry for entry in entries if begin < _time(entry) <= end]
+def _within(entries: Sequence[Entry], end: datetime, days: int) -> Sequence[Entry]:
+    """Of entries by time, those of the days that end at this time."""
+    begin = bisect_right(entries, end - timedelta(days=days), key=_time)
+    return entries[begin : bisect_right(entries, end, key=_time)]
 
 
 def _time(entry: Entry) -> datetime:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as Xml
@@ -140,19 +141,20 @@ def _sarif(result: CheckResult) -> list[str]:
 
 
 def _sarif_result(one: Judged, found: PolicyFinding, rule: int) -> dict[str, Any]:
-    place = {"physicalLocation": {"artifactLocation": {"uri": _uri(one.path)}}}
+    place = {"artifactLocation": {"uri": _uri(one.path)}, "region": {"startLine": 1}}
     return {
         "ruleId": found.rule,
         "ruleIndex": rule,
         "level": "error",
         "message": {"text": found.text},
-        "locations": [place],
+        "locations": [{"physicalLocation": place}],
     }
 
 
 def _uri(path: str) -> str:
-    """A path as a reference: of a URL only what is shown of it."""
-    return quote(path.replace(os.sep, "/"), errors="surrogatepass")
+    """A path as a reference; an absolute one with its scheme."""
+    scheme = "file://" if Path(path).is_absolute() else ""
+    return scheme + quote(path.replace(os.sep, "/"), errors="surrogatepass")
 
 
 def _github(result: CheckResult) -> list[str]:

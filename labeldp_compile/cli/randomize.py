@@ -347,7 +347,7 @@ def _left_out(output: Path, selection: Selection) -> Iterator[str]:
 def _stays(output: Path, there: ListedPart, asked: ListedPart, rows: int) -> Iterator[str]:
     """Lines on a part that is there: it is neither drawn nor booked again."""
     yield f"{output}: is there already, and stays as it is; nothing was drawn"
-    names = "artifact_sha256", "key", "context", "version"
+    names = "artifact_sha256", "key", "context", "version", "data_set"
     if other := [name for name in names if getattr(there, name) != getattr(asked, name)]:
         yield f"{output}: was drawn with another {', '.join(other)}; see the manifest"
     if rows:

@@ -316,6 +316,8 @@ def _require_possible(
         if booking is not None and is_stream(output):
             raise InputError("--ledger needs an output that appears when it is complete, not -")
         return
+    if overwrite:
+        raise InputError("--append replaces nothing: remove --overwrite")
     if key_file is None:
         raise InputError("--append needs --key and --id-column: they make each draw repeatable")
     if is_stream(table) or is_stream(output):

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Key
 
+from labeldp_compile.tabular.parts_folder import PartsFolder
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
@@ -210,6 +211,14 @@ def test_what_does_not_fit_changes_nothing(made, tmp_path, spoil, options, words
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_the_second_of_two_runs_at_once_is_refused(made, tmp_path):
+    table = write(tmp_path / "t.parquet", range(10))
+    with PartsFolder.held(tmp_path / "private", print):
+        result = append(made, table, tmp_path / "private")
+    assert result.exit_code == 2 and "another run is writing this output" in result.stderr
+    assert append(made, table, tmp_path / "private").exit_code == 0
+
+
 def test_an_id_twice_adds_no_part(made, tmp_path):
     table = write(tmp_path / "t.parquet", range(3), ids=["a", "b", "a"])
     result = append(made, table, tmp_path / "private")
@@ -221,6 +230,7 @@ def test_an_id_twice_adds_no_part(made, tmp_path):
     ("options", "words"),
     [
         (["--append"], "needs --key and --id-column"),
+        (["--append", "--overwrite"], "remove --overwrite"),
         (["--part", "x"], "--part needs --append"),
         (["--append", "--key", "k.key"], "--key needs --id-column"),
     ],

@@ -72,6 +72,31 @@ def test_every_run_without_a_key_is_booked(shop):
     assert contents.totals("visits").row == 3 * epsilon(shop)
 
 
+def test_a_folder_of_parts_is_booked_as_one_output(shop):
+    table = shop.folder / "parts"
+    table.mkdir()
+    for part in range(2):
+        ids = np.arange(part * 10, part * 10 + 10)
+        pq.write_table(pa.table({"id": ids, "y": ids % 5}), table / f"{part}.parquet")
+    words = ["randomize", shop.folder / "a.onnx", table, "-o", shop.folder / "out"]
+    words += ["--key", shop.folder / "k.key", "--id-column", "id"]
+    assert shop.run(*words, "--ledger", shop.ledger, "--data-set", "visits").exit_code == 0
+    (entry,) = shop.entries("draw")
+    assert entry.facts["rows"] == 20 and entry.facts["part"] == "out"
+
+
+def test_a_folder_that_is_booked_stays_so(shop):
+    def night(part, *options):
+        return randomize(shop, "night", "--append", "--part", part, *options, ledger=False)
+
+    booked = ("--ledger", shop.ledger, "--data-set", "visits")
+    assert night("one", *booked).exit_code == 0
+    for options in ((), ("--ledger", shop.ledger, "--data-set", "other")):
+        result = night("two", *options)
+        assert result.exit_code == 2 and "give --ledger and --data-set visits" in result.stderr
+    assert night("two", *booked).exit_code == 0 and len(shop.entries("draw")) == 2
+
+
 def test_priors_and_labels_add_up_and_budgets_stay_those_of_priors(shop):
     assert shop.compile().exit_code == 0
     said = shop.run("ledger", "show", shop.ledger).stdout

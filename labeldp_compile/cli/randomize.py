@@ -199,6 +199,7 @@ def randomize_command(
         found=partial(_say_left, keyed=key is not None),
         keep=None if maturity is None else selection,
         as_one=append,
+        is_resumed=append,
     )
     drawing = Drawing(
         decoded.sha256, certificate, columns, key, context or "", version, output.name, booking

@@ -86,6 +86,7 @@ class Rewriting:
         keep: which rows [n] of a batch are drawn and written, by public columns; None: all.
         sealed: called with the complete output and its rows, just before it gets its name.
         as_one: whether the parts of a folder become one file; they need the same columns.
+        is_resumed: whether a later run names a sealed output that this one could not name.
         rows: written so far.
     """
 
@@ -103,6 +104,7 @@ class Rewriting:
     keep: Keep | None = None
     sealed: Callable[[Path, int], None] = lambda path, rows: None
     as_one: bool = False
+    is_resumed: bool = False
     rows: int = field(default=0, init=False)
 
     @property
@@ -236,7 +238,9 @@ class Rewriting:
         keeps = self.placement.keeps_labels
         modes = [_most_mode(file, output, keeps_labels=keeps) for file in files]
         most = reduce(and_, modes)
-        with replaced_when_whole(output, most=most, found=self.found, sealed=sealed) as out:
+        with replaced_when_whole(
+            output, most=most, found=self.found, sealed=sealed, is_resumed=self.is_resumed
+        ) as out:
             yield out
 
 

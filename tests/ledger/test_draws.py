@@ -1,6 +1,7 @@
 """What labels spend is booked before an output is visible, once; totals of rows and persons."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 
@@ -226,6 +227,18 @@ def test_a_spend_of_a_person_is_told_from_one_of_a_label(used):
     accounts, _ = add_up(read_entries(used.ledger))
     assert accounts["visits"].spent == Fraction(11, 100)
     assert accounts["visits"].of_labels == Fraction(1, 10)
+
+
+@pytest.mark.parametrize("store", ["postgres"])
+@pytest.mark.parametrize("change", [{"rows": -1}, {"unit": "user"}, {"more": 1}, {"note": 1}])
+def test_a_database_refuses_such_a_draw(shop, change):
+    assert randomize(shop).exit_code == 0
+    facts = {**shop.entries("draw")[0].facts, **change}
+    entry = next_entry(shop.entries(), "draw", facts)
+    values = (entry.number, entry.kind, entry.body, entry.previous, entry.hash)
+    refused = pytest.raises(Exception, match="this is no draw of labeldp")
+    with closing(shop.owner()) as connection, refused:
+        connection.execute(shop._insert, values)
 
 
 @pytest.mark.parametrize(

@@ -327,6 +327,8 @@ def _require_possible(
         if booking is not None and is_stream(output):
             raise InputError("--ledger needs an output that appears when it is complete, not -")
         return
+    if overwrite:
+        raise InputError("--append replaces nothing: remove --overwrite")
     if key_file is None:
         raise InputError("--append needs --key and --id-column: they make each draw repeatable")
     if is_stream(table) or is_stream(output):
@@ -358,7 +360,7 @@ def _left_out(output: Path, selection: Selection) -> Iterator[str]:
 def _stays(output: Path, there: ListedPart, asked: ListedPart, rows: int) -> Iterator[str]:
     """Lines on a part that is there: it is neither drawn nor booked again."""
     yield f"{output}: is there already, and stays as it is; nothing was drawn"
-    names = "artifact_sha256", "key", "context", "version"
+    names = "artifact_sha256", "key", "context", "version", "data_set"
     if other := [name for name in names if getattr(there, name) != getattr(asked, name)]:
         yield f"{output}: was drawn with another {', '.join(other)}; see the manifest"
     if rows:

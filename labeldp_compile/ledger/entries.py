@@ -78,8 +78,8 @@ FIELDS: dict[str, dict[str, str]] = {
 }
 ANSWERS = {"prior": "weights", "release": "sums"}
 """Kinds that answer what an earlier entry spent ε on, and what their noisy numbers are called."""
-# Of a budget, of the first entry (earlier versions wrote no key of a client), and of a spend that
-# pays for all labels of a person.
+# Of a budget, of the first entry (earlier versions wrote no key of a client), and of a spend of ε
+# for all labels of a person.
 OF_PERSON = {"unit": '^"person"$'}
 _OPTIONAL = {"reason": _TEXT, "client_key_sha256": _HASH}
 

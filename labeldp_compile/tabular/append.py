@@ -1,7 +1,7 @@
 """Add the rows of a table that are new, and mature, to a folder of parts, as one part.
 
 Only ids, the part's name and public columns decide which rows are drawn. A row whose id is in a
-part keeps what is stored there, whatever its label is now.
+part keeps what is stored there, also if its label is another one now.
 """
 
 from __future__ import annotations

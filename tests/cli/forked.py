@@ -2,7 +2,8 @@
 
 Each run begins as a new process with one thread. With ``dies_after`` it is ended by the kernel when
 it has used so much CPU time, wherever it is then, and as finally as kill -9 does. With ``dies_at``,
-MODULE:CLASS.METHOD, it ends when that method has returned; with a ``-`` in front, when it is called.
+MODULE:CLASS.METHOD, it ends when that method has returned; with a ``-`` in front, when that is
+called.
 """
 
 import json

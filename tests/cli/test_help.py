@@ -123,7 +123,7 @@ def test_the_list_of_a_group_is_whole_and_in_the_order_of_use():
     listed = result.stdout.split("Commands:")[1].split("Example:")[0]
     assert "..." not in listed
     names = re.findall(r"^  (\S+)", listed, re.M)
-    assert names == ["init", "set-budget", "show", "head", "verify", "upgrade"]
+    assert names == ["init", "set-budget", "show", "head", "verify", "upgrade", "export"]
 
 
 def test_python_m_is_the_command():

@@ -95,6 +95,7 @@ def commands():
     yield f"compose {old}/v2/laplace.onnx:3 {old}/v2/users-table.onnx --delta 1e-5"
     yield f"compose {old}/v2/exponential-text.onnx --labels-per-user 40"
     yield "ledger show budget.ledger"
+    yield "redrawn old.csv new.csv --id-column id --column y"
 
 
 def prepare(folder):
@@ -105,6 +106,8 @@ def prepare(folder):
     with (folder / "private.csv").open("w", encoding="utf-8", newline="") as file:
         rows = zip(*map(cycle, PRIVATE.values()), strict=True)
         csv.writer(file).writerows([list(PRIVATE), *islice(rows, 600)])
+    (folder / "old.csv").write_text("id,y\n1,2\n2,2\n3,4\n", encoding="utf-8")
+    (folder / "new.csv").write_text("y,id\n2,3\n2,2\n", encoding="utf-8")
     with chdir(folder):
         for line in LEDGER:
             result = CliRunner().invoke(main, line.split())

@@ -33,7 +33,7 @@ prior: {kind: uniform}
 mechanism: {kind: randomized_response}
 mature: {after: P%dD, by: ordered_at}
 """
-START = dt.datetime(2024, 1, 1)  # noqa: DTZ001  # as in a table, without a zone
+START = dt.datetime(2024, 1, 1)  # as in a table, without a zone
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,9 @@ def test_killed_nights_draw_each_label_once(place, forks, repetition):
     parts = [e.facts["part"] for e in contents.entries if e.kind == "draw"]
     assert len(parts) == len(set(parts)) == last + 1
     if LONG:
-        print(f"\n{kind} {repetition}: {kills} kills in {last + 1} nights, {len(rows)} labels")
+        print(  # noqa: T201  # what the long run is for
+            f"\n{kind} {repetition}: {kills} kills in {last + 1} nights, {len(rows)} labels"
+        )
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from labeldp_runtime import Key
 from labeldp_verify.claims import Declaration
 from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.graph import write_model
@@ -25,7 +26,11 @@ from labeldp_verify.graph import write_model
 from labeldp_compile.cli import main
 from labeldp_compile.cli.output import Painted, say
 from labeldp_compile.ledger.book import create_ledger, set_budget
+from labeldp_compile.ledger.draw_account import DrawAccount
+from labeldp_compile.ledger.draws import Draw
+from labeldp_compile.ledger.place import open_store
 from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder
 from tests.fixtures.stated import stated_certificate
 from tests.hostile.terminal import lines_of, on_terminal
 
@@ -93,6 +98,29 @@ def ledger(folder, text):
     path = folder / "x.ledger"
     create_ledger(path)
     set_budget(path, "visits", Fraction(1), text)
+    return path
+
+
+def drawn(folder, text):
+    """A ledger in which labels are booked."""
+    path = ledger(folder, text)
+    one, facts = Fraction(1), ("a" * 64, "", text, 0, "label")
+    DrawAccount(open_store(path), Draw("x", text, *facts, one, one, "", text, text)).book(1)
+    return path
+
+
+def key(folder):
+    path = folder / "k.key"
+    Key.create(path)
+    return path
+
+
+def listed(folder, text):
+    """A folder whose manifest has the text wherever it can; its part is missing."""
+    path = folder / "parts"
+    path.mkdir()
+    part = ListedPart("", 1, [text], text, text, text, text, 0, text, text)
+    PartsFolder(path, "f" * 32, {"x.parquet": part}).begin()
     return path
 
 
@@ -221,6 +249,24 @@ CASES = {
     "randomize, insecure": lambda f, t: [
         *["randomize", artifact(f, t, insecure=True), table(f, t), "-o", f / "out.parquet"]
     ],
+    "randomize, append": lambda f, t: [
+        *["randomize", artifact(f, t), table(f, t), "-o", f / "out", "--append", "--key"],
+        *[key(f), "--id-column", "id", "--context", t, "--part", t[:3]],
+    ],
+    "randomize, append, missing": lambda f, t: [
+        *["randomize", artifact(f, t), table(f, t), "-o", listed(f, t), "--append", "--key"],
+        *[key(f), "--id-column", "id"],
+    ],
+    "randomize, ledger": lambda f, t: [
+        *["randomize", artifact(f, t), table(f, t), "-o", f / "out.parquet", "--note", t],
+        *["--ledger", ledger(f, t), "--data-set", "x"],
+    ],
+    "redrawn": lambda f, t: [
+        *["redrawn", table(f, t), table(f, t), "--id-column", "id", "--column", t]
+    ],
+    "redrawn, no such column": lambda f, t: [
+        *["redrawn", table(f, t), table(f, t), "--id-column", t, "--column", f"{t}4"]
+    ],
     "plan": lambda f, t: ["plan", spec(f, t)],
     "plan, json": lambda f, t: ["plan", spec(f, t), "--json"],
     "plan, unknown key": lambda f, t: ["plan", spec(f, t, **{t: t})],
@@ -238,6 +284,9 @@ CASES = {
     "choose, no number": lambda f, t: ["choose", spec(f, t), "--label-error", t],
     "init": lambda f, t: ["init", table(f, t), "--column", t, "--values", f"{t},b", "--yes"],
     "ledger": lambda f, t: ["ledger", "show", ledger(f, t)],
+    "ledger, labels": lambda f, t: ["ledger", "show", drawn(f, t)],
+    "ledger, labels, json": lambda f, t: ["ledger", "show", drawn(f, t), "--json"],
+    "ledger, export": lambda f, t: ["ledger", "export", drawn(f, t), "--csv", f / f"{t[:3]}.csv"],
     "ledger, json": lambda f, t: ["ledger", "show", ledger(f, t), "--json"],
     "ledger, altered": lambda f, t: ["ledger", "verify", altered_ledger(f, t)],
     "keygen": lambda f, t: ["keygen", f / t[:3]],

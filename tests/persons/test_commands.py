@@ -167,7 +167,12 @@ def test_a_ledger_books_what_a_person_spends_and_names_no_person(place):
     customers = [f"customer-{i}" for i in [0] * 30 + list(range(40))]
     table(place / "orders.parquet", customers, [i % 3 for i in range(70)])
     assert labeldp("ledger", "init", "l.ledger").exit_code == 0
-    assert labeldp("ledger", "set-budget", "l.ledger", "--data-set", "shop", "--epsilon", "9").exit_code == 0
+    assert (
+        labeldp(
+            "ledger", "set-budget", "l.ledger", "--data-set", "shop", "--epsilon", "9"
+        ).exit_code
+        == 0
+    )
     prior = "{kind: private, data: orders.parquet, data_set: shop, data_version: one}"
     more = ", split: {prior: 4, label: 36}, ledger: l.ledger"
     path = write(place, spec(2, 40, prior, more))

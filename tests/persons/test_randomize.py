@@ -1,5 +1,6 @@
 """``labeldp randomize`` enforces the bound before it draws: over parts, days and folders."""
 
+import json
 from itertools import product
 
 import pyarrow as pa
@@ -157,3 +158,14 @@ def test_a_person_is_counted_under_the_name_of_the_table(place):
     assert run(place, "t.parquet", "o.parquet").exit_code == 2  # no column customer
     result = run(place, "t.parquet", "o.parquet", "--person-column", "buyer", "--beyond", "null")
     assert result.exit_code == 0 and drawn(place / "o.parquet")[2] is None
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_estimates_are_those_of_the_rows_that_have_a_label(place, form):
+    table(place / "t.parquet", [1, 2, 3, 4] * 5, [0, 1, 2, 1] * 5)
+    if form == "csv":
+        pa_csv.write_csv(pq.read_table(place / "t.parquet"), place / "t.csv")
+    assert run(place, f"t.{form}", f"o.{form}", "--beyond", "null").exit_code == 0
+    result = labeldp("estimate", place / "a.onnx", place / f"o.{form}", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["groups"][0]["rows"] == 8  # two of each of four persons

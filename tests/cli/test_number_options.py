@@ -44,8 +44,10 @@ OPTIONS = {
     "inspect": [FILE, "--label"],
     "inspect group": [GROUPED, "--group"],
     "init epsilon": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--epsilon"],
-    "init persons": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis"]
-    + ["--person-column", "hlthp", "--labels-per-person"],
+    "init persons": [
+        *[ROOT / "specs/data/randhie.parquet", "--column", "mdvis"],
+        *["--person-column", "hlthp", "--labels-per-person"],
+    ],
     "init points": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--points"],
     "randomize version": [FILE, SPEC, "-o", "x.csv", "--version"],
     "ledger": ["set-budget", "budget.ledger", "--data-set", "d", "--epsilon"],

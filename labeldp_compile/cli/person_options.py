@@ -128,8 +128,9 @@ def bound_in_words(certificate: Certificate, bound: PersonBound | None) -> Itera
             "no column of persons was given, so nothing checked it: give --person-column"
         )
         return
+    labels = "1 label" if bound.most == 1 else f"{bound.most:,} labels"
     yield (
-        f"at most {bound.most:,} labels for each person in {bound.column!r}: ε ≤ "
+        f"at most {labels} for each person in {bound.column!r}: ε ≤ "
         f"{at_most(stated.label)} for them, and {at_most(stated.total)} with the prior (declared)"
     )
     if bound.extra:

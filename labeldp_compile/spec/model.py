@@ -166,7 +166,7 @@ class PrivacySpec(Strict):
 
     def of_label(self, epsilon: Fraction) -> Fraction:
         """One label's part of some ε of the unit."""
-        return epsilon / self.labels_of_unit
+        return Fraction(epsilon) / self.labels_of_unit
 
     @property
     def split_of_label(self) -> Literal["auto", "paper"] | tuple[Fraction, Fraction]:

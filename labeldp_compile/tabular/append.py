@@ -67,7 +67,7 @@ class Selection:
             self.ids.rewind()
 
     def public(self, file: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Which rows [n] are new and mature, whatever their person."""
+        """Which rows [n] are new and mature, of any person."""
         chosen = np.ones(len(batch), dtype=bool)
         if self.ids is not None:
             chosen = self.ids.next_rows(len(batch))

@@ -92,7 +92,7 @@ class PersonCounts:
         """
         found, of_row, counts = np.unique(persons, return_inverse=True, return_counts=True)
         before = self.of(found)
-        # The rows of one person one behind the other, in their order: the k-th is number k.
+        # The rows of one person one after the other, in their order: the k-th is number k.
         order = np.argsort(of_row, kind="stable")
         first = np.cumsum(counts) - counts
         numbers = np.empty(len(persons), dtype=np.int64)

@@ -73,9 +73,12 @@ def test_an_audit_is_of_one_group(file):
     assert "group other" in run("audit", file, "--samples", 100_000, "--no-processes").stdout
 
 
-def test_compose_says_what_it_does_not_take(file):
-    done = run("compose", f"{file}:3")
-    assert done.exit_code == 2 and "at most L times its ε" in done.stderr
+def test_compose_takes_labels_of_any_groups(file):
+    document = json.loads(run("compose", f"{file}:3", "--json").stdout)
+    (item,) = document["files"]
+    assert item["labels_per_user"] == 3
+    assert document["epsilon_pure"] == 3 * item["epsilon_label"]
+    assert document["epsilon_at_delta"] <= document["epsilon_pure"]
 
 
 def test_columns_of_groups_under_other_names(file, tmp_path):

@@ -38,11 +38,16 @@ OPTIONS = {
     "audit samples": [FILE, "--samples"],
     "verify epsilon": [FILE, "--max-epsilon"],
     "verify total": [FILE, "--max-total-epsilon"],
+    "verify person": [FILE, "--max-epsilon-per-person"],
     "verify bias": [FILE, "--max-bias"],
     "verify outputs": [FILE, "--min-outputs"],
     "inspect": [FILE, "--label"],
     "inspect group": [GROUPED, "--group"],
     "init epsilon": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--epsilon"],
+    "init persons": [
+        *[ROOT / "specs/data/randhie.parquet", "--column", "mdvis"],
+        *["--person-column", "hlthp", "--labels-per-person"],
+    ],
     "init points": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--points"],
     "randomize version": [FILE, SPEC, "-o", "x.csv", "--version"],
     "ledger": ["set-budget", "budget.ledger", "--data-set", "d", "--epsilon"],
@@ -77,7 +82,9 @@ def test_ranges_beliefs_and_labels_take_none_either(number, here):
 
 
 @pytest.mark.parametrize("number", PYTHONS)
-@pytest.mark.parametrize("option", ["--max-epsilon", "--max-bias", "--min-outputs"])
+@pytest.mark.parametrize(
+    "option", ["--max-epsilon", "--max-epsilon-per-person", "--max-bias", "--min-outputs"]
+)
 def test_the_verifiers_own_command_takes_none(option, number, capsys):
     with pytest.raises(SystemExit) as ended:
         command.main([str(FILE), option, number])

@@ -67,6 +67,28 @@ def artifact(folder, text, *, insecure=False, keys=False, name="x.onnx"):
     return path
 
 
+def of_persons(text):
+    """A unit of ε whose column of persons has the text in its name."""
+    return {"epsilon": 1.0, "unit": "person", "person_column": f"{text}3", "labels_per_person": 2}
+
+
+def person_artifact(folder, text):
+    """An artifact whose certificate has the text as the column of persons."""
+    provenance = Declaration(
+        *("x", "y", text, Fraction(1), Fraction(0), {"kind": "uniform", "weights": [1, 1, 1]}),
+        *("0" * 64, {}),
+        labels_per_user=2,
+        person_column=f"{text}3",
+        composes=False,
+    )
+    domain = CategoricalDomain((f"{text}1", f"{text}2", "b"), "b")
+    randomizer = randomized_response([f"{text}1", f"{text}2", "b"], range(3), Fraction(1))
+    certificate = stated_certificate(domain, randomizer, "zero_one", provenance).to_json()
+    path = folder / "persons.onnx"
+    path.write_bytes(write_model(domain, randomizer, certificate))
+    return path
+
+
 def table(folder, text):
     path = folder / "table.parquet"
     columns = {text: [f"{text}1", "b", "b"] * 20, f"{text}2": [1] * 60, "id": list(range(60))}
@@ -280,6 +302,24 @@ CASES = {
     ],
     "randomize, insecure": lambda f, t: [
         *["randomize", artifact(f, t, insecure=True), table(f, t), "-o", f / "out.parquet"]
+    ],
+    "randomize, persons": lambda f, t: [
+        *["randomize", person_artifact(f, t), table(f, t), "-o", f / "out.parquet"]
+    ],
+    "randomize, persons beyond": lambda f, t: [
+        *["randomize", person_artifact(f, t), table(f, t), "-o", f / "out.parquet"],
+        *["--person-column", f"{t}2"],
+    ],
+    "verify, persons": lambda f, t: ["verify", person_artifact(f, t)],
+    "verify, persons, json": lambda f, t: ["verify", person_artifact(f, t), "--json"],
+    "report, persons": lambda f, t: ["report", person_artifact(f, t), "-o", f / "p.html"],
+    "plan, persons": lambda f, t: ["plan", spec(f, t, privacy=of_persons(t))],
+    "choose, persons": lambda f, t: [
+        *["choose", spec(f, t, privacy=of_persons(t)), "--quiet", "--label-error", "0.3"]
+    ],
+    "init, persons": lambda f, t: [
+        *["init", table(f, t), "--column", t, "--values", f"{t},b", "--yes"],
+        *["--person-column", f"{t}2"],
     ],
     "randomize, append": lambda f, t: [
         *["randomize", artifact(f, t), table(f, t), "-o", f / "out", "--append", "--key"],

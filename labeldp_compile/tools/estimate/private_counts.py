@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
 from labeldp_verify.analysis import lattice_indices
 from labeldp_verify.artifact import Artifact
+from labeldp_verify.claims import person_epsilon
 from labeldp_verify.forms import AdditiveRandomizer, JointDomain, Output
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.histogram import table_indexes
+from labeldp_compile.tabular.csv_file import empty_is_null
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.tools.estimate.cells import Cell, cells_of
 
@@ -75,8 +77,10 @@ def count_outputs(
     """The counts of all rows of all sources, then those of each group by its name.
 
     The groups are the combinations of the columns ``by`` that occur, or without them those of the
-    artifacts' groups. Raises DataError for an empty table, for nulls, for values that are not
-    outputs of the row's table, and for more than ``MAX_GROUPS`` combinations of ``by``.
+    artifacts' groups. Rows that ``randomize`` left without a label, because they are beyond a
+    person's bound, are not counted. Raises DataError for an empty table, for other nulls, for
+    values that are not outputs of the row's table, and for more than ``MAX_GROUPS`` combinations of
+    ``by``.
     """
     known: dict[Cell, tuple[int, Any]] = {}  # the number and the rank of each
     starts = np.cumsum([0, *(table.outputs for _, a in sources for table in a.tables)])
@@ -86,7 +90,9 @@ def count_outputs(
     for reader, artifact in sources:
         index, cells_in = _OutputsOfTables(reader, artifact), cells_of(reader, artifact.groups, by)
         columns = dict.fromkeys([*reader.label_columns, *reader.group_names, *by])
-        for batch in reader.columns(list(columns)):
+        bounded = person_epsilon(artifact.certificate) is not None
+        for every in reader.columns(list(columns)):
+            batch = _with_labels(reader, every) if bounded else every
             cells, places = cells_in(batch)
             here = [known.setdefault(cell, (len(known), rank))[0] for cell, rank in cells]
             if by and len(known) > MAX_GROUPS:
@@ -109,6 +115,16 @@ def count_outputs(
         counted = _by_table(starts, keys[part] - number * m, counts[part])
         result.append(GroupCounts(cell, counted))
     return result
+
+
+def _with_labels(reader: TableReader, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with a private label; ``--beyond null`` leaves others without one."""
+    has = np.ones(len(batch), dtype=bool)
+    for name in reader.label_columns:
+        column = batch.column(name)
+        column = empty_is_null(column) if reader.files[0].csv is not None else column
+        has &= column.is_valid().to_numpy(zero_copy_only=False)
+    return batch if has.all() else batch.filter(pa.array(has))
 
 
 def _by_table(

@@ -1,0 +1,171 @@
+"""``labeldp randomize`` enforces the bound before it draws: over parts, days and folders."""
+
+import json
+from itertools import product
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp_compile.cli import randomize as randomize_module
+from tests.cli.test_cli import labeldp
+from tests.fixtures.compiled import compile_text
+from tests.persons.made import SPEC, UNIFORM, drawn, spec, table
+
+CUSTOMERS = [1, 2, 1, 1, 2, 3]
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with the artifact ``a.onnx``, two labels a person."""
+    (tmp_path / "a.onnx").write_bytes(compile_text(spec(2)).model)
+    assert labeldp("keygen", tmp_path / "k.key").exit_code == 0
+    return tmp_path
+
+
+def run(place, source, output, *options, artifact="a.onnx"):
+    where = place / artifact, place / source, "-o", place / output
+    return labeldp("randomize", *where, "--overwrite", *options)
+
+
+def test_a_table_beyond_the_bound_is_refused_before_anything_is_drawn(place, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("a label was drawn")
+
+    table(place / "t.parquet", CUSTOMERS)
+    monkeypatch.setattr(randomize_module, "drawn_by", lambda *_: never)
+    result = run(place, "t.parquet", "o.parquet")
+    assert result.exit_code == 2 and not (place / "o.parquet").exists()
+    assert "1 of 3 persons in 'customer' have more than 2 rows (the most: 3)" in result.stderr
+    assert "Nothing was drawn" in result.stderr and result.stdout == ""
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_rows_beyond_it_are_kept_without_a_label_or_dropped(place, form):
+    days = [5, 1, 4, 3, 1, 1]
+    table(place / "t.parquet", CUSTOMERS, day=days)
+    if form == "csv":
+        pa_csv.write_csv(pq.read_table(place / "t.parquet"), place / "t.csv")
+    for options, rows, labelled in [
+        (["--beyond", "null"], [0, 1, 2, 3, 4, 5], [0, 1, 2, 4, 5]),
+        (["--beyond", "null", "--order-column", "day"], [0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5]),
+        (["--beyond", "drop", "--order-column", "day"], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5]),
+    ]:
+        result = run(place, f"t.{form}", f"o.{form}", *options)
+        assert result.exit_code == 0, result.stderr
+        out = place / f"o.{form}"
+        found = pq.read_table(out) if form == "parquet" else pa_csv.read_csv(out)
+        assert found["customer"].to_pylist() == [CUSTOMERS[i] for i in rows]
+        assert found["day"].to_pylist() == [days[i] for i in rows]
+        has = [value is not None for value in found["returned"].to_pylist()]
+        assert has == [i in labelled for i in rows]
+        assert "1 rows beyond that" in result.stderr and "no label decided which" in result.stderr
+
+
+def test_no_label_decides_which_rows_are_beyond_the_bound(place):
+    layouts = set()
+    for labels in [*product([0, 2], repeat=3), (None, None, None), (9, None, -1)]:
+        table(place / "t.parquet", [1, 1, 1], list(labels))
+        assert run(place, "t.parquet", "o.parquet", "--beyond", "null").exit_code == 0
+        layouts.add(tuple(value is None for value in drawn(place / "o.parquet")))
+        refused = run(place, "t.parquet", "p.parquet")
+        layouts.add((refused.exit_code, refused.stderr))
+    assert len(layouts) == 2  # one mask, and one message
+
+
+def test_rows_count_over_parts_of_a_folder(place):
+    (place / "t").mkdir()
+    for i in range(3):
+        table(place / "t" / f"{i}.parquet", [1, i + 2])
+    assert run(place, "t", "o").exit_code == 2 and not (place / "o").exists()
+    assert run(place, "t", "o", "--beyond", "null").exit_code == 0
+    assert [drawn(place / "o" / f"{i}.parquet")[0] is None for i in range(3)] == [0, 0, 1]
+
+
+def test_rows_of_earlier_tables_count(place):
+    for day in range(3):
+        table(place / f"{day}.parquet", [1, day + 5], day=[day, day])
+    first = run(place, "0.parquet", "o0.parquet")
+    assert first.exit_code == 0 and "at most 2 labels for each person" in first.stderr
+    assert run(place, "1.parquet", "o1.parquet", "--earlier", place / "o0.parquet").exit_code == 0
+    both = ["--earlier", place / "o0.parquet", "--earlier", place / "o1.parquet"]
+    result = run(place, "2.parquet", "o2.parquet", *both)
+    assert result.exit_code == 2 and "with those of earlier tables" in result.stderr
+    assert run(place, "2.parquet", "o2.parquet", *both, "--beyond", "null").exit_code == 0
+    assert [value is None for value in drawn(place / "o2.parquet")] == [True, False]
+
+
+def test_rows_count_over_days_that_are_appended(place):
+    keyed = ["--key", place / "k.key", "--id-column", "order"]
+    for day in range(4):
+        table(place / "t.parquet", [1, 2 + day], order=[2 * day, 2 * day + 1])
+        options = ["--append", "--part", f"{day}", *keyed, "--beyond", "null"]
+        where = place / "a.onnx", place / "t.parquet", "-o", place / "o"
+        for _ in range(2):  # a repeated day stays as it is
+            result = labeldp("randomize", *where, *options)
+            assert result.exit_code == 0, result.stderr
+    has = [drawn(place / "o" / f"{day}.parquet")[0] is not None for day in range(4)]
+    assert has == [True, True, False, False]
+    texts = [path.read_bytes() for path in (place / "o").iterdir() if path.suffix == ".json"]
+    assert texts and all(b"customer" not in text for text in texts)  # persons are not listed
+    table(place / "t.parquet", [1, 99], order=[50, 51])
+    refused = labeldp("randomize", *where, "--append", "--part", "9", *keyed)
+    assert refused.exit_code == 2 and not (place / "o" / "9.parquet").exists()
+
+
+def test_labels_per_user_is_enforced_with_a_column_of_persons(place):
+    """``labels_per_user: 2`` with 30 rows in the table: randomize returned 0 all the same."""
+    text = SPEC.replace("PRIVACY", "epsilon: 1, labels_per_user: 2").replace("PRIOR", UNIFORM)
+    (place / "u.onnx").write_bytes(compile_text(text).model)
+    table(place / "t.parquet", [7] * 30)
+    result = run(place, "t.parquet", "o.parquet", "--person-column", "customer", artifact="u.onnx")
+    assert result.exit_code == 2 and "more than 2 rows (the most: 30)" in result.stderr
+    without = run(place, "t.parquet", "o.parquet", artifact="u.onnx")
+    assert without.exit_code == 0 and "nothing checked it: give --person-column" in without.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--person-column", "returned"], "cannot be the person"),
+        (["--beyond", "drop"], "needs --order-column"),
+        (["--order-column", "customer"], "needs --beyond"),
+        (["--beyond", "drop", "--order-column", "returned"], "cannot be the order"),
+        (["--person-column", "nobody"], "nobody"),
+        (["--earlier", "missing.parquet"], "missing.parquet"),
+        (["--beyond", "drop", "--order-column", "nothing"], "nothing"),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_error(place, options, expected):
+    table(place / "t.parquet", [1])
+    result = run(place, "t.parquet", "o.parquet", *options)
+    assert result.exit_code == 2 and expected in result.stderr
+    assert not (place / "o.parquet").exists()
+
+
+def test_an_artifact_without_a_bound_takes_no_such_option(place):
+    text = SPEC.replace("PRIVACY", "epsilon: 1").replace("PRIOR", UNIFORM)
+    (place / "l.onnx").write_bytes(compile_text(text).model)
+    table(place / "t.parquet", [1] * 9)
+    assert run(place, "t.parquet", "o.parquet", artifact="l.onnx").exit_code == 0
+    result = run(place, "t.parquet", "o.parquet", "--beyond", "null", artifact="l.onnx")
+    assert result.exit_code == 2 and "says how many labels a person has" in result.stderr
+
+
+def test_a_person_is_counted_under_the_name_of_the_table(place):
+    pq.write_table(pa.table({"buyer": [1] * 3, "returned": [0] * 3}), place / "t.parquet")
+    assert run(place, "t.parquet", "o.parquet").exit_code == 2  # no column customer
+    result = run(place, "t.parquet", "o.parquet", "--person-column", "buyer", "--beyond", "null")
+    assert result.exit_code == 0 and drawn(place / "o.parquet")[2] is None
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_estimates_are_those_of_the_rows_that_have_a_label(place, form):
+    table(place / "t.parquet", [1, 2, 3, 4] * 5, [0, 1, 2, 1] * 5)
+    if form == "csv":
+        pa_csv.write_csv(pq.read_table(place / "t.parquet"), place / "t.csv")
+    assert run(place, f"t.{form}", f"o.{form}", "--beyond", "null").exit_code == 0
+    result = labeldp("estimate", place / "a.onnx", place / f"o.{form}", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["groups"][0]["rows"] == 8  # two of each of four persons

@@ -37,7 +37,7 @@ def formats_of(certificate: Certificate) -> tuple[str, ...]:
     needed += [claim.formats for claim in all_claims() if claim.part in parts]
     needed += [formats for both, formats in _TOGETHER.items() if both <= set(parts)]
     if any(hasattr(table.optimality, "radii") for table in certificate.tables):
-        if certificate.form != "window" or not set(parts) <= {"composition", PORTABLE}:
+        if certificate.form != "window" or not set(parts) <= {"composition", "grid", "nulls", PORTABLE}:
             return ()
         needed.append(RADII)
     if not all(needed):

@@ -18,6 +18,7 @@ from labeldp_runtime import (
 )
 from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.claims import Certificate
+from labeldp_verify.claims.nulls import nulls_in_words
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.command import DoesNotHoldError, command, verified
@@ -150,13 +151,14 @@ def randomize_command(
     )
     if not quiet:
         tell(*_other_columns(artifact, columns, certificate))
+        tell(f"{table}: {nulls_in_words(decoded.label)}")
     # A keyed run gives the same file each time, so it records no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
     spent = at_most(epsilon)
     with row_progress("randomizing", reader.rows, quiet=quiet) as progress:
         try:
-            rows = Rewriting(
+            rewriting = Rewriting(
                 reader,
                 output,
                 randomize,
@@ -167,7 +169,8 @@ def randomize_command(
                 delimiter=form.delimiter,
                 progress=progress,
                 found=partial(_say_left, keyed=key is not None),
-            ).run()
+            )
+            rows = rewriting.run()
         except InputError as error:
             if not is_stream(output):
                 raise
@@ -175,6 +178,8 @@ def randomize_command(
     if not quiet:
         tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
         tell(f"{output}: {rows:,} rows, ε = {spent} spent on each label")
+        if decoded.label.keeps_nulls:
+            tell(f"{output}: {rows - rewriting.labels:,} rows have no label, and stay null")
         if decoded.answers_with_sets:
             tell(
                 f"{output}: each private label is the number of a set of labels; the sets are "

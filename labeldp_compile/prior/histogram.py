@@ -29,8 +29,9 @@ def count_labels(
     """[T + 1, k] how many rows have each label, by table of ``asked``; sums to all rows.
 
     Every row counts, including nulls and labels outside the domain: otherwise the number of rows
-    would depend on the labels. The artifact's own graph finds the label and table of each row. Rows
-    are streamed, so memory does not grow with the table.
+    would depend on the labels. Only where nulls are public, rows without a label do not count. The
+    artifact's own graph finds the label and table of each row. Rows are streamed, so memory does
+    not grow with the table.
 
     A histogram file gives the same counts as the rows that it counts: if labels are rounded at
     random, each is rounded separately. Raises DataError if it counts more than 2^53 rows.
@@ -51,11 +52,13 @@ def count_labels(
 
 
 def count_tables(table: TableReader, asked: Groups) -> list[int]:
-    """[T + 1] the number of rows of each table, which is public. No label is read."""
+    """[T + 1] the number of rows of each table, which is public. No label is read, but where nulls
+    are public, which rows have none."""
     sizes = np.zeros(asked.tables, dtype=np.int64)
     tables = table_indexes(table, asked)
     counted = [] if table.count_column is None else [table.count_column]
-    for batch, times in _weighed(table, table.columns([*table.group_names, *counted])):
+    nulls = list(table.label_columns) if table.domain.keeps_nulls else []
+    for batch, times in _weighed(table, table.columns([*nulls, *table.group_names, *counted])):
         _add(sizes, tables(batch), times)
     return [int(size) for size in sizes]
 
@@ -124,7 +127,7 @@ def _session(model: bytes) -> onnxruntime.InferenceSession:
 def _weighed(
     table: TableReader, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64] | None]]:
-    """The batches, and how many rows each of their rows represents; None if it is one."""
+    """The rows of batches that count, and how many rows each represents; None if it is one."""
     from labeldp_compile.tabular.columns import MAX_TOTAL  # noqa: PLC0415  # pyarrow
 
     rows = 0
@@ -134,7 +137,19 @@ def _weighed(
         rows += 0 if times is None else sum(times.tolist())
         if rows > MAX_TOTAL:
             raise refused(table.path, "counts more than 2^53 rows")
-        yield batch, times
+        yield labelled(table, batch, times)
+
+
+def labelled(
+    table: TableReader, batch: pa.RecordBatch, times: NDArray[np.int64] | None
+) -> tuple[pa.RecordBatch, NDArray[np.int64] | None]:
+    """The rows of a batch that count: all, but for those without a label where that is public."""
+    known = table.has_label(batch)
+    if known is None or known.all():
+        return batch, times
+    import pyarrow as pa  # noqa: PLC0415
+
+    return batch.filter(pa.array(known)), None if times is None else times[known]
 
 
 def _add(

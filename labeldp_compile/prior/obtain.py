@@ -117,7 +117,7 @@ class PriorSource:
     def known(self) -> Known:
         """The public facts of the data; reads their public columns, if any. Raises DataError."""
         rows = self.stated_rows if self.table.rows is None else self.table.rows
-        if self.asked.columns:
+        if self.asked.columns or (self.table.domain.keeps_nulls and rows is not None):
             sizes = count_tables(self.table, self.asked)
         elif rows is None:
             return Known(self.asked)

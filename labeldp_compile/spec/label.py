@@ -227,8 +227,9 @@ class LabelSpec(_Named):
             added = [NULL_CATEGORY] if self.nulls == "category" else []
             return CategoricalDomain((*domain.values, *added), default, null, keeps)
         if isinstance(domain, IntegerDomainSpec):
-            own = (None if one is None else int(one) for one in (default, null))
-            return IntegerDomain(domain.min, domain.max, *own, keeps)
+            lowest, highest = domain.min, domain.max
+            outside, missed = (None if one is None else int(one) for one in (default, null))
+            return IntegerDomain(lowest, highest, outside, missed, keeps)
         # + 0.0 turns −0.0 into 0.0
         other, missing = (None if one is None else float(one) + 0.0 for one in (default, null))
         if isinstance(domain, GridDomainSpec):

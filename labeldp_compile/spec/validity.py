@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from labeldp_verify.forms import CategoricalDomain, RealDomain, Groups, check_groups
+from labeldp_verify.forms import CategoricalDomain, Groups, RealDomain, check_groups
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError

@@ -81,6 +81,7 @@ class Rewriting:
         progress: called with the number of rows of each batch.
         found: called with the name of a leftover of a killed run, which is removed.
         rows: written so far.
+        labels: of these, rows that have a label; counted only where nulls are public.
     """
 
     table: TableReader
@@ -95,6 +96,7 @@ class Rewriting:
     progress: Callable[[int], None] = lambda rows: None
     found: Found = say_removed
     rows: int = field(default=0, init=False)
+    labels: int = field(default=0, init=False)
 
     def run(self) -> int:
         """Write the output; returns the number of rows.
@@ -157,7 +159,12 @@ class Rewriting:
         """The private columns [n] of one batch as they are written."""
         drawn = self._drawn(file, batch)
         whole = [self.whole] * len(drawn) if isinstance(self.whole, bool) else self.whole
-        return [_arrow(column, whole=own) for column, own in zip(drawn, whole, strict=True)]
+        found = [_arrow(column, whole=own) for column, own in zip(drawn, whole, strict=True)]
+        labelled = file.has_label(batch)
+        if labelled is None:
+            return found
+        self.labels += int(labelled.sum())
+        return [_where(labelled, column) for column in found]
 
     def _drawn(self, file: TableReader, batch: pa.RecordBatch) -> list[NDArray[Any]]:
         """The private columns [n] of one batch, in the order of the label's."""
@@ -225,6 +232,13 @@ def _size(rows: Rows) -> int:
     """Bytes of some rows in memory."""
     size: int = rows[1].nbytes
     return size if rows[0] is None else len(rows[0].text) + size
+
+
+def _where(labelled: NDArray[np.bool_], column: pa.Array) -> pa.Array:
+    """The column [n] with nulls in the rows without a label, whose draws nobody sees."""
+    import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
+    return pc.if_else(pa.array(labelled), column, None)
 
 
 def _arrow(private: NDArray[Any], *, whole: bool) -> pa.Array:

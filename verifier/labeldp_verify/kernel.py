@@ -321,10 +321,7 @@ class Rows:
                 found[term] = max(*listed["values_int64s"], listed["default_int64"])
         if found:
             return found
-        if f"{prefix}label_null" in g.constants:  # any number: it is clamped like the others
-            for name in ("label_least", "label_null"):
-                g.scalar(prefix + name, DOUBLE)
-            x = g.term(f"Where(x >= {prefix}label_least, x, {prefix}label_null)", x=x)
+        x = self._or_null(x, prefix)
         given: dict[str, Term] = {}
         low, high, default = (f"{prefix}label_{end}" for end in ("min", "max", "default"))
         own, inside, ends = kind, f"Min(Where(x >= {low}, x, {low}), {high})", [low, high]
@@ -365,6 +362,14 @@ class Rows:
         casts = "{}", "int32({})", "int64({})", "double({})"
         given |= dict(zip(("x", "word"), (x, *self.words[self.used :]), strict=False))
         return {g.term(c.format(form), **given): int(most) for c in casts for form in forms}
+
+    def _or_null(self, x: Term, prefix: str) -> Term:
+        """A label, or if it is NaN another number: any number, for it is clamped like others."""
+        if f"{prefix}label_null" not in self.graph.constants:
+            return x
+        for name in ("label_least", "label_null"):
+            self.graph.scalar(prefix + name, DOUBLE)
+        return self.graph.term(f"Where(x >= {prefix}label_least, x, {prefix}label_null)", x=x)
 
     def _halved(
         self, inside: Term, high: float, prefix: str

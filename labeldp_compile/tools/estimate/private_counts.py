@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.prior.histogram import table_indexes
+from labeldp_compile.prior.histogram import labelled, table_indexes
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.tools.estimate.cells import Cell, cells_of
 
@@ -86,7 +86,8 @@ def count_outputs(
     for reader, artifact in sources:
         index, cells_in = _OutputsOfTables(reader, artifact), cells_of(reader, artifact.groups, by)
         columns = dict.fromkeys([*reader.label_columns, *reader.group_names, *by])
-        for batch in reader.columns(list(columns)):
+        for every in reader.columns(list(columns)):
+            batch, _ = labelled(reader, every, None)
             cells, places = cells_in(batch)
             here = [known.setdefault(cell, (len(known), rank))[0] for cell, rank in cells]
             if by and len(known) > MAX_GROUPS:

@@ -32,7 +32,9 @@ class GridClaim(Claim[GridClaims]):
     def derive(self, found: Evidence) -> GridClaims:
         """From the listed labels."""
         steps = [
-            high - low for grid in _grids(found.integers.label) for low, high in pairwise(grid.values)
+            high - low
+            for grid in _grids(found.integers.label)
+            for low, high in pairwise(grid.values)
         ]
         return GridClaims(min(steps), max(steps))
 

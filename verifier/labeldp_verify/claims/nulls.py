@@ -10,6 +10,7 @@ from labeldp_verify.claims.certificate import Certificate
 from labeldp_verify.claims.claim import Claim, Evidence
 from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.forms import Domain, columns_of, missing_label
+from labeldp_verify.printable import one_line
 
 NOT_PROTECTED = "which rows have no label is public, and not protected"
 
@@ -72,12 +73,30 @@ def _stated(domain: Domain) -> NullsClaims:
 
 
 def nulls_in_words(domain: Domain) -> str:
-    """What nulls become, in one sentence; the labels as they are, for ``printable``."""
+    """What nulls become, in one sentence that quotes labels in one line."""
     parts = columns_of(domain)
     if any(part.keeps_nulls for part in parts):
         return f"nulls stay null: {NOT_PROTECTED}"
-    shown = ", ".join(_shown(missing_label(part)) for part in parts)
+    shown = one_line(" and ".join(_shown(missing_label(part)) for part in parts))
+    if any(_takes_lowest(part) for part in parts):
+        return (
+            f"nulls become {shown}, the lowest label, because the spec has no rule for nulls; "
+            "choose another with nulls: {default: LABEL}"
+        )
     return f"nulls become {shown}, and are randomized like any other label"
+
+
+def nulls_counted_as(domain: Domain) -> str:
+    """What nulls were when private labels were drawn, in a few words."""
+    parts = columns_of(domain)
+    if any(part.keeps_nulls for part in parts):
+        return "rows without a label are left out"
+    shown = one_line(" and ".join(_shown(missing_label(part)) for part in parts))
+    return f"nulls were counted as {shown}{', the lowest label' * any(map(_takes_lowest, parts))}"
+
+
+def _takes_lowest(part: Domain) -> bool:
+    return part.null is None and part.default is None and not part.keeps_nulls
 
 
 def _shown(label: Any) -> str:

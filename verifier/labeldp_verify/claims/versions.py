@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from labeldp_verify.claims.certificate import Certificate
 
 RADII = ("1.5", "1.5")  # of windows of numbers whose lower bound is proved by radii
+_WITH_RADII = {"composition", "grid", "nulls", PORTABLE}  # the claims of files that may have them
 _TOGETHER = {frozenset({"groups", "joint"}): ("1.7", "1.7")}  # claims that older files never joined
 
 
@@ -37,7 +38,7 @@ def formats_of(certificate: Certificate) -> tuple[str, ...]:
     needed += [claim.formats for claim in all_claims() if claim.part in parts]
     needed += [formats for both, formats in _TOGETHER.items() if both <= set(parts)]
     if any(hasattr(table.optimality, "radii") for table in certificate.tables):
-        if certificate.form != "window" or not set(parts) <= {"composition", "grid", "nulls", PORTABLE}:
+        if certificate.form != "window" or not set(parts) <= _WITH_RADII:
             return ()
         needed.append(RADII)
     if not all(needed):

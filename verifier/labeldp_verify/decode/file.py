@@ -26,13 +26,13 @@ from labeldp_verify.claims.record import ShapeError
 from labeldp_verify.claims.versions import all_formats, formats_of
 from labeldp_verify.cost import charge_fields, charge_json
 from labeldp_verify.forms import (
+    MAX_GRID_POINTS,
     CategoricalDomain,
     ClassSets,
     Domain,
+    GridDomain,
     GroupedWindows,
     Groups,
-    MAX_GRID_POINTS,
-    GridDomain,
     IntegerDomain,
     JointDomain,
     Randomizer,

@@ -3,10 +3,10 @@
 from labeldp_verify.forms.additive import WORD_BITS as ADDITIVE_WORD_BITS
 from labeldp_verify.forms.additive import AdditiveRandomizer, check_additive
 from labeldp_verify.forms.domain import (
+    MAX_GRID_POINTS,
     CategoricalDomain,
     Category,
     Domain,
-    MAX_GRID_POINTS,
     GridDomain,
     IntegerDomain,
     RealDomain,
@@ -51,6 +51,7 @@ __all__ = [
     "MAX_COLUMNS",
     "MAX_COMBINATIONS",
     "MAX_EDGES",
+    "MAX_GRID_POINTS",
     "MAX_LABEL_COLUMNS",
     "MAX_WORD_BITS",
     "TABLE_WORD_BITS",
@@ -60,10 +61,10 @@ __all__ = [
     "ClassSets",
     "Domain",
     "ExactNumbers",
+    "GridDomain",
     "GroupColumn",
     "GroupedWindows",
     "Groups",
-    "GridDomain",
     "IntegerDomain",
     "Integers",
     "JointDomain",

@@ -110,9 +110,7 @@ def _grid_position(graph: Graph, domain: RealDomain, label: str) -> str:
     return graph.node("Min", [steps, last], "grid_position")
 
 
-def _listed_point(
-    graph: Graph, domain: GridDomain, label: str, rounding_word: str | None
-) -> str:
+def _listed_point(graph: Graph, domain: GridDomain, label: str, rounding_word: str | None) -> str:
     """The index [N] (int64) of the listed label that a number takes.
 
     The list is halved: a place moves up by half of what is left if the bound there is not above the

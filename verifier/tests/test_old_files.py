@@ -20,6 +20,7 @@ FORMATS = {
     "joint_v1": {"1.3"},
     "joint_v2": {"1.4"},
     "portable_v1": {"1.8"},
+    "ranges_v1": {"1.9"},
     "radii_v1": {"1.5"},
     "sets_v1": {"1.2"},
     "sets_v2": {"1.4"},

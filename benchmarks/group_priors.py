@@ -18,7 +18,6 @@ import json
 import math
 import os
 import sys
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -29,7 +28,6 @@ from labeldp_compile.prior.discrete_laplace import NoisyHistogram, seeded_histog
 from labeldp_compile.prior.plan import level_counts, plan_tables
 from labeldp_compile.prior.split import plan_of
 from labeldp_compile.prior.weights import table_weights, weights_of
-from labeldp_compile.spec.model import Split
 from tests.fixtures.prior_loss import Study, label_losses
 
 RESULTS = Path(__file__).parent / "results" / "group_priors.jsonl"
@@ -121,7 +119,7 @@ def measure(data, name, goal, epsilon, split, draws):
     use = spec.named_mechanism.prior_use
     given = split
     if split != "auto":
-        given = Split(prior=Decimal(split), label=Decimal(epsilon) - Decimal(split))
+        given = Fraction(split), Fraction(epsilon) - Fraction(split)
     pooled = plan_of(use, k, Fraction(epsilon), rows, given)
     sizes = counts.sum(axis=1).tolist()
     plan = plan_tables(use, k, Fraction(epsilon), sizes, shape, given)

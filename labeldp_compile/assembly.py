@@ -16,6 +16,7 @@ from labeldp_verify.graph import canonical_json, write_model
 from labeldp_verify.signature_files import bundle_path, signature_path
 
 from labeldp_compile.certificate import build_certificate
+from labeldp_compile.composition import has_accounting
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import Prior
@@ -139,18 +140,19 @@ def assemble(
     *,
     insecure: str | None = None,
     word_bits: int | None = None,
-    labels_per_user: int | None = None,
+    many_labels: bool = False,
     observer: Observer = QUIET,
 ) -> Compiled:
     """All steps after the prior; touches no label.
 
-    With ``labels_per_user`` the certificate states what a user with this many labels spends.
+    With ``many_labels`` the certificate states what all labels of a user, or of a person, spend, if
+    the spec says how many there are.
     """
     try:
         found = solve_tables(spec, prior, word_bits, observer)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-    return certified(spec, prior, found, spec_digest, insecure, labels_per_user)
+    return certified(spec, prior, found, spec_digest, insecure, many_labels=many_labels)
 
 
 def certified(
@@ -159,8 +161,8 @@ def certified(
     found: SolvedTables,
     spec_digest: str,
     insecure: str | None,
-    labels_per_user: int | None,
     *,
+    many_labels: bool,
     run_graph: bool = True,
 ) -> Compiled:
     """The artifact of solved integers. Raises InputError unless it verifies.
@@ -168,7 +170,9 @@ def certified(
     ``run_graph`` says whether the graph is also run; a file that is not kept does not need it.
     """
     joint, losses = isinstance(spec.label, JointLabelSpec), spec.column_losses
-    tools = TOOLS if labels_per_user is None else (*TOOLS, "dp-accounting")
+    privacy = spec.privacy
+    composes = many_labels and states_delta(spec)
+    tools = (*TOOLS, "dp-accounting") if composes else TOOLS
     provenance = Declaration(
         name=spec.name,
         mechanism=spec.mechanism.kind,
@@ -180,10 +184,13 @@ def certified(
         auto=spec.auto_reason,
         tools={name: _version(name) for name in tools},
         insecure=insecure,
-        labels_per_user=labels_per_user,
+        labels_per_user=privacy.labels_per_person or privacy.labels_per_user,
+        person_column=privacy.person_column if many_labels else None,
+        composes=composes,
         columns=tuple(spec.label.names) if joint else (),
         losses=None if losses is None else tuple(losses),
         sets=found.classes,
+        mature=None if spec.mature is None else spec.mature.to_claims(),
     )
     integers = found.integers
     try:
@@ -199,6 +206,13 @@ def certified(
         ) from error
     held = Artifact(integers.label, integers.groups, integers.tables, certificate)
     return Compiled(model, held, goal=spec.goal)
+
+
+def states_delta(spec: Spec) -> bool:
+    """Whether a certificate states what many labels spend at δ: if the spec asks with
+    ``labels_per_user``; of a person with several labels if dp-accounting is installed."""
+    privacy = spec.privacy
+    return privacy.labels_per_user is not None or (privacy.labels_of_unit > 1 and has_accounting())
 
 
 @cache

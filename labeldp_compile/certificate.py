@@ -69,11 +69,9 @@ def build_certificate(
         raise ValueError("the group cannot be the label: its table would disclose the label")
     if provenance.prior != priors[-1].statement:
         raise ValueError("the prior must be that of the last table")
-    if provenance.labels_per_user is not None:
-        if groups.columns:
-            raise ValueError("labels_per_user is not supported with groups")
+    if provenance.composes and provenance.labels_per_user is not None:
         composition = composition_statement(
-            integers.tables[0],
+            integers.tables,
             provenance.labels_per_user,
             provenance.epsilon_label,
             provenance.epsilon_prior,

@@ -35,9 +35,14 @@ _NO_PACKAGE = (
 )
 
 
+def has_accounting() -> bool:
+    """Whether dp-accounting is installed."""
+    return importlib.util.find_spec("dp_accounting") is not None
+
+
 def require_accounting() -> None:
     """Raise InputError if dp-accounting is not installed. Call it before anything is spent."""
-    if importlib.util.find_spec("dp_accounting") is None:
+    if not has_accounting():
         raise InputError(_NO_PACKAGE)
 
 
@@ -117,33 +122,42 @@ class Composition:
         return compose_parts(self.parts)
 
 
-def compose(randomizers: Sequence[Randomizer], labels_per_user: int | Sequence[int]) -> Composition:
-    """The composition of one user's labels through each of the randomizers.
+def compose(
+    files: Sequence[Sequence[Randomizer]], labels_per_user: int | Sequence[int]
+) -> Composition:
+    """The composition of one user's labels through each of the files, which are lists of tables.
 
-    A single number of labels is used for every randomizer. Raises ValueError for a number of labels
+    A single number of labels is used for every file. Raises ValueError for a number of labels
     that is not 1 … 10,000, or if there is not one per randomizer.
     """
     counts = (
-        [labels_per_user] * len(randomizers)
+        [labels_per_user] * len(files)
         if isinstance(labels_per_user, int)
         else list(labels_per_user)
     )
-    if not randomizers or len(counts) != len(randomizers):
+    if not files or len(counts) != len(files):
         raise ValueError("expected at least one randomizer, and one number of labels for each")
     if not all(1 <= count <= MAX_LABELS_PER_USER for count in counts):
         raise ValueError(f"a user has 1 … {MAX_LABELS_PER_USER:,} labels")
-    pairs = zip(randomizers, counts, strict=True)
-    return Composition([Part(r, analyse(r).worst_ratio(), count) for r, count in pairs])
+    return Composition(
+        [
+            Part(tables, max(analyse(table).worst_ratio() for table in tables), count)
+            for tables, count in zip(files, counts, strict=True)
+        ]
+    )
 
 
 _STATEMENT_UPWARDS = Context(prec=30, rounding=ROUND_CEILING)
 
 
 def composition_statement(
-    randomizer: Randomizer, labels_per_user: int, epsilon_label: Fraction, epsilon_prior: Fraction
+    tables: Sequence[Randomizer],
+    labels_per_user: int,
+    epsilon_label: Fraction,
+    epsilon_prior: Fraction,
 ) -> CompositionClaims:
     """L·ε₂, L·ε₁ of the prior, and ε at five δ, none of them above L·ε₂."""
-    composition = compose([randomizer], labels_per_user)
+    composition = compose([tables], labels_per_user)
     pure = labels_per_user * epsilon_label
     at = []
     for delta in DELTAS:

@@ -28,6 +28,7 @@ from labeldp_compile.spec.validity import for_training
 from labeldp_compile.tables import SolvedTables, problem_of, require_room
 
 if TYPE_CHECKING:
+    from labeldp_compile.planning.saved_plan import SavedPlan
     from labeldp_compile.signing import PrivateKey
 
 MAX_REHEARSED_LABELS = 1024  # integers; more of them are computed in the same way
@@ -65,9 +66,13 @@ def compile_to(
     key: PrivateKey | None = None,
     test_seed: int | None = None,
     observer: Observer = QUIET,
+    approved: SavedPlan | None = None,
 ) -> tuple[Compiled, Path]:
-    """``compile_spec`` and ``Compiled.write``, without another compile of that name in between."""
-    with _compiled(path, directory, overwrite, test_seed, observer) as artifact:
+    """``compile_spec`` and ``Compiled.write``, without another compile of that name in between.
+
+    With ``approved``, what is spent must be what that plan says: else InputError is raised before.
+    """
+    with _compiled(path, directory, overwrite, test_seed, observer, approved) as artifact:
         return artifact, artifact.write(directory, overwrite=overwrite, key=key, is_held=True)
 
 
@@ -78,6 +83,7 @@ def _compiled(
     overwrite: bool,
     test_seed: int | None,
     observer: Observer,
+    approved: SavedPlan | None = None,
 ) -> Iterator[Compiled]:
     """The artifact. If a file keeps its prior, this compile holds that file for the whole block."""
     spec, source = load_spec(path)
@@ -85,6 +91,9 @@ def _compiled(
     if directory is not None:
         require_writable(directory, spec.name, overwrite=overwrite)
     digest = hashlib.sha256(source).hexdigest()
+    if approved is not None:
+        approved.require_spec(digest)
+        observer = replace(observer, spending=approved.require_spending)
     account = account_of(spec, path.parent, digest, "compile", observer)
     keep = None
     with ExitStack() as stack:
@@ -131,7 +140,7 @@ def _solved(
             prior,
             digest,
             insecure=None if test_seed is None else INSECURE,
-            labels_per_user=spec.privacy.labels_per_user,
+            many_labels=True,
             observer=observer,
         )
         require_telling(spec, artifact.artifact.shortcomings)
@@ -196,7 +205,7 @@ def _rehearse(spec: Spec, plan: PriorPlan, *, run_graph: bool) -> None:
         SolvedTables.one(domain, solved),
         "0" * 64,
         None,
-        spec.privacy.labels_per_user,
+        many_labels=True,
         run_graph=run_graph,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,38 @@ def check_file(
     return labeldp_verify.check_file(path, agreement, signed, budget, limits)
 
 
+class StaleError(InputError):
+    """An artifact is not current with its spec."""
+
+    exit_code = 1
+
+
+def require_current(spec: Path, directory: Path) -> Path:
+    """The artifact of a spec in a directory; raises StaleError unless compile would be needless.
+
+    It must verify, and name this spec and agree with it; its certificate beside it must be its own.
+    No data are read and nothing is spent, so this says nothing about data that changed.
+    """
+    from labeldp_compile.spec import load_spec  # noqa: PLC0415  # pydantic
+
+    name = load_spec(spec)[0].name
+    path, beside = directory / f"{name}.onnx", directory / f"{name}.certificate.json"
+    if not path.exists():
+        raise StaleError(f"{path}: does not exist: compile {spec}")
+    report = check_file(path, spec)
+    failed = next((check for check in report.checks if not check.ok), None)
+    if failed is not None or report.certificate is None:
+        reason = "it was not checked" if failed is None else f"{failed.name}: {failed.detail}"
+        raise StaleError(f"{path}: is not current with {spec}: {reason}")
+    try:
+        stated = json.loads(read_artifact(beside))
+    except (InputError, ValueError, RecursionError):
+        stated = None
+    if stated != report.certificate.to_json():
+        raise StaleError(f"{beside}: is not the certificate of {path.name}: compile {spec}")
+    return path
+
+
 def spec_check(spec: bytes) -> SpecCheck:
     """The check of a certificate against this spec, for ``labeldp_verify``."""
     return lambda certificate: spec_disagreements(spec, certificate)
@@ -50,23 +83,26 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
 
     Raises InputError if the spec is not YAML, or is too large.
     """
-    stated = _stated(spec)
+    stated = stated_in(spec)
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
         found.append("compiled from another spec, or another version of it (the digest differs)")
-    prior, exact, composition = certificate.prior, certificate.exact, certificate.composition
+    prior, exact = certificate.prior, certificate.exact
     claimed = {
         "name": certificate.name,
         "loss": certificate.utility.loss,
         "mechanism.kind": "auto" if certificate.auto else certificate.mechanism,
         "prior.kind": "private" if _is_unpaid(stated, certificate) else prior.kind,
-        "privacy.epsilon": Fraction(exact.epsilon_total),
-        "privacy.labels_per_user": composition and composition.labels_per_user,
+        **_unit(certificate),
+        "mature.after": certificate.mature and certificate.mature.after,
+        "mature.by": certificate.mature and certificate.mature.by,
     }
+    labels = 1 if certificate.person is None else certificate.person.labels_per_person
     if isinstance(_get(stated, "privacy.split"), dict):
-        claimed["privacy.split.prior"] = Fraction(exact.epsilon_prior)
-        claimed["privacy.split.label"] = Fraction(exact.epsilon_label)
-    found += _differing(stated, claimed)
+        claimed["privacy.split.prior"] = labels * Fraction(exact.epsilon_prior)
+        claimed["privacy.split.label"] = labels * Fraction(exact.epsilon_label)
+    privacy = {"unit": "label", **_mapping(_get(stated, "privacy"))}
+    found += _differing({**stated, "privacy": privacy}, claimed)
     goal = _get(stated, "goal") or _get(stated, "mechanism.goal") or "training"
     found += _differing({"goal": goal}, {"goal": certificate.goal or goal})
     if prior.kind != "private" and exact.epsilon_prior != "0":
@@ -74,6 +110,27 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     found += _label(_get(stated, "label"), certificate) + _weights(stated, prior)
     groups = _get(stated, "groups")
     return found + _groups(groups, certificate.groups) + _assign(groups, certificate.label_columns)
+
+
+def _unit(certificate: Certificate) -> dict[str, Any]:
+    """What is claimed of the unit of ε: a label or a person, and how many labels one has."""
+    person, composition = certificate.person, certificate.composition
+    if person is not None:
+        return {
+            "privacy.unit": "person",
+            "privacy.epsilon": Fraction(person.epsilon_total),
+            "privacy.person_column": person.column,
+            "privacy.labels_per_person": person.labels_per_person,
+        }
+    return {
+        "privacy.unit": "label",
+        "privacy.epsilon": Fraction(certificate.exact.epsilon_total),
+        "privacy.labels_per_user": composition and composition.labels_per_user,
+    }
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _differing(in_spec: Any, claimed: dict[str, Any], within: str = "") -> list[str]:
@@ -220,8 +277,11 @@ def _number(text: Any) -> Fraction | None:
         return None
 
 
-def _stated(spec: bytes) -> dict[str, Any]:
-    """Every scalar as its text, so that no number is rounded."""
+def stated_in(spec: bytes) -> dict[str, Any]:
+    """The keys of a spec, every scalar as its text, so that no number is rounded.
+
+    Raises InputError if the spec is not YAML, or is too large.
+    """
     if len(spec) > MAX_BYTES:
         raise InputError(f"a spec has at most {MAX_BYTES:,} bytes")
     try:

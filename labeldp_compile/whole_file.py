@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from labeldp_runtime import whole_file
-from labeldp_runtime.whole_file import Found, say_removed
+from labeldp_runtime.whole_file import Found, Sealed, say_removed
 from labeldp_verify.printable import printable
 
 from labeldp_compile.errors import DataError, InputError
@@ -53,8 +53,13 @@ def require_outside(path: Path, folder: Path) -> None:
         raise InputError(f"{path}: is inside the input: write to another folder")
 
 
-def require_folder(path: Path) -> None:
-    """Raise InputError unless a folder can be made under this name; it may exist if it is empty."""
+def require_folder(path: Path, *, grows: bool = False) -> None:
+    """Raise InputError unless a folder can be made under this name; it may exist if it is empty.
+
+    One that ``grows`` may also exist with files in it.
+    """
+    if grows and path.is_dir() and not path.is_symlink():
+        return
     if os.path.lexists(path):
         try:
             empty = not path.is_symlink() and not any(path.iterdir())
@@ -85,12 +90,16 @@ def _require_room(path: Path, makes_folder: bool = False) -> None:
 
 @contextmanager
 def replaced_when_whole(
-    path: Path, *, most: int = 0o7777, found: Found = say_removed
+    path: Path,
+    *,
+    most: int = 0o7777,
+    found: Found = say_removed,
+    sealed: Sealed | None = None,
 ) -> Iterator[BinaryIO]:
     """``labeldp_runtime.whole_file.replaced_when_whole``, whose OSErrors are DataErrors."""
     with (
         _as_data_errors(path),
-        whole_file.replaced_when_whole(path, most=most, found=found) as file,
+        whole_file.replaced_when_whole(path, most=most, found=found, sealed=sealed) as file,
     ):
         yield file
 
@@ -103,10 +112,15 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def folder_when_whole(
-    path: Path, *, most: int = 0o777, found: Found = say_removed
+    path: Path,
+    *,
+    most: int = 0o777,
+    found: Found = say_removed,
+    sealed: Sealed | None = None,
 ) -> Iterator[Path]:
     """``labeldp_runtime.whole_file.folder_when_whole``, whose OSErrors are DataErrors."""
-    with _as_data_errors(path), whole_file.folder_when_whole(path, most=most, found=found) as part:
+    made = whole_file.folder_when_whole(path, most=most, found=found, sealed=sealed)
+    with _as_data_errors(path), made as part:
         yield part
 
 

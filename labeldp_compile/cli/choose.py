@@ -112,6 +112,16 @@ def _in_words(choice: Choice, *, verbose: bool) -> list[str]:
     if choice.chosen.unbiased is False:
         title = choice.chosen.mechanism.title
         lines.append(f"private labels of {title} are biased; labeldp estimate corrects this")
+    person = spec.privacy.person
+    if person is not None:
+        lines.append(
+            f"a person with {person.labels:,} labels spends ε = {at_most(choice.of_unit)}, the "
+            f"prior included; each label has ε = {epsilon} of it"
+        )
+    elif spec.privacy.labels_per_user is not None:
+        labels = spec.privacy.labels_per_user
+        total = at_most(labels * choice.epsilon)
+        lines.append(f"a user with {labels:,} labels spends ε = {total}")
     return [*lines, _answer(choice, epsilon)]
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from fractions import Fraction
 from pathlib import Path
 
 import click
 from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.claims import DECLARED_BY, OVER, Certificate, CompositionClaims
+from labeldp_verify.claims import DECLARED_BY, OVER, Certificate, person_epsilon
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.opening import readable
 from labeldp_verify.reading.shortcomings import ODD_GROUPS, relevant
@@ -34,6 +33,8 @@ from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
 from labeldp_compile.pipeline import compile_to
+from labeldp_compile.planning.saved_plan import SUFFIX, read_plan
+from labeldp_compile.spec_match import require_current
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
@@ -45,13 +46,23 @@ _SPENT = {
 }
 
 
-@command("compile", "labeldp compile specs/doctor-visits.yaml -o build/")
+@command(
+    "compile",
+    "labeldp compile specs/doctor-visits.yaml -o build/",
+    "labeldp compile visits.plan -o build/",
+    "labeldp compile --check specs/doctor-visits.yaml -o build/",
+)
 @click.argument("spec", type=PATH)
 @written_option
 @overwrite_option
 @sign_option
 @verbose_option
 @quiet_option
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Spend and write nothing: exit with 1 unless the artifact in the directory is current.",
+)
 @test_seed_option
 def compile_command(
     spec: Path,
@@ -60,16 +71,31 @@ def compile_command(
     key: Path | None,
     verbose: bool,
     quiet: bool,
+    check: bool,
     test_seed: int | None,
 ) -> None:
     """Compile SPEC into a randomizer with a certificate.
+
+    SPEC is a spec, or a plan that labeldp plan --out saved. A plan is done exactly as it was
+    approved. If the spec, a table's columns or its number of rows changed, nothing is spent, and
+    the exit code is 1.
 
     Each run spends the ε of a private prior on the data, unless the spec names a ledger that
     recalls the prior. If the ledger's budget is exceeded, the exit code is 1. Prints the path of
     the artifact on stdout, and a summary on stderr.
     """
+    if check:
+        if overwrite or key is not None or test_seed is not None:
+            raise click.UsageError("--check writes nothing: leave out the other options")
+        say(f"{require_current(spec, directory)}: is current with {spec}; nothing was spent")
+        return
     private_key = signing_key(key)
     told = QUIET.say if quiet else complain
+    approved = None
+    if spec.suffix == SUFFIX:
+        approved = read_plan(spec)
+        approved.require_same()
+        spec = approved.spec
     with observing("counting labels", quiet=quiet, say=told) as observer:
         artifact, path = compile_to(
             spec,
@@ -78,6 +104,7 @@ def compile_command(
             key=private_key,
             test_seed=test_seed,
             observer=observer,
+            approved=approved,
         )
     if not quiet:
         tell(*(_details(artifact) if verbose else _summary(artifact)))
@@ -112,7 +139,7 @@ def _summary(compiled: Compiled) -> list[str]:
         fact(
             "total ε", f"{at_most(privacy.epsilon_total)} (declared), at least, for a label in both"
         ),
-        *([] if certificate.composition is None else [_composed(certificate.composition)]),
+        *_of_person(certificate),
     ]
     if own:
         lines.append(fact("groups", f"declared by {DECLARED_BY} to be public, not proved"))
@@ -143,12 +170,12 @@ def _warnings(compiled: Compiled) -> list[str]:
     ]
 
 
-def _composed(stated: CompositionClaims) -> str:
-    pure, first = at_most(Fraction(stated.epsilon_pure)), stated.epsilon_at_delta[0]
-    text = f"{pure} for {stated.labels_per_user:,} labels (proved), or "
-    return fact(
-        "ε of a user", f"{text}{at_most(Fraction(first.epsilon))} at δ = {first.delta} (proved)"
-    )
+def _of_person(certificate: Certificate) -> list[str]:
+    """What a person spends, if the certificate says how many labels one has."""
+    person = person_epsilon(certificate)
+    if person is None:
+        return []
+    return [fact("ε per person", f"{person.in_words()}, the prior included (declared)")]
 
 
 def _details(compiled: Compiled) -> list[str]:
@@ -213,8 +240,7 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
         f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
         "under the prior in the certificate",
     ]
-    if certificate.composition is not None:
-        lines.append(_composed(certificate.composition))
+    lines += _of_person(certificate)
     if bias is not None:
         what = "|E[output | label] − label|, for labels in the range"
         lines.append(f"  largest bias     {at_most(bias, 3):<12} {what}")

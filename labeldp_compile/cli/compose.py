@@ -11,7 +11,8 @@ from typing import Any
 import click
 from labeldp_verify import Budget
 from labeldp_verify.analysis import MAX_LABELS_PER_USER
-from labeldp_verify.artifact import Table
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.claims import person_epsilon
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.rounded import at_most
 
@@ -32,11 +33,17 @@ class _Use:
 
     file: Path
     labels: int
-    decoded: Table
+    decoded: Artifact
 
     def epsilon(self, part: str) -> Fraction:
         """ε₁ (``prior``) or ε₂ (``label``), as the certificate states it."""
         return Fraction(getattr(self.decoded.certificate.exact, f"epsilon_{part}"))
+
+    @property
+    def bounds_prior(self) -> bool:
+        """Whether its prior counted no more labels of one person than are counted here."""
+        person = self.decoded.certificate.person
+        return person is not None and person.labels_per_person <= self.labels
 
 
 @command("compose", "labeldp compose build/visits.onnx:9 build/rating.onnx:1")
@@ -64,14 +71,9 @@ def compose_command(
     uses = []
     for file, count in named:
         with verified(file):
-            decoded = open_artifact(file, budget).only
-        if decoded is None:
-            raise InputError(
-                f"{file}: has a table for each group, which compose does not support: a user with "
-                "L labels spends at most L times its ε"
-            )
+            decoded = open_artifact(file, budget)
         uses.append(_Use(file, count or _certified(file, decoded), decoded))
-    composition = compose([use.decoded.randomizer for use in uses], [use.labels for use in uses])
+    composition = compose([use.decoded.tables for use in uses], [use.labels for use in uses])
     document = _document(uses, composition, at)
     show(as_json, lambda: document, lambda: _in_words(document))
 
@@ -83,15 +85,15 @@ def _delta(text: str) -> Decimal:
     return delta
 
 
-def _certified(file: Path, decoded: Table) -> int:
-    """The labels per user that the certificate states. Raises InputError if it states none."""
-    stated = decoded.certificate.composition
+def _certified(file: Path, decoded: Artifact) -> int:
+    """The labels of one user that the certificate states. Raises InputError if it states none."""
+    stated = person_epsilon(decoded.certificate)
     if stated is None:
         raise InputError(
-            f"{file}: its certificate states no labels_per_user: say how many labels a user has "
-            "with --labels-per-user L, or FILE:L"
+            f"{file}: its certificate states no labels_per_user, and no labels_per_person: say how "
+            "many labels a user has with --labels-per-user L, or FILE:L"
         )
-    return stated.labels_per_user
+    return stated.labels
 
 
 def _split(text: str, labels: int | None) -> tuple[Path, int | None]:
@@ -130,6 +132,8 @@ def _document(uses: list[_Use], composition: Composition, delta: Decimal) -> dic
         "smaller_with_delta": found is not None,
         "pair": "table" if composition.exact.own_tables else "randomized response",
         "epsilon_prior": float(prior),
+        "bounded_priors": all(use.bounds_prior for use in uses),
+        "epsilon_total": float(pure + prior),
         "exact": {"epsilon_pure": str(pure), "epsilon_prior": str(prior)},
     }
 
@@ -165,7 +169,12 @@ def _in_words(document: dict[str, Any]) -> list[str]:
         lines.append(
             "A table was too large to compose: this is the bound for randomized response at its ε."
         )
-    if document["epsilon_prior"]:
+    if document["epsilon_prior"] and document["bounded_priors"]:
+        lines.append(
+            f"With the private priors, which count as many labels of a person, it is ε = "
+            f"{at_most(document['epsilon_total'])} (declared)."
+        )
+    elif document["epsilon_prior"]:
         lines.append(
             f"Not counted: the private priors. If these labels were also counted for them, they "
             f"add at least ε = {at_most(document['epsilon_prior'])} (declared)."

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from labeldp_verify.reading.numerals import read_decimal
+from labeldp_verify.rounded import at_most
 
 from labeldp_compile import mechanisms
 from labeldp_compile.cli.command import command
@@ -63,6 +64,19 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 )
 @click.option("--loss", type=click.Choice(LOSSES), help="What an error costs.")
 @click.option("--epsilon", help="The privacy budget ε (default: 1).")
+@click.option(
+    "--person-column",
+    metavar="NAME",
+    help="A public column that names the person of each row: ε is then what a person spends on all "
+    "labels and the prior. The column is read to count the rows of each person.",
+)
+@click.option(
+    "--labels-per-person",
+    type=Whole(min=1),
+    metavar="L",
+    help="With --person-column: the most labels of one person (default: the most rows of one in "
+    "TABLE).",
+)
 @click.option("--mechanism", type=click.Choice(MECHANISMS), help="The mechanism (default: auto).")
 @click.option(
     "--goal", type=click.Choice(GOALS), help="What the private labels are for (default: training)."
@@ -85,6 +99,8 @@ def init_command(
     output: Path | None,
     rows: int | None,
     grouped: tuple[str, ...],
+    person_column: str | None,
+    labels_per_person: int | None,
     form: TextForm,
     yes: bool,
     **given: str | None,
@@ -92,8 +108,9 @@ def init_command(
     """Write a commented spec for a column of TABLE.
 
     No label is read. The command reads the names, types and number of rows of a Parquet file, the
-    first line of a CSV file, and the columns of --groups. TABLE may be a folder of such files. On a
-    terminal, the command asks for missing options. It prints the path of the spec on stdout.
+    first line of a CSV file, and the columns of --groups and --person-column. TABLE may be a folder
+    of such files. On a terminal, the command asks for missing options. It prints the path of the
+    spec on stdout.
     """
     # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
     from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
@@ -108,6 +125,7 @@ def init_command(
         tell(f"{column} has the type {header.type}; no label is read")
     answers = {
         **{"name": name, "column": column, "epsilon": "1", "goal": "training", "groups": []},
+        "person": None,
         **{"prior": "uniform", "mechanism": given["mechanism"] or "auto"},
         **_label(ask, header.kind),
     }
@@ -121,8 +139,15 @@ def init_command(
     is_counted = header.rows is not None or answers["prior"] == "uniform"
     if is_counted:
         _refuse("--rows is only for the private prior of a CSV file", rows)
+    answers["person"] = _person(table, person_column, labels_per_person, form)
     text = starter_spec(**answers)
     spec = _valid(text, header.type)
+    if (person := spec.privacy.person) is not None:
+        each = at_most(spec.privacy.per_label)
+        tell(
+            f"ε = {spec.privacy.epsilon} for a person with up to {person.labels:,} labels, and "
+            f"{each} for each label, the prior included"
+        )
     if grouped:
         from labeldp_compile.cli.init_groups import public_groups  # noqa: PLC0415
         from labeldp_compile.tabular.reader import open_table  # noqa: PLC0415
@@ -183,6 +208,26 @@ class _Asker:
     def refuse(self, reason: str, *names: str) -> None:
         """Raise InputError if one of these options is given."""
         _refuse(reason, *(self.given[name] for name in names))
+
+
+def _person(
+    table: Path, column: str | None, labels: int | None, form: TextForm
+) -> dict[str, Any] | None:
+    """The column of persons and the most labels of one, counted if it is not given."""
+    if column is None:
+        _refuse("--labels-per-person needs --person-column", labels)
+        return None
+    from labeldp_compile.tabular.persons import PersonCounts  # noqa: PLC0415  # pyarrow
+
+    counts = PersonCounts()
+    counts.seed(table, column, form)
+    tell(
+        f"--person-column: read {column}, but no label: {counts.persons:,} persons have up to "
+        f"{counts.largest:,} rows"
+    )
+    if counts.largest > 1 and labels != 1:
+        tell("with one row a person, its label has all of ε: aggregate first (docs/persons.md)")
+    return {"column": column, "labels": labels or max(counts.largest, 1)}
 
 
 def _refuse(message: str, *given: object) -> None:

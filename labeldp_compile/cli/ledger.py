@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import click
 from labeldp_verify.rounded import at_least, at_most
 
 from labeldp_compile.cli.command import Group, example
-from labeldp_compile.cli.options import decimal_of, json_option
+from labeldp_compile.cli.options import PATH, decimal_of, json_option, overwrite_option
 from labeldp_compile.cli.output import clipped, printable, say, show, tell, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import (
@@ -21,8 +22,10 @@ from labeldp_compile.ledger.book import (
     set_budget,
     upgrade_ledger,
 )
-from labeldp_compile.ledger.entries import HASH, NAME, BrokenChainError, Entry, head_text
+from labeldp_compile.ledger.draws import DrawnLabels
+from labeldp_compile.ledger.entries import ANSWERS, HASH, NAME, BrokenChainError, Entry, head_text
 from labeldp_compile.ledger.place import place_name
+from labeldp_compile.whole_file import require_output
 
 FORMAT_VERSION = "1.0"
 _FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of a URL stay two
@@ -31,8 +34,15 @@ _COUNTED = [
     "ε₁ of the private priors of compiles and sweeps whose specs name this ledger, and ε of the "
     "metrics that labeldp evaluate booked in it",
 ]
-_NOT_COUNTED = [
+_DRAWN = [
+    "ε of the private labels that labeldp randomize --ledger booked: a row's labels in all columns "
+    "together, and all labels of a person if every artifact's unit is a person. It is no part of "
+    "a budget",
+]
+_PRIORS_ONLY = [
     "ε per label, which a label spends each time that it is randomized (labeldp verify)",
+]
+_NOT_COUNTED = [
     "ε of training runs on true labels (their privacy.json)",
     "what was compiled, sampled or released without this ledger",
 ]
@@ -84,8 +94,9 @@ def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | Non
 def show_command(file: str, as_json: bool) -> None:
     """Show each data set's budget, its spending on private priors and metrics, and all entries.
 
-    The ledger does not count the ε of randomized labels or of training runs. Exit code 1 if an
-    entry holds what labeldp never writes, or spends more than was left.
+    Totals for a row and for a person add the private labels that randomize --ledger booked. The
+    ledger does not count other randomized labels, or training runs. Exit code 1 if an entry holds
+    what labeldp never writes, or spends more than was left.
     """
     contents = read_contents(file)
     show(as_json, lambda: _document(contents), lambda: _in_words(contents))
@@ -144,6 +155,40 @@ def upgrade_command(file: str) -> None:
     tell(f"{place_name(file)}: up to date{taken}")
 
 
+@ledger_command.command(
+    "export", epilog=example("labeldp ledger export budget.ledger --csv entries.csv")
+)
+@_FILE
+@click.option(
+    "--csv",
+    type=PATH,
+    help="Table to write (.csv). Text that a spreadsheet would run "
+    "as a formula gets an apostrophe in front.",
+)
+@click.option("--parquet", type=PATH, help="The same table as .parquet.")
+@overwrite_option
+def export_command(file: str, csv: Path | None, parquet: Path | None, overwrite: bool) -> None:
+    """Write all entries as one table: who spent what on which data set, when and why.
+
+    Noisy priors and digests of data are left out.
+    """
+    from labeldp_compile.cli.ledger_table import SCHEMA, exported  # noqa: PLC0415  # pyarrow
+    from labeldp_compile.tabular.new_table import in_batches, write_new_table  # noqa: PLC0415
+
+    outputs = [(csv, ".csv"), (parquet, ".parquet")]
+    if csv is None and parquet is None:
+        raise click.UsageError("give --csv FILE, --parquet FILE, or both")
+    for output, ending in outputs:
+        if output is not None:
+            require_output(output, Path(file), endings=(ending,), overwrite=overwrite)
+    contents = read_contents(file)
+    _require_written_by_labeldp(file, contents)
+    for output, _ in outputs:
+        if output is not None:
+            written = write_new_table(output, SCHEMA, in_batches(SCHEMA, exported(contents)))
+            tell(f"{output}: {written:,} entries")
+
+
 def _require_written_by_labeldp(file: str, contents: Contents) -> None:
     """Raise BrokenChainError for an entry that no version writes; kinds of later ones may occur."""
     for _, error in contents.problems:
@@ -163,8 +208,9 @@ def _document(contents: Contents) -> dict[str, Any]:
     return {
         "format_version": FORMAT_VERSION,
         "head": head_text(contents.entries),
-        "counted": _COUNTED,
-        "not_counted": _NOT_COUNTED,
+        "counted": _counted(contents)[0],
+        "not_counted": _counted(contents)[1],
+        "priors_only": not contents.drawn,
         "data_sets": {
             name: {
                 "budget": float(account.budget),
@@ -175,6 +221,7 @@ def _document(contents: Contents) -> dict[str, Any]:
             }
             for name, account in contents.accounts.items()
         },
+        "totals": {name: _total(contents, name) for name in _names(contents)},
         "problems": [
             {"entry": number, "problem": str(error)} for number, error in contents.problems
         ],
@@ -187,6 +234,29 @@ def _document(contents: Contents) -> dict[str, Any]:
             }
             for e in contents.entries
         ],
+    }
+
+
+def _names(contents: Contents) -> list[str]:
+    """The data sets that have a budget, or of which labels were drawn."""
+    return list(dict.fromkeys([*contents.accounts, *contents.drawn]))
+
+
+def _counted(contents: Contents) -> tuple[list[str], list[str]]:
+    """What the numbers count, and what they do not."""
+    if contents.drawn:
+        return [*_COUNTED, *_DRAWN], _NOT_COUNTED
+    return _COUNTED, [*_PRIORS_ONLY, *_NOT_COUNTED]
+
+
+def _total(contents: Contents, name: str) -> dict[str, Any]:
+    drawn, total = contents.drawn.get(name), contents.totals(name)
+    exact = {"row": total.row, "person": total.person}
+    return {
+        "rows_drawn": 0 if drawn is None else drawn.rows,
+        "labels_of_a_row": 0.0 if drawn is None else float(drawn.row),
+        **{unit: None if epsilon is None else float(epsilon) for unit, epsilon in exact.items()},
+        "exact": {u: None if epsilon is None else str(epsilon) for u, epsilon in exact.items()},
     }
 
 
@@ -208,16 +278,32 @@ def _in_words(contents: Contents) -> list[str]:
         for e in contents.entries
     ]
     heads = ["data set", "budget ε", "spent", "left"]
+    counted, not_counted = _counted(contents)
     return [
         *(text_table(heads, sums) if sums else ["no budgets"]),
+        *_totals(contents),
         *(f"problem      {error}" for error in problems.values()),
-        *(f"counted      {words}" for words in _COUNTED),
-        *(f"not counted  {words}" for words in _NOT_COUNTED),
+        *(f"counted      {words}" for words in counted),
+        *(f"not counted  {words}" for words in not_counted),
         "",
         *text_table(["entry", "time", "kind", "what"], rows, left=(1, 2, 3)),
         "",
         f"head {head_text(contents.entries)}",
     ]
+
+
+def _totals(contents: Contents) -> list[str]:
+    """What labels have spent, too; or that the sums are of priors only."""
+    if not contents.drawn:
+        return ["priors only: no private labels are booked (labeldp randomize --ledger)"]
+    rows = []
+    for name in _names(contents):
+        drawn, total = contents.drawn.get(name, DrawnLabels()), contents.totals(name)
+        person = "not bounded" if total.person is None else at_most(total.person)
+        labels = [f"{drawn.rows:,}", at_most(drawn.row)]
+        rows.append([printable(name), *labels, at_most(total.row), person])
+    heads = ["data set", "labels drawn", "ε of a row", "with priors", "of a person"]
+    return ["", *text_table(heads, rows), ""]
 
 
 def _what(entry: Entry) -> str:
@@ -230,10 +316,16 @@ def _what(entry: Entry) -> str:
             f"{facts['data_set']} {facts['data_version']} spends {_short(facts['epsilon'])} for "
             f"{facts['command']} of {clipped(facts['spec'], _COLUMNS)}"
         )
-    if entry.kind == "prior":
-        return f"noisy prior of {facts['data_set']} {facts['data_version']}, by {facts['spend']}"
-    if entry.kind == "release":
-        return f"metrics on {facts['data_set']} {facts['data_version']}, by {facts['spend']}"
+    if entry.kind in ANSWERS:
+        answer = "noisy prior of" if entry.kind == "prior" else "metrics on"
+        return f"{answer} {facts['data_set']} {facts['data_version']}, by {facts['spend']}"
+    if entry.kind == "draw":
+        note = f": {clipped(facts['note'], _COLUMNS)}" if facts["note"] else ""
+        return (
+            f"{facts['data_set']}: {facts['rows']:,} labels of {clipped(facts['column'], _COLUMNS)}"
+            f" in {clipped(facts['part'], _COLUMNS)}, {_short(facts['epsilon'])} of a "
+            f"{facts['unit']}{note}"
+        )
     if entry.kind == "key":
         return f"digests of data use the client key {facts['client_key_sha256'][:16]}… from now on"
     return "the beginning"

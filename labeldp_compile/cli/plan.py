@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET
@@ -18,13 +20,20 @@ from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.command import command
-from labeldp_compile.cli.options import PATH, json_option, verbose_option
-from labeldp_compile.cli.output import fact, printable, show
+from labeldp_compile.cli.options import PATH, json_option, overwrite_option, verbose_option
+from labeldp_compile.cli.output import fact, printable, show, tell
 from labeldp_compile.histogram_noise import NOISE
+from labeldp_compile.ledger.book import read_entries
+from labeldp_compile.ledger_url import is_url
 from labeldp_compile.planning import Plan, plan_spec
 from labeldp_compile.planning.budget import is_unpaid
 from labeldp_compile.planning.forecast import Estimate
+from labeldp_compile.planning.saved_plan import SUFFIX, save_plan
 from labeldp_compile.spec import Spec
+from labeldp_compile.whole_file import require_output
+
+if TYPE_CHECKING:
+    from labeldp_compile.tools.policy import Judged, LoadedPolicy
 
 _SECONDS_OF = "estimated for one core of a server, usually within a factor of 3"
 _SIZE_OF = "estimated, usually within a factor of 2; never above"
@@ -32,19 +41,74 @@ _FAR = 1.5  # times the range of the labels: outputs that span more are warned o
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
 
 
-@command("plan", "labeldp plan specs/doctor-visits.yaml")
+@command(
+    "plan",
+    "labeldp plan specs/doctor-visits.yaml",
+    "labeldp plan visits.yaml --policy policy.yaml --out visits.plan",
+)
 @click.argument("spec", type=PATH)
+@click.option("--policy", type=PATH, help="Exit with 1 if compile would not meet this policy.")
+@click.option(
+    "--out",
+    type=PATH,
+    metavar="FILE.plan",
+    help="Save the plan. labeldp compile FILE.plan does exactly this, or nothing.",
+)
+@overwrite_option
 @json_option
 @verbose_option
-def plan_command(spec: Path, as_json: bool, verbose: bool) -> None:
+def plan_command(
+    spec: Path,
+    policy: Path | None,
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    verbose: bool,
+) -> None:
     """Show what compile would do with SPEC: what it spends, solves and writes.
 
     Reads no label. It reads the footer of a Parquet file, nothing of a CSV file, and the columns of
     groups. Everything that compile refuses before it spends is refused here, with exit code 2 (1 if
-    its ledger is over budget).
+    its ledger is over budget, or the policy is not met). --out also reads the names of the columns.
     """
+    if out is not None:
+        require_output(out, spec, policy, endings=(SUFFIX,), overwrite=overwrite)
+    judged, loaded = None, None if policy is None else _loaded(policy)
     plan = plan_spec(spec)
-    show(as_json, plan.to_json, lambda: _details(plan) if verbose else _summary(plan, spec))
+    if loaded is not None:
+        judged = _judged(plan, spec, loaded)
+    document = plan.to_json() | ({} if judged is None else {"policy": judged.to_json()})
+    lines = _details(plan) if verbose else _summary(plan, spec)
+    failed = [] if judged is None else judged.failed
+    lines += [Marked(f"FAILED {one.rule}: {one.text}", "failed") for one in failed]
+    if failed:
+        lines.append(Marked(f"NOT ALLOWED by {policy}: do not compile this", "failed"))
+    elif policy is not None:
+        lines.append(Marked(f"allowed by {policy}, as far as a plan can show", "ok"))
+    show(as_json, lambda: document, lambda: lines)
+    if failed:
+        sys.exit(1)
+    if out is not None:
+        met = {"path": str(policy), "sha256": loaded.sha256} if loaded is not None else None
+        save_plan(plan, spec, out, met)
+        tell(f"{out}: labeldp compile {out} does exactly this, or nothing")
+
+
+def _loaded(policy: Path) -> LoadedPolicy:
+    from labeldp_compile.tools.policy import load_policy  # noqa: PLC0415
+
+    return load_policy(policy)
+
+
+def _judged(plan: Plan, spec: Path, policy: LoadedPolicy) -> Judged:
+    """What the policy says about the plan, and about the ledger that it would spend from."""
+    from labeldp_compile.tools.policy import judge_plan  # noqa: PLC0415
+
+    entries, where = [], plan.spec.privacy.ledger
+    if where is not None and plan.ledger is not None:
+        place = where if is_url(where) else spec.parent / where
+        entries = read_entries(place, by_spec=True)
+    return judge_plan(plan, spec, policy, entries)
 
 
 def _summary(plan: Plan, path: Path) -> list[str]:
@@ -65,7 +129,7 @@ def _summary(plan: Plan, path: Path) -> list[str]:
         *([] if plan.ledger is None else [fact("ledger", plan.ledger)]),
         fact("ε per label", _spent(float(budget.label), "each time a label is randomized")),
         fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
-        fact("total ε", _spent(float(budget.total), "for a label in both, once each")),
+        *_totals(plan),
     ]
     if plan.use is not None:
         use = plan.use.figures.figures(budget.rows, plan.use.prior)
@@ -75,8 +139,9 @@ def _summary(plan: Plan, path: Path) -> list[str]:
         fact("time, size", f"{seconds}, {size} (estimated, within a factor of 3 and 2)"),
     ]
     lines += [*_odd(plan), *_warnings(plan)]
+    of_unit = spec.privacy.labels_of_unit * budget.prior
     spends = (
-        f"spends ε = {at_most(float(budget.prior))} on {budget.data}"
+        f"spends ε = {at_most(float(of_unit))} on {budget.data}"
         if budget.prior
         else "spends nothing"
     )
@@ -106,7 +171,7 @@ def _details(plan: Plan) -> list[str]:
         *([] if plan.ledger is None else [fact("ledger", plan.ledger)]),
         fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         fact("ε per label", _spent(float(budget.label), "each time a label is randomized")),
-        fact("total ε", _spent(float(budget.total), "for a label in both, once each")),
+        *_totals(plan),
         *_use(plan),
         fact("solver", forecast.solver),
         fact("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
@@ -115,6 +180,33 @@ def _details(plan: Plan) -> list[str]:
         fact("size", f"{_about(forecast.size, _size)}; {_SIZE_OF} {most_bytes}"),
         fact("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
+    return lines
+
+
+def _totals(plan: Plan) -> list[str]:
+    """The total ε of a label, and beside it that of a person."""
+    budget, unit, users = plan.budget, plan.budget.unit, plan.spec.privacy.labels_per_user
+    total, labels = budget.total, users if unit is None else unit.labels
+    once = "for a label in both, once each"
+    if labels is None:
+        return [
+            fact("total ε", _spent(float(total), f"{once}; a person spends this for each label"))
+        ]
+    lines = [fact("total ε", _spent(float(total), once))]
+    whose = f"for {labels:,} labels, of which the prior {at_most(float(labels * budget.prior))}"
+    if unit is not None:
+        whose += f"; persons are in {printable(unit.column)}"
+    lines.append(fact("ε per person", _spent(float(labels * total), whose)))
+    if unit is not None and (seen := budget.persons) is not None and seen.largest > 1:
+        one = f"{seen.persons:,} persons have up to {seen.largest:,} rows"
+        if seen.extra:
+            one += f" ({seen.extra:,} rows are beyond {seen.most:,}: randomize refuses them)"
+        if unit.labels > 1:
+            one += (
+                f"; with one row a person, its label has ε = {at_most(float(labels * total))} "
+                f"instead of {at_most(float(total))}: aggregate first (docs/persons.md)"
+            )
+        lines.append(fact("rows of a person", one))
     return lines
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from labeldp_verify.claims import Certificate
 from labeldp_verify.claims.nulls import nulls_in_words
 from labeldp_verify.rounded import at_most
 
+from labeldp_compile.cli.booking import Booking, Drawing, ledger_options
 from labeldp_compile.cli.command import DoesNotHoldError, command, verified
 from labeldp_compile.cli.options import (
     PATH,
@@ -31,15 +33,20 @@ from labeldp_compile.cli.options import (
     text_options,
 )
 from labeldp_compile.cli.output import row_progress, tell
+from labeldp_compile.cli.person_options import PersonOptions, bound_in_words, person_options
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
+from labeldp_compile.tabular.append import Selection, known_ids, seal
 from labeldp_compile.tabular.artifact_columns import drawn_by, has_whole_outputs, renamed
 from labeldp_compile.tabular.background import use_small_pool
 from labeldp_compile.tabular.formats import is_stream
+from labeldp_compile.tabular.maturity import Maturity
+from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.writer import Rewriting, require_rewritten
 from labeldp_compile.text_form import TextForm
+from labeldp_compile.whole_file import require_folder, require_outside
 
 
 @command(
@@ -89,6 +96,24 @@ from labeldp_compile.text_form import TextForm
     type=Whole(0, 2**64 - 1),
     help="With --key: the version of the labels (default: 0). Raise it when labels change.",
 )
+@click.option(
+    "--append",
+    is_flag=True,
+    help="With --key: add the rows that are new as one part to the folder OUTPUT. A row whose id "
+    "is there, and a part that is there, stay as they are.",
+)
+@click.option(
+    "--part",
+    metavar="NAME",
+    help="With --append: the name of the part, such as 2026-11-26 (default: TABLE's).",
+)
+@click.option(
+    "--as-of",
+    metavar="TIME",
+    help="If the spec says when labels are mature: the moment that decides it (default: now).",
+)
+@person_options
+@ledger_options
 @text_options
 @gone_option("--jobs", "is gone: run one process for each part file, or use Spark")
 @overwrite_option
@@ -104,6 +129,11 @@ def randomize_command(
     id_column: str | None,
     context: str | None,
     version: int | None,
+    append: bool,
+    part: str | None,
+    as_of: str | None,
+    persons: PersonOptions,
+    booking: Booking | None,
     form: TextForm,
     overwrite: bool,
     quiet: bool,
@@ -117,9 +147,13 @@ def randomize_command(
 
     Without --key, each run draws new random bits and spends the label's ε again: keep the output
     and do not repeat the run. With --key and --id-column, repeating it gives the same file and
-    spends nothing.
+    spends nothing. With --append, OUTPUT is a folder that grows by one part a run.
+
+    If the spec says when labels are mature, only rows with mature labels are drawn. If it says how
+    many labels a person has, rows are counted by person before anything is drawn. With --ledger,
+    what is drawn is booked before the output appears.
     """
-    require_rewritten(table, output, overwrite=overwrite)
+    _require_possible(table, output, key_file, booking, part, append=append, overwrite=overwrite)
     use_small_pool()
     data = read_artifact(artifact)
     with verified(artifact), _runtime_errors():
@@ -130,6 +164,8 @@ def randomize_command(
         columns = _columns(given, certificate)
         stated = decoded.groups.columns
         there = renamed(stated, group_columns, {*certificate.label_columns, *columns})
+        maturity = _maturity(certificate, as_of)
+        bound = persons.bound(certificate, columns, form)
         context = None if key is None else context or add_as or key_of(columns)
         version = version or 0
         randomize = drawn_by(
@@ -149,53 +185,121 @@ def randomize_command(
         stream=True,
         true_labels=True,
     )
+    if maturity is not None:
+        maturity.require(reader)
     if not quiet:
-        tell(*_other_columns(artifact, columns, certificate))
-        tell(f"{table}: {nulls_in_words(decoded.label)}")
+        nulls = f"{table}: {nulls_in_words(decoded.label)}"
+        tell(*_other_columns(artifact, columns, certificate), nulls)
     # A keyed run gives the same file each time, so it records no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
-    spent = at_most(epsilon)
-    with row_progress("randomizing", reader.rows, quiet=quiet) as progress:
+    selection = Selection(maturity, bound=bound)
+    rewriting = Rewriting(
+        reader,
+        output,
+        randomize,
+        add_as=add_as,
+        one_answer=len(columns) > 1 and decoded.answers_with_sets,
+        whole=has_whole_outputs(decoded),
+        provenance=Provenance(decoded.sha256, epsilon, now),
+        delimiter=form.delimiter,
+        found=partial(_say_left, keyed=key is not None),
+        keep=selection if maturity is not None or bound is not None else None,
+        unlabelled=None if bound is None or bound.beyond == "drop" else bound.unlabelled,
+        as_one=append,
+    )
+    drawing = Drawing(
+        decoded.sha256, certificate, columns, key, context or "", version, output.name, booking
+    )
+    drawing.require()
+    with ExitStack() as stack:
+        if append:
+            folder = stack.enter_context(PartsFolder.held(output, tell))
+            drawing = replace(drawing, folder=folder.name, part=folder.name_of(part, table))
+            if lines := _aimed_at(folder, drawing, rewriting, selection, form):
+                tell(*(() if quiet else lines))
+                return
+        else:
+            rewriting.sealed = lambda path, rows: drawing.book(rows)
+        selection.measure(reader)
+        output, rows = rewriting.output, _run(rewriting, quiet=quiet)
+    if quiet:
+        return
+    tell(*_left_out(output, selection), *drawing.said)
+    tell(*(f"{output}: {line}" for line in bound_in_words(certificate, bound)))
+    tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
+    tell(f"{output}: {rows:,} rows, ε = {at_most(epsilon)} spent on each label")
+    without = f"{output}: {rows - rewriting.labels:,} rows have no label, and stay null"
+    tell(*[without] * decoded.label.keeps_nulls)
+    if decoded.answers_with_sets:
+        tell(
+            f"{output}: each private label is the number of a set of labels; the sets are "
+            f"listed by labeldp inspect {artifact} --sets TABLE"
+        )
+    if key is not None:
+        tell(*_keyed(output, drawing, at_most(epsilon)))
+    if add_as is not None:
+        tell(f"{output}: still holds the true labels in {', '.join(map(repr, columns))}")
+
+
+def _run(rewriting: Rewriting, *, quiet: bool) -> int:
+    """Draw and write; returns the number of rows."""
+    with row_progress("randomizing", rewriting.table.rows, quiet=quiet) as rewriting.progress:
         try:
-            rewriting = Rewriting(
-                reader,
-                output,
-                randomize,
-                add_as=add_as,
-                one_answer=len(columns) > 1 and decoded.answers_with_sets,
-                whole=has_whole_outputs(decoded),
-                provenance=Provenance(decoded.sha256, epsilon, now),
-                delimiter=form.delimiter,
-                progress=progress,
-                found=partial(_say_left, keyed=key is not None),
-            )
-            rows = rewriting.run()
+            return rewriting.run()
         except InputError as error:
-            if not is_stream(output):
+            if not is_stream(rewriting.output):
                 raise
             raise InputError(f"{error}; the table on stdout is incomplete") from None
-    if not quiet:
-        tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
-        tell(f"{output}: {rows:,} rows, ε = {spent} spent on each label")
-        if decoded.label.keeps_nulls:
-            tell(f"{output}: {rows - rewriting.labels:,} rows have no label, and stay null")
-        if decoded.answers_with_sets:
-            tell(
-                f"{output}: each private label is the number of a set of labels; the sets are "
-                f"listed by labeldp inspect {artifact} --sets TABLE"
-            )
-        if key is not None:
-            tell(
-                f"{output}: key {key.fingerprint}, context {context!r}, "
-                f"version {version}: with the same labels, ids, key, context, version and "
-                "artifact, repeating this gives the same file and spends nothing more",
-                f"{output}: a changed label gets a new output and spends ε = {spent} again. Under "
-                "the same version, the new output also shows that the label changed: raise "
-                "--version for all labels",
-            )
-        if add_as is not None:
-            tell(f"{output}: still holds the true labels in {', '.join(map(repr, columns))}")
+
+
+def _aimed_at(
+    folder: PartsFolder,
+    drawing: Drawing,
+    rewriting: Rewriting,
+    selection: Selection,
+    form: TextForm,
+) -> list[str]:
+    """Have a part of the folder written: its new rows, booked and listed before it is visible.
+
+    If the part is there already, the lines that say so, and nothing is to be written.
+    """
+    name, table = drawing.part, rewriting.table
+    assert drawing.key is not None
+    rewriting.output = folder.path / name
+    part = drawing.listed(rewriting.private_names, str(table.id_column), selection.maturity)
+    drawing.require_booked_like(folder.listed.values())
+    written = TextForm(form.delimiter)
+    selection.ids = known_ids(folder, table, drawing.key, part.columns, written)
+    if selection.bound is not None:
+        for path in folder.parts():
+            selection.bound.earlier.seed(path, selection.bound.column, written)
+    if name in folder.listed:
+        found = folder.listed[name]
+        return list(_stays(rewriting.output, found, part, selection.count(table)))
+    rewriting.keep, rewriting.sealed = selection, seal(folder, name, part, drawing.book)
+    return []
+
+
+def _keyed(output: Path, drawing: Drawing, epsilon: str) -> Iterator[str]:
+    """Lines on what a repetition spends."""
+    assert drawing.key is not None
+    bound = (
+        f"{output}: key {drawing.key.fingerprint}, context {drawing.context!r}, "
+        f"version {drawing.version}"
+    )
+    if drawing.folder:
+        yield f"{bound}: each id is drawn once, and keeps its private label if the true one changes"
+        return
+    yield (
+        f"{bound}: with the same labels, ids, key, context, version and artifact, repeating this "
+        "gives the same file and spends nothing more"
+    )
+    yield (
+        f"{output}: a changed label gets a new output and spends ε = {epsilon} again. Under the "
+        "same version, the new output also shows that the label changed: raise --version for all "
+        "labels, or use --append, which draws each id once"
+    )
 
 
 @contextmanager
@@ -207,6 +311,62 @@ def _runtime_errors() -> Iterator[None]:
         raise DoesNotHoldError(str(error)) from error
     except (MissingExtraError, KeyFileError) as error:
         raise InputError(str(error)) from None
+
+
+def _require_possible(
+    table: Path,
+    output: Path,
+    key_file: Path | None,
+    booking: Booking | None,
+    part: str | None,
+    *,
+    append: bool,
+    overwrite: bool,
+) -> None:
+    """Raise InputError unless such an output can be written; nothing is read."""
+    if not append:
+        if part is not None:
+            raise InputError("--part needs --append")
+        require_rewritten(table, output, overwrite=overwrite)
+        if booking is not None and is_stream(output):
+            raise InputError("--ledger needs an output that appears when it is complete, not -")
+        return
+    if key_file is None:
+        raise InputError("--append needs --key and --id-column: they make each draw repeatable")
+    if is_stream(table) or is_stream(output):
+        raise InputError("--append reads TABLE twice and adds a file: give a file or folder, not -")
+    require_folder(output, grows=True)
+    require_outside(output / "part", table)
+
+
+def _maturity(certificate: Certificate, as_of: str | None) -> Maturity | None:
+    """The rule of the artifact at the given moment. Raises InputError."""
+    if certificate.mature is not None:
+        return Maturity.of(certificate.mature, as_of)
+    if as_of is not None:
+        raise InputError("--as-of: the spec of this artifact does not say when labels are mature")
+    return None
+
+
+def _left_out(output: Path, selection: Selection) -> Iterator[str]:
+    """Lines on the rows that were not drawn; ids and public columns decided it."""
+    if selection.ids is not None:
+        yield f"{output}: {selection.known:,} rows have ids that parts hold already; they stay"
+    if (maturity := selection.maturity) is not None:
+        yield (
+            f"{output}: {maturity.waiting:,} rows wait: their labels may change until "
+            f"{maturity.rule.after} after {maturity.rule.by!r} (declared); it is {maturity}"
+        )
+
+
+def _stays(output: Path, there: ListedPart, asked: ListedPart, rows: int) -> Iterator[str]:
+    """Lines on a part that is there: it is neither drawn nor booked again."""
+    yield f"{output}: is there already, and stays as it is; nothing was drawn"
+    names = "artifact_sha256", "key", "context", "version"
+    if other := [name for name in names if getattr(there, name) != getattr(asked, name)]:
+        yield f"{output}: was drawn with another {', '.join(other)}; see the manifest"
+    if rows:
+        yield f"{output}: {rows:,} rows of TABLE could be drawn: add them with another --part"
 
 
 def _columns(given: Sequence[str], certificate: Certificate) -> list[str]:

@@ -46,7 +46,8 @@ _SCREEN = 16  # points that a screen has room for
     "--epsilon",
     "epsilons",
     metavar="ε,ε,…",
-    help=f"Values of ε to compare. Default: {','.join(DEFAULT_EPSILONS)} and the spec's own.",
+    help="Values of ε to compare, of a label, or of a person if that is the spec's unit. Default: "
+    f"{','.join(DEFAULT_EPSILONS)} and the spec's own.",
 )
 @click.option(
     "--mechanisms",
@@ -128,8 +129,9 @@ def _in_words(sweep: Sweep, *, verbose: bool) -> list[str]:
     spec = sweep.spec
     spent = ""
     if sweep.spent:
+        of_unit = float(spec.privacy.labels_of_unit * sweep.spent)
         spent = (
-            f"; its ε₁ = {float(sweep.spent):g} is spent once for all points, by each run that "
+            f"; its ε₁ = {of_unit:g} is spent once for all points, by each run that "
             "reads the labels"
         )
     lines = [
@@ -142,7 +144,7 @@ def _in_words(sweep: Sweep, *, verbose: bool) -> list[str]:
     lines += [*(_tables(sweep) if is_whole else []), "", *notes(sweep)]
     absent = [
         *(
-            f"not compiled at ε = {epsilon:g}: {', '.join(names)}: {reason}"
+            f"not compiled at {sweep.in_words(epsilon)}: {', '.join(names)}: {reason}"
             for epsilon, reason, names in missing_by_reason(sweep)
         ),
         *(f"left out: {mechanism}: {reason}" for mechanism, reason in sweep.left_out),
@@ -170,7 +172,7 @@ def _tables(sweep: Sweep) -> list[str]:
     lines, shown = [], None
     for text, (epsilon, mark) in zip(table[1:], marks, strict=True):
         if epsilon != shown:
-            lines += ["", f"ε = {epsilon:g}", table[0]]
+            lines += ["", sweep.in_words(epsilon), table[0]]
             shown = epsilon
         lines.append(f"{text:<{width}} {mark}".rstrip())
     return lines
@@ -182,10 +184,20 @@ def _best(sweep: Sweep) -> list[str]:
     if len(best) == 1:
         epsilon, point = best[0]
         found = "no mechanism is useful" if point is None else point.mechanism
-        return [f"best for {sweep.spec.goal} at ε = {epsilon:g}: {found}"]
+        return [f"best for {sweep.spec.goal} at {sweep.in_words(epsilon)}: {found}"]
     none = ["no mechanism is useful", *["–"] * (len(header(sweep)) - 1)]
-    rows = [[f"{e:g}", *(none if point is None else cells(sweep, point))] for e, point in best]
-    return [f"best for {sweep.spec.goal}:", *text_table(["ε", *header(sweep)], rows, left=(1,))]
+    of_person, unit = sweep.of_person, ["ε of a person"] if sweep.of_person else []
+    rows = [
+        [
+            f"{epsilon:g}",
+            *([f"{of_person[epsilon]:g}"] if unit else []),
+            *(none if point is None else cells(sweep, point)),
+        ]
+        for epsilon, point in best
+    ]
+    heading = ["ε of a label" if unit else "ε", *unit, *header(sweep)]
+    table = text_table(heading, rows, left=(1 + len(unit),))
+    return [f"best for {sweep.spec.goal}:", *table]
 
 
 def _frontier(sweep: Sweep) -> list[str]:

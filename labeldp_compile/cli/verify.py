@@ -40,6 +40,12 @@ from labeldp_compile.whole_file import require_output, write_text
     metavar="E",
     help="Fail if a label that was also counted for the prior may spend more in total (declared).",
 )
+@click.option(
+    "--max-epsilon-per-person",
+    metavar="E",
+    help="Fail if a person with all labels, and the prior, may spend more, or if FILE does not say "
+    "how many labels a person has (declared).",
+)
 @click.option("--name", help="Fail if FILE has another name (declared).")
 @click.option(
     "--min-outputs", type=Whole(0), metavar="M", help="Fail if FILE has fewer outputs (proved)."
@@ -68,6 +74,7 @@ def verify_command(
     signing: SignatureFiles,
     max_epsilon: str | None,
     max_total_epsilon: str | None,
+    max_epsilon_per_person: str | None,
     name: str | None,
     min_outputs: int | None,
     max_bias: str | None,
@@ -99,7 +106,9 @@ def verify_command(
         inputs = [*files, spec, signing.signature, signing.public_key, attest_key]
         require_output(attest, *inputs, overwrite=overwrite)
     time = "" if attest is None else _now()
-    limits = limits_of(max_epsilon, name, min_outputs, max_bias, max_total_epsilon)
+    limits = limits_of(
+        max_epsilon, name, min_outputs, max_bias, max_total_epsilon, max_epsilon_per_person
+    )
 
     def verify(file: Path) -> Report:
         signed, agreement = signing.signed(file), None

@@ -20,12 +20,14 @@ class OverBudgetError(InputError):
 class DataSet:
     """The budget of a data set, and what was spent of it, over all versions.
 
-    ``versions`` has what was spent on each declared version.
+    ``versions`` has what was spent on each declared version; ``of_labels`` is the part of ``spent``
+    that is ε of one label, and not of all labels of a person.
     """
 
     budget: Fraction
     spent: Fraction = Fraction(0)
     versions: dict[str, Fraction] = field(default_factory=dict)
+    of_labels: Fraction = Fraction(0)
 
     @property
     def left(self) -> Fraction:
@@ -68,6 +70,7 @@ def add_up(entries: Sequence[Entry]) -> tuple[dict[str, DataSet], list[Problem]]
             overspent.append((entry.number, BrokenChainError(reason)))
         account = accounts.setdefault(name, DataSet(Fraction(0)))
         account.spent += epsilon
+        account.of_labels += 0 if "unit" in facts else epsilon
         version = facts["data_version"]
         account.versions[version] = account.versions.get(version, Fraction(0)) + epsilon
     return accounts, overspent

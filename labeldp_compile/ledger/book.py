@@ -18,6 +18,7 @@ from labeldp_verify.printable import one_line
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.account import DataSet, Problem, add_up, data_sets
 from labeldp_compile.ledger.client_key import ClientKey, binding_of, make_client_key
+from labeldp_compile.ledger.draws import DrawnLabels, Totals, drawn_labels
 from labeldp_compile.ledger.entries import (
     BrokenChainError,
     Entry,
@@ -92,10 +93,13 @@ def create_ledger(where: Path | str, say: Say = lambda line: None) -> None:
     open_store(where).create(key, next_entry([], "ledger", facts))
 
 
-def read_entries(where: Path | str, head: str | None = None) -> list[Entry]:
+def read_entries(
+    where: Path | str, head: str | None = None, *, by_spec: bool = False
+) -> list[Entry]:
     """All entries; raises BrokenChainError if they, the key or the sums were tampered with.
 
-    ``head`` is a hash that was noted earlier and must be in the chain.
+    ``head`` is a hash that was noted earlier and must be in the chain; ``by_spec`` is as in
+    ``open_store``.
     """
 
     def read(ledger: Ledger) -> list[Entry]:
@@ -104,7 +108,7 @@ def read_entries(where: Path | str, head: str | None = None) -> list[Entry]:
         data_sets(ledger.entries)
         return list(ledger.entries)
 
-    return in_transaction(open_store(where), read)
+    return in_transaction(open_store(where, by_spec=by_spec), read)
 
 
 @dataclass(frozen=True)
@@ -115,11 +119,17 @@ class Contents:
         entries: all of them.
         accounts: of every data set, from the entries that are understood.
         problems: by number, why an entry is not understood, or that it went over budget.
+        drawn: of every data set of which private labels are booked.
     """
 
     entries: list[Entry]
     accounts: dict[str, DataSet]
     problems: list[Problem]
+    drawn: dict[str, DrawnLabels]
+
+    def totals(self, data_set: str) -> Totals:
+        """What one row, and one person, of a data set have spent."""
+        return Totals.of(self.accounts.get(data_set), self.drawn.get(data_set))
 
 
 def read_contents(where: Path | str) -> Contents:
@@ -131,8 +141,9 @@ def read_contents(where: Path | str) -> Contents:
     entries = store.run(lambda rows: _checked(store.name, rows))
     problems = list(not_understood(entries))
     numbers = {number for number, _ in problems}
-    accounts, overspent = add_up([e for e in entries if e.number not in numbers])
-    return Contents(entries, accounts, problems + overspent)
+    known = [e for e in entries if e.number not in numbers]
+    accounts, overspent = add_up(known)
+    return Contents(entries, accounts, problems + overspent, drawn_labels(known))
 
 
 def upgrade_ledger(where: Path | str, say: Say) -> Entry | None:

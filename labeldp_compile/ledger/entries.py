@@ -29,6 +29,7 @@ _PAID_FOR = ("data_set", "data_version", "question_sha256")
 # The JSON of each field, as a regular expression that PostgreSQL understands, too.
 _HASH, _NAME, _TEXT, _OBJECT = f'^"{HASH.pattern}"$', f'^"{NAME.pattern}"$', '^"', "^[{]"
 _TIME = '^"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"$'
+_WHOLE = "^(0|[1-9][0-9]{0,17})$"
 _EPSILON = '^"[0-9]{1,300}(/[1-9][0-9]{0,999})?"$'
 FIELDS: dict[str, dict[str, str]] = {
     "ledger": {"format_version": _NAME, "key_sha256": _HASH, "time": _TIME},
@@ -57,10 +58,29 @@ FIELDS: dict[str, dict[str, str]] = {
         }
     ),
     "release": _answer,
+    "draw": {
+        "artifact_sha256": _HASH,
+        "column": _TEXT,
+        "context": _TEXT,
+        "data_set": _NAME,
+        "epsilon": _EPSILON,
+        "epsilon_label": _EPSILON,
+        "folder": '^"([0-9a-f]{32})?"$',
+        "key": '^"([0-9a-f]{16})?"$',
+        "note": _TEXT,
+        "part": _TEXT,
+        "persons": _WHOLE,
+        "rows": _WHOLE,
+        "time": _TIME,
+        "unit": '^"(label|person)"$',
+        "version": "^(0|[1-9][0-9]{0,19})$",
+    },
 }
 ANSWERS = {"prior": "weights", "release": "sums"}
 """Kinds that answer what an earlier entry spent ε on, and what their noisy numbers are called."""
-# Of a budget, and of the first entry; earlier versions wrote no key of a client.
+# Of a budget, of the first entry (earlier versions wrote no key of a client), and of a spend that
+# pays for all labels of a person.
+OF_PERSON = {"unit": '^"person"$'}
 _OPTIONAL = {"reason": _TEXT, "client_key_sha256": _HASH}
 
 
@@ -77,7 +97,8 @@ class Entry:
     Attributes:
         number: 0, 1, 2, …
         kind: ``ledger`` (the first), ``budget``, ``spend``, ``prior``, ``release`` (of metrics),
-            or ``key``: the client key that a ledger of an earlier labeldp takes from then on.
+            ``draw`` (of private labels), or ``key``: the client key that a ledger of an earlier
+            labeldp takes from then on.
         body: canonical JSON.
         previous: hash of the entry before, or 64 zeros.
         hash: of everything above.
@@ -191,6 +212,8 @@ def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]
             continue
         facts = _facts_of(entry)
         optional = {key: token for key, token in _OPTIONAL.items() if key in facts}
+        if entry.kind == "spend" and "unit" in facts:
+            optional |= OF_PERSON
         fields = optional | FIELDS[entry.kind]
         if (
             not all(re.search(token, _json(facts.get(key))) for key, token in fields.items())

@@ -4,7 +4,7 @@ They run as the role that writes, but set their ``search_path`` to pg_catalog al
 is last, is never searched for operators and functions.) So they find no operator, function, type or
 cast of that role. Tables are named with their schema.
 
-A compiler's role may insert rows with SQL of its own. So ``follow`` takes a ``spend`` or a
+A compiler's role may insert rows with SQL of its own. So ``follow`` takes a ``spend``, ``draw``,
 ``prior`` or ``release`` only if every labeldp will read it: the hash is that of the row, the body
 holds the fields that its kind has and no others (``entries.py``), a spend is within the budget, and
 an answer has a spend.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labeldp_compile.ledger.entries import ANSWERS, FIELDS
+from labeldp_compile.ledger.entries import ANSWERS, FIELDS, OF_PERSON
 
 OWNERS = ("ledger", "budget", "key")  # kinds that the owner of the table writes
 
@@ -31,6 +31,7 @@ _COUNT = "^(0|[1-9][0-9]{0,99})$"
 _NUMBER = "^(0|-?[1-9][0-9]{0,99})$"
 # {m,n} of PostgreSQL's regular expressions ends at 255.
 _SPEND = {**FIELDS["spend"], "epsilon": '^"[0-9]{1,200}(/[1-9][0-9]{0,200})?"$'}
+_DRAW = {**FIELDS["draw"], **dict.fromkeys(("epsilon", "epsilon_label"), _SPEND["epsilon"])}
 _ANSWER = {**FIELDS["prior"], "spend": "^(0|[1-9][0-9]{0,17})$"}
 _GROUP = {"prior": "^[{]", "size": _COUNT}
 
@@ -113,7 +114,8 @@ _FRACTION = """p := pg_catalog.split_part(<facts> ->> 'epsilon', '/', 1)::pg_cat
 _SPENDS = f"""
     IF NEW.kind = 'spend' THEN
         IF (pg_catalog.length(NEW.body) < 65536
-            AND {_holds("facts", _SPEND)}) IS NOT TRUE THEN
+            AND ({_holds("facts", _SPEND)}
+                OR {_holds("facts", {**_SPEND, **OF_PERSON})})) IS NOT TRUE THEN
             RAISE EXCEPTION 'this is no spend of labeldp' USING ERRCODE = 'check_violation';
         END IF;
         FOR one IN
@@ -141,6 +143,15 @@ _SPENDS = f"""
         RETURN NEW;
     END IF;
 """  # noqa: S608  # made of constants
+_DRAWS = f"""
+    IF NEW.kind = 'draw' THEN
+        IF (pg_catalog.length(NEW.body) < 65536
+            AND {_holds("facts", _DRAW)}) IS NOT TRUE THEN
+            RAISE EXCEPTION 'this is no draw of labeldp' USING ERRCODE = 'check_violation';
+        END IF;
+        RETURN NEW;
+    END IF;
+"""
 _ANSWERS = f"""
     IF {_holds("facts", _ANSWER)} IS NOT TRUE THEN
         RAISE EXCEPTION 'this is no answer of labeldp' USING ERRCODE = 'check_violation';
@@ -190,7 +201,7 @@ _ANSWERS = f"""
         END IF;
     END LOOP;
 """  # noqa: S608  # made of constants
-FOLLOW = f"""{_DECLARE}{_EVERY_ROW}{_SPENDS}{_ANSWERS}
+FOLLOW = f"""{_DECLARE}{_EVERY_ROW}{_SPENDS}{_DRAWS}{_ANSWERS}
     RETURN NEW;
 END
 """

@@ -66,7 +66,10 @@ class AskedOfLabels(Protocol):
 
 @dataclass(frozen=True)
 class Question:
-    """What decides the noisy histogram, apart from the data. The same question has one answer."""
+    """What decides the noisy histogram, apart from the data. The same question has one answer.
+
+    ``epsilon`` is that of a label, or of the ``person`` whose labels together are the unit.
+    """
 
     column: str
     counts: str | None
@@ -75,14 +78,15 @@ class Question:
     form: TextForm = PLAIN
     cells: int | None = None
     groups: dict[str, Any] | None = None
+    person: dict[str, Any] | None = None
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, which has cells and groups only if there are any."""
+        """SHA-256 of the canonical JSON, which has cells, groups, person only if there are any."""
         facts = {**vars(self), "epsilon": str(self.epsilon)}
         # A form that is not stated is not in the digests of earlier versions either.
         stated = {key: value for key, value in vars(facts.pop("form")).items() if value is not None}
         facts |= stated
-        for part in ("cells", "groups"):
+        for part in ("cells", "groups", "person"):
             if facts[part] is None:
                 del facts[part]
         return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
@@ -131,14 +135,16 @@ class PriorAccount:
         answer: dict[str, Any] = found.facts["answer"]
         return answer
 
-    def forecast(self, question: AskedOfLabels) -> str:
-        """A line on what would happen; raises OverBudgetError if the budget is too small."""
+    def forecast(self, question: AskedOfLabels) -> tuple[str, bool]:
+        """A line on what would happen, and whether an answer would be recalled.
 
-        def look(ledger: Ledger) -> str:
+        Raises OverBudgetError if the budget is too small.
+        """
+
+        def look(ledger: Ledger) -> tuple[str, bool]:
             if self._find(ledger, question) is not None:
-                return (
-                    f"{self.name}: reuses the noisy prior of an earlier compile: nothing is spent"
-                )
+                reuses = "reuses the noisy prior of an earlier compile: nothing is spent"
+                return f"{self.name}: {reuses}", True
             self._require_key(ledger, find_client_key())
             data_set = self._names["data_set"]
             require_budget(self.name, ledger.entries, data_set, question.epsilon)
@@ -146,7 +152,8 @@ class PriorAccount:
             again = _again(self._spent_in_vain(ledger, question))
             return (
                 f"{self.name}: {data_set} has spent {float(account.spent):.6g} of "
-                f"{float(account.budget):.6g} on priors{again}"
+                f"{float(account.budget):.6g} on priors{again}",
+                False,
             )
 
         return in_transaction(self._store, look)
@@ -167,6 +174,8 @@ class PriorAccount:
             require_bound(client, ledger.entries, self.name)
             in_vain = self._spent_in_vain(ledger, question)
             facts = {"epsilon": str(epsilon), "question_sha256": question.digest()}
+            if getattr(question, "person", None) is not None:
+                facts["unit"] = "person"
             spent = ledger.append("spend", {**self._names, **self._spec, **facts})
             return spent.number, in_vain, adopted
 

@@ -13,12 +13,12 @@ from labeldp_compile.histogram_noise import deviation
 from labeldp_compile.ledger.prior_account import Question
 from labeldp_compile.prior.asked_cells import ONE_TABLE
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY
-from labeldp_compile.prior.obtain import PriorSource
+from labeldp_compile.prior.obtain import PriorSource, counted_person
 from labeldp_compile.prior.plan import needs_rows, plan_prior
-from labeldp_compile.prior.priors import Known
+from labeldp_compile.prior.priors import Known, PersonsSeen
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.model import PrivatePrior, PublicPrior
+from labeldp_compile.spec.model import PersonUnit, PrivatePrior, PublicPrior
 from labeldp_compile.tabular.formats import files_of, require_format
 
 
@@ -52,6 +52,7 @@ class TablesBudget:
         noise: on each of their counts; None if they spend nothing.
         cells: the number of cells of neighbouring labels in them, or None.
         odd: what is odd about the groups' public sizes, in words.
+        smallest: the fewest rows of a table of its own, if there is any.
     """
 
     tables: int
@@ -60,6 +61,7 @@ class TablesBudget:
     noise: CountNoise | None
     cells: int | None
     odd: tuple[str, ...] = ()
+    smallest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class EpsilonBudget:
         noise: on the histogram of all rows, for a private prior; else None.
         question: the question for a ledger; None if nothing is spent.
         groups: the same for the tables of public groups, if there are any.
+        unit: of whom ε is, if it is that of a person; every other ε here is that of one label.
+        persons: how many rows the persons of the table have, if they were counted.
     """
 
     plan: PriorPlan
@@ -81,6 +85,8 @@ class EpsilonBudget:
     noise: CountNoise | None = None
     question: Question | None = None
     groups: TablesBudget | None = None
+    unit: PersonUnit | None = None
+    persons: PersonsSeen | None = None
 
     @property
     def total(self) -> Fraction:
@@ -107,7 +113,8 @@ def find_budget(spec: Spec, directory: Path) -> EpsilonBudget:
     prior = spec.prior
     name = prior.data if isinstance(prior, PrivatePrior | PublicPrior) else None
     if name is None:
-        return EpsilonBudget(PriorPlan(Fraction(0), Fraction(spec.privacy.epsilon)))
+        plan = PriorPlan(Fraction(0), spec.privacy.per_label)
+        return EpsilonBudget(plan, unit=spec.privacy.person)
     path = directory / name
     known = _known(spec, directory, path)
     if not known.rows and needs_rows(spec):
@@ -126,19 +133,23 @@ def find_budget(spec: Spec, directory: Path) -> EpsilonBudget:
         noise=_noise(plan.epsilon_pooled, rows, plan.pooled_cells or spec.domain.size),
         question=known.question(spec, plan) if plan.epsilon_prior else None,
         groups=_of_tables(spec, known, plan) if known.asked.columns else None,
+        unit=spec.privacy.person,
+        persons=known.persons,
     )
 
 
 def _known(spec: Spec, directory: Path, path: Path) -> Known:
     """The public facts of the data. A text file without public columns is not read."""
-    if spec.groups is None and require_format(files_of(path)[0]).is_text:
+    needs_no_column = spec.groups is None and counted_person(spec) is None
+    if needs_no_column and require_format(files_of(path)[0]).is_text:
         stated = spec.prior.rows if isinstance(spec.prior, PrivatePrior) else None
         return Known(ONE_TABLE, [stated or 0])
     return PriorSource.of(spec, directory).known()
 
 
 def _of_tables(spec: Spec, known: Known, plan: PriorPlan) -> TablesBudget:
-    own = int(plan.by_table(np.array(known.sizes))[:-1].sum())
+    sizes = plan.by_table(np.array(known.sizes))[:-1]
+    own = int(sizes.sum())
     counted = plan.tables * (plan.table_cells or spec.domain.size)
     return TablesBudget(
         tables=plan.tables + 1,
@@ -147,6 +158,7 @@ def _of_tables(spec: Spec, known: Known, plan: PriorPlan) -> TablesBudget:
         noise=_noise(plan.epsilon_tables, own, counted),
         cells=plan.table_cells,
         odd=tuple(known.odd),
+        smallest=int(sizes.min()) if sizes.size else None,
     )
 
 

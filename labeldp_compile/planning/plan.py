@@ -26,7 +26,7 @@ class Plan:
     """What ``compile`` would do with a spec.
 
     ``most_bytes`` is the largest size of the artifact for any prior. ``ledger`` says in words what
-    the budget ledger would do; None without one.
+    the budget ledger would do; None without one. ``recalls`` is whether it recalls the prior.
     """
 
     spec: Spec
@@ -35,6 +35,8 @@ class Plan:
     most_bytes: int
     ledger: str | None = None
     use: ExpectedUse | None = None
+    recalls: bool = False
+    spec_sha256: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
@@ -68,6 +70,7 @@ class Plan:
                 "taken": "uniform" if is_unpaid(spec, budget) else spec.prior.kind,
                 "noise": budget.noise and asdict(budget.noise),
             },
+            "person": _person_json(budget),
             "groups": budget.groups and _groups_json(budget.groups),
             "ledger": self.ledger,
             "usefulness": use and use.figures.to_json(budget.rows, use.prior),
@@ -84,6 +87,30 @@ class Plan:
             },
             "writes": [f"{spec.name}.onnx", f"{spec.name}.certificate.json"],
         }
+
+
+def _person_json(budget: EpsilonBudget) -> dict[str, Any] | None:
+    """ε of a person, and the rows of those in the table; None if ε is that of a label."""
+    unit, persons = budget.unit, budget.persons
+    if unit is None:
+        return None
+    parts = {"total": budget.total, "prior": budget.prior, "label": budget.label}
+    exact = {f"epsilon_{part}": unit.labels * value for part, value in parts.items()}
+    return {
+        "column": unit.column,
+        "labels_per_person": unit.labels,
+        **{key: float(value) for key, value in exact.items()},
+        "exact": {key: str(value) for key, value in exact.items()},
+        "table": persons
+        and {
+            "persons": persons.persons,
+            "rows": persons.rows,
+            "largest": persons.largest,
+            "persons_beyond": persons.over,
+            "rows_beyond": persons.extra,
+        },
+        "epsilon_label_with_one_row": float(unit.labels * budget.total),
+    }
 
 
 def _groups_json(groups: TablesBudget) -> dict[str, Any]:
@@ -108,15 +135,15 @@ def plan_spec(path: Path) -> Plan:
     spec, source = load_spec(path)
     budget = find_budget(spec, path.parent)
     digest = hashlib.sha256(source).hexdigest()
-    account, ledger = account_of(spec, path.parent, digest, "plan"), None
+    account, ledger, recalls = account_of(spec, path.parent, digest, "plan"), None, False
     if account is not None and budget.question is not None:
-        ledger = account.forecast(budget.question)
+        ledger, recalls = account.forecast(budget.question)
     most = require_compilable(spec, budget.plan, budget.rows, run_graph=False)
     try:
         expected = forecast(spec, budget)
         use = expected_use(spec, budget, expected)
         if use is not None and use.prior == spec.prior.kind:  # compile will find the same
             require_telling(spec, use.shortcomings)
-        return Plan(spec, budget, expected, most, ledger, use)
+        return Plan(spec, budget, expected, most, ledger, use, recalls, digest)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error

@@ -18,20 +18,27 @@ if TYPE_CHECKING:
     import onnxruntime
     import pyarrow as pa
 
+    from labeldp_compile.spec.model import PersonUnit
     from labeldp_compile.tabular.reader import TableReader
 
 _CHUNK = 1 << 16  # rows
 
 
 def count_labels(
-    table: TableReader, asked: Groups = ONE_TABLE, observer: Observer = QUIET
+    table: TableReader,
+    asked: Groups = ONE_TABLE,
+    observer: Observer = QUIET,
+    person: PersonUnit | None = None,
 ) -> NDArray[np.int64]:
     """[T + 1, k] how many rows have each label, by table of ``asked``; sums to all rows.
 
-    Every row counts, including nulls and labels outside the domain: otherwise the number of rows
-    would depend on the labels. Only where nulls are public, rows without a label do not count. The
-    artifact's own graph finds the label and table of each row. Rows are streamed, so memory does
-    not grow with the table.
+    Of a ``person`` only the first rows count, as many as the unit has labels, so that all labels of
+    a person change the histogram by at most 2·L, across all tables. The order of rows is public.
+
+    Every other row counts, including nulls and labels outside the domain: otherwise the number of
+    rows would depend on the labels. Only where nulls are public, rows without a label do not count.
+    The artifact's own graph finds the label and table of each row. Rows are streamed, so memory
+    does not grow with the table.
 
     A histogram file gives the same counts as the rows that it counts: if labels are rounded at
     random, each is rounded separately. Raises DataError if it counts more than 2^53 rows.
@@ -39,7 +46,7 @@ def count_labels(
     domain = table.domain
     counts = np.zeros(asked.tables * domain.size, dtype=np.int64)
     indexes, tables = label_indexes(domain), table_indexes(table, asked)
-    for batch, times in _weighed(table, table.batches()):
+    for batch, times in _weighed(table, table.batches(), person):
         labels, first = table.labels_of(batch), tables(batch) * domain.size
         if times is None or domain.words_per_label == 1:
             _add(counts, first + indexes(labels), times)
@@ -51,14 +58,14 @@ def count_labels(
     return counts.reshape(asked.tables, domain.size)
 
 
-def count_tables(table: TableReader, asked: Groups) -> list[int]:
-    """[T + 1] the number of rows of each table, which is public. No label is read, but where nulls
-    are public, which rows have none."""
+def count_tables(table: TableReader, asked: Groups, person: PersonUnit | None = None) -> list[int]:
+    """[T + 1] the rows of each table that ``count_labels`` counts: public, and no label is read."""
     sizes = np.zeros(asked.tables, dtype=np.int64)
     tables = table_indexes(table, asked)
     counted = [] if table.count_column is None else [table.count_column]
     nulls = list(table.label_columns) if table.domain.keeps_nulls else []
-    for batch, times in _weighed(table, table.columns([*nulls, *table.group_names, *counted])):
+    names = list(dict.fromkeys([*table.group_names, *counted, *table.public_columns, *nulls]))
+    for batch, times in _weighed(table, table.columns(names), person):
         _add(sizes, tables(batch), times)
     return [int(size) for size in sizes]
 
@@ -125,11 +132,18 @@ def _session(model: bytes) -> onnxruntime.InferenceSession:
 
 
 def _weighed(
-    table: TableReader, batches: Iterator[pa.RecordBatch]
+    table: TableReader, batches: Iterator[pa.RecordBatch], person: PersonUnit | None
 ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64] | None]]:
     """The rows of batches that count, and how many rows each represents; None if it is one."""
     from labeldp_compile.tabular.columns import MAX_TOTAL  # noqa: PLC0415  # pyarrow
+    from labeldp_compile.tabular.person_bound import PersonBound  # noqa: PLC0415
 
+    if person is not None:
+        bound = PersonBound(person.column, person.labels, beyond="null")
+        for batch in batches:
+            within = bound.within(table, batch)
+            yield labelled(table, batch, None if within.all() else within.astype(np.int64))
+        return
     rows = 0
     for batch in batches:
         times = None if table.count_column is None else table.counts_of(batch)

@@ -31,10 +31,10 @@ from labeldp_compile.prior.discrete_laplace import (
 from labeldp_compile.prior.histogram import count_labels, count_tables
 from labeldp_compile.prior.kept import DataStamp, KeptPrior, read_kept, write_kept
 from labeldp_compile.prior.plan import level_counts, needs_rows, plan_prior
-from labeldp_compile.prior.priors import Known, Prior, priors_of, sharing
+from labeldp_compile.prior.priors import Known, PersonsSeen, Prior, priors_of, sharing
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.model import PrivatePrior, PublicPrior
+from labeldp_compile.spec.model import PersonUnit, PrivatePrior, PublicPrior
 
 if TYPE_CHECKING:
     from labeldp_compile.tabular.reader import TableReader
@@ -69,7 +69,7 @@ def estimate_prior(
         if account is not None:
             raise InputError("a prior from a test seed is not private: remove the ledger, too")
         keep = None
-    epsilon, weights = Fraction(spec.privacy.epsilon), spec.known_weights
+    epsilon, weights = spec.privacy.per_label, spec.known_weights
     if weights is not None:
         observer.spending(PriorPlan(Fraction(0), epsilon), sum(weights))
         return Prior.of({"kind": spec.prior.kind, "weights": weights}, epsilon)
@@ -80,6 +80,11 @@ def estimate_prior(
     if keep is not None and (kept := read_kept(keep)) is not None:
         return sharing(_from_file(source, stamp, keep, kept, observer))
     return sharing(_estimated(source, stamp, test_seed, observer, account, keep))
+
+
+def counted_person(spec: Spec) -> PersonUnit | None:
+    """The unit whose rows the prior bounds: a person, where labels are counted privately."""
+    return spec.privacy.person if isinstance(spec.prior, PrivatePrior) else None
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class PriorSource:
         """Reads no row of the data, but reads the file that assigns cells. Raises DataError."""
         from labeldp_compile.tabular.reader import open_table  # noqa: PLC0415  # pyarrow
 
-        prior = spec.prior
+        prior, person = spec.prior, counted_person(spec)
         assert isinstance(prior, PrivatePrior | PublicPrior) and prior.data is not None
         asked = asked_cells(spec, directory)
         table = open_table(
@@ -105,6 +110,7 @@ class PriorSource:
             all_columns=False,
             count_column=prior.counts if isinstance(prior, PrivatePrior) else None,
             group_columns=asked.columns,
+            public_columns=() if person is None else (person.column,),
             form=prior.form,
         )
         return cls(spec, asked, table)
@@ -117,6 +123,14 @@ class PriorSource:
     def known(self) -> Known:
         """The public facts of the data; reads their public columns, if any. Raises DataError."""
         rows = self.stated_rows if self.table.rows is None else self.table.rows
+        person = counted_person(self.spec)
+        if person is not None:
+            from labeldp_compile.tabular.persons import PersonCounts  # noqa: PLC0415  # pyarrow
+
+            persons = PersonCounts.of_table(self.table, person.column)
+            require_rows(self.table.path, self.stated_rows, persons.rows)
+            seen = PersonsSeen.of(persons, person)
+            return Known(self.asked, count_tables(self.table, self.asked, person), seen)
         if self.asked.columns or (self.table.domain.keeps_nulls and rows is not None):
             sizes = count_tables(self.table, self.asked)
         elif rows is None:
@@ -131,9 +145,11 @@ class PriorSource:
     ) -> tuple[NDArray[np.int64], Known]:
         """[T + 1, k] counts of labels in the order of the plan's tables; and n, now known."""
         groups, order = known.joined(plan)
-        counts = count_labels(self.table, groups, observer)
+        person = counted_person(self.spec)
+        counts = count_labels(self.table, groups, observer, person)
         rows = int(counts.sum())
-        require_rows(self.table.path, self.stated_rows, rows)
+        if person is None:  # otherwise the rows of the file are more
+            require_rows(self.table.path, self.stated_rows, rows)
         if not known.rows:
             known = Known(self.asked, [rows])
         elif rows != known.rows:
@@ -189,7 +205,7 @@ def _estimated(
         question = known.question(spec, plan)
         write_kept(keep, KeptPrior.of(question, stamp, known.sizes, levels))
         observer.say(
-            f"ε₁ = {float(plan.epsilon_prior):g} is spent; {keep} keeps the noisy prior until the "
+            f"ε₁ = {float(question.epsilon):g} is spent; {keep} keeps the noisy prior until the "
             "artifact is written"
         )
     return priors_of(spec, known, plan, levels)
@@ -202,15 +218,16 @@ def _from_file(
     spec, known = source.spec, Known(source.asked, kept.sizes)
     if len(kept.sizes) != source.asked.tables:
         kept.require(keep, None, stamp, ())
-    require_rows(keep, source.stated_rows, kept.rows)
+    if counted_person(spec) is None:
+        require_rows(keep, source.stated_rows, kept.rows)
     _warn(known, observer)
     plan, k = plan_prior(spec, known.sizes, known.asked), spec.domain.size
     lengths = plan.pooled_cells or k, plan.tables * (plan.table_cells or k)
     kept.require(keep, known.question(spec, plan), stamp, lengths)
     observer.say(
         f"{keep}: reusing the noisy prior of a compile that wrote no artifact "
-        f"(ε₁ = {float(plan.epsilon_prior):g} was spent then); nothing is spent, and no label is "
-        "read"
+        f"(ε₁ = {float(Fraction(kept.epsilon)):g} was spent then); nothing is spent, and no label "
+        "is read"
     )
     return priors_of(spec, known, plan, kept.levels)
 
@@ -253,11 +270,16 @@ def _accounted(
 
 def _explain(known: Known, plan: PriorPlan, observer: Observer) -> None:
     if plan.reason is not None:
-        observer.say(f"{'groups' if known.asked.columns else 'split: auto'}: {plan.reason}")
+        part = (
+            "" if known.persons is None else f", of one of a person's {known.persons.most:,} labels"
+        )
+        observer.say(f"{'groups' if known.asked.columns else 'split: auto'}{part}: {plan.reason}")
 
 
 def _warn(known: Known, observer: Observer) -> None:
-    """Warn about odd groups before a label is read."""
+    """Warn about odd groups, and rows beyond a person's labels, before a label is read."""
+    if known.persons is not None and known.persons.extra:
+        observer.say(f"persons: {known.persons.left_out()}")
     for text in known.odd:
         observer.say(f"warning: {text}")
 

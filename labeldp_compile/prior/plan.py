@@ -41,7 +41,7 @@ from labeldp_compile.prior.split import (
     rounded_down,
 )
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.model import PrivatePrior, Split
+from labeldp_compile.spec.model import PrivatePrior
 
 _AT_MOST = 0.01  # of the loss, for a level that may show nothing
 _LEAST_GAIN = 0.1  # of one prior: below it, groups gain less than they cost
@@ -68,7 +68,7 @@ def plan_prior(spec: Spec, sizes: Sequence[int], asked: Groups = ONE_TABLE) -> P
     paper`` leaves nothing for the label.
     """
     if not isinstance(spec.prior, PrivatePrior):
-        return plan_public(Fraction(spec.privacy.epsilon), sizes)
+        return plan_public(spec.privacy.per_label, sizes)
     shape = [column.size for column in asked.columns]
     if not asked.is_plain:  # a file assigns keys to groups
         shape = [asked.own_tables]
@@ -76,10 +76,10 @@ def plan_prior(spec: Spec, sizes: Sequence[int], asked: Groups = ONE_TABLE) -> P
     return plan_tables(
         mechanism.prior_use,
         spec.domain.size,
-        Fraction(spec.privacy.epsilon),
+        spec.privacy.per_label,
         sizes,
         shape,
-        spec.privacy.split,
+        spec.privacy.split_of_label,
         mechanism.kind,
     )
 
@@ -90,7 +90,7 @@ def plan_tables(
     epsilon: Fraction,
     sizes: Sequence[int],
     shape: Sequence[int],
-    split: Literal["auto", "paper"] | Split = "auto",
+    split: Literal["auto", "paper"] | tuple[Fraction, Fraction] = "auto",
     mechanism: str = "the mechanism",
 ) -> PriorPlan:
     """The plan for public groups with these numbers of rows; without groups, that of ``plan_of``.

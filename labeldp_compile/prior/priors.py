@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from labeldp_verify.forms import Groups
@@ -21,7 +21,10 @@ from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, Levels
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.prior.weights import table_weights
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.model import PrivatePrior
+from labeldp_compile.spec.model import PersonUnit, PrivatePrior
+
+if TYPE_CHECKING:
+    from labeldp_compile.tabular.persons import PersonCounts
 
 
 @dataclass(frozen=True)
@@ -101,14 +104,45 @@ class Prior:
 
 
 @dataclass(frozen=True)
+class PersonsSeen:
+    """Public facts on the persons of a table: how many, their rows, and the ``extra`` rows beyond
+    ``most`` of a person; ``largest`` is the most rows of one."""
+
+    column: str
+    most: int
+    persons: int
+    rows: int
+    largest: int
+    over: int
+    extra: int
+
+    @classmethod
+    def of(cls, counts: PersonCounts, unit: PersonUnit) -> PersonsSeen:
+        """From the counts of a table."""
+        facts = counts.persons, counts.rows, counts.largest, *counts.beyond(unit.labels)
+        return cls(unit.column, unit.labels, *facts)
+
+    def left_out(self) -> str:
+        """Which rows the prior does not count."""
+        return (
+            f"{self.over:,} of {self.persons:,} in {self.column!r} have more than {self.most:,} "
+            f"rows; the prior counts the first {self.most:,} of each, and leaves out "
+            f"{self.extra:,} rows"
+        )
+
+
+@dataclass(frozen=True)
 class Known:
     """What is known before a label is read: the map that was asked for, and its sizes [T + 1].
+
+    With a bound on the rows of a person, sizes count the rows within it, and ``persons`` all.
 
     If the number of rows is unknown until the labels are counted, the only size is 0.
     """
 
     asked: Groups
     sizes: Sequence[int] = (0,)
+    persons: PersonsSeen | None = None
 
     @property
     def rows(self) -> int:
@@ -146,10 +180,11 @@ class Known:
             column=spec.label.key,
             counts=prior.counts,
             domain=spec.domain.to_json(),
-            epsilon=plan.epsilon_prior,
+            epsilon=spec.privacy.labels_of_unit * plan.epsilon_prior,
             form=prior.form,
             cells=plan.pooled_cells,
             groups=by_table if self.asked.columns else None,
+            person=None if spec.privacy.person is None else vars(spec.privacy.person),
         )
 
 

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import BudgetError
 from labeldp_compile.mechanisms.prior_use import PriorUse
-from labeldp_compile.spec.model import Split
 
 _DIGITS = 6  # of ε₁ = √(k/n)
 AUTO_DIGITS = 2  # of auto's: the same on machines whose float64 functions differ in the last bit
@@ -85,15 +84,17 @@ def plan_of(
     labels: int,
     epsilon: Fraction,
     rows: int,
-    split: Literal["auto", "paper"] | Split,
+    split: Literal["auto", "paper"] | tuple[Fraction, Fraction],
     mechanism: str = "the mechanism",
 ) -> PriorPlan:
     """The plan of one histogram of all rows; ``mechanism`` is only named in the reason.
 
+    Every ε is that of one label; a given ``split`` has the parts for prior and label.
+
     Raises BudgetError if ``split: paper`` leaves nothing for the label.
     """
-    if isinstance(split, Split):
-        return PriorPlan(Fraction(split.prior), Fraction(split.label))
+    if isinstance(split, tuple):
+        return PriorPlan(*split)
     if split == "paper":
         return PriorPlan(*paper_split(epsilon, rows, labels))
     if use is None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from labeldp_verify.analysis import ColumnLoss, Loss
+from labeldp_verify.claims import MatureClaims, seconds_of
 from labeldp_verify.forms import CategoricalDomain, Domain
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     PrivateAttr,
@@ -53,13 +56,37 @@ def _split(value: Any, info: ValidationInfo) -> Any:
     )
 
 
+@dataclass(frozen=True)
+class PersonUnit:
+    """The unit of ε: all labels of a person, whom a public column names; at most ``labels``."""
+
+    column: str
+    labels: int
+
+
 class PrivacySpec(Strict):
-    """The privacy budget of one label."""
+    """The privacy budget of one label, or of all labels of one person."""
 
     epsilon: Number = Field(
         ge=MIN_EPSILON,
         le=60,
-        description="total ε of a label: counting it for the prior, and randomizing it",
+        description="total ε of a label: counting it for the prior, and randomizing it; with unit: "
+        "person, the total of a person with all labels",
+    )
+    unit: Literal["label", "person"] = Field(
+        "label",
+        description="what spends epsilon: one label, or a person with up to labels_per_person "
+        "labels; each label and the prior then get their exact part of it",
+    )
+    person_column: str | None = Field(
+        None, min_length=1, description="with unit: person: the public column that names persons"
+    )
+    labels_per_person: StrictInt | None = Field(
+        None,
+        ge=1,
+        le=MAX_LABELS_PER_USER,
+        description="with unit: person: the most labels (rows) of one person; the prior counts no "
+        "more of them, and randomize gives no more of them a label",
     )
     split: Annotated[Literal["auto", "paper"] | Split, BeforeValidator(_split)] = Field(
         "auto",
@@ -90,6 +117,63 @@ class PrivacySpec(Strict):
                     f"split.prior + split.label is {float(total):g}, not epsilon = {self.epsilon}"
                 )
         return self
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        about = {
+            "person_column": self.person_column,
+            "labels_per_person": self.labels_per_person,
+        }
+        if self.labels_per_user is not None and (self.is_of_person or any(about.values())):
+            raise ValueError(
+                "labels_per_user and unit: person cannot both be given: with unit: person, "
+                "epsilon is shared by labels_per_person labels; with labels_per_user, every label "
+                "has all of epsilon. Keep one of them"
+            )
+        for key, value in about.items():
+            if self.is_of_person and value is None:
+                raise ValueError(f"unit: person needs {key}")
+            if not self.is_of_person and value is not None:
+                raise ValueError(f"{key} needs unit: person")
+        if self.per_label < Fraction(MIN_EPSILON):
+            raise ValueError(
+                f"epsilon / labels_per_person is {float(self.per_label):g}, which must be at least "
+                f"{MIN_EPSILON}: allow fewer labels a person, for example one aggregated row"
+            )
+        return self
+
+    @property
+    def is_of_person(self) -> bool:
+        """Whether ε is that of a person."""
+        return self.unit == "person"
+
+    @property
+    def person(self) -> PersonUnit | None:
+        """The unit, if it is a person."""
+        if self.person_column is None or self.labels_per_person is None:
+            return None
+        return PersonUnit(self.person_column, self.labels_per_person)
+
+    @property
+    def labels_of_unit(self) -> int:
+        """How many labels share ε: those of a person, else one."""
+        return self.labels_per_person or 1
+
+    @property
+    def per_label(self) -> Fraction:
+        """ε of one label, the prior included, exactly: epsilon, or an equal part of a person's."""
+        return self.of_label(Fraction(self.epsilon))
+
+    def of_label(self, epsilon: Fraction) -> Fraction:
+        """One label's part of some ε of the unit."""
+        return epsilon / self.labels_of_unit
+
+    @property
+    def split_of_label(self) -> Literal["auto", "paper"] | tuple[Fraction, Fraction]:
+        """How ε of one label is split: by a rule, or into these parts for prior and label."""
+        if isinstance(self.split, str):
+            return self.split
+        return self.of_label(Fraction(self.split.prior)), self.of_label(Fraction(self.split.label))
 
     @property
     def split_in_words(self) -> str:
@@ -161,6 +245,28 @@ class PublicPrior(TextData):
         return [weight // common for weight in integers]
 
 
+def _duration(text: str) -> str:
+    seconds_of(text)
+    return text
+
+
+class MatureSpec(Strict):
+    """When a label no longer changes: it is drawn once, and not before."""
+
+    after: Annotated[str, AfterValidator(_duration)] = Field(
+        description="how long a label may change, as an ISO 8601 duration: P30D, P4W, PT36H"
+    )
+    by: str = Field(
+        min_length=1,
+        description="public column of the time from which this is counted; it is set before the "
+        "label is known, and never null",
+    )
+
+    def to_claims(self) -> MatureClaims:
+        """As the certificate states it."""
+        return MatureClaims(self.after, self.by)
+
+
 class UniformPrior(Strict):
     """Every label is equally likely."""
 
@@ -206,6 +312,11 @@ class Spec(Strict):
         None,
         description="public groups of rows, each with its own table and prior: a column with "
         "values or bands, several columns, or a file that assigns groups",
+    )
+    mature: MatureSpec | None = Field(
+        None,
+        description="labels that change: randomize draws a label only when it is mature; rows that "
+        "are not wait for a later run",
     )
     _auto_reason: str | None = PrivateAttr(None)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from labeldp_verify.forms import CategoricalDomain, Groups, RealDomain, check_groups
 
@@ -94,6 +93,7 @@ def check_validity(spec: Spec) -> list[Misfit]:
         *(found or _check_options(spec)),
         *_check_columns(spec),
         *_check_budget(spec),
+        *_check_mature(spec),
         *_check_groups(spec),
     ]
 
@@ -115,6 +115,7 @@ def _check_columns(spec: Spec) -> Iterator[Misfit]:
 def _check_budget(spec: Spec) -> Iterator[Misfit]:
     """The prior and what is spent on it, for every mechanism."""
     yield from _check_prior(spec)
+    yield from _check_person(spec)
     split = spec.privacy.split
     if not isinstance(split, str):
         free = isinstance(spec.prior, PublicPrior | UniformPrior)
@@ -138,6 +139,22 @@ def _check_prior(spec: Spec) -> Iterator[Misfit]:
         yield from _check_ledger(spec.prior, spec.privacy.ledger)
 
 
+def _check_person(spec: Spec) -> Iterator[Misfit]:
+    """The column of persons: it must be another than the label, and be in the prior's data."""
+    person, prior = spec.privacy.person, spec.prior
+    if person is None:
+        return
+    if is_among(person.column, spec.label.names):
+        reason = "the label cannot name the person: the column of persons is public"
+        yield ("privacy", "person_column"), reason
+    if isinstance(prior, PrivatePrior) and prior.counts is not None:
+        yield (
+            ("prior", "counts"),
+            "a histogram does not say which labels are of one person: with unit: person, give the "
+            "table of rows",
+        )
+
+
 def _check_ledger(prior: PrivatePrior, ledger: str | None) -> Iterator[Misfit]:
     """A ledger identifies data by their declared names, which are only for a ledger."""
     for key in ("data_set", "data_version"):
@@ -155,6 +172,12 @@ def _check_ledger(prior: PrivatePrior, ledger: str | None) -> Iterator[Misfit]:
         if url.has_password:
             reason = "others can read a spec: put the password into ~/.pgpass or PGPASSWORD"
             yield ("privacy", "ledger"), reason
+
+
+def _check_mature(spec: Spec) -> Iterator[Misfit]:
+    """The column of times decides which rows are drawn, so it is public."""
+    if spec.mature is not None and is_among(spec.mature.by, spec.label.names):
+        yield ("mature", "by"), "the label cannot decide when it is mature: name a public column"
 
 
 def _check_groups(spec: Spec) -> Iterator[Misfit]:
@@ -176,8 +199,6 @@ def _check_groups(spec: Spec) -> Iterator[Misfit]:
             f"{spec.named_mechanism.title} has one table for all rows: for groups use another "
             "mechanism, such as randomized_response",
         )
-    if spec.privacy.labels_per_user is not None:
-        yield ("privacy", "labels_per_user"), "is not supported with groups: remove it"
     if spec.groups.assign is None:
         try:
             check_groups(Groups.each(*spec.groups.to_columns()))
@@ -251,8 +272,10 @@ def _resolve_auto(spec: Spec) -> Spec:
 def _choose(spec: Spec) -> tuple[str, str]:
     """The kind of mechanism that ``auto`` chooses, and why."""
     if spec.goal == "training" and spec.loss == "zero_one" and spec.groups is None:
-        split = spec.privacy.split  # auto and paper give all of ε to the label: sets need no prior
-        epsilon = Fraction(spec.privacy.epsilon if isinstance(split, str) else split.label)
+        split = (
+            spec.privacy.split_of_label
+        )  # auto and paper give all of ε to the label: sets need no prior
+        epsilon = spec.privacy.per_label if isinstance(split, str) else split[1]
         if beats_randomized_response(spec.domain.size, epsilon):
             return _SETS
     if spec.goal == "training":

@@ -68,6 +68,15 @@ class Cells:
         which[odd] = len(self) + np.arange(len(odd))
         return pa.concat_arrays([plain, read]).take(pa.array(which))
 
+    def rows(self, chosen: NDArray[np.bool_]) -> Cells:
+        """Some of the rows, each with its end; the last one gets one if it has none."""
+        following = np.append(self.begins[1:, 0], len(self.text))[: len(self)]
+        starts, stops = self.begins[chosen, 0], following[chosen]
+        text = bytes(text_of(between(self.text, starts, stops)))
+        by = (starts - np.append(0, np.cumsum(stops - starts))[:-1])[:, None]
+        text += b"" if not text or text.endswith((b"\n", b"\r")) else b"\n"
+        return Cells(text, self.begins[chosen] - by, self.ends[chosen] - by, self.lines[chosen])
+
     @cached_property
     def _quotes(self) -> NDArray[np.intp]:
         return np.flatnonzero(np.frombuffer(self.text, dtype=np.uint8) == _QUOTE)
@@ -179,6 +188,15 @@ def between(text: bytes, begins: Places, ends: Places) -> pa.Array:
         pa.large_binary(), max(len(edges) - 1, 0), [None, pa.py_buffer(edges), pa.py_buffer(text)]
     )
     return turns.take(pa.array(np.arange(0, len(turns), 2)))
+
+
+def text_of(pieces: pa.Array) -> memoryview:
+    """The bytes of all pieces [n], of large_binary, one after the other."""
+    _, ends, data = pieces.buffers()
+    if not len(pieces) or data is None:
+        return memoryview(b"")
+    places: NDArray[np.int64] = np.frombuffer(ends, dtype=np.int64)
+    return memoryview(data)[places[pieces.offset] : places[pieces.offset + len(pieces)]]
 
 
 def _unquoted(cell: bytes) -> bytes:

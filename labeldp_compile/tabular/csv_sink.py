@@ -10,10 +10,9 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 from labeldp_runtime.columns.arrow import is_text
-from numpy.typing import NDArray
 
 from labeldp_compile.tabular.csv_file import CsvFile
-from labeldp_compile.tabular.csv_rows import Cells, between, row_form
+from labeldp_compile.tabular.csv_rows import Cells, between, row_form, text_of
 from labeldp_compile.tabular.placement import Placement
 
 _BYTES = pa.large_binary()
@@ -98,7 +97,7 @@ class CsvSink:
         pieces = [
             piece for column in columns for piece in (mark, cells_of(column, self._delimiter))
         ]
-        self._file.write(_text_of(_joined([*pieces[1:], pa.scalar(b"\n", _BYTES)])))
+        self._file.write(text_of(_joined([*pieces[1:], pa.scalar(b"\n", _BYTES)])))
 
 
 class EditedCsv:
@@ -125,7 +124,7 @@ class EditedCsv:
         if self._keeps:
             cells = _as_utf8(cells, self._csv)
         new = [cells_of(column, self._csv.delimiter) for column in private]
-        self._file.write(_text_of(_joined(list(self._pieces(cells, new)))))
+        self._file.write(text_of(_joined(list(self._pieces(cells, new)))))
 
     def finish(self) -> None:
         """Write the end."""
@@ -171,12 +170,3 @@ def _joined(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.Array:
 
     nothing = pa.scalar(b"", _BYTES)
     return pc.binary_join_element_wise(*pieces, nothing, null_handling="replace")
-
-
-def _text_of(rows: pa.Array) -> memoryview:
-    """The bytes of all rows [n]."""
-    _, ends, data = rows.buffers()
-    if not len(rows) or data is None:
-        return memoryview(b"")
-    places: NDArray[np.int64] = np.frombuffer(ends, dtype=np.int64)
-    return memoryview(data)[places[rows.offset] : places[rows.offset + len(rows)]]

@@ -46,6 +46,7 @@ class TableReader:
         id_column: name of the column that names the labels, or None.
         count_column: of a histogram file, how many rows have the label; or None.
         group_columns: public columns that choose a row's table.
+        public_columns: names of other public columns that ``batches`` yields.
         schema: of what ``batches`` yields.
         rows: number of labels if the file states it (Parquet, one label a row), else None.
         csv: the file if it is CSV, else None.
@@ -60,6 +61,7 @@ class TableReader:
     id_column: str | None
     count_column: str | None
     group_columns: tuple[GroupColumn, ...]
+    public_columns: tuple[str, ...] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     rows: int | None = None
     csv: CsvFile | None = None
@@ -74,7 +76,8 @@ class TableReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in order. Raises DataError if the file turns out to be damaged."""
         counted = [self.count_column] if self.count_column else []
-        names = [*self.label_columns, *counted, *self.group_names]
+        names = [*self.label_columns, *counted, *self.group_names, *self.public_columns]
+        names = list(dict.fromkeys(names))  # a group may be a person
         return self.columns(None if self.all_columns else names)
 
     def columns(self, names: list[str] | None) -> Iterator[pa.RecordBatch]:
@@ -185,6 +188,7 @@ def open_table(
     id_column: str | None = None,
     count_column: str | None = None,
     group_columns: tuple[GroupColumn, ...] = (),
+    public_columns: tuple[str, ...] = (),
     form: TextForm = PLAIN,
     stream: bool = False,
     true_labels: bool = False,
@@ -201,14 +205,17 @@ def open_table(
     labels = (columns,) if isinstance(columns, str) else tuple(columns)
     groups = [group.name for group in group_columns]
     for column in labels:
-        for other, what in ((id_column, "id"), *((name, "group") for name in groups)):
+        public = ((name, "person") for name in public_columns)
+        for other, what in ((id_column, "id"), *((name, "group") for name in groups), *public):
             if column == other:
                 raise refused(
                     path, f"{column!r} cannot be both the label and its {what}: name another column"
                 )
         if labels.count(column) > 1:
             raise refused(path, f"{column!r} is named twice as a label column: name it once")
-    table = TableReader(path, labels, all_columns, domain, id_column, count_column, group_columns)
+    table = TableReader(
+        path, labels, all_columns, domain, id_column, count_column, group_columns, public_columns
+    )
     if not path.is_dir() or (stream and is_stream(path)):
         return _open_file(table, form, None, stream=stream, true_labels=true_labels)
     parts: list[TableReader] = []
@@ -231,7 +238,8 @@ def _open_file(
     path, labels = table.path, table.label_columns
     every, rows, csv = read_schema(path, form, stream=stream)
     names = list(every.names)
-    for name in filter(None, (*labels, table.count_column, table.id_column, *table.group_names)):
+    others = (table.count_column, table.id_column, *table.group_names, *table.public_columns)
+    for name in filter(None, (*labels, *others)):
         require_column(path, name, names, csv)
     if csv is None:
         _check_types(table, every, true_labels=true_labels)

@@ -51,7 +51,7 @@ class TableSink:
         """The cells of some rows (of CSV), their columns, and their private labels."""
         cells, batch, private = rows
         if isinstance(self._sink, EditedCsv):
-            if cells is not None:
+            if cells is not None and len(cells):
                 self._sink.write(cells, private)
             return
         batch = self._with_private(batch, private)

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass, field
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,7 +18,7 @@ import pyarrow as pa
 from labeldp_runtime import DuplicateIdError
 from labeldp_runtime.columns.arrow import of_numbers
 from labeldp_runtime.ids import CheckedIds
-from labeldp_runtime.whole_file import Found, say_removed
+from labeldp_runtime.whole_file import Found, Sealed, say_removed
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, InputError, refused
@@ -39,6 +41,7 @@ from labeldp_compile.whole_file import (
 _OWNER_ONLY = 0o600
 WAITING_BYTES = 1 << 25  # of rows that are drawn, and wait to be written
 Randomize = Callable[..., Any]
+Keep = Callable[[TableReader, pa.RecordBatch], NDArray[np.bool_]]
 
 
 def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
@@ -80,6 +83,10 @@ class Rewriting:
         delimiter: of CSV whose name says no other (None: a comma).
         progress: called with the number of rows of each batch.
         found: called with the name of a leftover of a killed run, which is removed.
+        keep: which rows [n] of a batch are drawn and written, by public columns; None: all.
+        unlabelled: which rows [n] of those are written with nulls for labels; None: no row.
+        sealed: called with the complete output and its rows, just before it gets its name.
+        as_one: whether the parts of a folder become one file; they need the same columns.
         rows: written so far.
         labels: of these, rows that have a label; counted only where nulls are public.
     """
@@ -95,8 +102,18 @@ class Rewriting:
     delimiter: str | None = None
     progress: Callable[[int], None] = lambda rows: None
     found: Found = say_removed
+    keep: Keep | None = None
+    unlabelled: Keep | None = None
+    sealed: Callable[[Path, int], None] = lambda path, rows: None
+    as_one: bool = False
     rows: int = field(default=0, init=False)
     labels: int = field(default=0, init=False)
+
+    @property
+    def private_names(self) -> list[str]:
+        """The private columns of the output."""
+        labels = self.table.label_columns
+        return list(Placement.of(labels, self.add_as, one_answer=self.one_answer).names)
 
     def run(self) -> int:
         """Write the output; returns the number of rows.
@@ -106,47 +123,72 @@ class Rewriting:
         """
         table, output = self.table, self.output
         self.placement = Placement.of(table.label_columns, self.add_as, one_answer=self.one_answer)
+        is_folder = bool(table.parts) and not self.as_one
         forms = []
         for file in table.files:
             self.placement.require_free(file)
-            name = output / file.path.name if table.parts else output
+            name = output / file.path.name if is_folder else output
             forms.append((file, require_writable(file, name, self.placement)))
         folder = None if is_stream(output) else output.parent
         with closing(UniqueIds(folder)) as self.unique:
             try:
-                if not table.parts:
-                    self.write_file(*forms[0], output)
+                if not is_folder:
+                    _require_same_columns(table.files)
+                    self.write_file(table.files, forms[0][1], output)
                     return self.rows
                 most = stat.S_IMODE(table.path.stat().st_mode)
-                with folder_when_whole(output, most=most, found=self.found) as new:
+                with folder_when_whole(
+                    output, most=most, found=self.found, sealed=self._seal
+                ) as new:
                     for part, form in forms:
-                        self.write_file(part, form, new / part.path.name)
+                        self.write_file([part], form, new / part.path.name, is_part=True)
                     self.refuse_duplicates()
             except (DataError, DuplicateIdError):
                 self.refuse_duplicates()  # which came first
                 raise
         return self.rows
 
-    def write_file(self, file: TableReader, form: Format, output: Path) -> None:
-        """Write one file, or standard output, and fill it.
+    def write_file(
+        self, files: Sequence[TableReader], form: Format, output: Path, *, is_part: bool = False
+    ) -> None:
+        """Write files, one after the other, to one file or to standard output.
 
-        Raises DataError, and DuplicateIdError where a batch has an id twice. The only file of a
-        table does not get its name if any two ids are the same.
+        Raises DataError, and DuplicateIdError where a batch has an id twice. Unless the output
+        ``is_part`` of a folder, it does not get its name if any two ids are the same.
         """
-        with self._opened(file, output) as out:
-            sink = TableSink(out, form, file, self.placement, self._notes(file), self.delimiter)
+        first = files[0]
+        with self._opened(files, output, None if is_part else self._seal) as out:
+            sink = TableSink(out, form, first, self.placement, self._notes(first), self.delimiter)
             try:
                 with write_behind(sink.write, _size, WAITING_BYTES) as write:
-                    for cells, batch in read_ahead(_at_least_one(file)):
-                        write((cells, batch, self._private(file, batch)))
-                        self.rows += len(batch)
-                        self.progress(len(batch))
+                    for file in files:
+                        for cells, batch in read_ahead(_at_least_one(file)):
+                            self._write_rows(file, cells, batch, write)
                 sink.finish()
             except BaseException:
                 sink.abandon()
                 raise
-            if file is self.table:
+            if not is_part:
                 self.refuse_duplicates()
+
+    def _write_rows(
+        self,
+        file: TableReader,
+        cells: Cells | None,
+        batch: pa.RecordBatch,
+        write: Callable[[Rows], None],
+    ) -> None:
+        read = len(batch)
+        if self.keep is not None:
+            chosen = self.keep(file, batch)
+            cells = None if cells is None else cells.rows(chosen)
+            batch = batch.filter(pa.array(chosen))
+        write((cells, batch, self._private(file, batch)))
+        self.rows += len(batch)
+        self.progress(read)
+
+    def _seal(self, output: Path) -> None:
+        self.sealed(output, self.rows)
 
     def refuse_duplicates(self) -> None:
         """Raise DataError if an id was seen twice; names the rows of the table."""
@@ -159,12 +201,17 @@ class Rewriting:
         """The private columns [n] of one batch as they are written."""
         drawn = self._drawn(file, batch)
         whole = [self.whole] * len(drawn) if isinstance(self.whole, bool) else self.whole
-        found = [_arrow(column, whole=own) for column, own in zip(drawn, whole, strict=True)]
-        labelled = file.has_label(batch)
-        if labelled is None:
-            return found
-        self.labels += int(labelled.sum())
-        return [_where(labelled, column) for column in found]
+        private = [_arrow(column, whole=own) for column, own in zip(drawn, whole, strict=True)]
+        without = np.zeros(len(batch), bool)
+        if (labelled := file.has_label(batch)) is not None:
+            self.labels += int(labelled.sum())
+            without |= ~labelled
+        elif self.unlabelled is None:
+            return private
+        if self.unlabelled is not None:
+            without |= self.unlabelled(file, batch)
+        rows = pa.array(np.arange(len(batch)), mask=without)
+        return [column.take(rows) for column in private]
 
     def _drawn(self, file: TableReader, batch: pa.RecordBatch) -> list[NDArray[Any]]:
         """The private columns [n] of one batch, in the order of the label's."""
@@ -192,15 +239,34 @@ class Rewriting:
         return known | dict.fromkeys(self.placement.names, self.provenance)
 
     @contextmanager
-    def _opened(self, file: TableReader, output: Path) -> Iterator[BinaryIO]:
+    def _opened(
+        self, files: Sequence[TableReader], output: Path, sealed: Sealed | None
+    ) -> Iterator[BinaryIO]:
         """Where the output goes: a file that is whole or not there, or standard output."""
         if is_stream(output):
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
             return
-        most = _most_mode(file, output, keeps_labels=self.placement.keeps_labels)
-        with replaced_when_whole(output, most=most, found=self.found) as out:
+        keeps = self.placement.keeps_labels
+        modes = [_most_mode(file, output, keeps_labels=keeps) for file in files]
+        most = reduce(and_, modes)
+        with replaced_when_whole(output, most=most, found=self.found, sealed=sealed) as out:
             yield out
+
+
+def _require_same_columns(files: Sequence[TableReader]) -> None:
+    """Raise DataError unless rows of all files can follow one another in one file."""
+    first = files[0]
+    for file in files[1:]:
+        same = file.schema.equals(first.schema) and (
+            (file.csv and file.csv.delimiter) == (first.csv and first.csv.delimiter)
+        )
+        if not same:
+            raise refused(
+                file.path,
+                f"has other columns, types or delimiters than {first.path.name}: parts that become "
+                "one part need the same",
+            )
 
 
 def _most_mode(table: TableReader, output: Path, *, keeps_labels: bool) -> int:
@@ -232,13 +298,6 @@ def _size(rows: Rows) -> int:
     """Bytes of some rows in memory."""
     size: int = rows[1].nbytes
     return size if rows[0] is None else len(rows[0].text) + size
-
-
-def _where(labelled: NDArray[np.bool_], column: pa.Array) -> pa.Array:
-    """The column [n] with nulls in the rows without a label, whose draws nobody sees."""
-    import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
-
-    return pc.if_else(pa.array(labelled), column, None)
 
 
 def _arrow(private: NDArray[Any], *, whole: bool) -> pa.Array:

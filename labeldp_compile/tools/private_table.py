@@ -12,6 +12,7 @@ from labeldp_compile.errors import InputError, refused
 from labeldp_compile.tabular.artifact_columns import renamed
 from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.tabular.header import read_schema
+from labeldp_compile.tabular.parts_folder import listed_in
 from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance, read_note
 from labeldp_compile.tabular.reader import TableReader, open_table
@@ -56,6 +57,9 @@ def open_private(
         only=only,
     )
     reader.require_artifact(decoded.sha256, artifact)
+    for file, part in ((file, listed_in(table).get(file.path.name)) for file in reader.files):
+        if part is not None and part.artifact_sha256 != decoded.sha256:
+            raise refused(file.path, f"the manifest lists another artifact than {artifact}")
     return reader
 
 
@@ -117,9 +121,12 @@ def _parts_that_note(
     form: TextForm,
 ) -> list[Path]:
     """The parts whose private columns an artifact made, where others made the other parts."""
-    mine = []
+    mine, listed = [], listed_in(table)
     for part in files_of(table):
         note = read_note(part, read_schema(part, form)[0].metadata)
+        if not note and part.name in listed:  # CSV
+            one = listed[part.name]
+            note = dict.fromkeys(one.columns, Provenance(one.artifact_sha256, 0.0))
         if not any(_notes(note, one, column) for one in every):
             raise refused(
                 part,

@@ -27,6 +27,7 @@ except ImportError:  # Windows: reading keys and artifacts needs no lock
     fcntl = None  # type: ignore[assignment]
 
 Found = Callable[[Path], None]
+Sealed = Callable[[Path], None]
 
 _LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = _LINK | getattr(os, "O_DIRECTORY", 0)
@@ -54,12 +55,14 @@ def replaced_when_whole(
     most: int = 0o7777,
     replace: bool = True,
     found: Found = say_removed,
+    sealed: Sealed | None = None,
 ) -> Iterator[BinaryIO]:
     """An open file that takes the name ``path`` at the end, synced, or is removed on failure.
 
     The final mode is that of the replaced file, or else what the umask leaves; in both cases
     without the bits that ``most`` lacks. ``found`` gets the name of a leftover of a killed writer,
-    after it was removed.
+    after it was removed. ``sealed`` gets the complete file, on the disk, just before it is named;
+    once it has returned, or is interrupted, the file stays, as after a kill.
 
     Raises UnfinishedError if another process writes the same file now, or if something is in the
     way that no killed writer of this user left; FileExistsError if ``replace`` is false and the
@@ -67,19 +70,26 @@ def replaced_when_whole(
     """
     partial = partial_of(path)
 
-    handle = _claimed(partial, lambda: _new_file(partial), found)
+    handle, stays = _claimed(partial, lambda: _new_file(partial), found), False
     with os.fdopen(handle, "w+b") as file:
         try:
             yield file
             file.flush()
             os.fsync(handle)
             _set_mode(handle, _final_mode(path) & most)
+            if sealed is not None:
+                stays = True
+                try:
+                    sealed(partial)
+                except Exception:  # it was refused, and not interrupted
+                    stays = False
+                    raise
             if replace:
                 partial.replace(path)
             else:
                 _take_name(partial, path)
         except BaseException:
-            if _is(partial, handle):
+            if not stays and _is(partial, handle):
                 partial.unlink()
             raise
     with contextlib.suppress(PermissionError):  # a folder may be writable and not readable
@@ -88,7 +98,11 @@ def replaced_when_whole(
 
 @contextmanager
 def folder_when_whole(
-    path: Path, *, most: int = 0o777, found: Found = say_removed
+    path: Path,
+    *,
+    most: int = 0o777,
+    found: Found = say_removed,
+    sealed: Sealed | None = None,
 ) -> Iterator[Path]:
     """A new folder that takes the name ``path`` at the end: like ``replaced_when_whole``.
 
@@ -106,6 +120,8 @@ def folder_when_whole(
             yield partial
             os.fsync(handle)
             _set_mode(handle, 0o777 & ~_umask() & most)
+            if sealed is not None:
+                sealed(partial)
             partial.rename(path)
         except BaseException:
             if _is(partial, handle):

@@ -95,6 +95,8 @@ def commands():
     yield f"compose {old}/v2/laplace.onnx:3 {old}/v2/users-table.onnx --delta 1e-5"
     yield f"compose {old}/v2/exponential-text.onnx --labels-per-user 40"
     yield "ledger show budget.ledger"
+    yield f"diff {old}/v2/laplace.onnx {old}/v2/users-table.onnx"
+    yield "diff specs/visits.yaml specs/doctor-visits.yaml"
 
 
 def prepare(folder):

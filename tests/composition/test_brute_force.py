@@ -62,7 +62,7 @@ def compiled(mechanism, labels, epsilon):
 
 def assert_never_below(uses, randomizers, counts, *, within=None):
     """At several ε, and where ε is asked for by δ; ``within`` is what may be given away."""
-    composition = compose(randomizers, counts)
+    composition = compose([[one] for one in randomizers], counts)
     exact = composition.exact
     for tenth in range(0, 10, 2):
         epsilon = composition.pure * tenth / 10
@@ -122,7 +122,7 @@ def test_nothing_is_given_away_where_one_label_is_the_worst_answer_to_another(ou
 def test_many_labels_of_two_outputs_are_a_binomial_sum():
     # P gives ε each time with probability p, so losses are (2j − L)·ε with j binomial.
     randomizer, count = randomized_response([0.0, 1.0], range(2), Fraction(1, 5)), 60
-    composition = compose([randomizer], count)
+    composition = compose([[randomizer]], count)
     p = Fraction(row(randomizer, 0)[0], equally_likely(randomizer))
     epsilon = Fraction(composition.epsilon(Decimal("1e-9")))
     step = composition.pure / count
@@ -139,8 +139,8 @@ def test_many_labels_of_two_outputs_are_a_binomial_sum():
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_no_two_labels_are_further_apart_than_the_pair(mechanism):
     randomizer = compiled(mechanism, 6, "1.25")
-    lattice = lattice_of(Part(randomizer, realised_ratio(randomizer), 1))
-    bounds, _ = divergences(randomizer, lattice)
+    lattice = lattice_of(Part([randomizer], realised_ratio(randomizer), 1))
+    bounds, _ = divergences([randomizer], lattice)
     curve = [(float(j * lattice.step), float(bound)) for j, bound in enumerate(bounds)]
     masses = dominating_masses(bounds, lattice)
     ratios = {j: lattice.ratio(abs(j)) ** (1 if j >= 0 else -1) for j in masses}
@@ -157,7 +157,7 @@ def test_no_two_labels_are_further_apart_than_the_pair(mechanism):
         )
         truth = Fraction(truth, words)
         assert truth <= of_pair and float(truth) <= bound * (1 + 1e-12)
-    assert curve[-1] == (pytest.approx(float(compose([randomizer], 1).pure)), 0.0)
+    assert curve[-1] == (pytest.approx(float(compose([[randomizer]], 1).pure)), 0.0)
 
 
 def test_random_noise_with_monotone_shapes():
@@ -170,7 +170,7 @@ def test_random_noise_with_monotone_shapes():
             continue
         shapes = (tuple(sorted(noise.shapes[0])), tuple(sorted(noise.shapes[1], reverse=True)))
         noise = replace(noise, shapes=shapes)
-        part = Part(noise, realised_ratio(noise), 1)
+        part = Part([noise], realised_ratio(noise), 1)
         lattice = lattice_of(part)
         bounds = additive_divergences(noise, lattice)
         rows, words = rows_of(noise, labels)
@@ -186,9 +186,9 @@ def test_random_noise_with_monotone_shapes():
 
 def test_a_table_too_large_to_look_at_is_bounded_by_randomized_response(limit):
     table = random_table(random.Random(1), 4, (0.0, 1.0, 2.0, 3.0), 8)
-    own = compose([table], 3).exact
+    own = compose([[table]], 3).exact
     limit(divergence, "MAX_WORK", 8)
-    other = compose([table], 3).exact
+    other = compose([[table]], 3).exact
     ratio = realised_ratio(table)
     assert own.own_tables and not other.own_tables
     # Three answers of Randomized Response differ most where all three, or two, are kept.
@@ -201,4 +201,4 @@ def test_a_table_too_large_to_look_at_is_bounded_by_randomized_response(limit):
 @pytest.mark.parametrize("counts", [[], [0], [10_001], [1, 2]])
 def test_numbers_of_labels_that_make_no_sense(counts):
     with pytest.raises(ValueError, match=r"user has|one number of labels"):
-        compose([randomized_response([0.0, 1.0], range(2), Fraction(1))], counts)
+        compose([[randomized_response([0.0, 1.0], range(2), Fraction(1))]], counts)

@@ -96,6 +96,18 @@ def ledger(folder, text):
     return path
 
 
+def other_spec(folder, text):
+    (folder / "new").mkdir()
+    return spec(folder / "new", f"z{text}", name="other")
+
+
+def policy(folder, text, **more):
+    path = folder / "policy.yaml"
+    stated = {"version": 1, "name": text, "mechanisms": [f"z{text}"], "max_epsilon_label": 0.5}
+    path.write_text(yaml.safe_dump(stated | more, allow_unicode=True), encoding="utf-8")
+    return path
+
+
 def config(folder, text, **changes):
     path = folder / "train.yaml"
     path.write_text(yaml.safe_dump({"version": 1, text: 1, **changes}), encoding="utf-8")
@@ -146,6 +158,26 @@ CASES = {
     "verify, keys": lambda f, t: ["verify", artifact(f, t, keys=True)],
     "verify, spec": lambda f, t: ["verify", artifact(f, t), "--spec", spec(f, t[::-1])],
     "verify, format": lambda f, t: ["verify", other_format(f, t)],
+    "check": lambda f, t: ["check", artifact(f, t, name=f"{t[:3]}.onnx"), "--policy", policy(f, t)],
+    "check, verbose": lambda f, t: ["check", artifact(f, t), "--policy", policy(f, t), "-v"],
+    "check, github": lambda f, t: [
+        *["check", artifact(f, t), training_run(f, t), "--policy", policy(f, t)],
+        *["--format", "github"],
+    ],
+    "check, junit": lambda f, t: [
+        *["check", artifact(f, t), training_run(f, t, t), "--policy", policy(f, t)],
+        *["--format", "junit"],
+    ],
+    "check, sarif": lambda f, t: [
+        *["check", artifact(f, t), ledger(f, t), "--policy", policy(f, t), "--format", "sarif"]
+    ],
+    "check, unknown key": lambda f, t: ["check", f / "x.onnx", "--policy", policy(f, t, **{t: 1})],
+    "check, no such file": lambda f, t: ["check", f / t[:9], "--policy", policy(f, t)],
+    "diff": lambda f, t: ["diff", artifact(f, t), artifact(f, f"z{t}", name="y.onnx")],
+    "diff, json": lambda f, t: ["diff", artifact(f, t), artifact(f, "b", name="y.onnx"), "--json"],
+    "diff, specs": lambda f, t: ["diff", spec(f, t), other_spec(f, t)],
+    "plan, policy": lambda f, t: ["plan", spec(f, t), "--policy", policy(f, t)],
+    "compile, check": lambda f, t: ["compile", spec(f, t), "-o", f / t[:3], "--check"],
     "inspect": lambda f, t: ["inspect", artifact(f, t)],
     "inspect, json": lambda f, t: ["inspect", artifact(f, t), "--json"],
     "inspect, unknown label": lambda f, t: ["inspect", artifact(f, t), "--label", t],

@@ -331,7 +331,7 @@ def test_labels_for_training_say_something_in_every_group(place):
             "groups need a prior from data",
         ),
         ({"mechanism": "kind: laplace"}, "has one table for all rows"),
-        ({"privacy": ", labels_per_user: 2"}, "is not supported with groups"),
+        ({"privacy": ", labels_per_user: 2, unit: person"}, "cannot both be given"),
     ],
 )
 def test_bad_groups_are_one_clear_error(place, parts, expected):

@@ -24,7 +24,6 @@ from labeldp_compile.prior.plan import level_counts, plan_public, plan_tables
 from labeldp_compile.prior.split import plan_of
 from labeldp_compile.prior.weights import table_weights, weights_of
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
-from labeldp_compile.spec.model import Split
 
 USES = [None, ANSWERS_THE_LIKELY, KEEPS_MEANS, KEEPS_THE_LIKELIEST, PRICES_BIAS]
 ONE = Fraction(1)
@@ -107,7 +106,7 @@ def test_any_plan_adds_up(use, labels, epsilon, shape, split, data):
     sizes[-1] += 1
     if split == "given":
         prior = data.draw(st.fractions(0, 1, max_denominator=100)) * epsilon * Fraction(9, 10)
-        split = Split.model_construct(prior=prior, label=epsilon - prior)
+        split = prior, epsilon - prior
     try:
         plan = plan_tables(use, labels, epsilon, sizes, shape, split)
         pooled = plan_of(use, labels, epsilon, sum(sizes), split)
@@ -185,7 +184,7 @@ def test_no_groups_are_paid_for_where_no_prior_is_worth_much():
 
 def test_given_parts_are_divided_between_the_levels():
     sizes = [4000] * 5 + [0]
-    split = Split(prior=0.1, label=0.9)
+    split = Fraction(1, 10), Fraction(9, 10)
     plan = plan_tables(ANSWERS_THE_LIKELY, 51, ONE, sizes, (5,), split)
     assert plan.epsilon_prior == Fraction(1, 10) and plan.epsilon_label == Fraction(9, 10)
     assert 0 < plan.epsilon_tables <= plan.epsilon_pooled and plan.shrunk

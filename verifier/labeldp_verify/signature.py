@@ -69,7 +69,7 @@ def path_for(artifact: Path, key: PublicKey) -> Path:
 
 def read_signed(signature: Path, public_key: Path) -> Signed:
     """The signature and the key; InputError if one is missing or not of its kind."""
-    return Signed(_read(signature), _read_public_key(public_key))
+    return Signed(_read(signature), read_public_key(public_key))
 
 
 def read_signed_beside(artifact: Path, public_key: Path, signature: Path | None = None) -> Signed:
@@ -77,11 +77,12 @@ def read_signed_beside(artifact: Path, public_key: Path, signature: Path | None 
 
     Raises InputError if one is missing or not of its kind.
     """
-    key = _read_public_key(public_key)
+    key = read_public_key(public_key)
     return Signed(_read(signature or path_for(artifact, key)), key)
 
 
-def _read_public_key(path: Path) -> PublicKey:
+def read_public_key(path: Path) -> PublicKey:
+    """A public key in a PEM file; InputError if it is missing or not of its kind."""
     return load_public_key(_read(path), str(path))
 
 

@@ -10,7 +10,8 @@
     7  optimality   the dual values in the certificate prove its lower bound on the loss
     8  sets         outputs are the sets of classes that are stated, and so is their noise
                     (only if it is stated)
-    9  composition  several labels of one user spend what is stated (only if it is stated)
+    9  composition  several labels of one user spend what is stated (only if it is stated), and so
+       and person   does a person, the prior included (only if it is stated)
     10 claims       counts, digests, sums of ε and exact fractions agree with the integers
     11 whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
     12 kernel       its ratio is that of step 5, which shares no code with it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -67,6 +68,11 @@ class Choice:
         return list(zip(columns, figures, strict=True))
 
     @property
+    def of_unit(self) -> Fraction:
+        """ε of the spec: that of a label, or of a person with all labels."""
+        return self.spec.privacy.labels_of_unit * self.epsilon
+
+    @property
     def beliefs(self) -> list[tuple[float, float]]:
         """(how sure an observer was of a label, how sure the observer can become at most)."""
         odds = math.exp(self.epsilon)
@@ -74,7 +80,12 @@ class Choice:
 
     def spec_lines(self) -> list[str]:
         """The keys of the spec with this ε and mechanism, as YAML."""
-        lines = ["privacy:", f"  epsilon: {float(self.epsilon):g}"]
+        person = self.spec.privacy.person
+        lines = ["privacy:", f"  epsilon: {_decimal(self.of_unit)}"]
+        if person is not None:
+            column = json.dumps(person.column, ensure_ascii=False)
+            lines += ["  unit: person", f"  person_column: {column}"]
+            lines.append(f"  labels_per_person: {person.labels}")
         if self.assumed_uniform:  # which has no part in a split
             lines += ["  split: auto", "prior: {kind: uniform}"]
         options = self.chosen.mechanism.model_dump(exclude_defaults=True, exclude_none=True)
@@ -96,6 +107,7 @@ class Choice:
             if wanted.belief is None
             else {name: float(value) for name, value in asdict(wanted.belief).items()},
             "epsilon": float(self.epsilon),
+            "person": self._person(),
             "missed_at": None if self.missed_at is None else float(self.missed_at),
             "mechanism": self.chosen.mechanism.title,
             "candidates": [self._candidate(standing) for standing in self.standings],
@@ -107,6 +119,16 @@ class Choice:
                 "belief": [{"before": before, "after": after} for before, after in self.beliefs],
             },
             "spec": "\n".join(self.spec_lines()) + "\n",
+        }
+
+    def _person(self) -> dict[str, Any] | None:
+        person = self.spec.privacy.person
+        if person is None:
+            return None
+        return {
+            "column": person.column,
+            "labels_per_person": person.labels,
+            "epsilon": float(self.of_unit),
         }
 
     def _candidate(self, trial: Trial) -> dict[str, Any]:
@@ -211,6 +233,12 @@ def _confirmed(bench: Bench, standings: list[Trial]) -> list[Trial]:
         f"at ε = {float(first.tried):g} no mechanism is useful for the spec's goal "
         f"({first.mechanism.title}: {first.problem or 'its figure is not known'})"
     )
+
+
+def _decimal(number: Fraction) -> str:
+    """A number that ends as a decimal, exactly."""
+    exact = Decimal(number.numerator) / Decimal(number.denominator)
+    return format(exact.normalize(), "f")
 
 
 def _flow(value: Any) -> str:

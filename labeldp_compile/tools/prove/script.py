@@ -71,7 +71,7 @@ def proof_of(
         "private_at_any_offset": isinstance(read.tables[0], Window) and not grouped,
         "rounded_labels_are_private": isinstance(decoded.label, RealDomain)
         and decoded.label.rounding == "unbiased",
-        "labels_of_one_person_are_private": users is not None,
+        "labels_of_one_person_are_private": users is not None and not grouped,
     }
     proved = tuple(name for name, holds in theorems.items() if holds)
     text = text_of(

@@ -9,7 +9,7 @@ from typing import Any
 
 from labeldp_verify.analysis import rounds_to_nearest
 from labeldp_verify.artifact import Table
-from labeldp_verify.claims import Certificate, field_lists, gap_in_words
+from labeldp_verify.claims import Certificate, field_lists, gap_in_words, person_epsilon
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.printable import clipped
 from labeldp_verify.reading.figures import PRIORS
@@ -175,7 +175,7 @@ def _composition(certificate: Certificate) -> dict[str, Any]:
     """The ε that a label spends, which adds up for one person, and ε at δ if it is stated."""
     exact, stated = certificate.exact, certificate.composition
     paid = {"label": Fraction(exact.epsilon_label), "total": Fraction(exact.epsilon_total)}
-    facts = {"paid": paid, "stated": stated}
+    facts: dict[str, Any] = {"paid": paid, "stated": stated, "person": person_epsilon(certificate)}
     if stated is None:
         return facts
     rows = [(float(row.delta), Fraction(row.epsilon)) for row in stated.epsilon_at_delta]

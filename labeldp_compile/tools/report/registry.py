@@ -18,7 +18,7 @@ from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 
-from labeldp_verify.claims import rational
+from labeldp_verify.claims import person_epsilon, rational
 from labeldp_verify.console.report import Report
 from labeldp_verify.printable import clipped
 from labeldp_verify.rounded import up_to
@@ -46,7 +46,7 @@ def registry_entry(report: Report, published: date) -> str:
     """
     certificate = report.require().certificate
     assert certificate is not None
-    exact, users = certificate.exact, certificate.composition
+    exact, person = certificate.exact, person_epsilon(certificate)
     bound, of_prior = rational(exact.epsilon_label_bound), rational(exact.epsilon_prior)
     return text_of(
         Path(__file__).with_name("registry.yaml.jinja"),
@@ -61,8 +61,8 @@ def registry_entry(report: Report, published: date) -> str:
         epsilon=_at_least(bound + of_prior),
         bound=up_to(bound),
         of_prior=of_prior and up_to(of_prior),
-        labels_per_user=users and f"{users.labels_per_user:,}",
-        of_user=users and up_to(users.labels_per_user * (bound + of_prior)),
+        labels_per_user=person and f"{person.labels:,}",
+        of_user=person and up_to(person.bound + person.prior),
         prior=certificate.prior.kind,
         mechanism=_plain(certificate.mechanism),
         outputs=f"{certificate.outputs:,}",

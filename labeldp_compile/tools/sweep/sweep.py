@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import groupby
@@ -44,6 +44,7 @@ class Sweep:
         frontier: a list for each ε, from unbiased to RR-on-Bins; empty if not asked for.
         left_out: (title, reason) of mechanisms that do not fit the domain or the loss.
         insecure: a note if the numbers come from a test seed, or None.
+        of_person: ε of a person by that of a label, if the spec's unit is a person.
     """
 
     spec: Spec
@@ -54,6 +55,15 @@ class Sweep:
     frontier: list[list[Point]]
     left_out: list[tuple[str, str]]
     insecure: str | None = None
+    of_person: Mapping[float, float] = field(default_factory=dict)
+
+    def in_words(self, epsilon: float) -> str:
+        """ε of a label, and beside it that of a person."""
+        label = f"ε = {epsilon:g}"
+        if epsilon not in self.of_person:
+            return label
+        labels = self.spec.privacy.labels_of_unit
+        return f"{label} per label, {self.of_person[epsilon]:g} per person ({labels:,} labels)"
 
     def best(self, epsilon: float) -> Point | None:
         """The best point for the spec's goal at this ε; the first if several are equal.
@@ -90,10 +100,12 @@ class Sweep:
             "prior": self.spec.prior.kind,
             "prior_taken": self.taken,
             "epsilon_prior_spent": float(self.spent),
+            "person": self._person(),
             "insecure": self.insecure,
             "points": [
                 {
                     **asdict(point),
+                    "epsilon_person": self.of_person.get(point.epsilon),
                     "degenerate": point.is_degenerate(self.spec.goal),
                     "best": point is self.best(point.epsilon),
                 }
@@ -104,6 +116,17 @@ class Sweep:
                 {"mechanism": mechanism, "reason": reason} for mechanism, reason in self.left_out
             ],
             "bias_frontier": [[asdict(point) for point in line] for line in self.frontier],
+        }
+
+    def _person(self) -> dict[str, Any] | None:
+        person = self.spec.privacy.person
+        if person is None:
+            return None
+        spent = float(person.labels * self.spent)
+        return {
+            "column": person.column,
+            "labels_per_person": person.labels,
+            "epsilon_prior_spent": spent,
         }
 
 
@@ -135,6 +158,8 @@ def sweep_spec(
 ) -> Sweep:
     """Measure every mechanism at every ε, by default from 0.1 to 8 and at the spec's own.
 
+    The ``epsilons`` are of the spec's unit: with ``unit: person`` each label has its part of them.
+
     ``bias_frontier`` adds the frontier at the spec's ε, or at the ``epsilons`` if there are any.
     All points share the prior, at the ε₁ that the spec declares. A private prior is estimated once,
     and only with ``spend_prior``. One that the ledger recalls spends nothing; a new one is left in
@@ -145,7 +170,7 @@ def sweep_spec(
     totals = epsilons
     if totals is None:
         totals = exact_epsilons([*DEFAULT_EPSILONS, spec.privacy.epsilon])
-    candidates = find_candidates(spec, mechanisms)
+    unit, candidates = spec.privacy, find_candidates(spec, mechanisms)
     if not candidates.chosen:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in candidates.left_out)
         raise InputError(f"there is nothing to compare: {reasons}")
@@ -160,7 +185,7 @@ def sweep_spec(
     def spending(plan: PriorPlan, _: int | None) -> None:
         if not plan.epsilon_prior:
             return
-        cost = f"ε₁ = {float(plan.epsilon_prior):g}"
+        cost = f"ε₁ = {float(unit.labels_of_unit * plan.epsilon_prior):g}"
         if not spend_prior:
             once = "once: compile reuses it" if spec.privacy.ledger else "in addition to compile"
             raise InputError(
@@ -168,7 +193,7 @@ def sweep_spec(
                 "--spend-prior to estimate it once for all points, or use a prior that spends "
                 "nothing: prior: {kind: uniform} or {kind: public}"
             )
-        if totals[-1] <= plan.epsilon_prior:
+        if unit.of_label(totals[-1]) <= plan.epsilon_prior:
             raise InputError(
                 f"the prior alone spends {cost}, which leaves nothing for a label at any point: "
                 "give a larger --epsilon"
@@ -187,11 +212,12 @@ def sweep_spec(
         title = mechanism.title
         wait = time_left(began, number - 1, len(asked) - number + 1)
         observer.step(f"{number} of {len(asked)}: ε = {float(epsilon):g}, {title}; {wait}")
-        left = epsilon - prior.epsilon_prior
+        label = unit.of_label(epsilon)
+        left = label - prior.epsilon_prior
         if left <= 0:
             spent = float(prior.epsilon_prior)
             reason = f"ε₁ = {spent:g} of the prior leaves nothing for a label"
-            return Missing(title, float(epsilon), reason)
+            return Missing(title, float(label), reason)
         return measure(spec, mechanism, replace(prior, epsilon_label=left), digest, insecure)
 
     began = time.monotonic()
@@ -206,4 +232,7 @@ def sweep_spec(
         frontier=[list(points) for _, points in groupby(biased, key=lambda point: point.epsilon)],
         left_out=candidates.left_out,
         insecure=insecure,
+        of_person={}
+        if unit.person is None
+        else {float(unit.of_label(epsilon)): float(epsilon) for epsilon in totals},
     )

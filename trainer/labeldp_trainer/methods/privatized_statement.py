@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from labeldp_verify.claims import DECLARED_BY
+from labeldp_verify.claims import DECLARED_BY, Certificate, person_epsilon
 
 from labeldp_trainer.config import Config, Privatized
 from labeldp_trainer.config.method import Correction
@@ -17,6 +17,18 @@ from labeldp_trainer.methods.statement import (
     written,
 )
 from labeldp_trainer.randomize import exact
+
+
+def _of_person(certificate: Certificate) -> str:
+    """The remark on what the artifact declares of a person's labels."""
+    person = person_epsilon(certificate)
+    if person is None:
+        return ""
+    return (
+        f"The artifact declares that a person has up to {person.labels:,} labels. All of them and "
+        f"the prior spend {person.in_words()}. labeldp randomize counts the labels of each person "
+        "by a public column; nothing here can prove it."
+    )
 
 
 def privatized_statement(
@@ -57,6 +69,7 @@ def privatized_statement(
         "Training only post-processes the private labels. It spends nothing more, even if it is "
         "repeated on the same private labels.": True,
         cost_to_users(most or 1, used, whole): most is not None,
+        _of_person(certificate): person_epsilon(certificate) is not None,
         "Another run with the same key, artifact, ids, label_version and true labels gives "
         "the same private labels and spends nothing. True labels that have changed need "
         f"another label_version and spend ε = {label} per label again.": keyed,

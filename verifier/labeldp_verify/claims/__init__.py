@@ -15,6 +15,8 @@ from labeldp_verify.claims.composition import DELTAS, CompositionClaims, Epsilon
 from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.groups import DECLARED_BY, GroupsClaims
 from labeldp_verify.claims.lower_bound import OVER
+from labeldp_verify.claims.mature import MatureClaims, seconds_of
+from labeldp_verify.claims.person import PersonClaims, PersonEpsilon, person_epsilon
 from labeldp_verify.claims.portable import as_portable
 from labeldp_verify.claims.record import rational
 from labeldp_verify.claims.sets import gap_in_words
@@ -31,7 +33,10 @@ __all__ = [
     "Declaration",
     "EpsilonAtDelta",
     "GroupsClaims",
+    "MatureClaims",
     "Optimality",
+    "PersonClaims",
+    "PersonEpsilon",
     "Prior",
     "PrivatePriorClaims",
     "RadiusOptimality",
@@ -41,7 +46,9 @@ __all__ = [
     "decimals",
     "field_lists",
     "gap_in_words",
+    "person_epsilon",
     "rational",
+    "seconds_of",
     "state_certificate",
     "use_of",
 ]

@@ -50,7 +50,7 @@ class CompositionClaim(Claim[CompositionClaims]):
 
     def check(self, found: Evidence) -> str:
         """Prove every stated ε(δ)."""
-        (randomizer,), (ratio,) = found.integers.tables, found.ratios
+        part = tuple(found.integers.tables), max(found.ratios)
         stated = found.certificate.composition
         assert stated is not None
         labels, at = stated.labels_per_user, stated.epsilon_at_delta
@@ -64,7 +64,7 @@ class CompositionClaim(Claim[CompositionClaims]):
             [row.delta for row in at] == list(DELTAS),
             "the composition states other values of δ than the format has",
         )
-        composed = compose_parts([Part(randomizer, ratio, labels)])
+        composed = compose_parts([Part(*part, labels)])
         pair = "table" if composed.own_tables else "randomized response"
         agree(found.certificate, "composition.pair", pair)
         for row in at:

@@ -11,6 +11,7 @@ from labeldp_verify.analysis.column_losses import ColumnLoss
 
 if TYPE_CHECKING:
     from labeldp_verify.claims.composition import CompositionClaims
+    from labeldp_verify.claims.mature import MatureClaims
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,13 @@ class Declaration:
         auto: why ``mechanism: auto`` chose this one, or None.
         insecure: why the artifact must not be used, or None.
         labels_per_user: how many labels one user has, if the certificate is to speak of that.
+        person_column: the column of persons, if that many labels of one are the spec's unit.
         columns: of the label, where it has several.
         losses: what is summed up, of each of them, where the loss is that sum.
         sets: whether the certificate is to speak of what private labels say of classes.
+        composes: whether the certificate is to state what these labels spend at δ.
         composition: what ``labels_per_user`` labels spend, found by an accountant.
+        mature: when a label no longer changes and is drawn, or None.
     """
 
     name: str
@@ -46,7 +50,10 @@ class Declaration:
     auto: str | None = None
     insecure: str | None = None
     labels_per_user: int | None = None
+    person_column: str | None = None
     columns: tuple[str, ...] = ()
     losses: Sequence[ColumnLoss] | None = None
     sets: bool = False
+    composes: bool = True
     composition: CompositionClaims | None = None
+    mature: MatureClaims | None = None

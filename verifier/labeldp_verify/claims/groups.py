@@ -93,10 +93,6 @@ class GroupsClaim(Claim[GroupsClaims]):
             not names & set(certificate.label_columns),
             "a group is the label itself, so its table would reveal the label",
         )
-        demand(
-            certificate.composition is None,
-            "a file with groups cannot state what several labels spend",
-        )
         demand(certificate.sets is None, "a file with groups cannot state sets")
         sizes = [table.size for table in certificate.tables]
         demand(

@@ -10,14 +10,16 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from labeldp_verify.claims.registry import all_claims
-from labeldp_verify.graph.model import FORM_FORMATS, PORTABLE
+from labeldp_verify.graph.model import FORM_FORMATS
 
 if TYPE_CHECKING:
     from labeldp_verify.claims.certificate import Certificate
 
 RADII = ("1.5", "1.5")  # of windows of numbers whose lower bound is proved by radii
-_WITH_RADII = {"composition", "grid", "nulls", PORTABLE}  # the claims of files that may have them
-_TOGETHER = {frozenset({"groups", "joint"}): ("1.7", "1.7")}  # claims that older files never joined
+_TOGETHER = {  # claims that older files never joined
+    frozenset({"groups", "joint"}): ("1.7", "1.7"),
+    frozenset({"groups", "composition"}): ("1.9", "1.9"),
+}
 
 
 @cache
@@ -38,7 +40,7 @@ def formats_of(certificate: Certificate) -> tuple[str, ...]:
     needed += [claim.formats for claim in all_claims() if claim.part in parts]
     needed += [formats for both, formats in _TOGETHER.items() if both <= set(parts)]
     if any(hasattr(table.optimality, "radii") for table in certificate.tables):
-        if certificate.form != "window" or not set(parts) <= _WITH_RADII:
+        if certificate.form != "window" or set(parts) & {"groups", "joint", "sets"}:
             return ()
         needed.append(RADII)
     if not all(needed):

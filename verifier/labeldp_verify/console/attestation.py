@@ -100,6 +100,10 @@ def _policy(
 def _claims(certificate: Certificate, fields: FieldLists) -> dict[str, Any]:
     """The claims that a reader asks for first, and the names of all."""
     exact, groups = certificate.exact, {}
+    person = {}
+    if certificate.person is not None:
+        texts = {name: one_line(str(value)) for name, value in vars(certificate.person).items()}
+        person = {"person": texts}
     if certificate.groups is not None:
         names = [one_line(column.name) for column in certificate.groups.columns]
         groups = {"groups": {"columns": names, "public": f"declared by {DECLARED_BY}"}}
@@ -121,6 +125,7 @@ def _claims(certificate: Certificate, fields: FieldLists) -> dict[str, Any]:
             "epsilon_prior": exact.epsilon_prior,
             "epsilon_total": exact.epsilon_total,
             **groups,
+            **person,
             "fields": fields.declared,
         },
     }

@@ -6,6 +6,7 @@ import argparse
 import difflib
 import sys
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -78,6 +79,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": "fail if a label that the prior was also counted from may spend more in total "
         "(declared)",
     },
+    "--max-epsilon-per-person": {
+        "metavar": "E",
+        "help": "fail if a person with all labels, and the prior, may spend more, or if the file "
+        "does not say how many labels a person has (declared)",
+    },
     "--name": {"help": "fail if the file has another name (declared)"},
     "--min-outputs": {
         "metavar": "M",
@@ -123,6 +129,7 @@ def _verify_all(options: argparse.Namespace) -> int:
         options.min_outputs,
         options.max_bias,
         options.max_total_epsilon,
+        options.max_epsilon_per_person,
     )
 
     def verify(file: Path) -> Report:
@@ -151,14 +158,20 @@ def limits_of(
     min_outputs: int | None,
     max_bias: str | None,
     max_total_epsilon: str | None = None,
+    max_epsilon_per_person: str | None = None,
 ) -> Limits | None:
     """The limits of a command line, None if there are none; InputError for a wrong number."""
+
+    def exact(option: str, text: str | None) -> Fraction | None:
+        return None if text is None else number(option, text)
+
     limits = Limits(
-        None if max_epsilon is None else number("--max-epsilon", max_epsilon),
-        name,
-        min_outputs,
-        None if max_bias is None else number("--max-bias", max_bias),
-        None if max_total_epsilon is None else number("--max-total-epsilon", max_total_epsilon),
+        max_epsilon=exact("--max-epsilon", max_epsilon),
+        name=name,
+        min_outputs=min_outputs,
+        max_bias=exact("--max-bias", max_bias),
+        max_total_epsilon=exact("--max-total-epsilon", max_total_epsilon),
+        max_epsilon_per_person=exact("--max-epsilon-per-person", max_epsilon_per_person),
     )
     return limits if limits.any else None
 

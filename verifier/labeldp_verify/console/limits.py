@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from labeldp_verify.analysis.range_bias import bias_in_range
 from labeldp_verify.checks import short
-from labeldp_verify.claims import Certificate, rational
+from labeldp_verify.claims import Certificate, person_epsilon, rational
 from labeldp_verify.errors import InputError
 from labeldp_verify.forms import Domain
 from labeldp_verify.reading.numerals import read_decimal
@@ -26,6 +26,9 @@ class Limits:
             and fail.
         max_total_epsilon: of one randomization and the prior together, for a label in the prior's
             table, too. A declared field: what a prior cost, no file can prove.
+        max_epsilon_per_person: of all labels of a person and the prior together, without δ. How
+            many labels a person has, and what the prior cost, is declared. A file that does not say
+            how many fails.
     """
 
     max_epsilon: Fraction | None = None
@@ -33,6 +36,7 @@ class Limits:
     min_outputs: int | None = None
     max_bias: Fraction | None = None
     max_total_epsilon: Fraction | None = None
+    max_epsilon_per_person: Fraction | None = None
 
     @property
     def any(self) -> bool:
@@ -47,6 +51,9 @@ class Limits:
             bias = bias_in_range(domain, rational(exact.largest_bias), rounding)
         elif self.max_bias is not None:
             found.append("its private labels are not numbers, so they have no bias")
+        person = person_epsilon(certificate)
+        if person is None and self.max_epsilon_per_person is not None:
+            found.append("its certificate does not say how many labels a person has")
         label = "the integers give ε ≤ {:.6g} per label"
         total = (
             "a label that the prior was also counted from spends at least ε = {:.6g} in total "
@@ -55,6 +62,11 @@ class Limits:
         for limit, value, text in (
             (self.max_epsilon, rational(exact.epsilon_label_bound), label),
             (self.max_total_epsilon, rational(exact.epsilon_total), total),
+            (
+                self.max_epsilon_per_person,
+                Fraction(0) if person is None else person.total,
+                "a person with all labels, and the prior, spends ε = {:.6g} (declared)",
+            ),
             (self.max_bias, bias, "a label in the range may be off by {:.6g} on average"),
         ):
             if limit is not None and value > limit:

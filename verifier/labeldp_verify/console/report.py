@@ -7,7 +7,7 @@ from typing import Any
 
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.checks import Check
-from labeldp_verify.claims import Certificate, rational
+from labeldp_verify.claims import Certificate, person_epsilon, rational
 from labeldp_verify.claims.certificate import FieldLists
 from labeldp_verify.claims.whole_file import field_lists
 from labeldp_verify.console.colour import Marked
@@ -116,15 +116,20 @@ class Report:
             "total": privacy.epsilon_total,
         }
 
+    def _person(self) -> dict[str, Any] | None:
+        found = person_epsilon(self.certificate) if self.ok and self.certificate else None
+        return None if found is None else found.to_json()
+
     @property
     def fields(self) -> FieldLists:
         """Which fields a file of this kind proves, if all checks hold, and which it declares."""
         return field_lists(self.certificate)
 
     def to_json(self) -> dict[str, Any]:
-        """``{format_version, ok, sha256, name, epsilon, checks: [{name, ok, detail}], proved,
-        declared, usefulness, warnings}``; name, ε and the last two are null unless all checks hold;
-        usefulness is null for tables by group, too.
+        """``{format_version, ok, sha256, name, epsilon, person, checks: [{name, ok, detail}],
+        proved, declared, usefulness, warnings}``; name, ε and the last two are null unless all
+        checks hold; usefulness is null for tables by group, too, and person if a file does not say
+        how many labels one has.
         """
         fields, found = self.fields, self.artifact
         only = None if found is None else found.only
@@ -134,6 +139,7 @@ class Report:
             "sha256": self.sha256,
             "name": self.certificate.name if self.ok and self.certificate is not None else None,
             "epsilon": self._epsilon(),
+            "person": self._person(),
             "checks": [
                 {"name": check.name, "ok": check.ok, "detail": check.detail}
                 for check in self.checks

@@ -12,7 +12,13 @@ from fractions import Fraction
 from labeldp_verify.analysis.range_bias import bias_in_words
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.checks import Check
-from labeldp_verify.claims import DECLARED_BY, Certificate, PrivatePriorClaims, rational
+from labeldp_verify.claims import (
+    DECLARED_BY,
+    Certificate,
+    PrivatePriorClaims,
+    person_epsilon,
+    rational,
+)
 from labeldp_verify.claims.lower_bound import OVER
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain, RealDomain
 from labeldp_verify.printable import clipped, one_line
@@ -35,13 +41,15 @@ def short_summary(artifact: Artifact, checks: Sequence[Check]) -> list[Line]:
     label, total = _epsilons(certificate)
     name = clipped(one_line(certificate.name), _NAME_COLUMNS)
     text = f"{name} (declared); ε per label {label}; total ε {total}"
+    if (person := _person(certificate)) is not None:
+        text += f"; ε per person {person}"
     if certificate.groups is not None:
         text += f"; groups declared public by {DECLARED_BY}, not proved"
     return [("file", f"{text}; {passed(checks)}")]
 
 
 def summary(artifact: Artifact, checks: Sequence[Check], sha256: str) -> list[Line]:
-    """The lines on a file whose checks all hold; at most 11."""
+    """The lines on a file whose checks all hold; at most 12."""
     certificate = artifact.certificate
     label, total = _epsilons(certificate)
     name, mechanism = (
@@ -54,6 +62,8 @@ def summary(artifact: Artifact, checks: Sequence[Check], sha256: str) -> list[Li
         ("ε per label", label),
         ("total ε", f"{total}; {_prior(certificate)}"),
     ]
+    if (person := _person(certificate)) is not None:
+        lines.insert(4, ("ε per person", person))
     if certificate.groups is not None:
         columns = (one_line(column.name) for column in certificate.groups.columns)
         names = ", ".join(clipped(column, _NAME_COLUMNS) for column in columns)
@@ -99,6 +109,25 @@ def _epsilons(certificate: Certificate) -> tuple[str, str]:
         return label, f"{total} (declared)"
     total = f"at least {total} (declared) for a label that the prior was counted from"
     return label, f"{total}, {prior} of it for the prior"
+
+
+def _person(certificate: Certificate) -> str | None:
+    """ε of a person, beside that of a label; None if the file does not say."""
+    person = person_epsilon(certificate)
+    if person is None:
+        return None
+    column = ""
+    if person.column is not None:
+        column = f" in {clipped(one_line(person.column), _NAME_COLUMNS)}"
+    text = (
+        f"at most {epsilon_in_words(person.bound)} (proved) for the labels of a person with up to "
+        f"{person.labels:,} labels{column} (declared); {epsilon_in_words(person.total)} (declared) "
+        "with the prior"
+    )
+    if person.smallest is not None:
+        delta, epsilon = person.smallest
+        text += f", {epsilon_in_words(epsilon)} at δ = {delta}"
+    return text
 
 
 def _prior(certificate: Certificate) -> str:

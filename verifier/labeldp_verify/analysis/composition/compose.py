@@ -21,9 +21,12 @@ _UNIT = 1 << 160
 
 @dataclass(frozen=True)
 class Part:
-    """``labels`` labels of one user, all through one randomizer; ``ratio`` bounds its e^ε."""
+    """``labels`` labels of one user, each through one of the tables; ``ratio`` bounds their e^ε.
 
-    randomizer: Randomizer
+    A file has several tables where groups have their own.
+    """
+
+    tables: Sequence[Randomizer]
     ratio: Fraction
     labels: int
 
@@ -64,9 +67,9 @@ def compose_parts(parts: Sequence[Part]) -> Composed:
 
 
 def masses_of(part: Part, step: Fraction) -> tuple[dict[int, Fraction], bool]:
-    """The dominating pair of one label of a part on the lattice, and whether it is its table's."""
+    """The dominating pair of one label of a part on the lattice, and whether it is its tables'."""
     lattice = Lattice(step, part.ratio)
-    bounds, own = divergences(part.randomizer, lattice)
+    bounds, own = divergences(part.tables, lattice)
     return dominating_masses(bounds, lattice), own
 
 

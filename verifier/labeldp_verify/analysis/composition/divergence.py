@@ -79,21 +79,26 @@ MAX_WORK = 1 << 21
 Pairs = tuple[tuple[int, int], ...]
 
 
-def divergences(randomizer: Randomizer, lattice: Lattice) -> tuple[list[Fraction], bool]:
+def divergences(tables: Sequence[Randomizer], lattice: Lattice) -> tuple[list[Fraction], bool]:
     """[N + 1] upper bounds of sup H_α(y‖y′) at the α_j of a lattice that reaches the ratio.
 
-    The flag is true if they are the table's own, and false if Randomized Response stands in for
-    one that is too large to look at. The last bound is 0: α_N is at least the ratio.
+    They hold for any of the tables. The flag is true if they are the tables' own, and false if
+    Randomized Response stands in for tables that are too large to look at. The last bound is 0:
+    α_N is at least the ratio.
     """
     top = lattice.ratio(-1)
     bounds = [(top - lattice.ratio(j)) / (1 + top) for j in range(lattice.reach + 1)]
-    own = _own(randomizer, lattice)
-    if own is None:
-        return bounds, False
-    return [min(pair) for pair in zip(bounds, own, strict=True)], True
+    worst = [Fraction(0)] * len(bounds)
+    for randomizer in tables:
+        own = _own(randomizer, lattice, MAX_WORK // len(tables))
+        if own is None:
+            return bounds, False
+        worst = list(map(max, worst, own))
+    return list(map(min, bounds, worst)), True
 
 
-def _own(randomizer: Randomizer, lattice: Lattice) -> list[Fraction] | None:
+def _own(randomizer: Randomizer, lattice: Lattice, most: int) -> list[Fraction] | None:
+    """The bounds of one table; None if they take more than ``most`` steps."""
     if isinstance(randomizer, AdditiveRandomizer):
         return additive_divergences(randomizer, lattice)
     if isinstance(randomizer, TableRandomizer):
@@ -107,7 +112,7 @@ def _own(randomizer: Randomizer, lattice: Lattice) -> list[Fraction] | None:
             seen.add(pairs)
             work += lattice.reach
             worst = list(map(max, worst, lattice.excesses(pairs)))
-        if work > MAX_WORK:
+        if work > most:
             return None
     return [Fraction(number, randomizer.words << RATIO_BITS) for number in worst]
 

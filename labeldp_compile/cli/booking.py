@@ -1,0 +1,150 @@
+"""What one run of ``labeldp randomize`` draws: for the manifest, and for the ledger."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+from labeldp_runtime import Key
+from labeldp_verify.claims import Certificate, rational
+from labeldp_verify.rounded import at_most
+
+from labeldp_compile.cli.options import Decorated
+from labeldp_compile.column_names import key_of
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.draw_account import DrawAccount
+from labeldp_compile.ledger.draws import Draw
+from labeldp_compile.ledger.place import open_store
+from labeldp_compile.tabular.maturity import Maturity
+from labeldp_compile.tabular.parts_folder import ListedPart
+
+
+@dataclass(frozen=True)
+class Booking:
+    """The options: a ledger, the data set whose total it is, who drew it, and why."""
+
+    ledger: str
+    data_set: str
+    note: str
+
+
+def ledger_options(command: Decorated) -> Decorated:
+    """Adds ``--ledger``, ``--data-set`` and ``--note``, which the command gets as ``booking``."""
+
+    @click.option(
+        "--ledger",
+        metavar="FILE",
+        help="Book ε of the labels that are drawn in this ledger (a file, or postgresql://…), "
+        "before the output appears.",
+    )
+    @click.option("--data-set", metavar="NAME", help="With --ledger: whose total it adds to.")
+    @click.option("--note", metavar="TEXT", help="With --ledger: who draws, and why.")
+    @functools.wraps(command)
+    def with_booking(
+        ledger: str | None, data_set: str | None, note: str | None, **others: Any
+    ) -> Any:
+        if ledger is None:
+            if data_set is not None or note is not None:
+                raise click.UsageError("--data-set and --note need --ledger")
+            return command(booking=None, **others)
+        if data_set is None:
+            raise click.UsageError("--ledger needs --data-set")
+        return command(booking=Booking(ledger, data_set, note or ""), **others)
+
+    return with_booking
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One run: what draws which columns, and where it is booked.
+
+    Attributes:
+        artifact_sha256, certificate: of what draws.
+        columns: the label columns of the table.
+        key, context, version: what the draw is bound to.
+        part: the name of the output.
+        booking: None if nothing is booked.
+        folder: the name of the folder that the output is a part of.
+        said: lines for people, about what was booked.
+    """
+
+    artifact_sha256: str
+    certificate: Certificate
+    columns: list[str]
+    key: Key | None
+    context: str
+    version: int
+    part: str
+    booking: Booking | None
+    folder: str = ""
+    said: list[str] = field(default_factory=list)
+
+    def listed(self, private: list[str], id_column: str, maturity: Maturity | None) -> ListedPart:
+        """The part in the manifest, before its digest and rows are known."""
+        return ListedPart(
+            sha256="",
+            rows=0,
+            columns=private,
+            id_column=id_column,
+            artifact_sha256=self.artifact_sha256,
+            key="" if self.key is None else self.key.fingerprint,
+            context=self.context,
+            version=self.version,
+            as_of=None if maturity is None else str(maturity),
+            data_set=None if self.booking is None else self.booking.data_set,
+        )
+
+    def require_booked_like(self, parts: Iterable[ListedPart]) -> None:
+        """Raise InputError if earlier parts of a folder were booked for another data set."""
+        own = None if self.booking is None else self.booking.data_set
+        for part in parts:
+            if part.data_set is not None and part.data_set != own:
+                raise InputError(
+                    f"the other parts are booked in a ledger for {part.data_set!r}: give --ledger "
+                    f"and --data-set {part.data_set}"
+                )
+
+    def require(self) -> None:
+        """Raise InputError unless the draw can be booked; before anything is drawn."""
+        if (account := self._account()) is not None:
+            account.require()
+
+    def book(self, rows: int) -> None:
+        """Book the rows that were drawn, which nobody has seen yet. Raises InputError."""
+        if (account := self._account()) is None:
+            return
+        entry, epsilon = account.book(rows), at_most(self._draw().epsilon)
+        unit = self._draw().unit
+        self.said.append(
+            f"{account.name}: this draw is booked already; nothing was added"
+            if entry is None
+            else f"{account.name}: entry {entry.number} books {rows:,} rows, ε = {epsilon} of a "
+            f"{unit}"
+        )
+
+    def _account(self) -> DrawAccount | None:
+        if self.booking is None:
+            return None
+        return DrawAccount(open_store(self.booking.ledger), self._draw())
+
+    def _draw(self) -> Draw:
+        assert self.booking is not None
+        label = rational(self.certificate.exact.epsilon_label)
+        person = self.certificate.parts.get("person")
+        return Draw(
+            data_set=self.booking.data_set,
+            column=key_of(self.columns),
+            artifact_sha256=self.artifact_sha256,
+            key="" if self.key is None else self.key.fingerprint,
+            context=self.context,
+            version=self.version,
+            unit="label" if person is None else "person",
+            epsilon=label if person is None else rational(person.epsilon_label),
+            epsilon_label=label,
+            folder=self.folder,
+            part=self.part,
+            note=self.booking.note,
+        )

@@ -1,0 +1,59 @@
+"""``labeldp check``: artifacts, training runs and ledgers against a policy."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from labeldp_verify.budget import Budget, enforced
+
+from labeldp_compile.cli.command import command
+from labeldp_compile.cli.options import PATH, any_file, budget_option, verbose_option
+from labeldp_compile.cli.output import say
+
+NAMES = ("table", "json", "junit", "sarif", "github")
+
+
+@command(
+    "check",
+    "labeldp check build/ --policy policy.yaml",
+    "labeldp check build/ runs/ budget.ledger --policy policy.yaml --format junit > check.xml",
+)
+@click.argument(
+    "paths", nargs=-1, required=True, metavar="PATH...", shell_complete=any_file
+)  # two slashes of a URL stay two
+@click.option("--policy", type=PATH, required=True, help="What is demanded: a YAML file.")
+@click.option(
+    "--format",
+    "name",
+    type=click.Choice(NAMES),
+    default="table",
+    show_default=True,
+    help="A table, JSON, JUnit XML, SARIF, or annotations for GitHub Actions.",
+)
+@verbose_option
+@budget_option
+def check_command(
+    paths: tuple[str, ...], policy: Path, name: str, verbose: bool, budget: Budget
+) -> None:
+    """Check artifacts, training runs and ledgers against a policy.
+
+    PATH is an artifact, a run folder, a ledger, or a folder that holds some. Nothing is spent, and
+    no label is read. Exit code 1 if something does not meet the policy, or cannot be verified; 2
+    if the policy is wrong, or if there is nothing to check.
+    """
+    from labeldp_compile.tools.policy import judge, load_policy  # noqa: PLC0415  # pydantic
+    from labeldp_compile.tools.policy.formats import CheckResult, lines_of  # noqa: PLC0415
+    from labeldp_compile.tools.policy.judging import unverified  # noqa: PLC0415
+    from labeldp_compile.tools.policy.walk import find_subjects  # noqa: PLC0415
+
+    loaded, found = load_policy(policy), find_subjects(list(paths))
+    judged = []
+    for where in found.subjects:
+        with enforced(budget):
+            judged.append(judge(where, loaded, budget))
+    judged += [unverified("unknown", str(path), reason) for path, reason in found.refused]
+    result = CheckResult(loaded, judged, found.others, verbose)
+    say(*lines_of(result, name))
+    sys.exit(0 if result.ok else 1)

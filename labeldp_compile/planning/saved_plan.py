@@ -1,0 +1,202 @@
+"""A plan in a file: what was approved, so that compile does exactly this or nothing.
+
+It holds no label and nothing that depends on one: the digest of the spec, the exact parts of ε, the
+mechanism, and of each table its columns, their types and its number of rows. Files that the spec
+declares public have their digests, too. A digest of labels would let anybody confirm a guess.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from labeldp_verify.graph import canonical_json
+from labeldp_verify.printable import json_text, one_line
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.prior_account import account_of
+from labeldp_compile.planning.budget import EpsilonBudget, find_budget
+from labeldp_compile.planning.plan import Plan
+from labeldp_compile.prior.split import PriorPlan
+from labeldp_compile.spec import Spec, load_spec
+from labeldp_compile.spec.model import PublicPrior
+from labeldp_compile.tabular.formats import files_of
+from labeldp_compile.tabular.header import read_schema
+from labeldp_compile.text_form import PLAIN, TextForm
+from labeldp_compile.whole_file import write_text
+from labeldp_compile.yaml_source import MAX_BYTES
+
+FORMAT_VERSION = "1.0"
+SUFFIX = ".plan"
+_FIELDS = {"format_version", "spec", "approved", "policy", "sha256"}
+_WORDS = {
+    "spec_sha256": "the spec",
+    "mechanism": "the mechanism",
+    "epsilon_prior": "ε of the prior",
+    "epsilon_label": "ε per label",
+    "spends": "what is spent now",
+    "rows": "the number of rows",
+    "tables": "the tables by group",
+    "files": "the columns, types or rows of a table, or a public file",
+}
+
+
+class ChangedError(InputError):
+    """Something is not as it was when the plan was saved; nothing was spent."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class SavedPlan:
+    """A plan that was read from a file.
+
+    Attributes:
+        path: of the file.
+        spec: of the spec.
+        approved: the facts of ``_facts``.
+    """
+
+    path: Path
+    spec: Path
+    approved: dict[str, Any]
+
+    def require_same(self) -> None:
+        """Raise ChangedError unless the spec and its data are as they were. Reads no label."""
+        try:
+            source = self.spec.read_bytes()
+        except OSError as error:
+            raise InputError(f"{self.spec}: cannot be read: {error.strerror}") from None
+        self.require_spec(hashlib.sha256(source).hexdigest())
+        spec, data = load_spec(self.spec)
+        digest = hashlib.sha256(data).hexdigest()
+        budget = find_budget(spec, self.spec.parent)
+        account = account_of(spec, self.spec.parent, digest, "plan")
+        recalls = False
+        if account is not None and budget.question is not None:
+            recalls = account.forecast(budget.question)[1]
+        now = _facts(spec, digest, self.spec.parent, budget, recalls=recalls)
+        if recalls:  # to spend less than was approved is no change
+            now["spends"] = self.approved["spends"]
+        self._require({key: now[key] for key in _WORDS})
+
+    def require_spec(self, digest: str) -> None:
+        """Raise ChangedError unless the spec has this SHA-256."""
+        self._require({"spec_sha256": digest})
+
+    def require_spending(self, plan: PriorPlan, rows: int | None) -> None:
+        """Raise ChangedError unless this is what was approved; compile asks before it spends."""
+        now: dict[str, Any] = {
+            "epsilon_prior": str(plan.epsilon_prior),
+            "epsilon_label": str(plan.epsilon_label),
+            "spends": str(plan.epsilon_prior),
+            "tables": plan.tables + 1,
+        }
+        if self.approved["rows"] is not None and rows is not None:
+            now["rows"] = rows
+        self._require(now)
+
+    def _require(self, now: dict[str, Any]) -> None:
+        differing = [key for key, value in now.items() if self.approved[key] != value]
+        if differing:
+            raise self._changed(differing)
+
+    def _changed(self, keys: list[str]) -> ChangedError:
+        what = ", ".join(_WORDS[key] for key in keys)
+        return ChangedError(
+            f"{self.path}: changed since this plan was saved: {what}. Nothing was spent: plan "
+            "again, and have the new plan approved"
+        )
+
+
+def save_plan(plan: Plan, spec: Path, path: Path, policy: dict[str, Any] | None) -> None:
+    """Write the plan of a spec, whole or not at all; ``policy`` is what was demanded of it."""
+    source = plan.spec_sha256
+    facts = _facts(plan.spec, source, spec.parent, plan.budget, recalls=plan.recalls)
+    folder = path.absolute().parent
+    document: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "spec": os.path.relpath(spec.absolute(), folder),
+        "approved": facts,
+        "policy": policy,
+    }
+    write_text(path, json_text({**document, "sha256": _digest(document)}) + "\n")
+
+
+def read_plan(path: Path) -> SavedPlan:
+    """The plan in a file. Raises InputError for anything but an unaltered file of ``save_plan``."""
+    wrong = InputError(f"{path}: is no plan of labeldp plan --out, or was altered")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        document = json.loads(data) if len(data) <= MAX_BYTES else None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise wrong from None
+    if not isinstance(document, dict) or set(document) != _FIELDS:
+        raise wrong
+    stated = document.pop("sha256")
+    version = str(document["format_version"])
+    if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+        shown = one_line(version, 100)
+        raise InputError(f"{path}: has format {shown!r}, this labeldp reads {FORMAT_VERSION!r}")
+    facts, spec = document["approved"], document["spec"]
+    if stated != _digest(document) or not isinstance(facts, dict) or not isinstance(spec, str):
+        raise wrong
+    if set(facts) != {*_WORDS, "name"}:
+        raise wrong
+    return SavedPlan(path, path.parent / spec, facts)
+
+
+def _digest(document: dict[str, Any]) -> str:
+    """So that a slip of an editor is seen. It stops nobody who means to alter the file."""
+    return hashlib.sha256(canonical_json(document).encode()).hexdigest()
+
+
+def _facts(
+    spec: Spec, digest: str, folder: Path, budget: EpsilonBudget, *, recalls: bool
+) -> dict[str, Any]:
+    """All that is approved, as JSON."""
+    return {
+        "name": spec.name,
+        "spec_sha256": digest,
+        "mechanism": spec.named_mechanism.model_dump(mode="json"),
+        "epsilon_prior": str(budget.prior),
+        "epsilon_label": str(budget.label),
+        "spends": str(Fraction(0) if recalls else budget.prior),
+        "rows": budget.rows,
+        "tables": budget.plan.tables + 1,
+        "files": list(_files(spec, folder)),
+    }
+
+
+def _files(spec: Spec, folder: Path) -> Iterator[dict[str, Any]]:
+    """Columns, types and rows of each file that the spec names; the digest of a public one."""
+    data = getattr(spec.prior, "data", None)
+    if data is not None:
+        form = spec.prior.form  # type: ignore[union-attr]  # what has data has a form
+        yield from _parts(data, folder, form, public=isinstance(spec.prior, PublicPrior))
+    assign = None if spec.groups is None else spec.groups.assign
+    if assign is not None:
+        yield from _parts(assign.file, folder, assign.form, public=True)
+
+
+def _parts(
+    name: str, folder: Path, form: TextForm = PLAIN, *, public: bool
+) -> Iterator[dict[str, Any]]:
+    for path in files_of(folder / name):
+        schema, rows, _ = read_schema(path, form)
+        digest = None
+        if public:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        columns = [[one.name, str(one.type)] for one in schema]
+        part = os.path.relpath(path, folder)
+        yield {"file": part, "columns": columns, "rows": rows, "sha256": digest}

@@ -1,0 +1,132 @@
+"""Add the rows of a table that are new, and mature, to a folder of parts, as one part.
+
+Only ids, the part's name and public columns decide which rows are drawn. A row whose id is in a
+part keeps what is stored there, whatever its label is now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from labeldp_runtime import Key
+from labeldp_runtime.ids import Ids, IntegerIds
+from numpy.typing import NDArray
+
+from labeldp_compile.errors import refused
+from labeldp_compile.tabular.header import read_schema, require_column
+from labeldp_compile.tabular.known_ids import KnownIds
+from labeldp_compile.tabular.maturity import Maturity
+from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder, digest_of
+from labeldp_compile.tabular.person_bound import PersonBound
+from labeldp_compile.tabular.reader import TableReader
+from labeldp_compile.text_form import TextForm
+
+
+@dataclass
+class Selection:
+    """Which rows are drawn: a ``Keep`` of ``Rewriting``.
+
+    Attributes:
+        maturity: the rule of the artifact, if it has one.
+        ids: the ids of the table that parts hold, if it is added to a folder.
+        bound: on the rows of one person, whose rows beyond it may be left out.
+        known: rows with such ids, so far.
+    """
+
+    maturity: Maturity | None = None
+    ids: KnownIds | None = None
+    bound: PersonBound | None = None
+    known: int = field(default=0, init=False)
+
+    def __call__(self, file: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Which rows [n] of a batch, in the order of the table. Raises DataError."""
+        chosen = self.public(file, batch)
+        if self.bound is not None and self.bound.beyond == "drop":
+            rows = batch.filter(pa.array(chosen))
+            chosen[chosen] = self.bound.within(file, rows)
+        return chosen
+
+    def measure(self, table: TableReader) -> None:
+        """Hold a table against the bound, if there is one, before anything is drawn."""
+        if self.bound is not None:
+            by = None if self.maturity is None else self.maturity.rule.by
+            names = [name for name in (by, self.ids and table.id_column) if name]
+            self.bound.measure(table, self.public, self.rewind, names)
+            self.rewind()
+
+    def rewind(self) -> None:
+        """Begin again with the table's first row."""
+        self.known = 0
+        if self.maturity is not None:
+            self.maturity.waiting = 0
+        if self.ids is not None:
+            self.ids.rewind()
+
+    def public(self, file: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Which rows [n] are new and mature, whatever their person."""
+        chosen = np.ones(len(batch), dtype=bool)
+        if self.ids is not None:
+            chosen = self.ids.next_rows(len(batch))
+            if len(chosen) != len(batch):
+                raise refused(file.path, "was changed while it was read: run this again")
+            self.known += int(np.count_nonzero(~chosen))
+        return chosen if self.maturity is None else chosen & self.maturity(file, batch)
+
+    def count(self, table: TableReader) -> int:
+        """How many rows of a table would be drawn."""
+        return sum(int(self(file, batch).sum()) for file in table.files for batch in file.batches())
+
+
+def known_ids(
+    folder: PartsFolder, table: TableReader, key: Key, columns: list[str], form: TextForm
+) -> KnownIds:
+    """Which ids of the table the parts hold, for private ``columns``; reads ids alone.
+
+    ``form`` is that of the parts. Raises DataError if a part has no such column, or ids of another
+    type.
+    """
+    kinds: set[str] = set()
+    found = KnownIds(key, _noting(table.ids(), kinds))
+    for path in folder.parts():
+        schema, rows, csv = read_schema(path, form)
+        for name in (table.id_column, *columns):
+            assert name is not None
+            require_column(path, name, list(schema.names), csv)
+        part = replace(
+            table, path=path, label_columns=(), schema=schema, rows=rows, csv=csv, parts=()
+        )
+        for ids in _noting(part.ids(), kinds):
+            if len(kinds) > 1:
+                reason = f"its ids are {_kind(ids)}, but those of {table.path.name} are not"
+                raise refused(path, f"{reason}: all parts need the same type of ids")
+            found.find(ids)
+    return found
+
+
+def seal(
+    folder: PartsFolder, name: str, part: ListedPart, book: Callable[[int], None]
+) -> Callable[[Path, int], None]:
+    """What happens to a complete part before it gets its name: it is booked, then listed."""
+
+    def sealed(path: Path, rows: int) -> None:
+        digest = digest_of(path)
+        folder.begin()
+        book(rows)
+        folder.add(name, replace(part, sha256=digest, rows=rows))
+
+    return sealed
+
+
+def _noting(parts: Iterator[Ids], kinds: set[str]) -> Iterator[Ids]:
+    for ids in parts:
+        if len(ids):
+            kinds.add(_kind(ids))
+            yield ids
+
+
+def _kind(ids: Ids) -> str:
+    return "integers" if isinstance(ids, IntegerIds) else ids.kind

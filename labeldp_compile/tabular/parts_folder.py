@@ -1,0 +1,230 @@
+"""A folder of parts that grows by one part a run, and the manifest that lists them.
+
+A part is written beside its name, then booked and listed, and only then named:
+
+    1  write   .NAME.labeldp-partial is complete, on the disk, and its owner's alone
+    2  book    the ledger, if there is one
+    3  list    the manifest has the digest of the part
+    4  name    the part is there
+
+A run that is killed before 3 has added nothing: the next run draws again, which gives the same
+private labels. After 3, the next run of any part gives the file its name. So no part is visible
+that is not listed, and each id is in one part.
+
+The manifest begins with ``_``, so that neither labeldp nor Spark takes it for a part. It holds no
+key and no id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from labeldp_runtime.whole_file import partial_of, sync_folder
+
+from labeldp_compile.errors import InputError, refused
+from labeldp_compile.own_file import is_others
+from labeldp_compile.tabular.formats import format_of, parts_of
+from labeldp_compile.whole_file import name_held_in, write_text
+
+MANIFEST = "_labeldp.json"
+FORMAT_VERSION = "1.0"
+_MAX_BYTES = 1 << 28
+_ENDING = re.compile(r"\.(parquet|pq|csv|tsv|csv\.gz|tsv\.gz)$", re.IGNORECASE)
+_WAY_OUT = "put it back, or go on in another folder"
+
+
+@dataclass(frozen=True)
+class ListedPart:
+    """What the manifest says of one part.
+
+    Attributes:
+        sha256, rows: of the file.
+        columns: the private columns.
+        id_column: of the ids that it holds.
+        artifact_sha256: of the artifact that drew the labels.
+        key, context, version: the fingerprint of the key, and what the draw is bound to.
+        as_of: the moment at which its labels were mature; None without such a rule.
+        data_set: for which the ledger booked it; None without a ledger.
+    """
+
+    sha256: str
+    rows: int
+    columns: list[str]
+    id_column: str
+    artifact_sha256: str
+    key: str
+    context: str
+    version: int
+    as_of: str | None
+    data_set: str | None
+
+
+@dataclass
+class PartsFolder:
+    """A folder whose only writer this process is (``held``).
+
+    Attributes:
+        path: of the folder.
+        name: 32 hexadecimal digits, drawn when the folder was begun; the ledger knows it by them.
+        listed: the parts by their names, in the order in which they were added.
+    """
+
+    path: Path
+    name: str
+    listed: dict[str, ListedPart]
+
+    @classmethod
+    @contextmanager
+    def held(cls, path: Path, say: Callable[[str], None]) -> Iterator[PartsFolder]:
+        """The folder, which is begun if it is missing or empty, and locked.
+
+        A part that a killed run listed gets its name, and ``say`` a line about it. Raises
+        InputError (DataError) if another run holds the folder, or if it holds what no run listed.
+        """
+        with name_held_in(path, "_append"):
+            folder = cls._read(path)
+            folder._finish(say)
+            folder._require_listed()
+            yield folder
+
+    def parts(self) -> list[Path]:
+        """The parts in the order in which they were added."""
+        return [self.path / name for name in self.listed]
+
+    def begin(self) -> None:
+        """Write the manifest, whose name for the folder the ledger gets, if there is none."""
+        if not (self.path / MANIFEST).exists():
+            self._write()
+
+    def add(self, name: str, part: ListedPart) -> None:
+        """List a part, whose file gets its name next."""
+        self.listed[name] = part
+        self._write()
+
+    def name_of(self, given: str | None, table: Path) -> str:
+        """The file name of a part: the ``given`` one or the table's, with an ending that fits.
+
+        Raises InputError.
+        """
+        first = next(iter(self.listed), None)
+        file = parts_of(table)[0] if table.is_dir() else table
+        name = given or (table.resolve().name if table.is_dir() else table.name)
+        if not _ENDING.search(name):
+            found = _ENDING.search(first or file.name)
+            name += "" if found is None else found[0]
+        form = format_of(Path(name))
+        if form is None or name != Path(name).name or name.startswith((".", "_")):
+            raise InputError(
+                f"--part: {name!r} is not the name of a part: expected letters, digits and dots, "
+                "such as 2026-11-26"
+            )
+        if first is not None and form.is_text != _is_text(first):
+            raise InputError(f"--part: {name!r} is not in the format of the other parts ({first})")
+        return name
+
+    @classmethod
+    def _read(cls, path: Path) -> PartsFolder:
+        if (found := cls.read(path)) is not None:
+            return found
+        if any(not one.name.startswith(".") for one in path.iterdir()):
+            raise InputError(
+                f"{path}: holds files that no --append added: begin with an empty folder"
+            )
+        return cls(path, secrets.token_hex(16), {})
+
+    @classmethod
+    def read(cls, path: Path) -> PartsFolder | None:
+        """What the manifest of a folder says; None without one. Raises DataError."""
+        manifest = path / MANIFEST
+        if not manifest.exists():
+            return None
+        try:
+            if manifest.stat().st_size > _MAX_BYTES:
+                raise ValueError("too large")
+            stated = json.loads(manifest.read_text(encoding="utf-8"))
+            if str(stated["format_version"]).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+                raise ValueError("of another version")
+            listed = {str(name): _part(part) for name, part in stated["parts"].items()}
+            if any(name != Path(name).name or name.startswith(".") for name in listed):
+                raise ValueError("not the name of a part")
+            return cls(path, str(stated["folder"]), listed)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise refused(manifest, "is damaged, or of a later version of labeldp") from None
+
+    def _write(self) -> None:
+        stated = {
+            "format_version": FORMAT_VERSION,
+            "folder": self.name,
+            "parts": {name: asdict(part) for name, part in self.listed.items()},
+        }
+        write_text(self.path / MANIFEST, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
+
+    def _finish(self, say: Callable[[str], None]) -> None:
+        """Give the part its name that a killed run had listed. Raises DataError."""
+        for name, part in self.listed.items():
+            path = self.path / name
+            if path.exists():
+                continue
+            partial = partial_of(path)
+            try:
+                ours = not partial.is_symlink() and not is_others(partial.stat())
+                if not ours or digest_of(partial) != part.sha256:
+                    raise FileNotFoundError
+                partial.rename(path)
+                sync_folder(self.path)
+            except OSError:
+                reason = "is in the manifest but not in the folder, so its ids are not known"
+                raise refused(path, f"{reason}: {_WAY_OUT}") from None
+            say(f"{path}: was complete when a run was killed, and is in its place now")
+
+    def _require_listed(self) -> None:
+        """Raise DataError for a part that no run listed: it may hold true labels."""
+        if self.listed:
+            for path in parts_of(self.path):
+                if path.name not in self.listed:
+                    raise refused(path, "was not added by --append: remove it from the folder")
+
+
+def listed_in(table: Path) -> dict[str, ListedPart]:
+    """The listed parts of a table by their names; none unless it is a folder with a manifest."""
+    found = PartsFolder.read(table) if table.is_dir() else None
+    return {} if found is None else found.listed
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_text(name: str) -> bool:
+    form = format_of(Path(name))
+    return form is not None and form.is_text
+
+
+def _part(stated: Mapping[str, Any]) -> ListedPart:
+    """What this version knows of a part; a later one may say more."""
+    part = ListedPart(**{field.name: stated[field.name] for field in fields(ListedPart)})
+    types: tuple[Any, ...] = (
+        str,
+        int,
+        list,
+        str,
+        str,
+        str,
+        str,
+        int,
+        (str, type(None)),
+        (str, type(None)),
+    )
+    if not all(isinstance(v, t) for v, t in zip(vars(part).values(), types, strict=True)):
+        raise ValueError("not what a manifest says")
+    return part

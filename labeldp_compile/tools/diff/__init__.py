@@ -1,0 +1,1 @@
+"""What differs between two artifacts, or two specs, and what that breaks."""

@@ -1,0 +1,74 @@
+"""Two specs, key by key, with defaults filled in and ``auto`` resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import PrivatePrior
+from labeldp_compile.tools.diff.change import Change, Differences, Keyed
+
+# Keys by their beginnings: what a change of them breaks. Others break nothing of themselves.
+_BREAKS = {
+    "name": "gates that demand the name refuse it",
+    "label.": "labels are read in another way",
+    "groups": "rows go to other groups",
+    "mature": "labels are drawn at another time",
+    "privacy.unit": "another unit is protected",
+    "privacy.person_column": "persons are told apart in another way",
+}
+_MORE = ("privacy.epsilon", "privacy.labels_per_user", "privacy.labels_per_person")
+"""What breaks the promise if it grows, or is no longer stated."""
+_NOT_IN_THE_INTEGERS = (
+    *("version", "name", "mature", "privacy.ledger", "privacy.labels_per_user"),
+    *("privacy.person_column", "prior.data_set", "prior.data_version"),
+)
+
+
+def diff_specs(old: Spec, new: Spec) -> Differences:
+    """What differs between two specs."""
+    a, b = dict(_flat(_stated(old))), dict(_flat(_stated(new)))
+    keys = [*a, *(key for key in b if key not in a)]
+    differing = [key for key in keys if a.get(key) != b.get(key)]
+    changes = [_change(key, a.get(key), b.get(key), new) for key in differing]
+    decided = [key for key in differing if not key.startswith(_NOT_IN_THE_INTEGERS)]
+    keyed: Keyed = "not valid" if decided else "valid"
+    if not decided and isinstance(new.prior, PrivatePrior):
+        keyed = "unknown"
+    return Differences("spec", changes, keyed)
+
+
+def _stated(spec: Spec) -> dict[str, Any]:
+    return spec.model_dump(mode="python", exclude_none=True)
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Each scalar by its path; lists of scalars stay whole."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flat(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple) and any(isinstance(item, dict) for item in value):
+        for i, item in enumerate(value):
+            yield from _flat(item, f"{path}.{i}")
+    else:
+        yield path, value
+
+
+def _change(key: str, old: Any, new: Any, spec: Spec) -> Change:
+    breaks = next((why for start, why in _BREAKS.items() if key.startswith(start)), None)
+    if key in _MORE and old is not None:
+        is_more = new is None or Decimal(new) > Decimal(old)
+        breaks = "the promise is weaker" if is_more else None
+    if key == "privacy.ledger" and new is None and isinstance(spec.prior, PrivatePrior):
+        breaks = "its prior is no longer booked"
+    return Change(key, _shown(old), _shown(new), breaks)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return str(value)

@@ -1,0 +1,185 @@
+"""From a path to what a policy says about it. What cannot be verified does not meet any policy."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
+from labeldp_verify.budget import naming
+from labeldp_verify.claims import rational
+from labeldp_verify.rounded import at_most
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.book import read_entries
+from labeldp_compile.ledger.entries import Entry
+from labeldp_compile.ledger.place import place_name
+from labeldp_compile.ledger_url import is_url
+from labeldp_compile.tools.policy.finding import VERIFIED, Judged, Kind, PolicyFinding
+from labeldp_compile.tools.policy.model import LoadedPolicy
+from labeldp_compile.tools.policy.rules import findings, needed_delta
+from labeldp_compile.tools.policy.subject import Subject, of_artifact, of_plan, of_run
+
+if TYPE_CHECKING:
+    from labeldp_compile.planning import Plan
+
+RUN_FILES = ("run.json", "privacy.json", "config.yaml")
+_OF_RUNS = (*RUN_FILES, "result.json", "metrics.jsonl")
+_SQLITE = b"SQLite format 3\0"
+_LEDGER = b"LDPL"  # the application's number in a header of SQLite
+_AT = 68
+_MAX_RUN_FILE = 64 * 1024 * 1024
+
+
+def judge(where: Path | str, policy: LoadedPolicy, budget: Budget = DEFAULT_BUDGET) -> Judged:
+    """What a policy says about an artifact, a run folder or a ledger.
+
+    ``where`` is a path, or the URL of a ledger. Nothing that is in a file raises an error: what
+    cannot be read or verified has one finding, which says why. ``budget`` is for the verification
+    of an artifact.
+    """
+    if isinstance(where, str) and is_url(where):
+        return _judged("ledger", place_name(where), lambda: _ledger(where, policy))
+    path = Path(where)
+    kind = kind_of(path)
+    if kind == "artifact":
+        return _judged(kind, str(path), lambda: _artifact(path, policy, budget))
+    if kind == "training run":
+        return _judged(kind, str(path), lambda: _run(path, policy))
+    if kind == "ledger":
+        return _judged(kind, str(path), lambda: _ledger(path, policy))
+    return unverified("unknown", str(path), "is no artifact, run folder or ledger")
+
+
+def judge_artifact(path: Path, data: bytes, report: Report, policy: LoadedPolicy) -> Judged:
+    """The same for an artifact that was verified already: its bytes, and their report."""
+    if report.artifact is None:
+        failed = next((one for one in report.checks if not one.ok), None)
+        reason = "it was not checked" if failed is None else f"{failed.name}: {failed.detail}"
+        return unverified("artifact", str(path), f"does not verify: {reason}", report.sha256)
+    artifact = report.artifact
+    bound = rational(artifact.certificate.exact.epsilon_label_bound)
+    text = f"every check holds; the file proves ε ≤ {at_most(bound)} per label"
+    with_use = policy.rules.usefulness is not None
+    subject = of_artifact(path, data, artifact, with_use=with_use)
+    return _of(subject, str(path), policy, text, report.sha256)
+
+
+def judge_plan(plan: Plan, path: Path, policy: LoadedPolicy, entries: list[Entry]) -> Judged:
+    """The same for the plan of a spec, whose ledger, if it has one, holds the entries."""
+    subject = of_plan(plan, entries, path.parent, policy.rules)
+    return _of(subject, str(path), policy, "compile can do what the spec says")
+
+
+def unverified(kind: Kind, path: str, reason: str, sha256: str = "") -> Judged:
+    """What cannot be verified."""
+    return Judged(path, kind, (PolicyFinding(VERIFIED, False, "proved", reason),), "", sha256)
+
+
+def kind_of(path: Path) -> Kind:
+    """What is at a path, by its name and its first bytes; a folder is a run if it looks like one.
+
+    A pipe, a socket or a device is never opened.
+    """
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            is_run = any((path / name).is_file() for name in RUN_FILES)
+            return "training run" if is_run else "unknown"
+        if path.suffix.lower() == ".onnx":
+            return "artifact"
+        if path.suffix.lower() == ".ledger":
+            return "ledger"
+        if not stat.S_ISREG(mode):
+            return "unknown"
+        with path.open("rb") as file:
+            begins = file.read(_AT + len(_LEDGER))
+    except OSError:
+        return "unknown"
+    is_ledger = begins.startswith(_SQLITE) and begins[_AT:] == _LEDGER
+    return "ledger" if is_ledger else "unknown"
+
+
+def _judged(kind: Kind, path: str, look: Callable[[], Judged]) -> Judged:
+    """What ``look`` finds; what it cannot read is a finding, too."""
+    try:
+        if not is_url(path) and kind != "training run":
+            _require_plain(Path(path))
+        return look()
+    except InputError as error:
+        return unverified(kind, path, str(error))
+    except (OSError, MemoryError, ValueError, KeyError, TypeError, OverflowError) as error:
+        return unverified(kind, path, f"cannot be checked ({type(error).__name__})")
+
+
+def _require_plain(path: Path) -> None:
+    """Raise InputError for what is no ordinary file: to open a pipe would wait for its writer."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: is no ordinary file")
+
+
+def _of(subject: Subject, path: str, policy: LoadedPolicy, text: str, sha256: str = "") -> Judged:
+    first = PolicyFinding(
+        VERIFIED, True, "declared" if subject.kind != "artifact" else "proved", text
+    )
+    return Judged(
+        path,
+        subject.kind,
+        (first, *_more(subject, policy), *findings(subject, policy)),
+        subject.name,
+        sha256,
+    )
+
+
+def _more(subject: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
+    """What every policy demands of a training run: that it is private, with an allowed δ."""
+    if subject.kind == "training run":
+        if subject.label is None:
+            text = "it promises no privacy at all: it was trained on true labels"
+            yield PolicyFinding("private", False, "declared", text)
+        else:
+            yield needed_delta(subject, policy)
+
+
+def _artifact(path: Path, policy: LoadedPolicy, budget: Budget) -> Judged:
+    data = read_artifact(path)
+    with naming(path):
+        return judge_artifact(path, data, check_bytes(data, budget=budget), policy)
+
+
+def _ledger(where: Path | str, policy: LoadedPolicy) -> Judged:
+    entries = read_entries(where)
+    text = f"the chain of {len(entries):,} entries is whole, and no budget was exceeded"
+    name = where if isinstance(where, Path) else place_name(where)
+    return _of(Subject(kind="ledger", entries=tuple(entries)), str(name), policy, text)
+
+
+def _run(path: Path, policy: LoadedPolicy) -> Judged:
+    """A run whose statement agrees with its config, as the trainer reads both."""
+    from labeldp_compile.cli.trainer import trainer_module  # noqa: PLC0415
+
+    for name in _OF_RUNS:
+        file = path / name
+        if file.is_symlink() or (file.exists() and not file.is_file()):
+            raise InputError(f"{file}: is no ordinary file")
+        if file.exists() and file.stat().st_size > _MAX_RUN_FILE:
+            raise InputError(f"{file}: is larger than {_MAX_RUN_FILE:,} bytes: it was not checked")
+    found = trainer_module("outcomes.runs", "check of training runs").find_runs([path])[0]
+    if found.status == "damaged":
+        raise InputError(found.reason)
+    folder = trainer_module("run", "check of training runs").RunFolder(path)
+    labels = folder.config().config.examples_per_user
+    data = (path / "privacy.json").read_bytes()
+    promise = json.loads(data, parse_float=Decimal)
+    if (promise["epsilon"] is None) != (found.epsilon is None):
+        raise InputError(f"{path}: changed while it was read")
+    text = "its statement agrees with its config; what it promises is declared"
+    return _of(of_run(path, promise, found, labels), str(path), policy, text)

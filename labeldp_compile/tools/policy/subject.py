@@ -1,0 +1,196 @@
+"""What the rules of a policy look at: the facts of an artifact, a plan, a run or a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.claims import Certificate, PrivatePriorClaims, person_epsilon, rational
+from labeldp_verify.forms import JointDomain, are_numbers
+from labeldp_verify.reading.figures import Usefulness
+from labeldp_verify.reading.shortcomings import Shortcoming, relevant
+
+from labeldp_compile.ledger.entries import Entry
+from labeldp_compile.tools.policy.finding import Kind, Worth
+from labeldp_compile.tools.policy.model import GatePolicy
+
+if TYPE_CHECKING:
+    from labeldp_compile.planning import Plan
+    from labeldp_compile.planning.budget import EpsilonBudget
+
+Spending = tuple[Fraction, Fraction]
+"""δ and ε."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What is known of one thing; None where nothing is.
+
+    Attributes:
+        kind, name: as in ``Judged``.
+        worth: of ε of a label and of a person.
+        label: ε of one draw; ``total`` with the prior.
+        labels: how many labels a person has at most; ``person`` is what they spend together.
+        delta: of a training run.
+        mechanism: of an artifact or a plan; the method of a run.
+        protects: ``label`` or ``person``.
+        group_rows: the fewest rows of a group with its own table.
+        mature: how long labels mature.
+        uses: figures of each table, and whether labels are numbers.
+        bias, outputs, warnings: as ``verify`` finds them.
+        booked: what decides whether a private prior is in a ledger.
+        entries: of a ledger; of a plan, those of its spec's.
+        spends: what a plan is about to spend on a data set.
+        artifact_path, data: of an artifact.
+    """
+
+    kind: Kind
+    name: str = ""
+    worth: Worth = "declared"
+    label: Fraction | None = None
+    total: Fraction | None = None
+    labels: int | None = None
+    person: tuple[Spending, ...] = ()
+    delta: Fraction = Fraction(0)
+    mechanism: str | None = None
+    protects: str | None = None
+    group_rows: int | None = None
+    mature: str | None = None
+    uses: tuple[Usefulness, ...] = ()
+    numbers: bool = False
+    bias: float | None = None
+    outputs: int | None = None
+    warnings: tuple[Shortcoming, ...] = ()
+    certificate: Certificate | None = None
+    entries: tuple[Entry, ...] = ()
+    spends: tuple[str, Fraction, datetime] | None = None
+    ledger: str | None = None
+    artifact_path: Path = Path()
+    data: bytes = b""
+
+
+def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) -> Subject:
+    """The facts of a verified artifact; its figures of use are only computed if they are asked."""
+    stated = artifact.certificate
+    exact, groups, person = stated.exact, artifact.groups, person_epsilon(stated)
+    spent: list[Spending] = []
+    if person is not None:
+        spent.append((Fraction(0), person.bound + person.prior))
+        spent += [(Fraction(delta), epsilon) for delta, epsilon in person.at_delta]
+    own = range(groups.own_tables)
+    tables = range(groups.tables) if with_use else ()
+    return Subject(
+        kind="artifact",
+        name=stated.name,
+        worth="proved",
+        label=rational(exact.epsilon_label_bound),
+        total=rational(exact.epsilon_total),
+        labels=None if person is None else person.labels,
+        person=tuple(spent),
+        mechanism=stated.mechanism,
+        protects="label" if stated.person is None else "person",
+        group_rows=min((stated.tables[table].size for table in own), default=None),
+        mature=None if stated.mature is None else stated.mature.after,
+        uses=tuple(artifact.table(table).usefulness for table in tables),
+        numbers=are_numbers(artifact.label, artifact.tables[0])
+        and not isinstance(artifact.label, JointDomain)
+        and stated.utility.loss != "zero_one",
+        bias=artifact.bias_in_range,
+        outputs=stated.outputs,
+        warnings=tuple(relevant(artifact.shortcomings, stated.goal)) if with_use else (),
+        certificate=stated,
+        artifact_path=path,
+        data=data,
+    )
+
+
+def of_plan(plan: Plan, entries: Sequence[Entry], folder: Path, rules: GatePolicy) -> Subject:
+    """The facts of a plan: what compile would do.
+
+    ``entries`` are those of its spec's ledger, ``folder`` is where paths of the spec start. Where
+    the ``rules`` allow a δ that is needed, ε of a person at this δ is found, too.
+    """
+    spec, budget, use = plan.spec, plan.budget, plan.use
+    unit = spec.privacy.person
+    labels = spec.privacy.labels_per_user if unit is None else unit.labels
+    spent: tuple[Spending, ...] = ()
+    if labels is not None:
+        spent = ((Fraction(0), labels * budget.total),)
+        if rules.max_epsilon_person is not None and spent[0][1] > Fraction(
+            rules.max_epsilon_person
+        ):
+            spent += tuple(_composed(labels, budget, Fraction(rules.max_delta)))
+    spends = None
+    if budget.question is not None and not plan.recalls:
+        data_set = getattr(spec.prior, "data_set", None) or str(budget.data)
+        spends = data_set, budget.question.epsilon, datetime.now(UTC)
+    return Subject(
+        kind="plan",
+        name=spec.name,
+        label=budget.label,
+        total=budget.total,
+        labels=labels,
+        person=spent,
+        mechanism=spec.named_mechanism.kind,
+        protects="label" if unit is None else "person",
+        group_rows=None if budget.groups is None else budget.groups.smallest,
+        mature=None if spec.mature is None else spec.mature.after,
+        uses=() if use is None else (use.figures,),
+        numbers=not spec.has_classes and len(spec.label.names) == 1,
+        warnings=() if use is None else tuple(relevant(use.shortcomings, spec.goal)),
+        entries=tuple(entries),
+        spends=spends,
+        ledger=spec.privacy.ledger,
+        artifact_path=folder,
+    )
+
+
+def of_run(path: Path, promise: dict[str, Any], run: Any, labels: int | None) -> Subject:
+    """The facts of a training run, whose statement agrees with its config.
+
+    ``promise`` is its ``privacy.json`` with exact numbers, ``run`` what the trainer read of it.
+    """
+    epsilon = None if promise["epsilon"] is None else Fraction(promise["epsilon"])
+    delta = Fraction(promise["delta"] or 0)
+    person = ((delta, epsilon),) if labels is not None and epsilon is not None else ()
+    return Subject(
+        kind="training run",
+        name=str(run.name),
+        label=epsilon,
+        total=epsilon,
+        labels=labels,
+        person=person,
+        delta=delta,
+        mechanism=str(run.method),
+        protects="label" if labels is None else "person",
+    )
+
+
+def prior_of(certificate: Certificate) -> PrivatePriorClaims | None:
+    """The prior that spent ε on labels, if there is one."""
+    prior = certificate.prior
+    return prior if isinstance(prior, PrivatePriorClaims) else None
+
+
+def _composed(labels: int, budget: EpsilonBudget, most: Fraction) -> list[Spending]:
+    """(δ, ε) of a person at the largest known δ that is at most ``most``.
+
+    It is that of the worst randomizer with this ε: no other one composes to more.
+    """
+    from labeldp_verify.claims import DELTAS  # noqa: PLC0415
+
+    from labeldp_compile.composition import compose  # noqa: PLC0415  # dp_accounting
+    from labeldp_compile.rounding.randomized_response import randomized_response  # noqa: PLC0415
+
+    delta = max((Fraction(one) for one in DELTAS if Fraction(one) <= most), default=None)
+    if delta is None:
+        return []
+    worst = randomized_response((0, 1), range(2), budget.label)
+    epsilon = compose([[worst]], labels).epsilon(Decimal(delta.numerator) / delta.denominator)
+    return [] if epsilon is None else [(delta, Fraction(epsilon) + labels * budget.prior)]

@@ -1,0 +1,86 @@
+"""What is to be checked below some paths. Links inside a folder are not followed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger_url import is_url
+from labeldp_compile.tools.policy.judging import kind_of
+
+MAX_FILES = 100_000
+
+
+@dataclass
+class FoundSubjects:
+    """What was found below some paths.
+
+    Attributes:
+        subjects: artifacts, run folders and ledgers; what was named itself is always one.
+        refused: paths that cannot be checked, and why.
+        others: how many further files there are, which no policy is about.
+    """
+
+    subjects: list[Path | str] = field(default_factory=list)
+    refused: list[tuple[Path, str]] = field(default_factory=list)
+    others: int = 0
+
+
+def find_subjects(paths: list[str]) -> FoundSubjects:
+    """All that is to be checked, in a fixed order.
+
+    Raises InputError for a path that does not exist, for too many files, and if there is nothing
+    to check: that is no pass.
+    """
+    found = FoundSubjects()
+    for text in paths:
+        path = Path(text)
+        if is_url(text):
+            found.subjects.append(text)
+        elif not os.path.lexists(path):
+            raise InputError(f"{path}: there is no such file or folder")
+        elif path.is_dir() and kind_of(path) == "unknown":
+            _below(path, found)
+        else:
+            found.subjects.append(path)
+    found.subjects = list(dict.fromkeys(found.subjects))
+    if not found.subjects and not found.refused:
+        named = ", ".join(paths)
+        raise InputError(f"{named}: holds no artifact, run folder or ledger, so nothing is checked")
+    return found
+
+
+def _below(folder: Path, found: FoundSubjects) -> None:
+    def unreadable(error: OSError) -> None:
+        found.refused.append((Path(error.filename), f"cannot be read: {error.strerror}"))
+
+    files = 0
+    for at, folders, names in os.walk(folder, onerror=unreadable):
+        here, inside = Path(at), []
+        for name in sorted(folders):
+            path = here / name
+            if path.is_symlink():
+                found.refused.append((path, "is a link to a folder, which check does not follow"))
+            elif kind_of(path) == "training run":
+                found.subjects.append(path)
+            else:
+                inside.append(name)
+        folders[:] = inside
+        files += len(names)
+        if files > MAX_FILES:
+            raise InputError(f"{folder}: has more than {MAX_FILES:,} files: name a smaller folder")
+        for path in _sorted(here, names):
+            kind = kind_of(path)
+            if kind == "unknown":
+                found.others += 1
+            elif path.is_symlink():
+                found.refused.append((path, "is a link, which check does not follow"))
+            else:
+                found.subjects.append(path)
+
+
+def _sorted(folder: Path, names: list[str]) -> Iterator[Path]:
+    return (folder / name for name in sorted(names))

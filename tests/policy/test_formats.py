@@ -1,0 +1,137 @@
+"""The formats of ``labeldp check``: in none of them is a text of a file more than text."""
+
+import json
+import re
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+
+from labeldp_compile.tools.policy.finding import Judged, PolicyFinding
+from labeldp_compile.tools.policy.formats import FORMATS, CheckResult, lines_of
+from labeldp_compile.tools.policy.model import GatePolicy, LoadedPolicy
+from tests.hostile.test_terminal import EVIL
+from tests.policy.company import labeldp, write
+
+COMMANDS = (
+    "::error file=x::forged",
+    "##[error]forged",
+    "x::warning::forged%0A::error::forged",
+    "a,title=forged::b",
+    "]]><failure/>",
+    '"><failure message="forged"/><x a="',
+    "</script>&amp;&#10;\ud800",
+    EVIL,
+)
+
+
+def result_of(text, tmp_path):
+    rules = GatePolicy(version=1, max_epsilon_label=1, max_epsilon_dataset=1)
+    found = PolicyFinding("max_epsilon_label", False, "proved", text, text, text)
+    met = PolicyFinding("verified", True, "proved", text)
+    judged = [
+        Judged(text, "artifact", (met, found), text),
+        Judged(f"b/{text}", "artifact", (met,)),
+    ]
+    return CheckResult(LoadedPolicy(rules, tmp_path / text.replace("/", ""), "0" * 64), judged)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("text", COMMANDS)
+def test_no_line_is_a_command_of_a_runner(name, text, tmp_path):
+    lines = lines_of(result_of(text, tmp_path), name)
+    commands = [line for line in lines if line.lstrip().startswith("::")]
+    if name == "github":
+        error, skipped = commands
+        assert skipped == "::notice::max_epsilon_dataset: no such file was checked"
+        properties, message = re.fullmatch(
+            r"::error (file=[^,:]*,title=[^,:]*)::(.*)", error
+        ).groups()
+        assert properties.count("=") - text.count("=") <= 2 and "\n" not in message
+    else:
+        assert not commands
+    assert not any("##[" in line or set(line) & set("\n\r\x1b\u2028\x85\u202e") for line in lines)
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+def test_documents_parse_and_hold_one_failure(text, tmp_path):
+    result = result_of(text, tmp_path)
+    whole = {name: "\n".join(lines_of(result, name)) for name in FORMATS}
+    root = ElementTree.fromstring(whole["junit"])
+    assert [suite.tag for suite in root] == ["testsuite", "testsuite"]
+    assert len(list(root.iter("testcase"))) == 3 and len(list(root.iter("failure"))) == 1
+    assert (root.get("tests"), root.get("failures")) == ("3", "1")
+    assert whole["junit"].isascii() and whole["json"].isascii() and whole["sarif"].isascii()
+    document = json.loads(whole["json"])
+    assert [one["ok"] for one in document["files"]] == [False, True]
+    assert document["not_applied"] == ["max_epsilon_dataset"] and not document["ok"]
+    (run,) = json.loads(whole["sarif"])["runs"]
+    (found,) = run["results"]
+    rule = run["tool"]["driver"]["rules"][found["ruleIndex"]]
+    assert rule["id"] == found["ruleId"] == "max_epsilon_label" and found["level"] == "error"
+    uri = found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert re.fullmatch(r"[A-Za-z0-9%/._~-]*", uri)
+    assert unquote(uri, errors="surrogatepass") == text
+    assert whole["table"].endswith(
+        "fall short of the policy " + whole["table"].split("policy ")[-1]
+    )
+
+
+def policy(folder, **keys):
+    return write(folder / "policy.yaml", {"version": 1, **keys})
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({}, "demands nothing"),
+        ({"max_epsilon_labels": 1}, "did you mean 'max_epsilon_label'?"),
+        ({"max_epsilon_label": "1"}, "expected a number"),
+        ({"max_epsilon_label": -1}, "greater than or equal to 0"),
+        ({"mature": "30 days"}, "mature"),
+        ({"signed_by": ["no.pem"]}, "cannot be read"),
+        ({"prior_booked": "no.ledger"}, "no.ledger"),
+        ({"specs": "nowhere"}, "cannot be read"),
+        ({"prior_booked": "postgresql://evil.example/x"}, "not in your configuration"),
+    ],
+)
+def test_a_wrong_policy_is_one_error(keys, message, here):
+    policy(here, **keys)
+    (here / "x.onnx").write_text("x")
+    result = labeldp("check", "x.onnx", "--policy", "policy.yaml", where=here)
+    assert result.exit_code == 2 and not result.stdout and message in result.stderr
+
+
+@pytest.mark.parametrize("paths", [["empty"], ["nowhere"], ["empty", "empty"]])
+def test_nothing_to_check_is_no_pass(paths, here):
+    policy(here, max_epsilon_label=1)
+    (here / "empty" / "more").mkdir(parents=True)
+    (here / "empty" / "README.md").write_text("x")
+    result = labeldp("check", *paths, "--policy", "policy.yaml", where=here)
+    assert result.exit_code == 2 and not result.stdout
+
+
+def test_what_was_named_is_checked_whatever_it_is(here):
+    policy(here, max_epsilon_label=1)
+    (here / "x.bin").write_text("x")
+    result = labeldp("check", "x.bin", "--policy", "policy.yaml", where=here)
+    assert result.exit_code == 1 and "is no artifact, run folder or ledger" in result.stdout
+
+
+def test_a_huge_file_and_too_much_work_are_no_pass(here):
+    policy(here, max_epsilon_label=1)
+    with (here / "huge.onnx").open("wb") as file:
+        file.truncate(2**40)  # as sparse as it may be
+    result = labeldp("check", ".", "--policy", "policy.yaml", where=here)
+    assert result.exit_code == 1 and "huge.onnx" in result.stdout
+
+
+def test_more_files_than_are_looked_at_is_an_error(here, limit):
+    from labeldp_compile.tools.policy import walk
+
+    limit(walk, "MAX_FILES", 3)
+    policy(here, max_epsilon_label=1)
+    for number in range(4):
+        (here / f"{number}.txt").touch()
+    result = labeldp("check", ".", "--policy", "policy.yaml", where=here)
+    assert result.exit_code == 2 and "more than 3 files" in result.stderr

@@ -1,0 +1,476 @@
+"""Planted regressions are caught, each by the gate that is there for it; harmless changes pass.
+
+``labeldp check`` with one policy looks at all files of a small company. ``plan --policy``, saved
+plans, ``compile --check`` and ``diff`` are the gates before and after it.
+"""
+
+import json
+import os
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from functools import cache
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from labeldp_verify import check_bytes
+
+from labeldp_compile.ledger.book import in_transaction
+from labeldp_compile.ledger.entries import next_entry
+from labeldp_compile.ledger.place import open_store
+from labeldp_compile.tools.policy.model import GatePolicy, LoadedPolicy
+from labeldp_compile.tools.policy.rules import findings
+from labeldp_compile.tools.policy.subject import Subject
+from tests.policy.company import (
+    POLICY,
+    ROWS,
+    SPEC,
+    changed,
+    company,
+    compiled,
+    copied,
+    done,
+    labeldp,
+    run,
+    write,
+)
+
+CHECK = ("check", "build", "runs", "budget.ledger", "--policy", "policy.yaml")
+JSON = (*CHECK, "--format", "json")
+
+
+def unbooked():
+    """The spec without its ledger."""
+    return changed(SPEC, privacy__ledger=None, prior__data_set=None, prior__data_version=None)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """The company as it is, and artifacts of changed specs, compiled once."""
+    folder = tmp_path_factory.mktemp("company")
+    company(folder)
+    free = changed(SPEC, privacy={"epsilon": 0.9, "labels_per_user": 1}, prior={"kind": "uniform"})
+    counted = {"kind": "public", "data": "../visits.parquet"}
+    more = {"epsilon": 1.1, "split": {"prior": 0.2, "label": 0.9}, "labels_per_user": 1}
+    variants = {
+        "larger ε": changed(free, privacy__epsilon=1.5),
+        "a millionth more": changed(free, privacy__epsilon=0.900001),
+        "4 labels": changed(free, privacy__labels_per_user=4),
+        "no person": changed(free, privacy__labels_per_user=None),
+        "mechanism": changed(free, mechanism={"kind": "rr_with_prior"}),
+        "domain": changed(free, label__domain__max=4),
+        "noisy": changed(free, privacy__epsilon=0.05),
+        "smaller ε": changed(free, privacy__epsilon=0.8),
+        "fewer labels": free,
+        "unbooked": unbooked(),
+        "more for the prior": changed(unbooked(), privacy=more),
+        "mature": changed(free, mature={"after": "P30D", "by": "day"}),
+        "too early": changed(free, mature={"after": "P1W", "by": "day"}),
+        "a person": changed(
+            free,
+            privacy={
+                "epsilon": 1.6,
+                "unit": "person",
+                "person_column": "person",
+                "labels_per_person": 2,
+            },
+        ),
+        "groups": changed(
+            free,
+            prior=counted,
+            privacy__labels_per_user=None,
+            groups={"column": "site", "values": [0, 1]},
+        ),
+    }
+    for name, spec in variants.items():
+        other = folder / "variants" / name
+        (other / "specs").mkdir(parents=True)
+        for file in ("visits.parquet", "release-secret.pem"):
+            os.link(folder / file, other / file)
+        compiled(other, spec)
+    return folder
+
+
+@pytest.fixture
+def here(original, tmp_path):
+    return copied(original, tmp_path / "company")
+
+
+def take(folder, name):
+    """Deploy the artifact of another spec, with that spec and a good signature."""
+    for place in ("build", "specs"):
+        copied_from = folder / "variants" / name / place
+        for file in copied_from.iterdir():
+            (folder / place / file.name).write_bytes(file.read_bytes())
+
+
+def artifact(folder):
+    return folder / "build" / "visits.onnx"
+
+
+def demand(folder, **changes):
+    write(folder / "policy.yaml", changed(POLICY, **changes))
+
+
+def spend(folder, epsilon, days_ago, name="other", version="v1"):
+    """An entry of the ledger, as it was written some days ago."""
+    time = datetime.now(UTC) - timedelta(days=days_ago)
+
+    def add(ledger):
+        for kind, facts in (
+            ("budget", {"data_set": name, "epsilon": "1/2"}),
+            (
+                "spend",
+                {
+                    "data_set": name,
+                    "data_version": version,
+                    "epsilon": str(Fraction(epsilon)),
+                    "spec": "s",
+                    "spec_sha256": "0" * 64,
+                    "command": "compile",
+                    "question_sha256": os.urandom(32).hex(),
+                },
+            ),
+        ):
+            stated = {**facts, "time": f"{time:%Y-%m-%dT%H:%M:%SZ}"}
+            entry = next_entry(ledger.entries, kind, stated)
+            ledger.rows.add(entry)
+            ledger.entries.append(entry)
+
+    in_transaction(open_store(folder / "budget.ledger"), add)
+
+
+def draw(folder, key):
+    """Private labels under a key, booked."""
+    labels = {"id": [1, 2, 3], "visits": [0, 1, 2]}
+    pq.write_table(pa.table(labels), folder / "labels.parquet")
+    if not (folder / f"{key}.key").exists():
+        done("keygen", f"{key}.key", where=folder)
+    words = ["randomize", "build/visits.onnx", "labels.parquet", "-o", "private.parquet"]
+    words += ["--key", f"{key}.key", "--id-column", "id", "--ledger", "budget.ledger"]
+    done(*words, "--data-set", "clinic", "--overwrite", where=folder)
+
+
+def alter_ledger(folder):
+    with sqlite3.connect(folder / "budget.ledger") as file:
+        for (trigger,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
+            file.execute(f"DROP TRIGGER {trigger}")
+        file.execute("UPDATE entries SET body = replace(body, '0.1', '0.2')")
+        file.execute("UPDATE entries SET body = replace(body, '1/10', '1/20')")
+
+
+def edit(folder, **changes):
+    write(folder / "specs" / "visits.yaml", changed(SPEC, **changes))
+
+
+def flip(folder):
+    data = bytearray(artifact(folder).read_bytes())
+    data[len(data) // 2] ^= 1
+    artifact(folder).write_bytes(data)
+
+
+def test_seed(folder):
+    write(folder / "specs" / "visits.yaml", unbooked())
+    words = ("-o", "build", "--overwrite", "--insecure-test-seed", "1", "--quiet")
+    done("compile", "specs/visits.yaml", *words, "--sign", "release-secret.pem", where=folder)
+
+
+test_seed.__test__ = False
+
+# What is planted; the rule of the policy that finds it.
+CAUGHT = {
+    "a larger ε of a label": (lambda f: take(f, "larger ε"), "max_epsilon_label"),
+    "ε larger by a millionth": (lambda f: take(f, "a millionth more"), "max_epsilon_label"),
+    "a prior that spends more": (lambda f: take(f, "more for the prior"), "max_epsilon_total"),
+    "too many labels a person": (lambda f: take(f, "4 labels"), "max_labels_per_person"),
+    "too large an ε of a person": (lambda f: take(f, "4 labels"), "max_epsilon_person"),
+    "nothing about persons": (lambda f: take(f, "no person"), "max_epsilon_person"),
+    "another mechanism": (lambda f: take(f, "mechanism"), "mechanisms"),
+    "an unbooked prior": (lambda f: take(f, "unbooked"), "prior_booked"),
+    "too much noise": (lambda f: take(f, "noisy"), "usefulness"),
+    "small groups": (
+        lambda f: (demand(f, min_group_rows=ROWS), take(f, "groups")),
+        "min_group_rows",
+    ),
+    "labels that do not mature": (lambda f: demand(f, mature="P30D"), "mature"),
+    "labels that mature too early": (
+        lambda f: (demand(f, mature="P30D"), take(f, "too early")),
+        "mature",
+    ),
+    "labels that were drawn twice": (
+        lambda f: (demand(f, max_epsilon_dataset=None), draw(f, "one"), draw(f, "two")),
+        "draw_once",
+    ),
+    "labels that spend the data set": (lambda f: draw(f, "one"), "max_epsilon_dataset"),
+    "labels of nobody's persons": (lambda f: draw(f, "one"), "max_epsilon_person"),
+    "no signature": (lambda f: (f / "build/visits.onnx.sig").unlink(), "signed_by"),
+    "the wrong key": (lambda f: compiled(f, SPEC, sign="stranger"), "signed_by"),
+    "the signature of another file": (
+        lambda f: (f / "build/visits.onnx.sig").write_bytes(
+            (f / "variants/noisy/build/visits.onnx.sig").read_bytes()
+        ),
+        "signed_by",
+    ),
+    "a bit of the artifact": (flip, "verified"),
+    "half of the artifact": (
+        lambda f: artifact(f).write_bytes(artifact(f).read_bytes()[:5000]),
+        "verified",
+    ),
+    "a test seed": (test_seed, "verified"),
+    "a stale artifact": (lambda f: edit(f, privacy__labels_per_user=1), "specs"),
+    "another domain than its spec": (
+        lambda f: [
+            (f / "build" / file.name).write_bytes(file.read_bytes())
+            for file in (f / "variants/domain/build").iterdir()
+        ],
+        "specs",
+    ),
+    "an artifact without a spec": (
+        lambda f: edit(f, name="other"),
+        "specs",
+    ),
+    "a raised budget": (
+        lambda f: done(
+            *("ledger", "set-budget", "budget.ledger", "--data-set", "clinic", "--epsilon", 2),
+            where=f,
+        ),
+        "max_epsilon_dataset",
+    ),
+    "too much in a month": (
+        lambda f: [spend(f, "0.15", days) for days in (5, 20)],
+        "max_epsilon_period",
+    ),
+    "an altered ledger of its own": (
+        lambda f: (demand(f, prior_booked=None), alter_ledger(f)),
+        "verified",
+    ),
+    "a run with a larger ε": (lambda f: run(f, epsilon=0.95, name="two"), "max_epsilon_label"),
+    "a run with δ": (lambda f: run(f, delta=1e-4, name="two"), "max_delta"),
+    "a run without privacy": (lambda f: run(f, kind="none", name="two"), "private"),
+    "a run of each label": (
+        lambda f: run(f, user_column=None, max_examples_per_user=None, name="two"),
+        "max_epsilon_person",
+    ),
+    "a run that promises less than its config": (
+        lambda f: (f / "runs/run/privacy.json").write_text(
+            (f / "runs/run/privacy.json").read_text().replace("0.5", "0.1")
+        ),
+        "verified",
+    ),
+    "a run of another config": (
+        lambda f: (f / "runs/run/config.yaml").write_text("version: 1\n"),
+        "verified",
+    ),
+    "a method that is not allowed": (
+        lambda f: demand(f, mechanisms=["debiased_rr"]),
+        "mechanisms",
+    ),
+    "each label where persons are demanded": (
+        lambda f: demand(f, adjacency=["person"]),
+        "adjacency",
+    ),
+    "a link": (lambda f: (f / "build/x.onnx").symlink_to("visits.onnx"), "verified"),
+    "a linked folder": (lambda f: (f / "build/more").symlink_to("../variants"), "verified"),
+    "a pipe": (lambda f: os.mkfifo(f / "build/pipe.onnx"), "verified"),
+    "something that only has the name": (
+        lambda f: (f / "build/new.onnx").write_text("ok"),
+        "verified",
+    ),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def verified_once():
+    """The same bytes verify again in the same way: each are verified once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("labeldp_compile.tools.policy.judging.check_bytes", cache(check_bytes))
+        yield
+
+
+@pytest.mark.parametrize("planted", CAUGHT)
+def test_a_planted_regression_is_caught(planted, here):
+    plant, rule = CAUGHT[planted]
+    demand(here)
+    plant(here)
+    result = labeldp(*JSON, where=here)
+    assert result.exit_code == 1, result.output
+    document = json.loads(result.stdout)
+    failed = [f["rule"] for one in document["files"] for f in one["findings"] if not f["ok"]]
+    assert not document["ok"] and rule in failed
+
+
+HARMLESS = {
+    "nothing": lambda f: None,
+    "a smaller ε": lambda f: take(f, "smaller ε"),
+    "fewer labels a person": lambda f: take(f, "fewer labels"),
+    "a note beside the artifacts": lambda f: (f / "build/README.md").write_text("hello"),
+    "a linked note": lambda f: (f / "build/README").symlink_to("visits.certificate.json"),
+    "an empty folder": lambda f: (f / "build/empty").mkdir(),
+    "another name of the file": lambda f: [
+        (f / "build" / name).rename(f / "build" / name.replace("visits", "besøk 1"))
+        for name in ("visits.onnx", "visits.onnx.sig")
+    ],
+    "a folder in between": lambda f: [
+        (f / "build/2026").mkdir(),
+        *(
+            (f / "build" / name).rename(f / "build/2026" / name)
+            for name in ("visits.onnx", "visits.onnx.sig")
+        ),
+    ],
+    "the certificate is not beside it": lambda f: (f / "build/visits.certificate.json").unlink(),
+    "another time of the file": lambda f: os.utime(artifact(f), (0, 0)),
+    "another mode of the file": lambda f: artifact(f).chmod(0o444),
+    "the second key": lambda f: compiled(f, SPEC, sign="second"),
+    "both signatures": lambda f: (f / "build/visits.onnx.sigstore.json").write_text("{}"),
+    "compiled again, from the ledger": lambda f: compiled(f, SPEC),
+    "a second artifact": lambda f: compiled(
+        f, changed(SPEC, name="more", mechanism={"kind": "optimal_unbiased"}), name="more"
+    ),
+    "large groups": lambda f: [
+        demand(f, max_epsilon_person=None, max_labels_per_person=None),
+        take(f, "groups"),
+    ],
+    "labels that mature": lambda f: (demand(f, mature="P4W"), take(f, "mature")),
+    "ε of a person": lambda f: (
+        take(f, "a person"),
+        demand(f, adjacency=["person"]),
+    ),
+    "the same draw again": lambda f: (
+        demand(f, max_epsilon_dataset=None, max_epsilon_period=None, max_epsilon_person=None),
+        draw(f, "one"),
+        draw(f, "one"),
+    ),
+    "another spec": lambda f: write(f / "specs/new.yaml", changed(SPEC, name="new")),
+    "another YAML file beside the specs": lambda f: write(f / "specs/ci.yaml", {"jobs": [1]}),
+    "comments in the policy": lambda f: (f / "policy.yaml").write_text(
+        "# reviewed\n" + yaml.safe_dump(POLICY, sort_keys=False)
+    ),
+    "a policy with a larger limit": lambda f: demand(f, max_epsilon_label=2),
+    "a policy with another name": lambda f: demand(f, name="2027"),
+    "a policy with fewer rules": lambda f: demand(f, specs=None, usefulness=None),
+    "a lowered budget": lambda f: done(
+        *("ledger", "set-budget", "budget.ledger", "--data-set", "clinic", "--epsilon", 0.15),
+        where=f,
+    ),
+    "spending in two months": lambda f: [spend(f, "0.15", days) for days in (40, 5)],
+    "spending of another data set": lambda f: spend(f, "0.2", 1, name="b"),
+    "a run with a smaller ε": lambda f: run(f, epsilon=0.1, name="two"),
+    "a run with a smaller δ": lambda f: run(f, delta=1e-9, name="two"),
+    "a run that is not finished": lambda f: (f / "runs/run/result.json").unlink(),
+    "a run with notes": lambda f: (f / "runs/run/notes.txt").write_text("x"),
+    "a second ledger, in the folder": lambda f: done(
+        "ledger", "init", "build/other.ledger", where=f
+    ),
+    "a hidden file": lambda f: (f / "build/.keep").write_text(""),
+    "a portable file, signed": lambda f: done(
+        *("port", "build/visits.onnx", "-o", "build/port", "--sign", "release-secret.pem"), where=f
+    ),
+}
+
+
+@pytest.mark.parametrize("change", HARMLESS)
+def test_a_harmless_change_is_not_blocked(change, here):
+    demand(here)
+    HARMLESS[change](here)
+    result = labeldp(*CHECK, where=here)
+    assert result.exit_code == 0, result.output
+
+
+def test_there_are_at_least_30_of_both():
+    assert len(CAUGHT) >= 30 and len(HARMLESS) >= 30
+
+
+def drawn(*changes):
+    """The findings about draws that a ledger has booked, one entry each."""
+    first = {"data_set": "clinic", "column": "visits", "part": "day-1", "artifact_sha256": "a"}
+    first |= {"key": "k", "context": "visits", "version": 0}
+    entries = []
+    for change in changes:
+        entries.append(next_entry(entries, "draw", {**first, **change}))
+    policy = LoadedPolicy(GatePolicy(version=1, draw_once=True), None, "")
+    return list(findings(Subject(kind="ledger", entries=tuple(entries)), policy))
+
+
+@pytest.mark.parametrize("change", [{"key": "other"}, {"version": 1}, {"artifact_sha256": "b"}])
+def test_a_matured_label_drawn_twice_is_caught(change):
+    (found,) = drawn({}, change)
+    assert not found.ok and "entry 1 draws clinic visits day-1 again" in found.text
+
+
+def test_another_part_and_the_same_keyed_draw_are_no_second_draw():
+    (found,) = drawn({}, {"part": "day-2", "key": "other"}, {})
+    assert found.ok
+    (fresh,) = drawn({"key": ""}, {"key": ""})
+    assert not fresh.ok
+
+
+# Before anything is spent.
+
+
+def spent(folder):
+    result = done("ledger", "show", "budget.ledger", "--json", where=folder)
+    return json.loads(result.stdout)["data_sets"]["clinic"]["exact"]["spent"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        (
+            {"privacy__epsilon": 2, "privacy__split": {"prior": 0.1, "label": 1.9}},
+            "max_epsilon_label",
+        ),
+        ({"privacy__labels_per_user": 5}, "max_labels_per_person"),
+        ({"privacy__labels_per_user": None}, "max_epsilon_person"),
+        ({"mechanism": {"kind": "rr_with_prior"}}, "mechanisms"),
+        ({"label__domain__max": 200}, "usefulness"),
+        (
+            {"privacy__epsilon": 1.0, "privacy__split": {"prior": 0.15, "label": 0.85}},
+            "max_epsilon_period",
+        ),
+    ],
+)
+def test_a_plan_that_the_policy_does_not_allow_is_refused(changes, rule, here):
+    demand(here)
+    done(
+        "ledger", "set-budget", "budget.ledger", "--data-set", "clinic", "--epsilon", 5, where=here
+    )
+    write(here / "specs" / "visits.yaml", changed(SPEC, **changes))
+    words = ("plan", "specs/visits.yaml", "--policy", "policy.yaml", "--out", "visits.plan")
+    result = labeldp(*words, where=here)
+    assert result.exit_code == 1 and f"FAILED {rule}: " in result.stdout
+    assert not (here / "visits.plan").exists() and spent(here) == "1/10"
+    as_json = labeldp(*words[:4], "--json", where=here)
+    failed = [
+        one["rule"] for one in json.loads(as_json.stdout)["policy"]["findings"] if not one["ok"]
+    ]
+    assert as_json.exit_code == 1 and rule in failed
+
+
+def test_the_plan_of_the_company_is_allowed_and_done(here):
+    demand(here)
+    words = ("plan", "specs/visits.yaml", "--policy", "policy.yaml", "--out", "visits.plan")
+    assert "allowed by policy.yaml" in done(*words, where=here).stdout
+    done("compile", "visits.plan", "-o", "again", where=here)
+    assert spent(here) == "1/10"  # recalled
+
+
+# Afterwards: is it current, and what does it break.
+
+
+def test_compile_check_spends_nothing_and_finds_what_is_stale(here):
+    words = ("compile", "--check", "specs/visits.yaml", "-o", "build")
+    assert "is current with specs/visits.yaml" in done(*words, where=here).stdout
+    before = spent(here)
+    for plant in (
+        lambda: edit(here, privacy__labels_per_user=1),
+        lambda: (here / "build/visits.certificate.json").write_text("{}"),
+        lambda: flip(here),
+        lambda: artifact(here).unlink(),
+    ):
+        edit(here)
+        plant()
+        assert labeldp(*words, where=here).exit_code == 1
+    assert spent(here) == before
+    assert labeldp(*words, "--overwrite", where=here).exit_code == 2

@@ -229,8 +229,7 @@ def randomize_command(
     tell(*(f"{output}: {line}" for line in bound_in_words(certificate, bound)))
     tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
     tell(f"{output}: {rows:,} rows, ε = {at_most(epsilon)} spent on each label")
-    without = f"{output}: {rows - rewriting.labels:,} rows have no label, and stay null"
-    tell(*[without] * decoded.label.keeps_nulls)
+    tell(*rewriting.without_label)
     if decoded.answers_with_sets:
         tell(
             f"{output}: each private label is the number of a set of labels; the sets are "

@@ -110,6 +110,13 @@ class Rewriting:
     labels: int = field(default=0, init=False)
 
     @property
+    def without_label(self) -> list[str]:
+        """What is said of rows without a label, where nulls are public."""
+        if not self.table.domain.keeps_nulls:
+            return []
+        return [f"{self.output}: {self.rows - self.labels:,} rows have no label, and stay null"]
+
+    @property
     def private_names(self) -> list[str]:
         """The private columns of the output."""
         labels = self.table.label_columns

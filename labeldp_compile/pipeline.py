@@ -87,7 +87,6 @@ def _compiled(
 ) -> Iterator[Compiled]:
     """The artifact. If a file keeps its prior, this compile holds that file for the whole block."""
     spec, source = load_spec(path)
-    observer.say(f"{spec.name}: {nulls_in_words(spec.domain)}")
     if directory is not None:
         require_writable(directory, spec.name, overwrite=overwrite)
     digest = hashlib.sha256(source).hexdigest()
@@ -122,6 +121,7 @@ def _solved(
         observer.spending(plan, rows)
         if isinstance(spec.prior, PrivatePrior):
             require_compilable(spec, plan, rows)
+            observer.say(f"{spec.name}: {nulls_in_words(spec.domain)}")
         elif spec.groups is not None:  # otherwise there is nothing to lose
             require_room(spec, plan.tables + 1, rows)
 

@@ -270,9 +270,7 @@ def _nearest_zero(low: str, high: str) -> str:
 
 def _nulls(ask: _Asker, usual: str, what: str) -> Any:
     """What nulls become, as the spec has it."""
-    ways = "public" if what == "number" else "category or public"
-    asked = f"What does a missing label become? A {what} of the domain, or {ways}"
-    answer = ask("nulls", asked, usual)
+    answer = ask.given["nulls"] or usual  # proposed, and not asked: the spec has a comment
     if answer in ("public", "category") or what != "number":
         return answer
     try:

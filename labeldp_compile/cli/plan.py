@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET
 from labeldp_verify.claims import DECLARED_BY
-from labeldp_verify.claims.nulls import nulls_in_words
+from labeldp_verify.claims.nulls import nulls_in_short, nulls_in_words
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.forms import CategoricalDomain, Domain, GridDomain, RealDomain, columns_of
 from labeldp_verify.reading.figures import PRIORS
@@ -119,7 +119,6 @@ def _summary(plan: Plan, path: Path) -> list[str]:
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
         *_domains(spec),
-        fact("nulls", nulls_in_words(spec.domain).removeprefix("nulls ")),
         fact(
             "mechanism",
             f"{spec.named_mechanism.title}{auto}, for goal: {spec.goal}, loss: {spec.loss}",
@@ -133,8 +132,12 @@ def _summary(plan: Plan, path: Path) -> list[str]:
     ]
     if plan.use is not None:
         use = plan.use.figures.figures(budget.rows, plan.use.prior)
-        lines += [fact(what, text) for what, text in use if what != "more labels"]
-        lines += _span(plan)
+        span, *warnings = _span(plan) or [""]
+        for what, text in use:
+            if what != "more labels":
+                more = f"; outputs {span}" * (what == "one private label" and bool(span))
+                lines.append(fact(what, text + more))
+        lines += warnings
     lines += [
         fact("time, size", f"{seconds}, {size} (estimated, within a factor of 3 and 2)"),
     ]
@@ -212,7 +215,10 @@ def _totals(plan: Plan) -> list[str]:
 
 def _domains(spec: Spec) -> list[str]:
     columns = zip(spec.label.names, columns_of(spec.domain), strict=True)
-    return [fact("label", f"{printable(name)}: {_domain(domain)}") for name, domain in columns]
+    return [
+        fact("label", f"{printable(name)}: {_domain(domain)}; {nulls_in_short(domain)}")
+        for name, domain in columns
+    ]
 
 
 def _labels(spec: Spec) -> list[str]:
@@ -233,13 +239,14 @@ def _use(plan: Plan) -> list[str]:
     return [
         fact("use", f"for goal: {plan.spec.goal}, {whose}:"),
         *(f"  {line}" for line in use.figures.in_words(plan.budget.rows, use.prior)),
-        *_span(plan),
+        *(fact("  outputs lie", line) for line in _span(plan)[:1]),
+        *_span(plan)[1:],
         *_warnings(plan),
     ]
 
 
 def _span(plan: Plan) -> list[str]:
-    """Where outputs lie, and a warning if that is far beyond the range of the labels."""
+    """Where outputs lie, and a line of warning if that is far beyond the range of the labels."""
     use, domain = plan.use, plan.spec.domain
     wider = None if use is None else use.times_wider(domain)
     if use is None or use.span is None or wider is None:
@@ -248,8 +255,8 @@ def _span(plan: Plan) -> list[str]:
     assert not isinstance(domain, CategoricalDomain)
     text = f"from {low:,.6g} to {high:,.6g}, for labels from {domain.min:,g} to {domain.max:,g}"
     if wider <= 1:
-        return [fact("outputs", text)]
-    lines = [fact("outputs", f"{text}: one output may be impossible as a label; means are right")]
+        return [text]
+    lines = [f"{text}: one output may be impossible as a label; means are right"]
     if wider > _FAR:
         warning = (
             f"the outputs span {wider:.2g} times the range of the labels. If most labels lie in a "

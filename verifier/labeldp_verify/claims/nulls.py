@@ -86,6 +86,18 @@ def nulls_in_words(domain: Domain) -> str:
     return f"nulls become {shown}, and are randomized like any other label"
 
 
+def nulls_in_short(part: Domain) -> str:
+    """The same of one column, in a few words."""
+    if part.keeps_nulls:
+        return "nulls stay null, which is public"
+    became = f"nulls become {one_line(_shown(missing_label(part)))}"
+    return (
+        f"{became}, the lowest label (there is no rule for nulls)"
+        if _takes_lowest(part)
+        else became
+    )
+
+
 def nulls_counted_as(domain: Domain) -> str:
     """What nulls were when private labels were drawn, in a few words."""
     parts = columns_of(domain)

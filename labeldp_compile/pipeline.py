@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from labeldp_verify.claims.nulls import nulls_in_words
 from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
 from labeldp_verify.reading.shortcomings import ONE_OUTPUT, Shortcoming
 
@@ -120,6 +121,7 @@ def _solved(
         observer.spending(plan, rows)
         if isinstance(spec.prior, PrivatePrior):
             require_compilable(spec, plan, rows)
+            observer.say(f"{spec.name}: {nulls_in_words(spec.domain)}")
         elif spec.groups is not None:  # otherwise there is nothing to lose
             require_room(spec, plan.tables + 1, rows)
 
@@ -227,5 +229,6 @@ def _last_integers(domain: P, most: int) -> P | IntegerDomain:
     positive = domain.max >= -domain.min
     low = domain.max - most + 1 if positive else domain.min
     high = low + most - 1
-    default = None if domain.default is None else min(max(domain.default, low), high)
-    return IntegerDomain(low, high, default)
+    own = (domain.default, domain.null)
+    default, null = (None if one is None else min(max(one, low), high) for one in own)
+    return IntegerDomain(low, high, default, null, domain.keeps_nulls)

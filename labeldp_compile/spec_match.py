@@ -173,18 +173,45 @@ def _column(in_spec: Any, where: str, wanted: dict[str, Any], domain: dict[str, 
     """One column of the label: its domain, and what else is ``wanted``."""
     wanted = {
         **wanted,
-        "domain.kind": domain["kind"],
-        "domain.values": [str(v) for v in domain["values"]] if "values" in domain else None,
-        **{f"domain.{key}": domain.get(key) for key in ("min", "max", "points")},
+        **_domain(in_spec, domain),
     }
     if _get(in_spec, "domain.rounding") is not None:
         wanted["domain.rounding"] = domain.get("rounding")
     others, key = domain["out_of_domain"], "out_of_domain"
+    nulls = None
+    if isinstance(others, dict) and "nulls" in others:
+        others, nulls = others["others"], others["nulls"]
+    if isinstance(nulls, dict):
+        wanted["nulls.default"] = nulls["default"]
+    elif nulls is not None or _get(in_spec, "nulls") is not None:
+        wanted["nulls"] = nulls
+    if isinstance(in_spec, dict) and in_spec.get("nulls") == "category":  # whose name is fixed
+        wanted.pop("nulls.default", None)
+        in_spec = {key: value for key, value in in_spec.items() if key != "nulls"}
     if isinstance(others, dict):
         others, key = others["default"], "out_of_domain.default"
     elif isinstance(in_spec, dict):
         in_spec = {key: others, **in_spec}
     return _differing(in_spec, {**wanted, key: others}, f"{where}.")
+
+
+def _domain(in_spec: Any, domain: dict[str, Any]) -> dict[str, Any]:
+    """What the spec must say of a domain."""
+    values = domain.get("values")
+    if domain["kind"] != "grid":
+        listed = None if values is None else [str(value) for value in values]
+        if listed is not None and _get(in_spec, "nulls") == "category":
+            listed = listed[:-1]  # the added one
+        ends = {f"domain.{key}": domain.get(key) for key in ("min", "max", "points")}
+        return {"domain.kind": domain["kind"], "domain.values": listed, **ends}
+    wanted: dict[str, Any] = {"domain.kind": "real"}
+    if _get(in_spec, "domain.grid.kind") == "points":
+        stated = _get(in_spec, "domain.grid.values")
+        exact = [_number(text) for text in stated] if isinstance(stated, list) else []
+        alike = [None if one is None else float(one) for one in exact] == values
+        return wanted if alike else {**wanted, "domain.grid.values": values}
+    assert values is not None  # of every grid that verifies
+    return {**wanted, "domain.min": values[0], "domain.max": values[-1]}
 
 
 def _groups(in_spec: Any, in_file: GroupsClaims | None) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import click
 import numpy as np
 from labeldp_verify import Budget
+from labeldp_verify.claims.nulls import nulls_counted_as
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.rounded import at_most, percent_at_most
@@ -178,6 +179,8 @@ def _in_words(title: str, found: Aggregates, *, verbose: bool) -> list[str]:
     conditions = f"approximate 95% intervals for {_WHOSE[found.target]}; estimates spend nothing"
     if together := found.confidence.together:
         conditions += f"; all {together:,} intervals hold at once (Bonferroni)"
+    rules = dict.fromkeys(nulls_counted_as(one.label) for one in estimation.artifacts)
+    conditions += "; " + " or ".join(rules)
     small = sum(group.rows < MIN_ROWS for group in groups)
     if small:
         conditions += f"; {small:,} with fewer than {MIN_ROWS} rows: too few rows for an interval"

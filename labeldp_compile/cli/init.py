@@ -20,7 +20,7 @@ from labeldp_compile import mechanisms
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
 from labeldp_compile.cli.output import say, tell
-from labeldp_compile.cli.starter_spec import starter_spec
+from labeldp_compile.cli.starter_spec import Literal, starter_spec
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.text_form import TextForm
 
@@ -55,7 +55,13 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @click.option("--range", metavar="LO..HI", help="The lowest and the highest possible label.")
 @click.option("--points", metavar="N", help=f"Real labels: number of points (default: {POINTS}).")
 @click.option("--values", metavar="A,B,…", help="Categories: the complete list.")
-@click.option("--default", metavar="A", help="Categories: the one for nulls and all other values.")
+@click.option("--default", metavar="A", help="Categories: the one for all other values.")
+@click.option(
+    "--nulls",
+    metavar="A",
+    help="What a missing label becomes: a label; public, if anyone may know which rows have none; "
+    "or category, a category of its own (default: the number nearest 0, or --default).",
+)
 @click.option("--loss", type=click.Choice(LOSSES), help="What an error costs.")
 @click.option("--epsilon", help="The privacy budget ε (default: 1).")
 @click.option(
@@ -251,7 +257,27 @@ def _label(ask: _Asker, usual: str | None) -> dict[str, Any]:
     else:
         question = "Round to how many evenly spaced points?"
         points = ask("points", question, POINTS, read=_points)
-    return {"kind": kind, "loss": "squared", "ends": (low, high), "points": points}
+    found = {"kind": kind, "loss": "squared", "ends": (low, high), "points": points}
+    return {**found, "nulls": _nulls(ask, _nearest_zero(low, high), "number")}
+
+
+def _nearest_zero(low: str, high: str) -> str:
+    """The label nearest 0."""
+    if Decimal(low) > 0:
+        return low
+    return high if Decimal(high) < 0 else "0"
+
+
+def _nulls(ask: _Asker, usual: str, what: str) -> Any:
+    """What nulls become, as the spec has it."""
+    answer = ask.given["nulls"] or usual  # proposed, and not asked: the spec has a comment
+    if answer in ("public", "category") or what != "number":
+        return answer
+    try:
+        read_decimal(answer)
+    except ValueError:
+        raise InputError(f"--nulls: expected a number or public, got {answer!r}") from None
+    return Literal(answer)
 
 
 def _ends(text: str) -> tuple[str, str]:
@@ -288,9 +314,13 @@ def _categories(ask: _Asker, *, is_text: bool) -> dict[str, Any]:
         return answer
 
     default = ask("default", "Category for nulls and all other values", read=one_of_them)
+    nulls = _nulls(ask, default, "category")
+    if nulls not in (*listed, "public", "category"):
+        raise InputError(f"--nulls: {nulls!r} is not one of {', '.join(listed)}, category, public")
     if not is_text and all(map(_WHOLE.fullmatch, listed)):
-        return {"values": list(map(int, listed)), "default": int(default)}
-    return {"values": listed, "default": default}
+        nulls = int(nulls) if nulls in listed else nulls
+        return {"values": list(map(int, listed)), "default": int(default), "nulls": nulls}
+    return {"values": listed, "default": default, "nulls": nulls}
 
 
 def _listed(text: str) -> list[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET
 from labeldp_verify.claims import DECLARED_BY
+from labeldp_verify.claims.nulls import nulls_in_short, nulls_in_words
 from labeldp_verify.console.colour import Marked
-from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain, columns_of
+from labeldp_verify.forms import CategoricalDomain, Domain, GridDomain, RealDomain, columns_of
 from labeldp_verify.reading.figures import PRIORS
 from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.rounded import at_most
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _SECONDS_OF = "estimated for one core of a server, usually within a factor of 3"
 _SIZE_OF = "estimated, usually within a factor of 2; never above"
+_FAR = 1.5  # times the range of the labels: outputs that span more are warned of
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
 
 
@@ -129,10 +132,14 @@ def _summary(plan: Plan, path: Path) -> list[str]:
     ]
     if plan.use is not None:
         use = plan.use.figures.figures(budget.rows, plan.use.prior)
-        lines += [fact(what, text) for what, text in use if what != "more labels"]
+        span, *warnings = _span(plan) or [""]
+        for what, text in use:
+            if what != "more labels":
+                more = f"; outputs {span}" * (what == "one private label" and bool(span))
+                lines.append(fact(what, text + more))
+        lines += warnings
     lines += [
-        fact("time", f"{seconds} (estimated, usually within a factor of 3)"),
-        fact("size", f"{size} (estimated, usually within a factor of 2)"),
+        fact("time, size", f"{seconds}, {size} (estimated, within a factor of 3 and 2)"),
     ]
     lines += [*_odd(plan), *_warnings(plan)]
     of_unit = spec.privacy.labels_of_unit * budget.prior
@@ -154,6 +161,7 @@ def _details(plan: Plan) -> list[str]:
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
         *_labels(spec),
+        fact("nulls", nulls_in_words(spec.domain).removeprefix("nulls ")),
         fact("goal", spec.goal),
         fact("loss", spec.loss),
         fact("mechanism", spec.named_mechanism.title),
@@ -207,7 +215,10 @@ def _totals(plan: Plan) -> list[str]:
 
 def _domains(spec: Spec) -> list[str]:
     columns = zip(spec.label.names, columns_of(spec.domain), strict=True)
-    return [fact("label", f"{printable(name)}: {_domain(domain)}") for name, domain in columns]
+    return [
+        fact("label", f"{printable(name)}: {_domain(domain)}; {nulls_in_short(domain)}")
+        for name, domain in columns
+    ]
 
 
 def _labels(spec: Spec) -> list[str]:
@@ -228,8 +239,33 @@ def _use(plan: Plan) -> list[str]:
     return [
         fact("use", f"for goal: {plan.spec.goal}, {whose}:"),
         *(f"  {line}" for line in use.figures.in_words(plan.budget.rows, use.prior)),
+        *(fact("  outputs lie", line) for line in _span(plan)[:1]),
+        *_span(plan)[1:],
         *_warnings(plan),
     ]
+
+
+def _span(plan: Plan) -> list[str]:
+    """Where outputs lie, and a line of warning if that is far beyond the range of the labels."""
+    use, domain = plan.use, plan.spec.domain
+    wider = None if use is None else use.times_wider(domain)
+    if use is None or use.span is None or wider is None:
+        return []
+    low, high = use.span
+    assert not isinstance(domain, CategoricalDomain)
+    text = f"from {low:,.6g} to {high:,.6g}, for labels from {domain.min:,g} to {domain.max:,g}"
+    if wider <= 1:
+        return [text]
+    lines = [f"{text}: one output may be impossible as a label; means are right"]
+    if wider > _FAR:
+        warning = (
+            f"the outputs span {wider:.2g} times the range of the labels. If most labels lie in a "
+            "small part of it, their noise is that of the whole range: choose a narrower range "
+            "(labels outside it are clamped), a larger ε, or goal: labels, whose outputs stay "
+            "inside the range"
+        )
+        lines.append(Marked(fact("warning", warning), "warning"))
+    return lines
 
 
 def _warnings(plan: Plan) -> list[str]:
@@ -322,6 +358,13 @@ def _domain(domain: Domain) -> str:
         shown = ", ".join(printable(str(value)) for value in domain.values[:6])
         more = ", …" if domain.size > 6 else ""
         return f"one of {shown}{more} (k = {domain.size:,})"
+    if isinstance(domain, GridDomain):
+        how = "at random, so that the mean is kept" if domain.rounding == "unbiased" else "nearest"
+        steps = [high - low for low, high in pairwise(domain.values)]
+        return (
+            f"{domain.min:g} … {domain.max:g} on {domain.points:,} points, {min(steps):g} to "
+            f"{max(steps):g} apart, rounded {how} (k = {domain.size:,})"
+        )
     if isinstance(domain, RealDomain):
         how = "at random, so that the mean is kept" if domain.rounding == "unbiased" else "nearest"
         return (
@@ -333,9 +376,8 @@ def _domain(domain: Domain) -> str:
 
 def _others(domain: Domain) -> str:
     if domain.default is not None:
-        return f"become {printable(str(domain.default))}, nulls included"
-    assert not isinstance(domain, CategoricalDomain)
-    return f"clamped to the nearest end; NaN and nulls become {domain.min:g}"
+        return f"become {printable(str(domain.default))}"
+    return "clamped to the nearest end"
 
 
 def _count(outputs: Estimate) -> str:

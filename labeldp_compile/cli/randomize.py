@@ -19,6 +19,7 @@ from labeldp_runtime import (
 )
 from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.claims import Certificate
+from labeldp_verify.claims.nulls import nulls_in_words
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.booking import Booking, Drawing, ledger_options
@@ -187,7 +188,8 @@ def randomize_command(
     if maturity is not None:
         maturity.require(reader)
     if not quiet:
-        tell(*_other_columns(artifact, columns, certificate))
+        nulls = f"{table}: {nulls_in_words(decoded.label)}"
+        tell(*_other_columns(artifact, columns, certificate), nulls)
     # A keyed run gives the same file each time, so it records no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
@@ -228,6 +230,7 @@ def randomize_command(
     tell(*(f"{output}: {line}" for line in bound_in_words(certificate, bound)))
     tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
     tell(f"{output}: {rows:,} rows, ε = {at_most(epsilon)} spent on each label")
+    tell(*rewriting.without_label)
     if decoded.answers_with_sets:
         tell(
             f"{output}: each private label is the number of a set of labels; the sets are "

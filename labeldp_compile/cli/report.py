@@ -1,4 +1,4 @@
-"""``labeldp report``: one page about an artifact, for people who must decide."""
+"""``labeldp report``: one page about an artifact or a training run, for people who must decide."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from labeldp_compile.cli.options import (
     signature_options,
 )
 from labeldp_compile.cli.output import say
+from labeldp_compile.errors import InputError
 from labeldp_compile.whole_file import require_output, write_text
 
 
 @command(
     "report",
     "labeldp report build/doctor-visits.onnx --spec specs/doctor-visits.yaml -o report.html",
+    "labeldp report runs/visits --policy policy.yaml --approver public.pem -o report.html",
 )
 @click.argument("file", type=PATH)
 @click.option(
@@ -48,6 +50,19 @@ from labeldp_compile.whole_file import require_output, write_text
 @click.option("--spec", type=PATH, help="Also check FILE against this spec, and show the spec.")
 @gone_option("--compare", "was removed: use labeldp sweep to compare mechanisms")
 @gone_option("--format", "was removed: a report is an HTML page, -o report.html")
+@click.option("--policy", type=PATH, help="Also apply this policy, and show what it says.")
+@click.option(
+    "--approval",
+    type=PATH,
+    metavar="FILE",
+    help="What labeldp approve wrote (default: FILE.approval.json, if there is one).",
+)
+@click.option(
+    "--approver",
+    type=PATH,
+    metavar="public.pem",
+    help="Check the signature of the approval with this key.",
+)
 @group_option
 @signature_options
 @overwrite_option
@@ -58,12 +73,19 @@ def report_command(
     registry: Path | None,
     published: str | None,
     spec: Path | None,
+    policy: Path | None,
+    approval: Path | None,
+    approver: Path | None,
     group: str | None,
     signing: SignatureFiles,
     overwrite: bool,
     budget: Budget,
 ) -> None:
-    """Write one page that shows what the artifact FILE does and guarantees.
+    """Write one page on the artifact or training run FILE, for people who must decide.
+
+    The first screen answers in plain words: whose data, protected from whom, how much, what is not
+    protected, who says so, and whether the policy is met. It is green only if a signature was
+    checked and a policy is met. Printed, the page has at most two sheets.
 
     If FILE has a table for each group, the page lists all groups and shows one in detail: the group
     with most rows, or that of --group.
@@ -77,14 +99,38 @@ def report_command(
     if output is not None and output == registry:
         raise click.UsageError("-o and --registry must name different files")
     for path in outputs:
-        inputs = [file, spec, signing.public_key, signing.signature]
+        inputs = [file, spec, signing.public_key, signing.signature, policy, approval, approver]
         require_output(path, *inputs, endings=endings[path], overwrite=overwrite)
     # Imported here because matplotlib takes half a second; usage errors should not wait for it.
+    from labeldp_verify.signature import read_public_key  # noqa: PLC0415
+
+    from labeldp_compile.tools.policy import load_policy  # noqa: PLC0415
     from labeldp_compile.tools.report.findings import examine  # noqa: PLC0415
     from labeldp_compile.tools.report.page import report_page  # noqa: PLC0415
     from labeldp_compile.tools.report.registry import registry_entry  # noqa: PLC0415
+    from labeldp_compile.tools.report.run_page import examine_run, run_page  # noqa: PLC0415
 
-    findings = examine(file, spec, signing.signed(file), budget, group)
+    loaded = None if policy is None else load_policy(policy)
+    key = None if approver is None else read_public_key(approver)
+    if file.is_dir():
+        of_artifacts = {"--spec": spec, "--registry": registry, "--group": group}
+        of_artifacts |= {"--public-key": signing.public_key, "--signature": signing.signature}
+        if wrong := [name for name, value in of_artifacts.items() if value is not None]:
+            raise InputError(f"{wrong[0]} is for artifacts, but {file} is a folder")
+        assert output is not None  # or there would be a registry
+        write_text(output, run_page(examine_run(file, loaded, approval, key)))
+        say(str(output))
+        return
+    findings = examine(
+        file,
+        spec,
+        signing.signed(file),
+        budget,
+        group,
+        policy=loaded,
+        approval=approval,
+        approver=key,
+    )
     if output is not None:
         write_text(output, report_page(findings))
     if not findings.report.ok:

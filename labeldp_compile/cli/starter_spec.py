@@ -25,9 +25,13 @@ def starter_spec(**answers: Any) -> str:
     return text_of(Path(__file__).with_suffix(".yaml.jinja"), {"scalar": scalar}, **answers)
 
 
+class Literal(str):
+    """A number as it was typed."""
+
+
 def scalar(value: str | int) -> str:
     """A YAML scalar: text stays text."""
-    if isinstance(value, int):
+    if isinstance(value, int | Literal):
         return str(value)
     if _PLAIN.fullmatch(value) and value not in _WORDS:
         return value

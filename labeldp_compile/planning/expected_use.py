@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labeldp_verify.artifact import assess
+from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Domain, Randomizer
+from labeldp_verify.forms.sets import are_numbers
 from labeldp_verify.reading.figures import Usefulness
 from labeldp_verify.reading.shortcomings import Shortcoming
 
@@ -20,11 +22,22 @@ MAX_LABELS = 1_000
 
 @dataclass(frozen=True)
 class ExpectedUse:
-    """The figures and their prior: ``uniform``, or that of the spec if it needs no data."""
+    """The figures and their prior: ``uniform``, or that of the spec if it needs no data.
+
+    ``span`` has the lowest and the highest output, where outputs are numbers.
+    """
 
     prior: str
     figures: Usefulness
     shortcomings: list[Shortcoming]
+    span: tuple[float, float] | None = None
+
+    def times_wider(self, domain: Domain) -> float | None:
+        """How many times as wide as the range of labels the span of the outputs is."""
+        if self.span is None or isinstance(domain, CategoricalDomain):
+            return None
+        low, high = self.span
+        return (high - low) / (domain.max - domain.min)
 
 
 def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> ExpectedUse | None:
@@ -40,4 +53,14 @@ def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> Expec
     except (ValueError, ArithmeticError, InputError):
         return None  # this prior is not the one that compile will have
     figures, found = assess(domain, randomizer, weights, budget.label, classes=spec.has_classes)
-    return ExpectedUse("uniform" if known is None else spec.prior.kind, figures, found)
+    prior = "uniform" if known is None else spec.prior.kind
+    span = _span(domain, randomizer) if are_numbers(domain, randomizer) else None
+    return ExpectedUse(prior, figures, found, span)
+
+
+def _span(domain: Domain, randomizer: Randomizer) -> tuple[float, float]:
+    if isinstance(randomizer, AdditiveRandomizer):
+        ends = randomizer.low, randomizer.high
+        low, high = (end * randomizer.unit + randomizer.origin for end in ends)
+        return low, high
+    return float(min(randomizer.values)), float(max(randomizer.values))

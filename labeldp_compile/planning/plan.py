@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_verify.claims import DECLARED_BY
+from labeldp_verify.claims.nulls import nulls_in_words
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
@@ -74,6 +75,8 @@ class Plan:
             "ledger": self.ledger,
             "usefulness": use and use.figures.to_json(budget.rows, use.prior),
             "warnings": [asdict(part) for part in use.shortcomings] if use else [],
+            "nulls": nulls_in_words(spec.domain),
+            "outputs": use and use.span and {"least": use.span[0], "most": use.span[1]},
             "solver": self.forecast.solver,
             "estimate": {
                 "outputs": asdict(self.forecast.outputs),

@@ -11,8 +11,7 @@ from labeldp_verify.forms import MAX_CELLS, Category, GroupColumn, Groups, check
 from labeldp_compile.errors import refused
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.groups import Assign
-from labeldp_compile.spec.model import PrivatePrior, PublicPrior
-from labeldp_compile.tabular.formats import files_of
+from labeldp_compile.spec.public_grid import refuse_label_data
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +33,8 @@ def asked_cells(spec: Spec, directory: Path) -> Groups:
     if asked.assign is None:
         return Groups.each(*asked.to_columns())
     path = directory / asked.assign.file
-    _refuse_label_data(spec, directory, path)
+    why = "groups are public, so groups.assign needs a file without labels"
+    refuse_label_data(spec, directory, path, why)
     found = _assignments(path, asked.assign)
     if not found:
         raise refused(path, "assigns no groups")
@@ -46,25 +46,6 @@ def asked_cells(spec: Spec, directory: Path) -> Groups:
     except ValueError as error:
         raise refused(path, str(error)) from None
     return groups
-
-
-def _refuse_label_data(spec: Spec, directory: Path, path: Path) -> None:
-    """Raise DataError if the file of assignments is the label's data, or a part of them.
-
-    The files on the disk are compared, so links are followed. Contents are not compared: a refusal
-    would disclose that labels are equal to groups.
-    """
-    prior = spec.prior
-    data = prior.data if isinstance(prior, PrivatePrior | PublicPrior) else None
-    if data is None or not path.exists() or not (directory / data).exists():
-        return  # a missing file is refused when it is read
-    for part in (directory / data, *files_of(directory / data)):
-        if path.samefile(part):
-            raise refused(
-                path,
-                f"is the data of the label {', '.join(map(repr, spec.label.names))}: groups are "
-                "public, so groups.assign needs a file without labels",
-            )
 
 
 def numbered(columns: tuple[GroupColumn, ...], group_of_cell: Iterable[Any]) -> Groups:

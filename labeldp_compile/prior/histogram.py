@@ -36,8 +36,9 @@ def count_labels(
     a person change the histogram by at most 2·L, across all tables. The order of rows is public.
 
     Every other row counts, including nulls and labels outside the domain: otherwise the number of
-    rows would depend on the labels. The artifact's own graph finds the label and table of each row.
-    Rows are streamed, so memory does not grow with the table.
+    rows would depend on the labels. Only where nulls are public, rows without a label do not count.
+    The artifact's own graph finds the label and table of each row. Rows are streamed, so memory
+    does not grow with the table.
 
     A histogram file gives the same counts as the rows that it counts: if labels are rounded at
     random, each is rounded separately. Raises DataError if it counts more than 2^53 rows.
@@ -62,7 +63,8 @@ def count_tables(table: TableReader, asked: Groups, person: PersonUnit | None = 
     sizes = np.zeros(asked.tables, dtype=np.int64)
     tables = table_indexes(table, asked)
     counted = [] if table.count_column is None else [table.count_column]
-    names = list(dict.fromkeys([*table.group_names, *counted, *table.public_columns]))
+    nulls = list(table.label_columns) if table.domain.keeps_nulls else []
+    names = list(dict.fromkeys([*table.group_names, *counted, *table.public_columns, *nulls]))
     for batch, times in _weighed(table, table.columns(names), person):
         _add(sizes, tables(batch), times)
     return [int(size) for size in sizes]
@@ -132,7 +134,7 @@ def _session(model: bytes) -> onnxruntime.InferenceSession:
 def _weighed(
     table: TableReader, batches: Iterator[pa.RecordBatch], person: PersonUnit | None
 ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64] | None]]:
-    """The batches, and how many rows each of their rows represents; None if it is one."""
+    """The rows of batches that count, and how many rows each represents; None if it is one."""
     from labeldp_compile.tabular.columns import MAX_TOTAL  # noqa: PLC0415  # pyarrow
     from labeldp_compile.tabular.person_bound import PersonBound  # noqa: PLC0415
 
@@ -140,7 +142,7 @@ def _weighed(
         bound = PersonBound(person.column, person.labels, beyond="null")
         for batch in batches:
             within = bound.within(table, batch)
-            yield batch, None if within.all() else within.astype(np.int64)
+            yield labelled(table, batch, None if within.all() else within.astype(np.int64))
         return
     rows = 0
     for batch in batches:
@@ -149,7 +151,19 @@ def _weighed(
         rows += 0 if times is None else sum(times.tolist())
         if rows > MAX_TOTAL:
             raise refused(table.path, "counts more than 2^53 rows")
-        yield batch, times
+        yield labelled(table, batch, times)
+
+
+def labelled(
+    table: TableReader, batch: pa.RecordBatch, times: NDArray[np.int64] | None
+) -> tuple[pa.RecordBatch, NDArray[np.int64] | None]:
+    """The rows of a batch that count: all, but for those without a label where that is public."""
+    known = table.has_label(batch)
+    if known is None or known.all():
+        return batch, times
+    import pyarrow as pa  # noqa: PLC0415
+
+    return batch.filter(pa.array(known)), None if times is None else times[known]
 
 
 def _add(

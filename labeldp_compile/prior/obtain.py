@@ -131,7 +131,7 @@ class PriorSource:
             require_rows(self.table.path, self.stated_rows, persons.rows)
             seen = PersonsSeen.of(persons, person)
             return Known(self.asked, count_tables(self.table, self.asked, person), seen)
-        if self.asked.columns:
+        if self.asked.columns or (self.table.domain.keeps_nulls and rows is not None):
             sizes = count_tables(self.table, self.asked)
         elif rows is None:
             return Known(self.asked)

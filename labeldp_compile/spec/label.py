@@ -25,6 +25,7 @@ from pydantic import Discriminator, Field, StrictInt, StrictStr, Tag, model_vali
 
 from labeldp_compile.column_names import key_of
 from labeldp_compile.spec.fields import Category
+from labeldp_compile.spec.grid import GridDomainSpec, QuantileGrid
 from labeldp_compile.yaml_model import Number, Strict
 
 MAX_LABELS = MAX_COMBINATIONS
@@ -95,9 +96,30 @@ class CategoricalDomainSpec(Strict):
 
 
 class DefaultLabel(Strict):
-    """The label that replaces every value outside the domain."""
+    """The label that replaces every value outside the domain, or every null."""
 
     default: StrictStr | StrictInt | Number
+
+
+def _domain_of(domain: Any) -> str | None:
+    """Which of the models a domain is."""
+    if not isinstance(domain, dict):
+        return type(domain).__name__
+    kind = domain.get("kind")
+    if kind == "real":
+        return "GridDomainSpec" if "grid" in domain else "RealDomainSpec"
+    return kind if isinstance(kind, str) else None
+
+
+RealSpec = Annotated[
+    Annotated[RealDomainSpec, Tag("RealDomainSpec")]
+    | Annotated[GridDomainSpec, Tag("GridDomainSpec")],
+    Discriminator(_domain_of),
+]
+DomainSpec = Annotated[
+    IntegerDomainSpec | RealSpec | CategoricalDomainSpec, Field(discriminator="kind")
+]
+NULL_CATEGORY = "missing"  # of ``nulls: category``
 
 
 class _Named(Strict):
@@ -116,13 +138,16 @@ class LabelSpec(_Named):
     """A label column and its domain."""
 
     column: str = Field(min_length=1, description="name of the label column")
-    domain: Annotated[
-        IntegerDomainSpec | RealDomainSpec | CategoricalDomainSpec, Field(discriminator="kind")
-    ]
+    domain: DomainSpec
     out_of_domain: Literal["clamp"] | DefaultLabel | None = Field(
         None,
         description="labels outside the domain: clamp (numbers; nulls and NaN become the lowest "
         "label) or {default: LABEL}; categories need a default",
+    )
+    nulls: Literal["public", "category"] | DefaultLabel | None = Field(
+        None,
+        description="what a missing label becomes: {default: LABEL}; category, a category of its "
+        "own; or public: it stays null, because anyone may know which rows have no label",
     )
 
     @model_validator(mode="after")
@@ -140,9 +165,48 @@ class LabelSpec(_Named):
                 raise ValueError("the default must be a number in the domain")
             if isinstance(domain, IntegerDomainSpec) and not isinstance(default, int):
                 raise ValueError("the default must be an integer in the domain")
-            if not domain.min <= default <= domain.max:
-                raise ValueError(f"the default {default} is outside the domain")
+            _require_inside(domain, default, "the default")
         return self
+
+    @model_validator(mode="after")
+    def _null_in_domain(self) -> Self:
+        domain, null = self.domain, self.nulls
+        if null == "category":
+            if not isinstance(domain, CategoricalDomainSpec) or isinstance(domain.values[0], int):
+                raise ValueError(
+                    "nulls: category needs categories that are text: elsewhere write nulls: "
+                    "{default: LABEL}, with a label of the domain"
+                )
+            if NULL_CATEGORY in domain.values:
+                raise ValueError(
+                    f"nulls: category adds the category {NULL_CATEGORY!r}, which is listed "
+                    f"already: write nulls: {{default: {NULL_CATEGORY}}}"
+                )
+        if not isinstance(null, DefaultLabel):
+            return self
+        label = null.default
+        if isinstance(domain, CategoricalDomainSpec):
+            if label not in domain.values or isinstance(label, Decimal):
+                raise ValueError(f"nulls: {label!r} is not one of the categories")
+        elif isinstance(label, str):
+            raise ValueError("nulls: the default must be a number in the domain")
+        elif isinstance(domain, IntegerDomainSpec) and not isinstance(label, int):
+            raise ValueError("nulls: the default must be an integer in the domain")
+        else:
+            _require_inside(domain, label, "nulls: the default")
+        return self
+
+    @property
+    def each(self) -> list[LabelSpec]:
+        """The columns one by one: this one."""
+        return [self]
+
+    @property
+    def _null(self) -> str | int | Decimal | None:
+        """The label that nulls become, where they have a rule for that."""
+        if self.nulls == "category":
+            return NULL_CATEGORY
+        return self.nulls.default if isinstance(self.nulls, DefaultLabel) else None
 
     @property
     def _default(self) -> str | int | Decimal | None:
@@ -156,18 +220,28 @@ class LabelSpec(_Named):
 
     def to_domain(self, rounding: Rounding = "nearest") -> Part:
         """The domain in its exact form; ``rounding`` is the default for real labels."""
-        domain, default = self.domain, self._default
+        domain, default, null = self.domain, self._default, self._null
+        keeps = self.nulls == "public"
         if isinstance(domain, CategoricalDomainSpec):
-            assert isinstance(default, str | int)
-            return CategoricalDomain(tuple(domain.values), default)
+            assert isinstance(default, str | int) and not isinstance(null, Decimal)
+            added = [NULL_CATEGORY] if self.nulls == "category" else []
+            return CategoricalDomain((*domain.values, *added), default, null, keeps)
         if isinstance(domain, IntegerDomainSpec):
-            return IntegerDomain(domain.min, domain.max, None if default is None else int(default))
+            lowest, highest = domain.min, domain.max
+            outside, missed = (None if one is None else int(one) for one in (default, null))
+            return IntegerDomain(lowest, highest, outside, missed, keeps)
+        # + 0.0 turns −0.0 into 0.0
+        other, missing = (None if one is None else float(one) + 0.0 for one in (default, null))
+        if isinstance(domain, GridDomainSpec):
+            return domain.to_domain(rounding, other, missing, keeps_nulls=keeps)
         return RealDomain(
-            float(domain.min) + 0.0,  # + 0.0 turns −0.0 into 0.0
+            float(domain.min) + 0.0,
             float(domain.max) + 0.0,
             domain.points,
             domain.rounding or rounding,
-            None if default is None else float(default) + 0.0,
+            other,
+            missing,
+            keeps,
         )
 
 
@@ -183,14 +257,23 @@ class JointColumnSpec(LabelSpec):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if isinstance(self.domain, RealDomainSpec) and self.domain.rounding == "unbiased":
+        real = RealDomainSpec | GridDomainSpec
+        if isinstance(self.domain, real) and self.domain.rounding == "unbiased":
             raise ValueError(
                 "a column of a joint label is always rounded to the nearest point: remove rounding"
             )
         if isinstance(self.domain, CategoricalDomainSpec) and self.loss not in (None, "zero_one"):
             raise ValueError(f"the {self.loss} loss needs numbers: for categories use zero_one")
-        if isinstance(self.domain, RealDomainSpec) and self.loss == "zero_one":
+        if isinstance(self.domain, real) and self.loss == "zero_one":
             raise ValueError("the zero_one loss is not for real labels: use squared")
+        if isinstance(self.domain, GridDomainSpec) and isinstance(self.domain.grid, QuantileGrid):
+            raise ValueError(
+                "quantile-of-public is only for a label of one column: write grid: {kind: points}"
+            )
+        if self.nulls == "public":
+            raise ValueError(
+                "nulls: public is only for a label of one column: write nulls: {default: LABEL}"
+            )
         return self
 
     def to_loss(self) -> ColumnLoss:
@@ -227,6 +310,11 @@ class JointLabelSpec(_Named):
         """The columns of the label."""
         return [column.column for column in self.columns]
 
+    @property
+    def each(self) -> list[LabelSpec]:
+        """The columns one by one."""
+        return list(self.columns)
+
     def to_domain(self, rounding: Rounding = "nearest") -> JointDomain:
         """The domain in its exact form; columns are rounded to the nearest point."""
         return self._domain
@@ -246,6 +334,12 @@ AnyLabelSpec = Annotated[
     Annotated[LabelSpec, Tag("LabelSpec")] | Annotated[JointLabelSpec, Tag("JointLabelSpec")],
     Discriminator(_is_joint),
 ]
+
+
+def _require_inside(domain: Any, label: Any, what: str) -> None:
+    low, high = domain.ends if isinstance(domain, GridDomainSpec) else (domain.min, domain.max)
+    if not low <= label <= high:
+        raise ValueError(f"{what} {label} is outside the domain")
 
 
 def _require_order(low: Any, high: Any) -> None:

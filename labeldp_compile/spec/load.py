@@ -6,6 +6,7 @@ from pathlib import Path
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.spec.model import Spec
+from labeldp_compile.spec.public_grid import read_public_grids
 from labeldp_compile.spec.validity import resolved
 from labeldp_compile.yaml_model import Document
 
@@ -19,12 +20,16 @@ def load_spec(path: Path) -> tuple[Spec, bytes]:
     others are its notes.
     """
     text, data = _SPEC.read(path)
-    return parse_spec(text, str(path)), data
+    return parse_spec(text, str(path), path.parent), data
 
 
-def parse_spec(text: str, source: str = "spec") -> Spec:
-    """Validate the text of a spec; ``source`` names it in errors."""
+def parse_spec(text: str, source: str = "spec", directory: Path | None = None) -> Spec:
+    """Validate the text of a spec; ``source`` names it in errors.
+
+    Paths of public grids are relative to ``directory``; without one, such a grid is refused.
+    """
     spec, yaml = _SPEC.parse(text, source)
+    read_public_grids(spec, directory)
     spec, found = resolved(spec)
     if found:
         raise _SPEC.refusal(source, yaml, found)

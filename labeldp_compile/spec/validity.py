@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labeldp_verify.forms import CategoricalDomain, Groups, check_groups
+from labeldp_verify.forms import CategoricalDomain, Groups, RealDomain, check_groups
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import Url, is_url
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.mechanisms.subset_selection import beats_randomized_response
+from labeldp_compile.spec.grid import GridDomainSpec
 from labeldp_compile.spec.label import JointLabelSpec, RealDomainSpec
 from labeldp_compile.spec.model import (
     Auto,
@@ -81,7 +82,8 @@ def check_validity(spec: Spec) -> list[Misfit]:
     """Where the parts of a spec with a named mechanism do not fit together."""
     domain = spec.domain
     lowest = None if isinstance(domain, CategoricalDomain) else float(domain.min)
-    reasons = _reasons(domain.kind, spec.loss, spec.mechanism.kind, lowest)
+    kind = RealDomain.kind if isinstance(domain, RealDomain) else domain.kind
+    reasons = _reasons(kind, spec.loss, spec.mechanism.kind, lowest)
     found: list[Misfit] = [
         (("loss",) if reason.startswith("the ") else ("mechanism", "kind"), reason)
         for reason in reasons
@@ -226,7 +228,15 @@ def _check_options(spec: Spec) -> Iterator[Misfit]:
     if misfit is not None:
         key, reason = misfit
         yield ("mechanism", *key), reason
-    if isinstance(spec.label, JointLabelSpec) or not isinstance(spec.label.domain, RealDomainSpec):
+    if isinstance(spec.label, JointLabelSpec):
+        return
+    if isinstance(spec.label.domain, GridDomainSpec) and mechanism.form == "additive":
+        reason = (
+            "adds noise in even steps, but the points of this grid are not evenly spaced: use "
+            "optimal_unbiased, rr_on_bins or randomized_response, or points: N without grid"
+        )
+        yield ("mechanism", "kind"), f"{mechanism.kind} {reason}"
+    if not isinstance(spec.label.domain, RealDomainSpec | GridDomainSpec):
         return
     if spec.label.domain.rounding == "nearest" and mechanism.is_unbiased:
         reason = "rounding to the nearest point is biased: remove it, or use rounding: unbiased"

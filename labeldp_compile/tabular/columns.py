@@ -77,6 +77,18 @@ def label_array(domain: Domain, column: str, values: pa.Array) -> NDArray[Any]:
     return read_labels(values, element, missing)[0]
 
 
+def number_array(path: Path, column: str, values: pa.Array) -> NDArray[np.float64]:
+    """Public numbers [n] of any numeric type, or of text (CSV); NaN where there is none.
+
+    Raises DataError for another type.
+    """
+    if is_text(values.type):
+        return labels_of_cells(values, "float64", float("nan"))
+    if not is_number(value_type(values.type)):
+        raise refused(path, f"{column!r} has the type {values.type}, expected numbers")
+    return read_labels(values, "float64", float("nan"))[0]
+
+
 def _element_type(domain: Domain) -> str:
     if isinstance(domain, RealDomain):
         return "float64"

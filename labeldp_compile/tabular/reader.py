@@ -13,7 +13,7 @@ import pyarrow as pa
 from labeldp_runtime import IdError
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.ids import Ids
-from labeldp_verify.forms import Domain, GroupColumn, columns_of
+from labeldp_verify.forms import CategoricalDomain, Domain, GroupColumn, columns_of
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, refused
@@ -96,10 +96,29 @@ class TableReader:
 
     def labels_of(self, batch: pa.RecordBatch) -> list[NDArray[Any]]:
         """The label columns [n] of one batch, as the artifact takes them."""
-        return [
-            label_array(part, name, batch.column(name))
-            for name, part in zip(self.label_columns, columns_of(self.domain), strict=True)
-        ]
+        pairs = zip(self.label_columns, columns_of(self.domain), strict=True)
+        return [label_array(part, name, self._cells(batch, name, part)) for name, part in pairs]
+
+    def has_label(self, batch: pa.RecordBatch) -> NDArray[np.bool_] | None:
+        """[n] which rows have a label, where nulls are public; None where every row has one.
+
+        Typed nulls and empty cells of CSV are no labels; what cannot be read is one.
+        """
+        if not self.domain.keeps_nulls:
+            return None
+        known = self._cells(batch, self.column, self.domain).is_valid()
+        return np.asarray(known.to_numpy(zero_copy_only=False), bool)
+
+    def _cells(self, batch: pa.RecordBatch, name: str, domain: Domain) -> pa.Array:
+        """A label column; empty cells of CSV are null where nulls have a rule of their own."""
+        cells = batch.column(name)
+        if pa.types.is_dictionary(cells.type) and domain.keeps_nulls:
+            cells = cells.dictionary_decode()
+        has_rule = domain.keeps_nulls or domain.null is not None
+        listed = isinstance(domain, CategoricalDomain) and "" in domain.values
+        if self.csv is None or not has_rule or listed:
+            return cells
+        return empty_is_null(cells)
 
     @property
     def group_names(self) -> list[str]:

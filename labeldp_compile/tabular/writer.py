@@ -89,6 +89,7 @@ class Rewriting:
         as_one: whether the parts of a folder become one file; they need the same columns.
         is_resumed: whether a later run names a sealed output that this one could not name.
         rows: written so far.
+        labels: of these, rows that have a label; counted only where nulls are public.
     """
 
     table: TableReader
@@ -108,6 +109,14 @@ class Rewriting:
     as_one: bool = False
     is_resumed: bool = False
     rows: int = field(default=0, init=False)
+    labels: int = field(default=0, init=False)
+
+    @property
+    def without_label(self) -> list[str]:
+        """What is said of rows without a label, where nulls are public."""
+        if not self.table.domain.keeps_nulls:
+            return []
+        return [f"{self.output}: {self.rows - self.labels:,} rows have no label, and stay null"]
 
     @property
     def private_names(self) -> list[str]:
@@ -202,9 +211,15 @@ class Rewriting:
         drawn = self._drawn(file, batch)
         whole = [self.whole] * len(drawn) if isinstance(self.whole, bool) else self.whole
         private = [_arrow(column, whole=own) for column, own in zip(drawn, whole, strict=True)]
-        if self.unlabelled is None:
+        without = np.zeros(len(batch), bool)
+        if (labelled := file.has_label(batch)) is not None:
+            self.labels += int(labelled.sum())
+            without |= ~labelled
+        elif self.unlabelled is None:
             return private
-        rows = pa.array(np.arange(len(batch)), mask=self.unlabelled(file, batch))
+        if self.unlabelled is not None:
+            without |= self.unlabelled(file, batch)
+        rows = pa.array(np.arange(len(batch)), mask=without)
         return [column.take(rows) for column in private]
 
     def _drawn(self, file: TableReader, batch: pa.RecordBatch) -> list[NDArray[Any]]:

@@ -35,7 +35,8 @@ def open_private(
     """
     labels, domain = decoded.certificate.label_columns, decoded.label
     if decoded.answers_with_sets:  # by their numbers
-        domain = IntegerDomain(0, decoded.tables[0].outputs - 1)
+        last = decoded.tables[0].outputs - 1
+        domain = IntegerDomain(0, last, keeps_nulls=decoded.label.keeps_nulls)
     columns = _private_columns(decoded, column)
     if len(columns) != len(columns_of(domain)):
         raise InputError(

@@ -60,7 +60,10 @@ export class Randomizer {
       if (randomizer.certificate.insecure === undefined) throw new Error('a field is missing');
       columns = labelColumns(randomizer.certificate, text);
       randomizer.#sets = setsOf(randomizer.certificate, columns);
-    } catch {
+    } catch (error) {
+      if (error instanceof PublicNullsError) {
+        throw new ArtifactError('its nulls stay null (nulls: public): use labeldp randomize');
+      }
       throw new ArtifactError('the certificate is damaged'); // a cause would quote it
     }
     if (randomizer.certificate.insecure !== null) {
@@ -359,27 +362,46 @@ function exactDomains(domains, certificateText) {
   // What is read here is as the file has it, but each integer a text.
   const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
   const quote = (text) => (/^-?\d+$/.test(text) ? `"${text}"` : text);
-  const isInteger = ({ kind, out_of_domain: rule }) =>
-    kind !== 'real' && typeof rule.default === 'number';
+  const isInteger = ({ kind, out_of_domain: rule }) => {
+    const { others, nulls } = rulesOf(rule);
+    const stated = [others.default, nulls.default].some((label) => typeof label === 'number');
+    return kind !== 'real' && kind !== 'grid' && stated;
+  };
   if (!domains.some(isInteger)) return domains;
   const { domain } = JSON.parse(certificateText.replace(token, quote)).label;
   const texts = domains.length > 1 ? domain.columns : [domain];
   return domains.map((own, i) => {
     if (!isInteger(own)) return own;
-    const rule = { default: BigInt(texts[i].out_of_domain.default) };
+    const { others, nulls } = rulesOf(texts[i].out_of_domain);
+    const exact = (rule) => (rule.default === undefined ? rule : { default: BigInt(rule.default) });
+    const rule = { others: exact(others), nulls: exact(nulls) };
     if (own.kind === 'integer') return { ...own, out_of_domain: rule };
     if (!own.values.every(Number.isInteger)) throw new Error('it has no categories');
     return { ...own, values: texts[i].values.map(BigInt), out_of_domain: rule };
   });
 }
 
-/** A label that the graph treats by the out-of-domain rule. */
-function missingLabel({ kind, out_of_domain: rule }) {
-  if (kind === 'real') return NaN;
-  if (rule === 'clamp') return INT64_MIN;
-  if (!['string', 'bigint'].includes(typeof rule.default)) throw new Error('it has no default');
-  return rule.default;
+/**
+ * The rule for labels outside the domain, and that for nulls. Files without a rule for nulls treat
+ * them like other values.
+ */
+function rulesOf(rule) {
+  if (rule.nulls === undefined) return { others: rule, nulls: rule };
+  return { others: rule.others, nulls: rule.nulls };
 }
+
+/** A label that the graph treats by the rule for nulls. */
+function missingLabel({ kind, out_of_domain: rule }) {
+  const { nulls } = rulesOf(rule);
+  if (nulls === 'public') throw new PublicNullsError();
+  if (kind === 'real' || kind === 'grid') return NaN;
+  if (nulls === 'clamp') return INT64_MIN;
+  if (!['string', 'bigint'].includes(typeof nulls.default)) throw new Error('it has no default');
+  return nulls.default;
+}
+
+/** Where nulls stay null: an array of private labels has no place for them. */
+class PublicNullsError extends Error {}
 
 /** The sets of labels, if private labels are sets; throws if they are damaged. */
 function setsOf({ sets, outputs }, columns) {

@@ -8,7 +8,8 @@ the canonical label is the number inside the domain.
 |---|---|
 | integer | the label inside the domain, int64 |
 | real, rounded to the nearest point | index of the point, int64 |
-| real, unbiased rounding | the label inside the domain, float64, -0.0 as 0.0 |
+| grid, rounded to the nearest label | index of the label, int64 |
+| real or grid, unbiased rounding | the label inside the domain, float64, -0.0 as 0.0 |
 | categorical | index of the category, int64 |
 | several columns | number of the combination of the columns' places, the last column fastest |
 """
@@ -21,6 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_runtime.rules import Rules, grid_bounds, grid_values
+
 Canonical = Callable[[NDArray[Any]], NDArray[np.uint64]]
 
 
@@ -30,13 +33,20 @@ def canonical_labels(domain: dict[str, Any]) -> Canonical:
     Its argument is what the artifact's ``label`` input takes, of text its codes. Raises ValueError
     for a kind of domain that this version does not know.
     """
-    rule = domain["out_of_domain"]
-    default = None if rule == "clamp" else rule["default"]
+    default = Rules.of(domain).default
+    if domain["kind"] == "grid":
+        values = grid_values(domain).tolist()
+        domain = {**domain, "min": values[0], "max": values[-1]}
+        if domain["rounding"] == "nearest":
+            bounds, inner = grid_bounds(domain), domain
+            return lambda labels: (
+                np.searchsorted(bounds, _confined(labels, inner, default), side="right") - 1
+            ).astype(np.uint64)
     if domain["kind"] == "integer":
         return lambda labels: _confined(labels, domain, default).view(np.uint64)
     if domain["kind"] == "real" and domain["rounding"] == "nearest":
         return _nearest_points(domain, default)
-    if domain["kind"] == "real" and domain["rounding"] == "unbiased":
+    if domain["kind"] in ("real", "grid") and domain["rounding"] == "unbiased":
         return lambda labels: (_confined(labels, domain, default) + 0.0).view(np.uint64)
     if domain["kind"] == "categorical":
         return category_rows(domain["values"], domain["values"].index(default))
@@ -52,7 +62,7 @@ def places(domain: dict[str, Any]) -> Canonical:
     if domain["kind"] == "integer":
         low = np.uint64(domain["min"] % 2**64)
         return lambda labels: canonical(labels) - low
-    if domain["kind"] == "real" and domain["rounding"] != "nearest":
+    if domain["kind"] in ("real", "grid") and domain["rounding"] != "nearest":
         raise ValueError("a column of a joint label must be rounded to the nearest point")
     return canonical
 

@@ -44,15 +44,21 @@ class Lookup:
 
     Attributes:
         texts: in their order, all different.
-        other: their number, the code of nulls and of all other values.
+        other: their number, the code of other texts.
+        null: the code of nulls, and of values that are no text.
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        """Raises ValueError if a text comes twice."""
+    def __init__(self, texts: Sequence[str], null: str | None = None) -> None:
+        """``null`` is one of the texts; without it, nulls are like other texts.
+
+        Raises ValueError if a text comes twice, or if ``null`` is no text.
+        """
         self.texts, self.other = tuple(texts), len(texts)
+        self.null = self.other if null is None else self.texts.index(null)
         self._places: dict[str | None, int] = {text: i for i, text in enumerate(self.texts)}
         if len(self._places) < len(self.texts):
             raise ValueError("a text is listed twice")
+        self._places[None] = self.null
 
     def codes(self, values: Collection[Any]) -> NDArray[np.int64]:
         """Codes [n] of objects, each read on its own; never raises."""

@@ -35,6 +35,7 @@ from labeldp_runtime.columns.same import are_one_column
 from labeldp_runtime.elements import Lookup
 from labeldp_runtime.errors import GroupError, LabelError
 from labeldp_runtime.labels import Missing
+from labeldp_runtime.rules import Rules
 from labeldp_runtime.sets import domain_size
 
 Feed = dict[str, NDArray[Any]]
@@ -213,7 +214,8 @@ class Inputs:
 
     def _read_label(self, column: InputColumn, values: Any) -> tuple[NDArray[Any], Like]:
         try:
-            return read_labels(values, column.element_type, column.missing)
+            keeps = Rules.of(column.stated).keeps_nulls
+            return read_labels(values, column.element_type, column.missing, without_nulls=keeps)
         except LabelError as error:
             if len(self.labels) == 1:
                 raise
@@ -239,9 +241,11 @@ def _read_group(column: InputColumn, values: Any, given: Given) -> NDArray[Any]:
 
 
 def _missing_label(domain: dict[str, Any], element_type: str) -> Missing:
-    rule = domain["out_of_domain"]
-    missing: Missing = domain["min"] if rule == "clamp" else rule["default"]
-    return Lookup(domain["values"]) if element_type == "string" else missing
+    rules = Rules.of(domain)
+    missing: Missing = rules.null
+    if element_type != "string":
+        return missing
+    return Lookup(domain["values"], None if rules.null == rules.default else str(missing))
 
 
 def _missing_group(stated: dict[str, Any], element_type: str) -> Missing:

@@ -21,7 +21,7 @@ from labeldp_runtime.errors import LabelError
 
 Missing = str | int | float | Lookup
 """What replaces a missing label of text, integers or numbers. With a Lookup, texts are read as its
-codes, and ``other`` is the missing one."""
+codes, and ``null`` is the missing one."""
 Declared = Literal["text", "integers", "numbers", "objects", "other"]
 
 _LAST = np.nextafter(2.0**63, 0)  # float64 inside int64
@@ -100,6 +100,20 @@ def labels_of(cells: Cells, element_type: str, missing: Missing) -> NDArray[Any]
     return found if cells.nulls is None else _with_missing(found, cells.nulls, missing)
 
 
+def has_nulls(cells: Cells) -> bool:
+    """Whether a column has typed nulls; NaN is none, and neither is what cannot be read."""
+    values = cells.values
+    if isinstance(values, Cells):
+        entries = np.array([False] * len(values)) if values.nulls is None else values.nulls
+        if not isinstance(values.values, np.ndarray | Cells):
+            entries = np.array([value is None for value in values.values], bool)
+        return bool(np.append(entries, True)[cells.codes].any())
+    if cells.nulls is not None:
+        return bool(cells.nulls.any())
+    listed = isinstance(values, np.ndarray) and values.dtype != object
+    return not listed and any(value is None for value in values)
+
+
 def integers_of(cells: Cells, missing: int) -> NDArray[np.int64]:
     """Integers [n] as they are; ``missing`` for nulls, and for what is no int64.
 
@@ -155,7 +169,7 @@ def _integer(value: Any, missing: int) -> int:
 def _with_missing(labels: NDArray[Any], nulls: NDArray[np.bool_], missing: Missing) -> NDArray[Any]:
     """The labels with ``missing`` in the places of nulls [n]; they may be the caller's own array,
     which stays as it is. Whether there are any nulls makes no difference to what is done."""
-    value = missing.other if isinstance(missing, Lookup) else missing
+    value = missing.null if isinstance(missing, Lookup) else missing
     return np.where(nulls, np.array(value, dtype=labels.dtype), labels)
 
 

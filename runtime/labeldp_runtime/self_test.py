@@ -15,6 +15,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from labeldp_runtime.inputs import Feed, InputColumn, Inputs
+from labeldp_runtime.rules import grid_bounds, grid_values
 
 Run = Callable[[Feed, NDArray[np.uint64]], list[NDArray[Any]]]
 _GRID_POINTS = 64  # of a real domain, around which its rounding is tried
@@ -110,6 +111,8 @@ def _around_roundings(
 
     Under unbiased rounding each meets the last rounding word that rounds it up, and the next.
     """
+    if domain["kind"] == "grid":
+        return _around_listed(domain, words)
     low, last = float(domain["min"]), domain["points"] - 1
     span = float(domain["max"]) - low
     grid = np.unique(np.linspace(0, last, min(last + 1, _GRID_POINTS)).astype(np.int64))
@@ -125,3 +128,15 @@ def _around_roundings(
         turn = np.where(up, np.maximum(ups, 1) - 1, np.minimum(ups, 2**53 - 1)).astype(np.uint64)
         entropy[:, -1] = turn << np.uint64(11)
     return labels, entropy
+
+
+def _around_listed(
+    domain: dict[str, Any], words: NDArray[np.uint64]
+) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+    """The same around listed labels: at each of them, halfway and elsewhere between two."""
+    values, bounds = grid_values(domain), grid_bounds(domain)
+    grid = np.unique(np.linspace(0, len(values) - 1, min(len(values), _GRID_POINTS)).astype(int))
+    between = np.interp(np.concatenate([grid, grid + 0.3]), np.arange(len(values)), values)
+    near = np.concatenate([between, bounds[grid]])
+    labels = np.concatenate([near, *(np.nextafter(near, end) for end in (-np.inf, np.inf))])
+    return labels, words[np.arange(len(labels)) * 7 % len(words)]

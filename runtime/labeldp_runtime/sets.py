@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_runtime.rules import grid_values
+
 _DIGITS = re.compile("[0-9a-f]+")
 _NO_LABEL = "this is not a private label of the artifact"
 _MOST_LABELS = 2**53  # of a range
@@ -111,7 +113,7 @@ def _place(labels: Sequence[Any], label: object) -> int:
 
 def domain_size(domain: dict[str, Any]) -> int:
     """The number of labels of one column's domain, as a certificate states it."""
-    if domain["kind"] == "categorical":
+    if domain["kind"] in ("categorical", "grid"):
         return len(domain["values"])
     if domain["kind"] == "real":
         return int(domain["points"])
@@ -127,6 +129,8 @@ def _labels(domain: dict[str, Any]) -> Sequence[Any]:
         raise ValueError("a range of too many labels")
     if domain["kind"] == "real":
         return _grid(domain)
+    if domain["kind"] == "grid":
+        return list(map(float, grid_values(domain)))
     return range(domain["min"], domain["max"] + 1)
 
 

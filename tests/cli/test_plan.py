@@ -209,7 +209,7 @@ def test_the_size_of_groups_is_a_range_that_holds_what_compile_makes(place, stan
     assert estimated.least / 2 <= len(artifact.model) <= estimated.most * 2
     assert estimated.most > 4 * estimated.least
     words = labeldp("plan", spec).stdout.splitlines()
-    size = next(line for line in words if line.startswith("  size"))
+    size = next(line for line in words if line.startswith("  time, size"))
     assert " kB to " in size and "depending on the prior" in size
 
 
@@ -228,7 +228,8 @@ def test_words_say_what_json_says(place):
     plan = json.loads(labeldp("plan", spec, "--json").stdout)
     assert f"{plan['privacy']['epsilon_prior']:.6g}" in words
     assert plan["auto"] in words and "n = 5,000 rows" in words
-    assert "clamped to the nearest end; NaN and nulls become 0" in words
+    assert "clamped to the nearest end" in words
+    assert "become 0, the lowest label, because the spec has no rule for nulls" in words
     assert list(plan)[:4] == ["format_version", "name", "label", "labels"]
     total = sum(Fraction(plan["privacy"]["exact"][f"epsilon_{p}"]) for p in ("prior", "label"))
     assert total == Fraction(plan["privacy"]["exact"]["epsilon_total"]) == 2

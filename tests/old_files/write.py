@@ -8,6 +8,7 @@ versions must verify and run exactly those bytes.
 import hashlib
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -54,9 +55,18 @@ def _pool(domain: dict) -> list:
     elif domain["kind"] == "integer":
         low, high = domain["min"], domain["max"]
         pool = [low - 5, *np.linspace(low, high, 12).astype(int).tolist(), high + 1, None]
+    elif domain["kind"] == "grid":
+        values = domain["values"]
+        middles = [(low + high) / 2 for low, high in pairwise(values)]
+        pool = [values[0] - 0.5, *values, *middles, values[-1] + 1e9, None]
     else:
         low, high = domain["min"], domain["max"]
         pool = [low - 0.5, *np.linspace(low, high, 14).tolist(), high + 1e9, None]
+    rule = domain["out_of_domain"]
+    if isinstance(rule, dict) and "nulls" in rule and rule["nulls"] != "public":
+        pool.append(None)
+    elif isinstance(rule, dict) and rule.get("nulls") == "public":
+        pool = [label for label in pool if label is not None]  # the runtime refuses nulls
     return [pool[i % len(pool)] for i in range(COUNT)]
 
 

@@ -26,6 +26,9 @@ from tests.report.conftest import HOSTILE, SPECS
 from tests.report.reading import Reader
 
 ORDER = [
+    "decision",
+    "approval",
+    "numbers",
     "summary",
     "checks",
     "matrix",
@@ -51,7 +54,9 @@ def test_every_form_has_a_page_that_needs_nothing_else(found, pages, name):
     assert "img" not in page.tags and "iframe" not in page.tags and "object" not in page.tags
     assert page.tags.count("script") == 0 and page.tags.count("style") <= 7
     checks = 13 if name == "users" else 12
-    assert f"Verified: all {checks} checks hold." in page.sections[""]
+    assert f"all {checks} checks hold" in page.sections["numbers"]
+    assert "Consistent: the file agrees with itself." in page.sections["decision"]
+    assert "Verified" not in page.sections["decision"]
     for check in found[name].report.checks:
         assert check.detail in page.sections["checks"]
 

@@ -96,7 +96,7 @@ def charge_labels(certificate: Certificate) -> None:
 def seconds_a_label(loss: str, kind: str, *, duals: bool, windows: bool) -> float:
     """Of checking one label of one table, for a kind of domain; ``duals`` prove a lower bound."""
     each = _WINDOW_LABEL if windows else _LABEL.get(loss, _OTHER_LABEL)
-    each += _REAL_LABEL if kind == "real" else 0
+    each += _REAL_LABEL if kind in ("real", "grid") else 0
     return each + (_DUAL.get(loss, 0) if duals else 0)
 
 

@@ -6,7 +6,6 @@ platform, not a forger.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice, pairwise
@@ -21,6 +20,7 @@ from labeldp_verify.decode.file import FileForm, Words
 from labeldp_verify.forms import (
     CategoricalDomain,
     Domain,
+    GridDomain,
     Groups,
     IntegerDomain,
     JointDomain,
@@ -199,13 +199,15 @@ def rounding_thresholds(domain: RealDomain) -> tuple[NDArray[np.float64], NDArra
     places = np.concatenate([grid, grid + 0.5, grid + 0.3141592653589793])
     step = (domain.max - domain.min) / last
     near = domain.min + np.minimum(places, last) * step
+    if isinstance(domain, GridDomain):
+        near = np.interp(places, np.arange(domain.size), domain.values)
+        near = np.concatenate([near, np.array(domain.bounds)[grid]])
     labels = [near]
     for towards in (-np.inf, np.inf):
         beside = np.nextafter(near, towards)
         labels += [beside, np.nextafter(beside, towards)]
     tried = np.concatenate(labels)
-    positions = [domain.position(y) for y in tried.tolist()]
-    ups = [up_words(position - math.floor(position)) for position in positions]
+    ups = [up_words(fraction) for fraction in domain.cells(tried)[1].tolist()]
     words = [[max(n - 1, 0) << 11 | 2047, min(n, 2**53 - 1) << 11] for n in ups]
     return np.repeat(tried, 2), np.array(words, dtype=np.uint64).ravel()
 
@@ -303,6 +305,9 @@ def _column_outside(domain: Domain) -> tuple[NDArray[Any], NDArray[np.int64]]:
     below, above = np.nextafter(domain.min, -np.inf), np.nextafter(domain.max, np.inf)
     low, high = [float("nan"), -np.inf, float(below)], [np.inf, float(above)]
     labels = np.array([*low, *high])
+    rows = np.array([0] * len(low) + [last] * len(high))
     if domain.default is not None:
-        return labels, np.full(len(labels), domain.index(domain.default, 0))
-    return labels, np.array([0] * len(low) + [last] * len(high))
+        rows[:] = domain.index(domain.default, 0)
+    if domain.null is not None:
+        rows[0] = domain.index(domain.null, 0)  # of NaN
+    return labels, rows

@@ -241,7 +241,8 @@ def _attribute(attribute: dict[str, Any]) -> tuple[str, Any]:
 # ---- 3. What an index can be
 #
 # The row of a label is one of a few patterns: LabelEncoder, or a number that is clamped to min …
-# max, counted from min, and rounded if it is real. For several columns it is a sum of these. The
+# max, counted from min, and rounded if it is real, or found among listed bounds by halving their
+# list. NaN may become another number before. For several columns it is a sum of these. The
 # row lies in 0 … most for any label, also for NaN, an infinity, or a text that is not listed. It
 # depends only on the label of its own row, and on a word of that row that nothing else uses. So no
 # row changes another one, no index wraps around, and nothing fails for some labels only.
@@ -320,6 +321,8 @@ class Rows:
                 found[term] = max(*listed["values_int64s"], listed["default_int64"])
         if found:
             return found
+        x = self._or_null(x, prefix)
+        given: dict[str, Term] = {}
         low, high, default = (f"{prefix}label_{end}" for end in ("min", "max", "default"))
         own, inside, ends = kind, f"Min(Where(x >= {low}, x, {low}), {high})", [low, high]
         if default in g.constants:
@@ -333,7 +336,9 @@ class Rows:
         # onnxruntime does not subtract a number that is 0 in float32, even if it is not 0.
         exact = least == trunc(least) if kind == INT64 else least == 0 or abs(least) >= 2.0**-126
         need(exact, "the lowest label is close to 0, or not whole")
-        if kind != INT64:
+        if f"{prefix}bounds" in g.constants:
+            forms, most, given = self._halved(g.term(inside, x=x), numbers[-1], prefix)
+        elif kind != INT64:
             most, distance = g.scalar(f"{prefix}last_point", DOUBLE), f"({forms[0]})"
             for name in ("points_per_unit", "points_per_unit_doubled", "points_per_unit_halving"):
                 if prefix + name in g.constants:
@@ -355,8 +360,52 @@ class Rows:
                 forms = [f"{below} + double({up})", f"int64({below}) + int64({up})"]
         need(most == trunc(most) < 1 << 31, "too many labels, or not a whole number")
         casts = "{}", "int32({})", "int64({})", "double({})"
-        given = dict(zip(("x", "word"), (x, *self.words[self.used :]), strict=False))
+        given |= dict(zip(("x", "word"), (x, *self.words[self.used :]), strict=False))
         return {g.term(c.format(form), **given): int(most) for c in casts for form in forms}
+
+    def _or_null(self, x: Term, prefix: str) -> Term:
+        """A label, or if it is NaN another number: any number, for it is clamped like others."""
+        if f"{prefix}label_null" not in self.graph.constants:
+            return x
+        for name in ("label_least", "label_null"):
+            self.graph.scalar(prefix + name, DOUBLE)
+        return self.graph.term(f"Where(x >= {prefix}label_least, x, {prefix}label_null)", x=x)
+
+    def _halved(
+        self, inside: Term, high: float, prefix: str
+    ) -> tuple[list[str], float, dict[str, Term]]:
+        """The place of a number of at most ``high`` among bounds, and the greatest place.
+
+        A place is 0, or its bound is not above the number. So it is not above ``high`` either.
+        """
+        g = self.graph
+        bounds, place = g.vector(f"{prefix}bounds", DOUBLE), -1
+        step = len(bounds) // 2
+        need(2 * step == len(bounds) and step & (step - 1) == 0 < step, "bounds cannot be halved")
+        most = max(i for i, bound in enumerate(bounds) if i == 0 or bound <= high)
+        need(g.scalar(f"{prefix}first_point") == 0, "the first place is not 0")
+        while step:
+            need(g.scalar(f"{prefix}half_{step}") == step, "the bounds are not halved")
+            there, bound = f"{prefix}half_{step}", f"{prefix}middle_{step}"
+            if place < 0:
+                need(g.scalar(bound, DOUBLE) == bounds[step], "the middle bound is another one")
+                form = f"Where(inside >= {bound}, {there}, {prefix}first_point)"
+            else:
+                there = f"(place + {there})"
+                form = f"Where(inside >= {prefix}bounds[{there}], {there}, place)"
+            place = g.term(form, inside=inside, place=place)
+            step //= 2
+        given = {"place": place, "inside": inside}
+        if f"{prefix}per_unit" not in g.constants:
+            return ["place"], most, given
+        # One up if u < the fraction, with u ≥ 0. The fraction of the greatest place is 0 or NaN.
+        known = g.bits("rounding_shift"), g.scalar("rounding_unit", DOUBLE)
+        need(min(known) >= 0 and not prefix, "labels are rounded in an unknown way")
+        per_unit = g.vector("per_unit", DOUBLE)
+        need(len(per_unit) == most + 1 and per_unit[most] == 0, "a label is rounded off the list")
+        fraction = "(inside - bounds[place]) * per_unit[place]"
+        up = f"double(word >> rounding_shift) * rounding_unit < {fraction}"
+        return [f"place + int64({up})"], most, given
 
     def require_public(self, group: Term) -> None:
         """Require that an index has one value per row and depends on groups and constants alone.

@@ -22,6 +22,7 @@ FORMATS = {
     "mature_v1": {"1.9"},
     "persons_v1": {"1.9"},
     "portable_v1": {"1.8"},
+    "ranges_v1": {"1.9"},
     "radii_v1": {"1.5"},
     "sets_v1": {"1.2"},
     "sets_v2": {"1.4"},

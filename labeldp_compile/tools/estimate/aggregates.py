@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from labeldp_verify.artifact import Artifact
+from labeldp_verify.claims.nulls import nulls_counted_as
 from labeldp_verify.printable import clipped
 
 from labeldp_compile.errors import InputError
@@ -59,10 +60,14 @@ class Aggregates:
         return self.estimation.refused
 
     def to_json(self) -> dict[str, Any]:
-        """As of ``estimates_json``."""
-        return estimates_json(
+        """As of ``estimates_json``, and what nulls of each artifact were counted as."""
+        found = estimates_json(
             self.estimation, self.groups, list(self.by), self.target, self.confidence
         )
+        return {
+            **found,
+            "nulls": [nulls_counted_as(one.label) for one in self.estimation.artifacts],
+        }
 
 
 def _silent(_: str, rows: int | None) -> AbstractContextManager[Callable[[int], None]]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.prior.histogram import table_indexes
+from labeldp_compile.prior.histogram import labelled, table_indexes
 from labeldp_compile.tabular.csv_file import empty_is_null
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.tools.estimate.cells import Cell, cells_of
@@ -92,7 +92,8 @@ def count_outputs(
         columns = dict.fromkeys([*reader.label_columns, *reader.group_names, *by])
         bounded = person_epsilon(artifact.certificate) is not None
         for every in reader.columns(list(columns)):
-            batch = _with_labels(reader, every) if bounded else every
+            has = _with_labels(reader, every) if bounded else every
+            batch, _ = labelled(reader, has, None)
             cells, places = cells_in(batch)
             here = [known.setdefault(cell, (len(known), rank))[0] for cell, rank in cells]
             if by and len(known) > MAX_GROUPS:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from labeldp_verify.analysis import analyse
 from labeldp_verify.artifact import Table
-from labeldp_verify.forms import AdditiveRandomizer, Randomizer
+from labeldp_verify.forms import AdditiveRandomizer, GridDomain, Randomizer
 from numpy.typing import NDArray
 
 from labeldp_compile.tools.estimate.intervals import (
@@ -65,6 +65,8 @@ class UnbiasedMean:
         ends = decoded.domain.labels()
         labels, k = sorted([float(ends[0]), float(ends[-1])]), len(variance)
         between = (labels[1] - labels[0]) ** 2 * (k + 1) / (12 * max(k - 1, 1))  # evenly spaced
+        if isinstance(decoded.domain, GridDomain):
+            between = float(np.var(decoded.domain.values))
         values = values_of(r)
         # Additive noise may have too many outputs to list; they are increasing.
         additive = isinstance(r, AdditiveRandomizer)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from itertools import accumulate, takewhile
 from typing import Any
 
+import numpy as np
 from labeldp_verify.analysis import analyse, columns, equally_likely, noise_quantiles, value
 from labeldp_verify.forms import (
     AdditiveRandomizer,
@@ -55,7 +56,7 @@ def _find(domain: Domain, text: str) -> int:
             f"--label {text}: outside the range of the labels, {domain.min} … {domain.max}"
         )
     if isinstance(domain, RealDomain):
-        return math.floor(domain.position(number) + 0.5)
+        return int(domain.nearest(np.array([number]))[0])
     if number != int(number):
         raise InputError(f"--label {text}: expected an integer, like all labels of this file")
     return int(number) - domain.min

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
 from labeldp_verify.budget import naming
@@ -162,8 +162,11 @@ def _ledger(where: Path | str, policy: LoadedPolicy) -> Judged:
     return _of(Subject(kind="ledger", entries=tuple(entries)), str(name), policy, text)
 
 
-def _run(path: Path, policy: LoadedPolicy) -> Judged:
-    """A run whose statement agrees with its config, as the trainer reads both."""
+def read_run(path: Path) -> Any:
+    """What the trainer reads of a run folder, whose statement must agree with its config.
+
+    Raises InputError.
+    """
     from labeldp_compile.cli.trainer import trainer_module  # noqa: PLC0415
 
     for name in _OF_RUNS:
@@ -172,9 +175,17 @@ def _run(path: Path, policy: LoadedPolicy) -> Judged:
             raise InputError(f"{file}: is no ordinary file")
         if file.exists() and file.stat().st_size > _MAX_RUN_FILE:
             raise InputError(f"{file}: is larger than {_MAX_RUN_FILE:,} bytes: it was not checked")
-    found = trainer_module("outcomes.runs", "check of training runs").find_runs([path])[0]
+    found = trainer_module("outcomes.runs", "a look at training runs").find_runs([path])[0]
     if found.status == "damaged":
         raise InputError(found.reason)
+    return found
+
+
+def _run(path: Path, policy: LoadedPolicy) -> Judged:
+    """A run whose statement agrees with its config, as the trainer reads both."""
+    from labeldp_compile.cli.trainer import trainer_module  # noqa: PLC0415
+
+    found = read_run(path)
     folder = trainer_module("run", "check of training runs").RunFolder(path)
     labels = folder.config().config.examples_per_user
     data = (path / "privacy.json").read_bytes()

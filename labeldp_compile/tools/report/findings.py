@@ -13,9 +13,11 @@ from labeldp_verify.opening import readable
 
 from labeldp_compile.spec_match import spec_check
 from labeldp_compile.tools.inspection.overview import shown_table
+from labeldp_compile.tools.policy import Judged, LoadedPolicy, judge_artifact
+from labeldp_compile.tools.report.approval import Approval, found_approval
 
 if TYPE_CHECKING:
-    from labeldp_verify.signature import Signed
+    from labeldp_verify.signature import PublicKey, Signed
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Findings:
         spec: the text of the spec that the file was checked against, or None.
         signer: SHA-256 (hex) of the public key that the signature was checked with, or None.
         table: the number of the table that is shown.
+        approval: who is responsible for the file, if it was stated.
+        judged: what ``policy`` says of the file, if there is one.
     """
 
     file: str
@@ -38,6 +42,9 @@ class Findings:
     spec: str | None
     signer: str | None = None
     table: int = 0
+    approval: Approval | None = None
+    judged: Judged | None = None
+    policy: LoadedPolicy | None = None
 
 
 def examine(
@@ -46,10 +53,16 @@ def examine(
     signed: Signed | None = None,
     budget: Budget = DEFAULT_BUDGET,
     group: str | None = None,
+    *,
+    policy: LoadedPolicy | None = None,
+    approval: Path | None = None,
+    approver: PublicKey | None = None,
 ) -> Findings:
     """Verify a file, against a spec and a signature if they are given, and decode it.
 
     ``group`` is the group to show, as ``find_table`` reads it; by default the one with most rows.
+    ``approval`` is the file of the approval, by default the one beside the artifact, if there is
+    one; its signature is checked with the key ``approver``.
     A failed check is a finding. Raises InputError if the file or the spec cannot be read, if there
     is no such group, or if verifying the file would exceed the budget.
     """
@@ -68,4 +81,7 @@ def examine(
         spec=None if source is None else source.decode("utf-8", errors="replace"),
         signer=None if signed is None else signed.fingerprint(),
         table=table,
+        approval=found_approval(path, data, approval, approver),
+        judged=None if policy is None else judge_artifact(path, data, report, policy),
+        policy=policy,
     )

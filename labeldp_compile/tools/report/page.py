@@ -24,6 +24,7 @@ from labeldp_compile.tools.inspection.overview import overview
 from labeldp_compile.tools.page.document import page
 from labeldp_compile.tools.page.numbers import data, name, share_data
 from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
+from labeldp_compile.tools.report.decision import Decision, delta_in_words, of_artifact
 from labeldp_compile.tools.report.findings import Findings
 from labeldp_compile.tools.report.matrix import matrix_figure
 from labeldp_compile.tools.report.plots import moments_figure, posterior_figure, prior_figure
@@ -38,15 +39,33 @@ _MOST_TEXT, _COLUMNS = 200_000, 400
 def report_page(findings: Findings) -> str:
     """The page; for a file that does not verify, it has the checks and nothing else."""
     decoded = findings.decoded
-    facts: dict[str, Any] = {"findings": findings, "decoded": decoded}
+    facts: dict[str, Any] = {
+        "findings": findings,
+        "decoded": decoded,
+        "delta_words": lambda delta: delta_in_words(Fraction(repr(delta))),
+    }
     if decoded is None:
         return page("report/report.html", f"{findings.file}: does not verify", **facts)
     title = f"Privacy report: {decoded.certificate.name}"
+    facts["decision"] = _decision(findings)
     with picture_settings():
         facts |= _about(decoded) | _matrix(decoded) | _moments(decoded) | _beliefs(decoded)
         facts |= _groups(findings)
         facts |= _composition(decoded.certificate) | _spec(findings, decoded.certificate)
     return page("report/report.html", title, **facts)
+
+
+def _decision(findings: Findings) -> Decision:
+    """The first screen, of all tables together."""
+    artifact, policy = findings.report.artifact, findings.policy
+    assert artifact is not None
+    return of_artifact(
+        artifact,
+        findings.signer,
+        findings.judged,
+        "" if policy is None else policy.rules.name or policy.path.name,
+        of_little_use=bool(relevant(artifact.shortcomings, artifact.certificate.goal)),
+    )
 
 
 def _groups(findings: Findings) -> dict[str, Any]:

@@ -5,9 +5,12 @@ No value fails: NULL, NaN and labels outside the domain follow the out-of-domain
 
 from __future__ import annotations
 
+from typing import Any
+
 from labeldp_verify.forms import (
     CategoricalDomain,
     Domain,
+    GridDomain,
     GroupColumn,
     Groups,
     IntegerDomain,
@@ -87,30 +90,52 @@ def _place(d: Dialect, column: Argument, part: Part, number: int) -> list[Step]:
     if isinstance(part, CategoricalDomain):
         default = str(part.values.index(part.default))
         places = {value: str(row) for row, value in enumerate(part.values)}
-        return [first, Step(place, "integer", _listed(d, given, places, default))]
+        found = _listed(d, given, places, default)
+        if part.null is not None:
+            row = part.values.index(part.null)
+            found = f"CASE WHEN {given} IS NULL THEN {row} ELSE {found} END"
+        return [first, Step(place, "integer", found)]
     if isinstance(part, IntegerDomain):
         low, high = d.integer(part.min), d.integer(part.max)
         other = d.integer(int(missing_label(part)))
         missing = f"{given} IS NULL"
         return [
             first,
-            Step(inside, "integer", _inside(given, missing, low, high, other, part)),
+            Step(inside, "integer", _inside(d, given, missing, low, high, other, part)),
             Step(place, "integer", f"{inside} - {low}"),
         ]
     low, high = d.number(float(part.min)), d.number(float(part.max))
     other = d.number(float(missing_label(part)))
+    if isinstance(part, GridDomain):
+        bounds = [d.number(bound) for bound in part.bounds[1:]]
+        found = interval(inside, bounds, [str(row) for row in range(part.size)])
+        missing = d.is_missing(given)
+        return [
+            first,
+            Step(inside, "number", _inside(d, given, missing, low, high, other, part)),
+            Step(place, "integer", found),
+        ]
     steps, last = f"steps_{number}", d.number(float(part.points - 1))
     scaled = f"({inside} - {low}) * {d.number(part.points_per_unit)}"
     least = f"CASE WHEN {steps} > {last} THEN {last} ELSE {steps} END"
     return [
         first,
-        Step(inside, "number", _inside(given, d.is_missing(given), low, high, other, part)),
+        Step(inside, "number", _inside(d, given, d.is_missing(given), low, high, other, part)),
         Step(steps, "number", scaled),
         Step(place, "integer", d.floor(f"{least} + {d.number(0.5)}")),
     ]
 
 
-def _inside(given: str, missing: str, low: str, high: str, other: str, part: Part) -> str:
+def _inside(
+    d: Dialect, given: str, missing: str, low: str, high: str, other: str, part: Part
+) -> str:
+    if part.null is not None:
+        beyond = low if part.default is None else _number(d, part, part.default)
+        above = high if part.default is None else beyond
+        return (
+            f"CASE WHEN {missing} THEN {other} WHEN {given} < {low} THEN {beyond} "
+            f"WHEN {given} > {high} THEN {above} ELSE {given} END"
+        )
     if part.default is not None:
         outside = f"{missing} OR {given} < {low} OR {given} > {high}"
         return f"CASE WHEN {outside} THEN {other} ELSE {given} END"
@@ -118,6 +143,10 @@ def _inside(given: str, missing: str, low: str, high: str, other: str, part: Par
         f"CASE WHEN {missing} OR {given} < {low} THEN {low} "
         f"WHEN {given} > {high} THEN {high} ELSE {given} END"
     )
+
+
+def _number(d: Dialect, part: Part, label: Any) -> str:
+    return d.number(float(label)) if isinstance(part, RealDomain) else d.integer(int(label))
 
 
 def _band_or_value(d: Dialect, given: str, column: GroupColumn) -> str:

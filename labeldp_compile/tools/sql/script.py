@@ -71,6 +71,11 @@ def _require_possible(artifact: Artifact, dialect: Dialect) -> None:
             "labels that are rounded at random (rounding: unbiased) cannot be randomized in SQL, "
             "which does not show the bits of a float64"
         )
+    if domain.keeps_nulls:
+        raise InputError(
+            "labels whose nulls stay null (nulls: public) cannot be randomized in SQL, where a "
+            "null argument follows the rule for other values: use labeldp randomize"
+        )
     count = count_integers(artifact)
     if count > MAX_INTEGERS:
         raise InputError(

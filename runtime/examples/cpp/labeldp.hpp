@@ -623,8 +623,15 @@ class Randomizer {
     if (is_joint != (labels_.size() > 1) || is_joint != (joint != certificate_.end())) return false;
     std::set<std::string> seen;
     for (std::size_t i = 0; i < labels_.size(); ++i) {
-      const auto& rule = domain_of(i).at("out_of_domain");
-      labels_[i].missing = rule == "clamp" ? domain_of(i).at("min") : rule.at("default");
+      const auto& stated = domain_of(i).at("out_of_domain");
+      const bool has_nulls = stated.is_object() && stated.contains("nulls");
+      const auto& rule = has_nulls ? stated.at("nulls") : stated;
+      if (rule == "public") {
+        throw ArtifactError("its nulls stay null (nulls: public): use labeldp randomize");
+      }
+      const bool is_grid = domain_of(i).at("kind") == "grid";
+      const auto lowest = [&] { return is_grid ? domain_of(i).at("values").at(0) : domain_of(i).at("min"); };
+      labels_[i].missing = rule == "clamp" ? lowest() : rule.at("default");
       const auto& name = is_joint ? joint->at("columns").at(i).at("name") : label.at("column");
       if (is_joint || name.is_string()) labels_[i].name = name.get<std::string>();
       if (!seen.insert(labels_[i].name).second) return false;

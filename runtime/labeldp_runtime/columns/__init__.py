@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
+from labeldp_runtime.errors import LabelError
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
 from labeldp_runtime.labels import (
     Cells,
     Missing,
     fits,
+    has_nulls,
     integers_of,
     labels_of,
     wrong_type,
@@ -30,15 +32,23 @@ Private = NDArray[Any] | Texts
 Like = Callable[[Private], Any]
 
 
-def read_labels(values: Any, element_type: str, missing: Missing) -> tuple[NDArray[Any], Like]:
+def read_labels(
+    values: Any, element_type: str, missing: Missing, *, without_nulls: bool = False
+) -> tuple[NDArray[Any], Like]:
     """Labels [n] as the artifact takes them, and how to make private labels like ``values``.
 
     ``missing`` replaces nulls, and all labels of a column whose type cannot hold them: libraries
     infer types from values, so refusing a type would disclose labels. Raises LabelError for what is
-    not a column.
+    not a column, and ``without_nulls`` (where it is public which labels are null) for nulls.
     """
     library = library_of(values) or plain
-    found = [labels_of(part, element_type, missing) for part in library.cells(values)]
+    parts: list[Cells] = library.cells(values)
+    if without_nulls and any(map(has_nulls, parts)):
+        raise LabelError(
+            "has nulls, which this artifact leaves null (nulls: public): give only rows that have "
+            "a label, or use labeldp randomize, which keeps the others as they are"
+        )
+    found = [labels_of(part, element_type, missing) for part in parts]
     return _joined(found), partial(library.like, values)
 
 

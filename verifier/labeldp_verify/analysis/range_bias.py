@@ -30,10 +30,8 @@ def rounds_to_nearest(domain: Domain) -> bool:
 
 
 def grid_step(domain: Domain) -> Fraction:
-    """From one grid point to the next; 0 where every label is a point."""
-    if not isinstance(domain, RealDomain):
-        return Fraction(0)
-    return (Fraction(domain.max) - Fraction(domain.min)) / (domain.points - 1)
+    """From one grid point to the next, where they are furthest apart; 0 if every label is one."""
+    return domain.widest_step if isinstance(domain, RealDomain) else Fraction(0)
 
 
 def bias_in_range(

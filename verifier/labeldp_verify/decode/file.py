@@ -26,9 +26,11 @@ from labeldp_verify.claims.record import ShapeError
 from labeldp_verify.claims.versions import all_formats, formats_of
 from labeldp_verify.cost import charge_fields, charge_json
 from labeldp_verify.forms import (
+    MAX_GRID_POINTS,
     CategoricalDomain,
     ClassSets,
     Domain,
+    GridDomain,
     GroupedWindows,
     Groups,
     IntegerDomain,
@@ -116,20 +118,24 @@ def read_domain(stated: dict[str, Any]) -> Domain:
             canonical_json(domain.to_json()) == canonical_json(stated), "the domain is malformed"
         )
         return domain
-    rule = stated["out_of_domain"]
+    rule, null, keeps = _read_rules(stated["out_of_domain"])
     default = None if rule == "clamp" else rule["default"]
+    own = [one for one in (default, null) if one is not None]
     if stated["kind"] == "integer":
-        domain = IntegerDomain(stated["min"], stated["max"], default)
-        numbers = [domain.min, domain.max, *([] if default is None else [default])]
+        domain = IntegerDomain(stated["min"], stated["max"], default, null, keeps)
+        numbers = [domain.min, domain.max, *own]
         demand(
             all(_is_int(n) and abs(n) <= _EXACT_IN_FLOAT64 for n in numbers),
             "the domain is malformed",
         )
-    elif stated["kind"] == "real":
-        domain = RealDomain(
-            stated["min"], stated["max"], stated["points"], stated["rounding"], default
-        )
-        floats = [domain.min, domain.max, *([] if default is None else [default])]
+    elif stated["kind"] in ("real", "grid"):
+        rules = default, null, keeps
+        if stated["kind"] == "real":
+            ends = stated["min"], stated["max"], stated["points"]
+            domain = RealDomain(*ends, stated["rounding"], *rules)
+        else:
+            domain = _read_grid(stated, rules)
+        floats = [domain.min, domain.max, *own]
         demand(
             all(isinstance(x, float) and math.isfinite(x) for x in floats),
             "the domain is malformed",
@@ -139,7 +145,10 @@ def read_domain(stated: dict[str, Any]) -> Domain:
         )
         demand(domain.rounding in ("nearest", "unbiased"), "the domain is malformed")
         demand(domain.min < domain.max and domain.is_faithful(), "the grid of labels is malformed")
-        demand(not is_taken_for(domain.min, 0.0), "onnxruntime would take the lowest label for 0")
+        demand(
+            isinstance(domain, GridDomain) or not is_taken_for(domain.min, 0.0),
+            "onnxruntime would take the lowest label for 0",
+        )
     else:
         values = tuple(stated["values"])
         kinds = {type(v) for v in values}
@@ -148,15 +157,33 @@ def read_domain(stated: dict[str, Any]) -> Domain:
             "the categories are malformed",
         )
         demand(default in values and type(default) in kinds, "the default category is not listed")
-        domain = CategoricalDomain(values, values[values.index(default)])
+        if null is not None:
+            known = null in values and type(null) in kinds
+            demand(known, "the category of nulls is not listed")
+        domain = CategoricalDomain(values, values[values.index(default)], null, keeps)
     if not isinstance(domain, CategoricalDomain):
         demand(domain.min < domain.max, "the domain is malformed")
-        demand(
-            default is None or domain.min <= default <= domain.max,
-            "the default label is outside the domain",
-        )
+        inside = all(domain.min <= one <= domain.max for one in own)
+        demand(inside, "the default label is outside the domain")
     demand(canonical_json(domain.to_json()) == canonical_json(stated), "the domain is malformed")
     return domain
+
+
+def _read_rules(stated: Any) -> tuple[Any, Any, bool]:
+    """What labels outside the domain become, what nulls become (None: the same), and whether nulls
+    stay null."""
+    if not isinstance(stated, dict) or "nulls" not in stated:
+        return stated, None, False
+    nulls = stated["nulls"]
+    return stated["others"], None if nulls == "public" else nulls["default"], nulls == "public"
+
+
+def _read_grid(stated: dict[str, Any], rules: tuple[Any, Any, bool]) -> GridDomain:
+    """A domain of listed numbers."""
+    values, (default, null, keeps) = stated["values"], rules
+    listed = isinstance(values, list) and 2 <= len(values) <= MAX_GRID_POINTS
+    demand(listed and all(isinstance(one, float) for one in values), "the grid is malformed")
+    return GridDomain.of(values, stated["rounding"], default, null, keeps_nulls=keeps)
 
 
 def _read_joint(stated: dict[str, Any]) -> JointDomain:

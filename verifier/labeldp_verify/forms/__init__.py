@@ -3,9 +3,11 @@
 from labeldp_verify.forms.additive import WORD_BITS as ADDITIVE_WORD_BITS
 from labeldp_verify.forms.additive import AdditiveRandomizer, check_additive
 from labeldp_verify.forms.domain import (
+    MAX_GRID_POINTS,
     CategoricalDomain,
     Category,
     Domain,
+    GridDomain,
     IntegerDomain,
     RealDomain,
     Rounding,
@@ -49,6 +51,7 @@ __all__ = [
     "MAX_COLUMNS",
     "MAX_COMBINATIONS",
     "MAX_EDGES",
+    "MAX_GRID_POINTS",
     "MAX_LABEL_COLUMNS",
     "MAX_WORD_BITS",
     "TABLE_WORD_BITS",
@@ -58,6 +61,7 @@ __all__ = [
     "ClassSets",
     "Domain",
     "ExactNumbers",
+    "GridDomain",
     "GroupColumn",
     "GroupedWindows",
     "Groups",

@@ -53,13 +53,15 @@ class JointDomain(CategoricalDomain):
             raise ValueError(f"a joint label has 2 to {MAX_LABEL_COLUMNS} columns")
         if any(part.words_per_label != 1 for part in parts):
             raise ValueError("a column of a joint label must be rounded to the nearest point")
+        if any(part.keeps_nulls for part in parts):
+            raise ValueError("only a label of one column can keep its nulls")
         size = math.prod(part.size for part in parts)
         if size > MAX_COMBINATIONS:
             raise ValueError(f"the columns combine to more than {MAX_COMBINATIONS:,} labels")
         default = 0
         for part in parts:
             default = default * part.size + place_of(part, missing_label(part))
-        return cls(tuple(range(size)), default, tuple(parts))
+        return cls(tuple(range(size)), default, parts=tuple(parts))
 
     @cached_property
     def strides(self) -> list[int]:

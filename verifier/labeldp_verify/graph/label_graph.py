@@ -7,7 +7,7 @@ onnxruntime, and Clip lets NaN through, so comparisons with Where replace them w
 
 from __future__ import annotations
 
-from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
+from labeldp_verify.forms import CategoricalDomain, Domain, GridDomain, IntegerDomain, RealDomain
 from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, UINT64, Attribute, Graph
 
 
@@ -38,6 +38,9 @@ def add_row(
     """
     if isinstance(domain, IntegerDomain) and domain.default is None:
         number = _clipped_integer(graph, domain, label)
+    elif isinstance(domain, GridDomain):
+        row = _listed_point(graph, domain, label, rounding_word)
+        return row if kind == INT64 else graph.node("Cast", [row], "row_number", to=kind)
     elif isinstance(domain, RealDomain):
         position = _grid_position(graph, domain, label)
         if rounding_word is None:
@@ -68,6 +71,11 @@ def _confine(
     graph: Graph, domain: IntegerDomain | RealDomain, label: str, element: int
 ) -> tuple[str, str]:
     """Replace values outside [min, max], NaN included; returns the result and the lowest label."""
+    if domain.null is not None and element == DOUBLE:
+        least = graph.scalar("label_least", DOUBLE, float("-inf"))
+        known = graph.node("GreaterOrEqual", [label, least], "is_number")  # all but NaN
+        null = graph.scalar("label_null", DOUBLE, domain.null)
+        label = graph.node("Where", [known, label, null], "label_known")
     low = graph.scalar("label_min", element, domain.min)
     high = graph.scalar("label_max", element, domain.max)
     above = graph.node("GreaterOrEqual", [label, low], "not_below")
@@ -102,6 +110,39 @@ def _grid_position(graph: Graph, domain: RealDomain, label: str) -> str:
     return graph.node("Min", [steps, last], "grid_position")
 
 
+def _listed_point(graph: Graph, domain: GridDomain, label: str, rounding_word: str | None) -> str:
+    """The index [N] (int64) of the listed label that a number takes.
+
+    The list is halved: a place moves up by half of what is left if the bound there is not above the
+    label. Behind the last label all bounds are infinite, and the label is finite by then.
+    """
+    inside, _ = _confine(graph, domain, label, DOUBLE)
+    steps = [1 << bit for bit in reversed(range((domain.size - 1).bit_length()))]
+    padding = [float("inf")] * (2 * steps[0] - domain.size)
+    bounds = graph.vector("bounds", DOUBLE, [*domain.bounds, *padding])
+    zero = graph.scalar("first_point", INT64, 0)
+    place = ""
+    for step in steps:
+        size = graph.scalar(f"half_{step}", INT64, step)
+        if place:
+            there = graph.node("Add", [place, size], f"there_{step}")
+            bound = graph.node("GatherElements", [bounds, there], f"bound_{step}", axis=0)
+        else:
+            there, place = size, zero
+            bound = graph.scalar(f"middle_{step}", DOUBLE, [*domain.bounds, *padding][step])
+        reached = graph.node("GreaterOrEqual", [inside, bound], f"reached_{step}")
+        place = graph.node("Where", [reached, there, place], f"place_{step}")
+    if rounding_word is None:
+        return place
+    below = graph.node("GatherElements", [bounds, place], "point_below", axis=0)
+    distance = graph.node("Sub", [inside, below], "distance")
+    listed = graph.vector("per_unit", DOUBLE, domain.per_unit)
+    factor = graph.node("GatherElements", [listed, place], "factor", axis=0)
+    fraction = graph.node("Mul", [distance, factor], "fraction")
+    up = _round_up(graph, fraction, rounding_word)
+    return graph.node("Add", [place, graph.node("Cast", [up], "row_step", to=INT64)], "row_point")
+
+
 def _floor(graph: Graph, number: str, name: str, *, portable: bool) -> str:
     """A number [N] ≥ 0 (float64) rounded down; onnxruntime before 1.13 has no such ``Floor``."""
     if not portable:
@@ -114,16 +155,19 @@ def _rounded_up(
     graph: Graph, position: str, rounding_word: str, *, portable: bool
 ) -> tuple[str, str]:
     """The grid point below (float64), and whether a position [N] is rounded up to the next."""
-    # Up if a uniform number from 53 bits of the word is below the fractional part.
     whole = _floor(graph, position, "point_below", portable=portable)
     fraction = graph.node("Sub", [position, whole], "fraction")
+    return whole, _round_up(graph, fraction, rounding_word)
+
+
+def _round_up(graph: Graph, fraction: str, rounding_word: str) -> str:
+    """Whether a uniform number [N] from 53 bits of the word is below the fraction [N]."""
     eleven = graph.scalar("rounding_shift", UINT64, 11)
     bits = graph.node("BitShift", [rounding_word, eleven], "rounding_bits", direction="RIGHT")
     number = graph.node("Cast", [bits], "rounding_number", to=DOUBLE)
     unit = graph.scalar("rounding_unit", DOUBLE, 2.0**-53)
     uniform = graph.node("Mul", [number, unit], "rounding_uniform")
-    up = graph.node("Less", [uniform, fraction], "round_up")
-    return whole, up
+    return graph.node("Less", [uniform, fraction], "round_up")
 
 
 def _categorical(graph: Graph, domain: CategoricalDomain, label: str) -> str:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import cycle, islice
+from itertools import cycle, islice, pairwise
 from typing import Any, TypeVar
 
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
     Domain,
+    GridDomain,
     GroupedWindows,
     IntegerDomain,
     JointDomain,
@@ -260,6 +261,9 @@ def _labels_of_column(domain: Domain) -> list[Category | float]:
         return [*inner, domain.min - 1, domain.max + 1, *_INT64_EDGES]
     inf = float("inf")
     edges = [domain.min, domain.max, -inf, inf, float("nan"), domain.min - 1.0, domain.max + 1.0]
+    if isinstance(domain, GridDomain):
+        middles = [low + (high - low) / 2 for low, high in pairwise(domain.values)]
+        return [*edges, *sampled([*domain.values, *middles], MAX_LABELS)]
     steps = sampled(range(4 * domain.points), MAX_LABELS)
     inner_points = [
         domain.min + (s / (4 * domain.points)) * (domain.max - domain.min) for s in steps

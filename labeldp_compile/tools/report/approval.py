@@ -1,0 +1,205 @@
+"""Who is responsible for a file and approved it: a signed statement beside the file.
+
+An in-toto Statement in a DSSE envelope (JSON). Its subject is the file by its SHA-256: an artifact,
+or the ``privacy.json`` of a training run. So another file is not approved by it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import asdict, dataclass, fields
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeldp_verify.printable import clipped, one_line
+
+from labeldp_compile.errors import InputError
+
+if TYPE_CHECKING:
+    from labeldp_verify.signature import PublicKey
+
+    from labeldp_compile.signing import PrivateKey
+
+PREDICATE_TYPE = "urn:labeldp:approval:1"
+MOST_BYTES = 1 << 16
+MOST_TEXT = 500
+STATEMENT_OF_RUN = "privacy.json"
+
+
+@dataclass(frozen=True)
+class Responsible:
+    """What the person who approves a file states; texts of at most ``MOST_TEXT`` characters.
+
+    ``policy`` names the policy that the file met, with its SHA-256 behind it; None if none was
+    applied. ``approved_on`` is a day such as 2026-01-31.
+    """
+
+    purpose: str
+    owner: str
+    recipients: str
+    retention: str
+    approved_by: str
+    approved_on: str
+    policy: str | None = None
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A statement that is about the file in question.
+
+    ``signer`` is the SHA-256 (hex) of the key with which its signature was checked; None if it was
+    not checked.
+    """
+
+    stated: Responsible
+    signer: str | None
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """What it says, in the order in which people ask."""
+        names = {
+            "purpose": "Purpose",
+            "owner": "Owner",
+            "recipients": "Recipients",
+            "retention": "Retention",
+            "approved_by": "Approved by",
+            "approved_on": "Approved on",
+            "policy": "Under the policy",
+        }
+        stated = asdict(self.stated)
+        return [(title, stated[key]) for key, title in names.items() if stated[key] is not None]
+
+
+def approval_path(of: Path) -> Path:
+    """Where the statement lies: NAME.onnx.approval.json, or approval.json in a run folder."""
+    return of / "approval.json" if of.is_dir() else of.with_name(of.name + ".approval.json")
+
+
+def subject_of(of: Path) -> Path:
+    """The file whose digest is approved."""
+    return of / STATEMENT_OF_RUN if of.is_dir() else of
+
+
+def read_subject(of: Path) -> bytes:
+    """The bytes that are approved. Raises InputError."""
+    from labeldp_verify import read_artifact  # noqa: PLC0415
+
+    return read_artifact(subject_of(of))
+
+
+def approval(stated: Responsible, of: Path, data: bytes, key: PrivateKey) -> bytes:
+    """The signed statement about the bytes of ``subject_of(of)``."""
+    from labeldp_verify.bundle import STATEMENT_TYPE  # noqa: PLC0415  # cryptography
+
+    from labeldp_compile.signing import enveloped  # noqa: PLC0415
+
+    statement = {
+        "_type": STATEMENT_TYPE,
+        "subject": [
+            {
+                "name": one_line(subject_of(of).name),
+                "digest": {"sha256": hashlib.sha256(data).hexdigest()},
+            }
+        ],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": asdict(stated),
+    }
+    return (json.dumps(enveloped(statement, key), ensure_ascii=False) + "\n").encode()
+
+
+def read_approval(path: Path, data: bytes, key: PublicKey | None) -> Approval:
+    """The statement in a file, about these bytes; its signature is checked if there is a key.
+
+    Raises InputError if it is no such statement, is about other bytes, or is not signed by the key.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    payload, signature = _opened(path, text)
+    stated = _stated(path, payload, hashlib.sha256(data).hexdigest())
+    if key is None:
+        return Approval(stated, None)
+    from labeldp_verify.signature import Signed  # noqa: PLC0415  # cryptography
+
+    signed = Signed(signature, key)
+    if not _holds(payload, signed):
+        raise InputError(f"{path}: the key did not sign this approval")
+    return Approval(stated, signed.fingerprint())
+
+
+def found_approval(
+    path: Path, data: bytes, given: Path | None, approver: PublicKey | None
+) -> Approval | None:
+    """The approval that was named, or the one beside the file, if there is one. Raises InputError.
+
+    An approval with a key to check must be there.
+    """
+    beside = approval_path(path)
+    if given is None and approver is None and not beside.exists():
+        return None
+    return read_approval(given or beside, data, approver)
+
+
+def _holds(payload: bytes, signed: Any) -> bool:
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA  # noqa: PLC0415
+    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
+    from labeldp_verify.bundle import signed_bytes  # noqa: PLC0415
+    from labeldp_verify.signature import is_on_p256  # noqa: PLC0415
+
+    how = (ECDSA(SHA256()),) if is_on_p256(signed.public_key) else ()
+    try:
+        signed.public_key.verify(signed.signature, signed_bytes(payload), *how)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _opened(path: Path, text: bytes) -> tuple[bytes, bytes]:
+    """The payload of an envelope, and its only signature."""
+    try:
+        envelope = _json(text)
+        (signature,) = envelope["signatures"]
+        payload = base64.b64decode(envelope["payload"], validate=True)
+        return payload, base64.b64decode(signature["sig"], validate=True)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"{path}: is no approval of labeldp approve") from None
+
+
+def _stated(path: Path, payload: bytes, sha256: str) -> Responsible:
+    try:
+        statement = _json(payload)
+        (subject,) = statement["subject"]
+        stated = statement["predicate"]
+        wanted = {field.name for field in fields(Responsible)}
+        fits = statement["predicateType"] == PREDICATE_TYPE and set(stated) == wanted
+        if not fits or not all(isinstance(v, str) for v in stated.values() if v is not None):
+            raise ValueError
+        about = subject["digest"]["sha256"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"{path}: is no approval of labeldp approve") from None
+    if about != sha256:
+        raise InputError(f"{path}: approves another file, or another version of it")
+    texts = {name: value and clipped(value, MOST_TEXT) for name, value in stated.items()}
+    return Responsible(**texts)
+
+
+def _json(text: bytes) -> Any:
+    from labeldp_verify.bundle import without_doubles  # noqa: PLC0415
+
+    return json.loads(text.decode(), object_pairs_hook=without_doubles)
+
+
+def responsible(texts: dict[str, str], policy: str | None, today: date) -> Responsible:
+    """From the options of the command. Raises InputError for a text that is empty or too long."""
+    for name, text in texts.items():
+        option = f"--{name.replace('approved_', '')}"
+        if not text.strip() or len(text) > MOST_TEXT or re.search(r"[\x00-\x1f\x7f]", text):
+            raise InputError(f"{option}: expected 1 to {MOST_TEXT} characters in one line")
+    return Responsible(**texts, approved_on=today.isoformat(), policy=policy)

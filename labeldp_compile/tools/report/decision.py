@@ -1,0 +1,230 @@
+"""The first screen of a report, in plain words: whose data, how much, who says so, which policy.
+
+It is for a person who must decide, and has no symbol but ε and at most 120 words (a test counts
+them). Numbers follow below it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.claims import Certificate, PersonEpsilon, person_epsilon, rational
+from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.printable import clipped
+from labeldp_verify.rounded import at_most
+
+from labeldp_compile.tools.policy import Judged
+from labeldp_compile.tools.report.approval import Approval
+
+_NAME_COLUMNS = 24
+_SURE = 50  # percent: a guess before anything is seen
+_KEY_DIGITS = 8  # of a fingerprint
+Verdict = Literal["good", "mind", "bad"]
+
+
+@dataclass(frozen=True)
+class Belief:
+    """How sure an observer can become at most, in percent, who was ``before`` percent sure."""
+
+    before: int
+    after: str
+
+    @classmethod
+    def at(cls, epsilon: Fraction | float) -> Belief:
+        """By Bayes' rule, if the odds change by a factor of at most e^ε; rounded up."""
+        odds = math.exp(-min(float(epsilon), 700.0))  # of the other values, relative to this one
+        share = 1 / (1 + odds * (100 - _SURE) / _SURE)
+        tenths = min(math.ceil(1000 * share + 1e-9), 1000)
+        return cls(_SURE, f"{tenths / 10:g}")
+
+    @property
+    def width(self) -> float:
+        """The same as a number, for a picture."""
+        return float(self.after)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Answers of one or two sentences each."""
+
+    verdict: Verdict
+    says: str
+    whose: str
+    seen_by: str
+    how_much: str
+    belief: Belief | None
+    not_protected: str
+    who_says: str
+    policy: str
+
+    @property
+    def answers(self) -> list[tuple[str, str]]:
+        """The questions in the order in which they are read, and their answers."""
+        return [
+            ("Whose data", self.whose),
+            ("Protected from", self.seen_by),
+            ("How much", self.how_much),
+            ("Not protected", self.not_protected),
+            ("Who says so", self.who_says),
+            ("Policy", self.policy),
+        ]
+
+
+def of_artifact(
+    artifact: Artifact,
+    signer: str | None,
+    judged: Judged | None,
+    policy: str,
+    *,
+    of_little_use: bool,
+) -> Decision:
+    """About a verified file. ``signer`` is the key that its signature was checked with.
+
+    ``policy`` is its name, ``judged`` what it says; it may have checked the signature itself.
+    """
+    signer = signer or _signed_by(judged)
+    certificate = artifact.certificate
+    person = person_epsilon(certificate)
+    epsilon = _total(certificate) if person is None else person.bound + person.prior
+    verdict, says = _verdict(signer, judged, "file", of_little_use=of_little_use)
+    key = None if signer is None else signer[:_KEY_DIGITS]
+    worth = "The file proves ε of a value"
+    if rational(certificate.exact.epsilon_prior):
+        worth += "; what the prior spent is only declared"
+    return Decision(
+        verdict,
+        says,
+        _whose(certificate, artifact.label, person),
+        "Anyone who sees the private values, even if they know everything else.",
+        _how_much(epsilon, "row" if person is None else "person"),
+        Belief.at(epsilon),
+        _not_protected(certificate, person),
+        f"{worth}. " + ("Its author is unknown." if key is None else f"Signed with the key {key}."),
+        _policy(judged, policy),
+    )
+
+
+def of_run(
+    promise: dict[str, Any],
+    label: str,
+    approval: Approval | None,
+    judged: Judged | None,
+    policy: str,
+) -> Decision:
+    """About a training run; ``promise`` is its ``privacy.json``, with numbers as exact texts."""
+    signer = approval.signer if approval is not None else None
+    epsilon, delta = promise["epsilon"], promise["delta"]
+    unit = "person" if promise["details"].get("unit") == "user" else "row"
+    whose = f"The value of {_name(label)} in each row."
+    if unit == "person":
+        whose = f"All values of {_name(label)} of each person."
+    verdict, says = _verdict(signer, judged, "statement", of_little_use=False)
+    if epsilon is None:
+        verdict, says = "bad", "No privacy: this run protects nobody."
+    return Decision(
+        verdict,
+        says,
+        whose,
+        "Nobody." if epsilon is None else "Anyone who sees what is released, whatever they know.",
+        "No limit was set."
+        if epsilon is None
+        else _how_much(Fraction(epsilon), unit) + _rare(Fraction(delta or 0)),
+        None if epsilon is None else Belief.at(Fraction(epsilon)),
+        "All other columns, who is in the table, and tests on true values.",
+        "The training program declares it; this folder proves nothing. "
+        + ("Nobody signed." if signer is None else f"Signed with the key {signer[:_KEY_DIGITS]}."),
+        _policy(judged, policy),
+    )
+
+
+def delta_in_words(delta: Fraction) -> str:
+    """A small probability as people say it: one in so many, never smaller than it is."""
+    return f"1 in {math.floor(1 / delta):,}"
+
+
+def _verdict(
+    signer: str | None, judged: Judged | None, what: str, *, of_little_use: bool
+) -> tuple[Verdict, str]:
+    """Green only with a policy that is met and a signature that was checked."""
+    if judged is not None and not judged.ok:
+        return "bad", "It does not meet the policy."
+    if signer is not None and judged is not None:
+        says = f"Verified: the {what} is signed and meets the policy."
+    elif signer is not None:
+        says = f"Verified: the {what} is signed. No policy was applied."
+    elif judged is not None:
+        says = f"Consistent: the {what} meets the policy, but no signature was checked."
+    else:
+        says = f"Consistent: the {what} agrees with itself. No signature was checked."
+    if of_little_use:
+        return "mind", f"{says} These labels are of limited use."
+    return "good" if signer is not None and judged is not None else "mind", says
+
+
+def _signed_by(judged: Judged | None) -> str | None:
+    """The fingerprint of the key of a policy that signed the file."""
+    found = () if judged is None else judged.findings
+    return next((one.found for one in found if one.rule == "signed_by" and one.ok), None)
+
+
+def _total(certificate: Certificate) -> Fraction:
+    """What a value spends at most: the proved bound, and what is declared of the prior."""
+    exact = certificate.exact
+    return rational(exact.epsilon_label_bound) + rational(exact.epsilon_prior)
+
+
+def _whose(certificate: Certificate, domain: Domain, person: PersonEpsilon | None) -> str:
+    columns = " and ".join(map(_name, certificate.label_columns))
+    if not isinstance(domain, CategoricalDomain):
+        columns += f" ({domain.min:g} to {domain.max:g})"
+    if person is None:
+        return f"The value of {columns} in each row."
+    whose = "person" if person.column is None else _name(person.column)
+    return f"Up to {person.labels:,} values of {columns} of each {whose}."
+
+
+def _how_much(epsilon: Fraction, unit: str) -> str:
+    belief, odds = Belief.at(epsilon), _times(epsilon)
+    return (
+        f"ε is at most {at_most(epsilon, 4)} for a {unit}. Someone {belief.before} percent sure of "
+        f"a value becomes at most {belief.after} percent sure: odds grow at most {odds} times."
+    )
+
+
+def _rare(delta: Fraction) -> str:
+    return f" Rare outcomes, about {delta_in_words(delta)}, can say more." if delta else ""
+
+
+def _not_protected(certificate: Certificate, person: PersonEpsilon | None) -> str:
+    nulls = certificate.parts.get("nulls")
+    parts = ["All other columns", "who is in the table"]
+    if nulls is not None and nulls.pattern == "public":
+        parts.append("which rows have no value")
+    parts.append("originals that somebody keeps")
+    text = f"{', '.join(parts[:-1])}, and {parts[-1]}."
+    return text if person is not None else f"{text} Several rows of one person add up."
+
+
+def _policy(judged: Judged | None, policy: str) -> str:
+    if judged is None:
+        return "No policy was applied."
+    count, failed = len(judged.findings), len(judged.failed)
+    if failed:
+        return f"Not met: {failed} of {count} rules of {_name(policy)}."
+    return f"Met: all {count} rules of {_name(policy)}."
+
+
+def _times(epsilon: Fraction) -> str:
+    """e^ε, rounded up, without an exponent."""
+    factor = math.exp(min(float(epsilon), 60.0))
+    return at_most(factor, 3) if factor < 1_000 else f"{math.ceil(factor):,}"
+
+
+def _name(text: str) -> str:
+    """A name from a file as one short word of letters, digits and plain marks."""
+    return re.sub(r"[^\w. -]", "\N{REPLACEMENT CHARACTER}", clipped(text, _NAME_COLUMNS))

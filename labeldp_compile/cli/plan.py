@@ -37,8 +37,8 @@ def plan_command(spec: Path, as_json: bool, verbose: bool) -> None:
     """Show what compile would do with SPEC: what it spends, solves and writes.
 
     Reads no label. It reads the footer of a Parquet file, nothing of a CSV file, and the columns of
-    groups and persons. Everything that compile refuses before it spends is refused here, with exit code 2 (1 if
-    its ledger is over budget).
+    groups and persons. Everything that compile refuses before it spends is refused here, with exit
+    code 2 (1 if its ledger is over budget).
     """
     plan = plan_spec(spec)
     show(as_json, plan.to_json, lambda: _details(plan) if verbose else _summary(plan, spec))

@@ -95,12 +95,13 @@ def replaced_when_whole(
     most: int = 0o7777,
     found: Found = say_removed,
     sealed: Sealed | None = None,
+    is_resumed: bool = False,
 ) -> Iterator[BinaryIO]:
     """``labeldp_runtime.whole_file.replaced_when_whole``, whose OSErrors are DataErrors."""
-    with (
-        _as_data_errors(path),
-        whole_file.replaced_when_whole(path, most=most, found=found, sealed=sealed) as file,
-    ):
+    opened = whole_file.replaced_when_whole(
+        path, most=most, found=found, sealed=sealed, is_resumed=is_resumed
+    )
+    with _as_data_errors(path), opened as file:
         yield file
 
 

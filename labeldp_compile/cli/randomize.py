@@ -205,6 +205,7 @@ def randomize_command(
         keep=selection if selection.leaves_out else None,
         unlabelled=None if bound is None or bound.beyond == "drop" else bound.unlabelled,
         as_one=append,
+        is_resumed=append,
     )
     drawing = Drawing(
         decoded.sha256, certificate, columns, key, context or "", version, output.name, booking

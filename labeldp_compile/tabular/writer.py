@@ -87,6 +87,7 @@ class Rewriting:
         unlabelled: which rows [n] of those are written with nulls for labels; None: no row.
         sealed: called with the complete output and its rows, just before it gets its name.
         as_one: whether the parts of a folder become one file; they need the same columns.
+        is_resumed: whether a later run names a sealed output that this one could not name.
         rows: written so far.
     """
 
@@ -105,6 +106,7 @@ class Rewriting:
     unlabelled: Keep | None = None
     sealed: Callable[[Path, int], None] = lambda path, rows: None
     as_one: bool = False
+    is_resumed: bool = False
     rows: int = field(default=0, init=False)
 
     @property
@@ -242,7 +244,9 @@ class Rewriting:
         keeps = self.placement.keeps_labels
         modes = [_most_mode(file, output, keeps_labels=keeps) for file in files]
         most = reduce(and_, modes)
-        with replaced_when_whole(output, most=most, found=self.found, sealed=sealed) as out:
+        with replaced_when_whole(
+            output, most=most, found=self.found, sealed=sealed, is_resumed=self.is_resumed
+        ) as out:
             yield out
 
 

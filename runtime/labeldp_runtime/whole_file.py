@@ -56,13 +56,15 @@ def replaced_when_whole(
     replace: bool = True,
     found: Found = say_removed,
     sealed: Sealed | None = None,
+    is_resumed: bool = False,
 ) -> Iterator[BinaryIO]:
     """An open file that takes the name ``path`` at the end, synced, or is removed on failure.
 
     The final mode is that of the replaced file, or else what the umask leaves; in both cases
     without the bits that ``most`` lacks. ``found`` gets the name of a leftover of a killed writer,
-    after it was removed. ``sealed`` gets the complete file, on the disk, just before it is named;
-    once it has returned, or is interrupted, the file stays, as after a kill.
+    after it was removed. ``sealed`` gets the complete file, on the disk, just before it is named.
+    With ``is_resumed``, an interruption from there on leaves the file, as a kill does: somebody
+    names it later.
 
     Raises UnfinishedError if another process writes the same file now, or if something is in the
     way that no killed writer of this user left; FileExistsError if ``replace`` is false and the
@@ -78,7 +80,7 @@ def replaced_when_whole(
             os.fsync(handle)
             _set_mode(handle, _final_mode(path) & most)
             if sealed is not None:
-                stays = True
+                stays = is_resumed
                 try:
                     sealed(partial)
                 except Exception:  # it was refused, and not interrupted

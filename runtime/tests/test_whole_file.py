@@ -240,3 +240,27 @@ def test_a_name_that_must_be_free(tmp_path, monkeypatch, links):
         file.write(b"x")
     assert path.read_bytes() == b"x" and mode(path) == 0o600 and path.stat().st_nlink == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["dangling", "out"]
+
+
+@pytest.mark.parametrize(
+    ("is_resumed", "error", "stays"),
+    [
+        (True, KeyboardInterrupt, True),
+        (True, OSError, False),
+        (False, KeyboardInterrupt, False),
+        (False, OSError, False),
+    ],
+)
+def test_a_sealed_file_stays_only_if_it_is_interrupted_and_named_later(
+    tmp_path, is_resumed, error, stays
+):
+    path, seen = tmp_path / "x", []
+
+    def sealed(partial):
+        seen.append(partial.read_bytes())
+        raise error
+
+    with pytest.raises(error), replaced_when_whole(path, sealed=sealed, is_resumed=is_resumed) as f:
+        f.write(b"whole")
+    assert seen == [b"whole"] and not path.exists()
+    assert partial_of(path).exists() == stays

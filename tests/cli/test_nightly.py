@@ -18,7 +18,7 @@ from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import compile_text
 
 LONG = bool(os.environ.get("LABELDP_LONG"))
-REPETITIONS, NIGHTS, WAIT, ORDERS = (20, 30, 5, 20) if LONG else (2, 3, 1, 20)
+REPETITIONS, NIGHTS, WAIT, ORDERS = (20, 30, 5, 20) if LONG else (1, 3, 1, 20)
 """Days of orders, days in which an order may come back, and orders of a day."""
 SPEC = """
 version: 1

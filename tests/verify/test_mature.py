@@ -1,4 +1,4 @@
-"""When labels are mature is declared: in the certificate, never in what earlier specs compile to."""
+"""When labels are mature is declared in the certificate, and earlier specs compile as before."""
 
 import pytest
 from labeldp_verify import check_bytes

@@ -68,8 +68,9 @@ def plan_command(
     """Show what compile would do with SPEC: what it spends, solves and writes.
 
     Reads no label. It reads the footer of a Parquet file, nothing of a CSV file, and the columns of
-    groups. Everything that compile refuses before it spends is refused here, with exit code 2 (1 if
-    its ledger is over budget, or the policy is not met). --out also reads the names of the columns.
+    groups and persons. Everything that compile refuses before it spends is refused here, with exit
+    code 2 (1 if its ledger is over budget, or the policy is not met). --out also reads the names of
+    the columns.
     """
     if out is not None:
         require_output(out, spec, policy, endings=(SUFFIX,), overwrite=overwrite)

@@ -204,7 +204,7 @@ def randomize_command(
         provenance=Provenance(decoded.sha256, epsilon, now),
         delimiter=form.delimiter,
         found=partial(_say_left, keyed=key is not None),
-        keep=selection if maturity is not None or bound is not None else None,
+        keep=selection if selection.leaves_out else None,
         unlabelled=None if bound is None or bound.beyond == "drop" else bound.unlabelled,
         as_one=append,
         is_resumed=append,

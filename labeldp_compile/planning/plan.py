@@ -70,7 +70,7 @@ class Plan:
                 "taken": "uniform" if is_unpaid(spec, budget) else spec.prior.kind,
                 "noise": budget.noise and asdict(budget.noise),
             },
-            "person": _person_json(budget),
+            "person": _person_json(spec, budget),
             "groups": budget.groups and _groups_json(budget.groups),
             "ledger": self.ledger,
             "usefulness": use and use.figures.to_json(budget.rows, use.prior),
@@ -89,16 +89,18 @@ class Plan:
         }
 
 
-def _person_json(budget: EpsilonBudget) -> dict[str, Any] | None:
-    """ε of a person, and the rows of those in the table; None if ε is that of a label."""
+def _person_json(spec: Spec, budget: EpsilonBudget) -> dict[str, Any] | None:
+    """ε of a person, and the rows of those in the table; None if nobody says how many labels one
+    has. With ``labels_per_user`` there is no column."""
     unit, persons = budget.unit, budget.persons
-    if unit is None:
+    labels = spec.privacy.labels_per_user if unit is None else unit.labels
+    if labels is None:
         return None
     parts = {"total": budget.total, "prior": budget.prior, "label": budget.label}
-    exact = {f"epsilon_{part}": unit.labels * value for part, value in parts.items()}
+    exact = {f"epsilon_{part}": labels * value for part, value in parts.items()}
     return {
-        "column": unit.column,
-        "labels_per_person": unit.labels,
+        "column": unit and unit.column,
+        "labels_per_person": labels,
         **{key: float(value) for key, value in exact.items()},
         "exact": {key: str(value) for key, value in exact.items()},
         "table": persons
@@ -109,7 +111,7 @@ def _person_json(budget: EpsilonBudget) -> dict[str, Any] | None:
             "persons_beyond": persons.over,
             "rows_beyond": persons.extra,
         },
-        "epsilon_label_with_one_row": float(unit.labels * budget.total),
+        "epsilon_label_with_one_row": float((1 if unit is None else labels) * budget.total),
     }
 
 

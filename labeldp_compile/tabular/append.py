@@ -42,6 +42,12 @@ class Selection:
     bound: PersonBound | None = None
     known: int = field(default=0, init=False)
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether rows of a table may be left out."""
+        drops = self.bound is not None and self.bound.beyond == "drop"
+        return drops or self.maturity is not None or self.ids is not None
+
     def __call__(self, file: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Which rows [n] of a batch, in the order of the table. Raises DataError."""
         chosen = self.public(file, batch)

@@ -35,6 +35,7 @@ def test_plan_says_what_a_customer_with_30_orders_spends(place):
     users = SPEC.replace("PRIVACY", "epsilon: 1, labels_per_user: 30").replace("PRIOR", UNIFORM)
     before = labeldp("plan", write(place, users)).stdout
     assert "ε per person      30           for 30 labels" in before
+    assert json_of("plan", place / "orders.yaml")["person"]["epsilon_total"] == 30.0
     plain = SPEC.replace("PRIVACY", "epsilon: 1").replace("PRIOR", UNIFORM)
     assert "a person spends this for each label" in labeldp("plan", write(place, plain)).stdout
     path = write(place, spec(30, 1, PRIVATE))

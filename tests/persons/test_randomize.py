@@ -169,3 +169,11 @@ def test_estimates_are_those_of_the_rows_that_have_a_label(place, form):
     result = labeldp("estimate", place / "a.onnx", place / f"o.{form}", "--json")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["groups"][0]["rows"] == 8  # two of each of four persons
+
+
+def test_rows_within_the_bound_keep_every_byte_of_a_csv(place):
+    (place / "t.csv").write_bytes(b'customer,returned,note\r\n 1,0,"a ""b"""\r\n\r\n2,1,007')
+    assert run(place, "t.csv", "o.csv").exit_code == 0
+    lines = (place / "o.csv").read_bytes().split(b"\r\n")
+    assert lines[0] == b"customer,returned,note" and lines[2] == b""
+    assert lines[1].endswith(b',"a ""b"""') and lines[3].endswith(b",007")

@@ -205,7 +205,8 @@ def test_many_labels_are_summarised(tmp_path):
     artifact = assemble(
         spec, estimate_prior(spec, tmp_path), "0" * 64, insecure="not verified here"
     )
-    report = Report((Check("model", True, "taken for granted"),), artifact.certificate)
+    checks = (Check("model", True, "taken for granted"),)
+    report = Report(checks, artifact.certificate, artifact=artifact.artifact)
     decoded = Table(spec.domain, artifact.randomizer, artifact.certificate)
     page = report_page(Findings("many.onnx", report, decoded, None))
     assert len(page) < 500_000

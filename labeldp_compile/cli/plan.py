@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _SECONDS_OF = "estimated for one core of a server, usually within a factor of 3"
 _SIZE_OF = "estimated, usually within a factor of 2; never above"
-_FAR = 1.5  # times the range of the labels: outputs that span more are warned of
+_FAR = 2  # times the range of the labels: outputs that span more are warned of
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
 
 
@@ -140,7 +140,8 @@ def _summary(plan: Plan, path: Path) -> list[str]:
                 lines.append(fact(what, text + more))
         lines += warnings
     lines += [
-        fact("time, size", f"{seconds}, {size} (estimated, within a factor of 3 and 2)"),
+        fact("time", f"{seconds} (estimated, usually within a factor of 3)"),
+        fact("size", f"{size} (estimated, usually within a factor of 2)"),
     ]
     lines += [*_odd(plan), *_warnings(plan)]
     of_unit = spec.privacy.labels_of_unit * budget.prior
@@ -257,7 +258,8 @@ def _span(plan: Plan) -> list[str]:
     text = f"from {low:,.6g} to {high:,.6g}, for labels from {domain.min:,g} to {domain.max:,g}"
     if wider <= 1:
         return [text]
-    lines = [f"{text}: one output may be impossible as a label; means are right"]
+    right = "; means are right" * bool(use.figures.unbiased)
+    lines = [f"{text}: one output may be impossible as a label{right}"]
     if wider > _FAR:
         warning = (
             f"the outputs span {wider:.2g} times the range of the labels. If most labels lie in a "

@@ -209,7 +209,7 @@ def test_the_size_of_groups_is_a_range_that_holds_what_compile_makes(place, stan
     assert estimated.least / 2 <= len(artifact.model) <= estimated.most * 2
     assert estimated.most > 4 * estimated.least
     words = labeldp("plan", spec).stdout.splitlines()
-    size = next(line for line in words if line.startswith("  time, size"))
+    size = next(line for line in words if line.startswith("  size"))
     assert " kB to " in size and "depending on the prior" in size
 
 

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from labeldp_runtime import Key
 from labeldp_verify.claims import Declaration
 from labeldp_verify.forms import CategoricalDomain
@@ -39,6 +41,14 @@ EVIL = (
     "\u2029\u200b\U000e0041\ue000\x9b31m" + "\u0301" * 40
 )
 PLAIN = "a" * 60
+
+
+def signing_key(folder):
+    """A key that signs."""
+    path, key = folder / "key.pem", Ed25519PrivateKey.generate()
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    path.chmod(0o600)
+    return path
 
 
 def artifact(folder, text, *, insecure=False, keys=False, name="x.onnx"):
@@ -239,6 +249,10 @@ CASES = {
     "prove, name": lambda f, t: ["prove", artifact(f, t), "-o", f / f"{t[:3]} x.v"],
     "audit": lambda f, t: ["audit", artifact(f, t), "--samples", "100000", "--no-processes"],
     "audit, insecure": lambda f, t: ["audit", artifact(f, t, insecure=True)],
+    "approve": lambda f, t: [
+        *("approve", artifact(f, t), "--sign", signing_key(f), "--purpose", "p", "--owner", "o"),
+        *("--recipients", "r", "--retention", "until", "--by", "b"),
+    ],
     "compose": lambda f, t: ["compose", f"{artifact(f, t)}:3"],
     "compose, json": lambda f, t: ["compose", f"{artifact(f, t)}:3", "--json"],
     "compose, insecure": lambda f, t: ["compose", f"{artifact(f, t, insecure=True)}:3"],

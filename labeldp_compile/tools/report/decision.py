@@ -100,7 +100,7 @@ def of_artifact(
         verdict,
         says,
         _whose(certificate, artifact.label, person),
-        "Anyone who sees the private values, even if they know everything else.",
+        "Anyone who sees private values, whatever else they know.",
         _how_much(epsilon, "row" if person is None else "person"),
         Belief.at(epsilon),
         _not_protected(certificate, person),
@@ -135,7 +135,7 @@ def of_run(
         if epsilon is None
         else _how_much(Fraction(epsilon), unit) + _rare(Fraction(delta or 0)),
         None if epsilon is None else Belief.at(Fraction(epsilon)),
-        "All other columns, who is in the table, and tests on true values.",
+        "Other columns, who is in the table, and tests on true values.",
         "The training program declares it; this folder proves nothing. "
         + ("Nobody signed." if signer is None else f"Signed with the key {signer[:_KEY_DIGITS]}."),
         _policy(judged, policy),
@@ -154,15 +154,15 @@ def _verdict(
     if judged is not None and not judged.ok:
         return "bad", "It does not meet the policy."
     if signer is not None and judged is not None:
-        says = f"Verified: the {what} is signed and meets the policy."
+        says = f"Verified: the {what} is signed, and meets the policy."
     elif signer is not None:
-        says = f"Verified: the {what} is signed. No policy was applied."
+        says = f"Verified: the {what} is signed."
     elif judged is not None:
-        says = f"Consistent: the {what} meets the policy, but no signature was checked."
+        says = "Consistent, and meets the policy. No signature was checked."
     else:
-        says = f"Consistent: the {what} agrees with itself. No signature was checked."
+        says = "Consistent. No signature was checked."
     if of_little_use:
-        return "mind", f"{says} These labels are of limited use."
+        return "mind", f"{says} Of limited use."
     return "good" if signer is not None and judged is not None else "mind", says
 
 
@@ -191,8 +191,8 @@ def _whose(certificate: Certificate, domain: Domain, person: PersonEpsilon | Non
 def _how_much(epsilon: Fraction, unit: str) -> str:
     belief, odds = Belief.at(epsilon), _times(epsilon)
     return (
-        f"ε is at most {at_most(epsilon, 4)} for a {unit}. Someone {belief.before} percent sure of "
-        f"a value becomes at most {belief.after} percent sure: odds grow at most {odds} times."
+        f"ε is at most {at_most(epsilon, 4)} for a {unit}: a guess that is {belief.before} percent "
+        f"sure becomes at most {belief.after} percent sure; odds grow at most {odds} times."
     )
 
 
@@ -202,12 +202,12 @@ def _rare(delta: Fraction) -> str:
 
 def _not_protected(certificate: Certificate, person: PersonEpsilon | None) -> str:
     nulls = certificate.parts.get("nulls")
-    parts = ["All other columns", "who is in the table"]
+    parts = ["Other columns", "who is in the table"]
     if nulls is not None and nulls.pattern == "public":
         parts.append("which rows have no value")
-    parts.append("originals that somebody keeps")
+    parts.append("kept originals")
     text = f"{', '.join(parts[:-1])}, and {parts[-1]}."
-    return text if person is not None else f"{text} Several rows of one person add up."
+    return text if person is not None else f"{text} Rows of one person add up."
 
 
 def _policy(judged: Judged | None, policy: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from labeldp_verify.analysis import Floats
 from labeldp_verify.artifact import Table
-from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.forms import CategoricalDomain, GridDomain
 from labeldp_verify.printable import clipped, width
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -97,6 +97,10 @@ def bin_edges(decoded: Table, starts: list[int]) -> list[float]:
     Labels are placed at their values, categories at their indices.
     """
     domain, first, step = decoded.domain, 0.0, 1.0
+    if isinstance(domain, GridDomain):  # halfway to the neighbours
+        at, last = np.array(domain.values), domain.size
+        whole = [2 * at[0] - at[1], *at, 2 * at[-1] - at[-2]]
+        return [float(whole[min(i, last)] + whole[min(i, last) + 1]) / 2 for i in starts]
     if not isinstance(domain, CategoricalDomain):
         first, step = domain.min, (domain.max - domain.min) / (domain.size - 1)
     return [first + (2 * start - 1) * step / 2 for start in starts]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from labeldp_verify.claims.nulls import nulls_in_words
+from labeldp_verify.claims import nulls_in_words
 from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
 from labeldp_verify.reading.shortcomings import ONE_OUTPUT, Shortcoming
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import click
 import numpy as np
 from labeldp_verify import Budget
-from labeldp_verify.claims.nulls import nulls_counted_as
+from labeldp_verify.claims import nulls_counted_as
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.rounded import at_most, percent_at_most

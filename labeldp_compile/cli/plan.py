@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET
-from labeldp_verify.claims import DECLARED_BY
-from labeldp_verify.claims.nulls import nulls_in_short, nulls_in_words
+from labeldp_verify.claims import DECLARED_BY, nulls_in_short, nulls_in_words
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.forms import CategoricalDomain, Domain, GridDomain, RealDomain, columns_of
 from labeldp_verify.reading.figures import PRIORS

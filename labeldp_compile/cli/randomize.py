@@ -18,8 +18,7 @@ from labeldp_runtime import (
     RuntimeArtifactError,
 )
 from labeldp_verify import OWN_FILES, check_bytes, read_artifact
-from labeldp_verify.claims import Certificate
-from labeldp_verify.claims.nulls import nulls_in_words
+from labeldp_verify.claims import Certificate, nulls_in_words
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.booking import Booking, Drawing, ledger_options

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labeldp_verify.artifact import assess
-from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Domain, Randomizer
-from labeldp_verify.forms.sets import are_numbers
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    CategoricalDomain,
+    Domain,
+    Randomizer,
+    are_numbers,
+)
 from labeldp_verify.reading.figures import Usefulness
 from labeldp_verify.reading.shortcomings import Shortcoming
 

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.claims import DECLARED_BY
-from labeldp_verify.claims.nulls import nulls_in_words
+from labeldp_verify.claims import DECLARED_BY, nulls_in_words
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of

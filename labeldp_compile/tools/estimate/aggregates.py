@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.claims.nulls import nulls_counted_as
+from labeldp_verify.claims import nulls_counted_as
 from labeldp_verify.printable import clipped
 
 from labeldp_compile.errors import InputError

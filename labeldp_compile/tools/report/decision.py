@@ -24,6 +24,7 @@ from labeldp_compile.tools.report.approval import Approval
 _NAME_COLUMNS = 24
 _SURE = 50  # percent: a guess before anything is seen
 _KEY_DIGITS = 8  # of a fingerprint
+_OF_RELEASE = "Anyone who sees what is released, even if they know all else."
 Verdict = Literal["good", "mind", "bad"]
 
 
@@ -100,7 +101,7 @@ def of_artifact(
         verdict,
         says,
         _whose(certificate, artifact.label, person),
-        "Anyone who sees private values, whatever else they know.",
+        "Anyone who sees private values, even if they know all else.",
         _how_much(epsilon, "row" if person is None else "person"),
         Belief.at(epsilon),
         _not_protected(certificate, person),
@@ -130,7 +131,7 @@ def of_run(
         verdict,
         says,
         whose,
-        "Nobody." if epsilon is None else "Anyone who sees what is released, whatever they know.",
+        "Nobody." if epsilon is None else _OF_RELEASE,
         "No limit was set."
         if epsilon is None
         else _how_much(Fraction(epsilon), unit) + _rare(Fraction(delta or 0)),
@@ -143,7 +144,7 @@ def of_run(
 
 
 def delta_in_words(delta: Fraction) -> str:
-    """A small probability as people say it: one in so many, never smaller than it is."""
+    """A small probability as people say it: one in N, never smaller than it is."""
     return f"1 in {math.floor(1 / delta):,}"
 
 

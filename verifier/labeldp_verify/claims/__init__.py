@@ -16,6 +16,7 @@ from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.groups import DECLARED_BY, GroupsClaims
 from labeldp_verify.claims.lower_bound import OVER
 from labeldp_verify.claims.mature import MatureClaims, seconds_of
+from labeldp_verify.claims.nulls import nulls_counted_as, nulls_in_short, nulls_in_words
 from labeldp_verify.claims.person import PersonClaims, PersonEpsilon, person_epsilon
 from labeldp_verify.claims.portable import as_portable
 from labeldp_verify.claims.record import rational
@@ -46,6 +47,9 @@ __all__ = [
     "decimals",
     "field_lists",
     "gap_in_words",
+    "nulls_counted_as",
+    "nulls_in_short",
+    "nulls_in_words",
     "person_epsilon",
     "rational",
     "seconds_of",

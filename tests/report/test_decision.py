@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from labeldp_compile.cli import main
 from labeldp_compile.tools.report.approval import approval_path
-from labeldp_compile.tools.report.decision import ShownBelief, delta_in_words, of_run
+from labeldp_compile.tools.report.decision import BeliefBar, delta_in_words, of_run
 from labeldp_compile.tools.report.run_page import RunFindings, run_page
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.report.conftest import SPECS
@@ -65,7 +65,7 @@ def test_it_has_at_most_120_words_and_no_symbol_but_epsilon(pages, name):
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.3", "1", "4", "60"])
 def test_a_belief_is_never_below_what_bayes_allows(epsilon):
     factor = math.exp(float(epsilon))
-    after = Decimal(ShownBelief.at(Fraction(epsilon)).after)
+    after = Decimal(BeliefBar.at(Fraction(epsilon)).after)
     exact = 100 * factor / (factor + 1)
     assert exact <= float(after) <= min(exact + 0.1 + 1e-6, 100)
 

@@ -29,14 +29,14 @@ Verdict = Literal["good", "mind", "bad"]
 
 
 @dataclass(frozen=True)
-class ShownBelief:
+class BeliefBar:
     """How sure an observer can become at most, in percent, who was ``before`` percent sure."""
 
     before: int
     after: str
 
     @classmethod
-    def at(cls, epsilon: Fraction | float) -> ShownBelief:
+    def at(cls, epsilon: Fraction | float) -> BeliefBar:
         """By Bayes' rule, if the odds change by a factor of at most e^ε; rounded up."""
         odds = math.exp(-min(float(epsilon), 700.0))  # of the other values, relative to this one
         share = 1 / (1 + odds * (100 - _SURE) / _SURE)
@@ -58,7 +58,7 @@ class Decision:
     whose: str
     seen_by: str
     how_much: str
-    belief: ShownBelief | None
+    belief: BeliefBar | None
     not_protected: str
     who_says: str
     policy: str
@@ -103,7 +103,7 @@ def of_artifact(
         _whose(certificate, artifact.label, person),
         "Anyone who sees private values, even if they know all else.",
         _how_much(epsilon, "row" if person is None else "person"),
-        ShownBelief.at(epsilon),
+        BeliefBar.at(epsilon),
         _not_protected(certificate, person),
         f"{worth}. " + ("Its author is unknown." if key is None else f"Signed with the key {key}."),
         _policy(judged, policy),
@@ -135,7 +135,7 @@ def of_run(
         "No limit was set."
         if epsilon is None
         else _how_much(Fraction(epsilon), unit) + _rare(Fraction(delta or 0)),
-        None if epsilon is None else ShownBelief.at(Fraction(epsilon)),
+        None if epsilon is None else BeliefBar.at(Fraction(epsilon)),
         "Other columns, who is in the table, and tests on true values.",
         "The training program declares it; this folder proves nothing. "
         + ("Nobody signed." if signer is None else f"Signed with the key {signer[:_KEY_DIGITS]}."),
@@ -190,7 +190,7 @@ def _whose(certificate: Certificate, domain: Domain, person: PersonEpsilon | Non
 
 
 def _how_much(epsilon: Fraction, unit: str) -> str:
-    belief, odds = ShownBelief.at(epsilon), _times(epsilon)
+    belief, odds = BeliefBar.at(epsilon), _times(epsilon)
     return (
         f"ε is at most {at_most(epsilon, 4)} for a {unit}: a guess that is {belief.before} percent "
         f"sure becomes at most {belief.after} percent sure; odds grow at most {odds} times."

@@ -108,7 +108,9 @@ def _person(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
         unknown = f"its ε of a person needs δ above {policy.rules.max_delta}"
     at = f" at δ = {float(delta):.3g}" if delta else ""
     what = f"a person with {one.labels or 0:,} labels spends at most{at} ε ="
-    yield _most("max_epsilon_person", what, epsilon, limit, one.worth, unknown)
+    # What the prior spent is declared, and so is a sum with it.
+    worth: Worth = one.worth if one.total == one.label else "declared"
+    yield _most("max_epsilon_person", what, epsilon, limit, worth, unknown)
 
 
 def _delta(policy: LoadedPolicy) -> Fraction:

@@ -121,7 +121,6 @@ def _solved(
         observer.spending(plan, rows)
         if isinstance(spec.prior, PrivatePrior):
             require_compilable(spec, plan, rows)
-            observer.say(f"{spec.name}: {nulls_in_words(spec.domain)}")
         elif spec.groups is not None:  # otherwise there is nothing to lose
             require_room(spec, plan.tables + 1, rows)
 
@@ -133,6 +132,8 @@ def _solved(
         account=account,
         keep=keep,
     )
+    if isinstance(spec.prior, PrivatePrior):
+        observer.say(f"{spec.name}: {nulls_in_words(spec.domain)}")
     where = keep if keep and keep.exists() and test_seed is None else None
     try:
         artifact = assemble(

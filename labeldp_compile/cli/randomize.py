@@ -187,8 +187,7 @@ def randomize_command(
     if maturity is not None:
         maturity.require(reader)
     if not quiet:
-        nulls = f"{table}: {nulls_in_words(decoded.label)}"
-        tell(*_other_columns(artifact, columns, certificate), nulls)
+        tell(*_other_columns(artifact, columns, certificate))
     # A keyed run gives the same file each time, so it records no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
@@ -225,6 +224,7 @@ def randomize_command(
         output, rows = rewriting.output, _run(rewriting, quiet=quiet)
     if quiet:
         return
+    tell(f"{output}: {nulls_in_words(decoded.label)}")
     tell(*_left_out(output, selection), *drawing.said)
     tell(*(f"{output}: {line}" for line in bound_in_words(certificate, bound)))
     tell(*(f"warning: {found.text}" for found in decoded.shortcomings))

@@ -33,6 +33,8 @@ def canonical_labels(domain: dict[str, Any]) -> Canonical:
     Its argument is what the artifact's ``label`` input takes, of text its codes. Raises ValueError
     for a kind of domain that this version does not know.
     """
+    if domain["kind"] not in ("integer", "real", "grid", "categorical"):
+        raise ValueError(f"unknown kind of domain {domain['kind']!r}")
     default = Rules.of(domain).default
     if domain["kind"] == "grid":
         values = grid_values(domain).tolist()

@@ -58,8 +58,8 @@ def test_pairs_of_files_that_differ_in_one_label(folder, number):
 
 
 def test_a_label_that_changes_another_row_is_found(folder, monkeypatch):
-    def of_all_labels(values, element_type, missing):
-        array, like = read_labels(values, element_type, missing)
+    def of_all_labels(values, element_type, missing, **more):
+        array, like = read_labels(values, element_type, missing, **more)
         return np.sort(array), like
 
     read_labels = inputs.read_labels

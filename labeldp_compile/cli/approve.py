@@ -55,7 +55,7 @@ def approve_command(
     does not verify, or does not meet the policy, nothing is written and the exit code is 1. The
     statement holds the SHA-256 of FILE, so it approves no other file. labeldp report shows it.
     """
-    from labeldp_compile.tools.policy import judge, load_policy  # noqa: PLC0415
+    from labeldp_compile.tools.policy import judge, judge_artifact, load_policy  # noqa: PLC0415
     from labeldp_compile.tools.policy.judging import read_run  # noqa: PLC0415
     from labeldp_compile.tools.report.approval import (  # noqa: PLC0415
         approval,
@@ -74,14 +74,18 @@ def approve_command(
     data = read_subject(file)
     if file.is_dir():
         read_run(file)
+        judged = None if loaded is None else judge(file, loaded)
     else:
         from labeldp_verify import check_bytes  # noqa: PLC0415
 
-        for check in check_bytes(data).checks:
+        report = check_bytes(data)
+        for check in report.checks:
             if not check.ok:
                 raise DoesNotHoldError(f"{file}: does not verify: {check.detail}; not approved")
-    if loaded is not None and (found := judge(file, loaded).failed):
-        raise DoesNotHoldError(f"{file}: {found[0].text}; not approved")
+        # Of the bytes that are signed, not of what the file holds by now.
+        judged = None if loaded is None else judge_artifact(file, data, report, loaded)
+    if judged is not None and judged.failed:
+        raise DoesNotHoldError(f"{file}: {judged.failed[0].text}; not approved")
     with replaced_when_whole(out) as part:
         part.write(approval(stated, file, data, key))
     tell(f"{out}: {stated.approved_by} approves {file} ({stated.approved_on})")

@@ -12,7 +12,7 @@ from typing import Any
 from labeldp_runtime.artifact_file import read_bytes
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.errors import GroupError, IdError, LabelError, MissingExtraError
-from labeldp_runtime.frames import LabelNames, Layout, Names, PrivateNames
+from labeldp_runtime.frames import LabelNames, Layout, Names, PrivateNames, default_context
 from labeldp_runtime.ids import ByteIds, repeated_id
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.randomizer import Randomizer
@@ -81,11 +81,7 @@ class Randomize(beam.PTransform):  # type: ignore[misc]  # Beam declares no type
         super().__init__()
         path = Path(artifact)
         data = read_bytes(path)
-        if context is None:
-            name = column if add_as is None else add_as
-            if not isinstance(name, str) or not isinstance(column, str):
-                raise IdError("a label of several columns has no default context: give context=")
-            context = name
+        context = default_context(column, add_as) if context is None else context
         secret = key_on_driver(key)
         randomizer = Randomizer(data, str(path), key=secret, context=context, require=require)
         shipped = Shipped.of(data, KeyedTask(key, secret.fingerprint, context))

@@ -52,7 +52,7 @@ def canonical_labels(domain: dict[str, Any]) -> Canonical:
         return lambda labels: (_confined(labels, domain, default) + 0.0).view(np.uint64)
     if domain["kind"] == "categorical":
         return category_rows(domain["values"], domain["values"].index(default))
-    raise ValueError(f"unknown kind of domain {domain['kind']!r}")
+    raise ValueError(f"unknown rounding {domain['rounding']!r}")
 
 
 def places(domain: dict[str, Any]) -> Canonical:

@@ -101,6 +101,14 @@ class Names:
         )
 
 
+def default_context(column: LabelNames, add_as: PrivateNames | None) -> str:
+    """The name of the private column. Raises IdError for a label of several columns."""
+    name = column if add_as is None else add_as
+    if not isinstance(name, str) or not isinstance(column, str):
+        raise IdError("a label of several columns has no default context: give context=")
+    return name
+
+
 def label_sources(randomizer: Randomizer, given: LabelNames) -> dict[str, str]:
     """From each of the artifact's label columns to the frame's column that gives it.
 

@@ -14,7 +14,7 @@ from pyspark.sql import types as t
 
 from labeldp_runtime.artifact_file import read_bytes
 from labeldp_runtime.errors import GroupError, IdError, LabelError, ReplayWarning
-from labeldp_runtime.frames import LabelNames, Layout, Names, PrivateNames
+from labeldp_runtime.frames import LabelNames, Layout, Names, PrivateNames, default_context
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.randomizer import Randomizer
 from labeldp_runtime.shipped import KeyedTask, KeySource, Shipped, key_on_driver, refuse_secret
@@ -95,7 +95,7 @@ def randomize(
         keyed, randomizer = None, Randomizer(data, str(path), require=require)
     else:
         assert id_column is not None
-        context = _default_context(column, add_as) if context is None else context
+        context = default_context(column, add_as) if context is None else context
         secret = key_on_driver(key)
         randomizer = Randomizer(data, str(path), key=secret, context=context, require=require)
         keyed = KeyedTask(key, secret.fingerprint, context)
@@ -119,13 +119,6 @@ def randomize(
         # mapInArrow takes a dot in a column's name for a field of a struct: it sees no names.
         unnamed = df.toDF(*(f"c{index}" for index in range(len(df.columns))))
         return unnamed.mapInArrow(task, schema)
-
-
-def _default_context(column: LabelNames, add_as: PrivateNames | None) -> str:
-    name = column if add_as is None else add_as
-    if not isinstance(name, str) or not isinstance(column, str):
-        raise IdError("a label of several columns has no default context: give context=")
-    return name
 
 
 def _schema(df: Any, layout: Layout, private: list[Any]) -> t.StructType:

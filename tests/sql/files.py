@@ -29,7 +29,11 @@ FILES = {
     "joint groups": HERE / "groups-joint-labels.onnx",
 }
 EVERY = sorted([*OLD.glob("*/*.onnx"), *HERE.glob("*.onnx")])
-OTHERS = [path for path in EVERY if path not in FILES.values()] if LONG else [HERE / "reals.onnx"]
+OTHERS = (
+    [path for path in EVERY if path not in FILES.values()]
+    if LONG
+    else [HERE / "reals.onnx", OLD / "ranges_v1/columns.onnx"]
+)
 IDS = {
     "integer": lambda count: [(-1) ** i * i * 2**43 for i in range(count)],
     "text": lambda count: [f"{i}':\né\\" for i in range(count)],

@@ -1,5 +1,6 @@
 """Labels, ids and groups of every kind for an artifact: inside its lists, outside, and missing."""
 
+import itertools
 import math
 import random
 
@@ -12,14 +13,17 @@ def labels_of(domain, count, chance):
         known = domain["values"]
         others = HOSTILE if isinstance(known[0], str) else [-1, 2**40, -(2**63), 2**63 - 1]
         return [chance.choice([*known * 4, *others, None]) for _ in range(count)]
-    low, high = domain["min"], domain["max"]
+    points = domain.get("values")  # a grid lists them
+    low, high = (points[0], points[-1]) if points else (domain["min"], domain["max"])
     if domain["kind"] == "integer":
         beyond = [low - 1, high + 1, -(2**63), 2**63 - 1, None]
         inside = range(low, high + 1)
         return [chance.choice(beyond if chance.random() < 0.2 else inside) for _ in range(count)]
-    step = (high - low) / (domain["points"] - 1)
     beyond = [low - 1, high + 1e300, -math.inf, math.inf, math.nan, None, -0.0, 5e-324]
-    edges = [low + (j + 0.5) * step for j in range(min(domain["points"], 200))]
+    if not points:
+        step = (high - low) / (domain["points"] - 1)
+        points = [low + j * step for j in range(min(domain["points"], 200) + 1)]
+    edges = [(below + above) / 2 for below, above in itertools.pairwise(points)]
     beside = [math.nextafter(edge, way) for edge in edges for way in (-math.inf, math.inf)]
     kinds = [beyond, edges + beside]
     return [

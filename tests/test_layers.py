@@ -158,7 +158,7 @@ def test_tests_import_no_script_but_the_one_that_they_test():
 FACES = ("", ".forms", ".analysis", ".graph", ".claims", ".decode")
 ALONE = {
     *("artifact", "budget", "bundle", "checks", "errors", "kernel", "opening", "printable"),
-    *("rounded", "signature", "signature_files"),
+    *("public_names", "rounded", "signature", "signature_files"),
     *(
         f"console.{name}"
         for name in ("attestation", "colour", "command", "interrupts", "limits", "report")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.analysis.strays import up_words
+from labeldp_verify.analysis.stray_labels import up_words
 from labeldp_verify.checks import demand
 from labeldp_verify.decode.file import FileForm, Words
 from labeldp_verify.forms import (

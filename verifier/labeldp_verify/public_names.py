@@ -1,4 +1,4 @@
-"""The public names of a package, each loaded when it is used (PEP 562)."""
+"""The names that a package hands out, each loaded when it is used (PEP 562)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from functools import cache
 def loaded_on_use(package: str) -> Callable[[str], object]:
     """The ``__getattr__`` of a package whose ``__init__.pyi``, a stub, imports its public names.
 
-    Type checkers read the stub, too. ``__all__`` is the list of them.
+    Type checkers read the stub, too. ``__all__`` is the list of them. No module of the package may
+    have the name of a function in it.
     """
 
     @cache
-    def homes() -> dict[str, str]:
-        """{public name: its module}."""
+    def homes() -> dict[str, tuple[str, str]]:
+        """{public name: its module, and its name there}; "" is that of a module of the package."""
         import ast  # noqa: PLC0415  # none of this is needed by a command
         from pkgutil import get_data  # noqa: PLC0415
 
         lines = ast.parse(get_data(package, "__init__.pyi") or b"").body
-        imports = [line for line in lines if isinstance(line, ast.ImportFrom)]
-        return {name.name: str(line.module) for line in imports for name in line.names}
+        imports = [(line.module, line.names) for line in lines if isinstance(line, ast.ImportFrom)]
+        return {str(one.asname): (module or "", one.name) for module, own in imports for one in own}
 
     def loaded(name: str) -> object:
         """The public names, and the list of them."""
@@ -30,6 +31,7 @@ def loaded_on_use(package: str) -> Callable[[str], object]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         from importlib import import_module  # noqa: PLC0415
 
-        return getattr(import_module(homes()[name]), name)
+        module, own = homes()[name]
+        return getattr(import_module(module), own) if module else import_module(f"{package}.{own}")
 
     return loaded

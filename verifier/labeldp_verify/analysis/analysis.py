@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_verify.analysis.bounds import log_bounds
-from labeldp_verify.analysis.strays import Strays, stray_columns
+from labeldp_verify.analysis.stray_labels import Strays, stray_columns
 from labeldp_verify.budget import charge
 from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer
 from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole

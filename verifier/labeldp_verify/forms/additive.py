@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-WORD_BITS = 64
+ADDITIVE_WORD_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class AdditiveRandomizer:
 def check_additive(randomizer: AdditiveRandomizer) -> None:
     """Raise ValueError unless the integers form an additive randomizer."""
     r = randomizer
-    if not 1 <= r.word_bits <= WORD_BITS:
-        raise ValueError(f"word_bits must lie in 1 … {WORD_BITS}, got {r.word_bits}")
+    if not 1 <= r.word_bits <= ADDITIVE_WORD_BITS:
+        raise ValueError(f"word_bits must lie in 1 … {ADDITIVE_WORD_BITS}, got {r.word_bits}")
     if r.labels < 2 or r.spacing < 1 or r.period >= 1 << 40:
         raise ValueError("at least two labels, and a period below 2^40")
     if len(r.blocks) < 4 or len(r.blocks) % 2:

@@ -1,7 +1,5 @@
 """Files with secrets of the owner's: read once, with what others may do with them."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

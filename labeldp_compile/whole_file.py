@@ -1,7 +1,5 @@
 """Output files of the commands: checked first, then written whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

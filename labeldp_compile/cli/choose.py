@@ -1,7 +1,5 @@
 """``labeldp choose``: the ε and the mechanism for a given quality of private labels."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``labeldp evaluate``: how good models are, from private labels, or from true ones for an ε."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction

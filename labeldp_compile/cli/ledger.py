@@ -1,7 +1,5 @@
 """``labeldp ledger``: how much ε may be spent on each data set, and how much was spent."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``labeldp report``: one page about an artifact or a training run, for people who must decide."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

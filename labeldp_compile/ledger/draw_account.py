@@ -1,7 +1,5 @@
 """The ledger in which ``randomize`` books what it draws, before anybody sees it."""
 
-from __future__ import annotations
-
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import Ledger, in_transaction
 from labeldp_compile.ledger.draws import OUTPUT, Draw

@@ -6,8 +6,6 @@ that a later version added could be a spend), and so is a prior, or a release, f
 spent.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

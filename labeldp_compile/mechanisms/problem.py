@@ -1,7 +1,5 @@
 """The problem that a mechanism solves, and its solution."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

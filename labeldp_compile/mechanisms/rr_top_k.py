@@ -1,7 +1,5 @@
 """RRTop-k: randomized response over the k likeliest labels (NeurIPS 2021, Algorithm 1)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction

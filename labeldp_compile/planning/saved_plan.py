@@ -5,8 +5,6 @@ mechanism, and of each table its columns, their types and its number of rows. Fi
 declares public have their digests, too. A digest of labels would let anybody confirm a guess.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -8,8 +8,6 @@ the loss is a ratio, which Dinkelbach's iteration minimizes over least-weight su
 With b = e^−ε, d bins of cost c₁ … c_d (see `bin_costs`) lose Σ cⱼ / (1 + (d − 1)·b).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

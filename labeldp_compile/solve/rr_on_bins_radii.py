@@ -13,8 +13,6 @@ negative. This is a level method with a known optimum. It works on merged labels
 shrunk until F ≥ 0 for the labels themselves.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which mechanism serves which domain and loss. The table of docs/spec.md is this table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labeldp_verify.forms import CategoricalDomain, Groups, RealDomain, check_groups

@@ -1,7 +1,5 @@
 """Where rewritten rows go: Parquet, CSV, or the text of the input with other labels in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO

@@ -1,7 +1,5 @@
 """A training run from end to end: config → data → method → model → run folder."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import os

@@ -1,7 +1,5 @@
 """What a verified file holds, and what it is good for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -11,8 +11,6 @@ signature and key define, the statement the one that the digest of the file defi
 field, a resource or a key beside.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

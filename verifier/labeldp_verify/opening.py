@@ -1,7 +1,5 @@
 """From a file to what it holds, for commands that ask about it; every file is verified first."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

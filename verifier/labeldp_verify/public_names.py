@@ -1,7 +1,5 @@
 """The names that a package hands out, each loaded when it is used (PEP 562)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -5,8 +5,6 @@ Of Ed25519 a signature is the 64 bytes of RFC 8032 over the bytes of the file, a
 Of P-256 it is a sigstore bundle (``bundle.py``), which tools for models verify.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 For few classes it has all sets of d classes: every pair is in C(k − 2, d − 2) of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations

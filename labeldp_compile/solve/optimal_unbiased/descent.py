@@ -6,8 +6,6 @@ also tried for all labels. With many labels, the certified gap is small enough l
 finest level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise

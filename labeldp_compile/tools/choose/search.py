@@ -4,8 +4,6 @@ A mechanism is built in integers at a few ε; only the winner gets a certificate
 misses the targets at the least ε found so far cannot win, and is not searched.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

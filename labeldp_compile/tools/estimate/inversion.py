@@ -4,8 +4,6 @@ Labels with the same row of the table form a class. The weights are those of
 ``labeldp_verify.analysis.inversion``, for classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 

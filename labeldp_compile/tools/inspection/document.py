@@ -1,7 +1,5 @@
 """An inspection as JSON, exact where it is small."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The heat map of Pr[output | label]."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

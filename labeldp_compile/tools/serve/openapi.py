@@ -1,7 +1,5 @@
 """What a service takes and gives, as an OpenAPI document and as a page."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The dialects in which a query reads a view of labels and ids: SQLite, Spark and Snowflake."""
 
-from __future__ import annotations
-
 import re
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """One point of a sweep: a mechanism at an ε, compiled and verified."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Private training in the central model: ``dp_sgd`` and ``labeldp_pro``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

@@ -5,8 +5,6 @@ integers is post-processing. The discrete Gaussian is within a total variation �
 So its δ(ε) is at most that of the continuous one plus (1 + e^ε)·τ.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

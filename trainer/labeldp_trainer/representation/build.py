@@ -1,7 +1,5 @@
 """From the part ``representation`` of a config to vectors instead of features."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

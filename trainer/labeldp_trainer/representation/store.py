@@ -11,8 +11,6 @@ in a file only says what its writer wanted to say (``run/own_mark.py``). A folde
 names, to resume or to verify with, needs no mark. Its vectors must fit the data.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Checkpoints of the training state with orbax."""
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

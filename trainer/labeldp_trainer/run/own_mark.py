@@ -7,8 +7,6 @@ used only if no other user can read or write it. Without a key there is no mark,
 file is used.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -24,8 +24,6 @@ The second factor depends on b only through the sides of zero of the two blocks,
 value over i is computed once for each pair of sides, from running extremes of the shapes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise

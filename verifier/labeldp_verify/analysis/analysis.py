@@ -3,8 +3,6 @@
 Rows are those of the labels 0 … k − 1. A label reaches its own row, but for ``strays``.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -20,8 +20,6 @@ compared with zero, and inside an enclosure each piece is bounded from below on 
 replaced by a rational above it, which only makes F smaller. All arithmetic is in integers.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ over all 2^53 values of the rounding word. A label's outputs are then a mixture 
 leaves privacy as it is (a mixture of ε-DP rows is ε-DP), but bias and loss must count it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

@@ -4,8 +4,6 @@ An expectation is an integral over two lines, the base line as a whole and the l
 the extra line, so that prefix sums give it in O(log m); no matrix is formed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Tables by public group: the columns that decide a row's table, and who says they are public."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

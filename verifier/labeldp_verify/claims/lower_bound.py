@@ -1,7 +1,5 @@
 """The lower bound that a certificate's dual values prove, and its class of randomizers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

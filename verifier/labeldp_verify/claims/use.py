@@ -1,7 +1,5 @@
 """Bias and loss of one table, or of all, from its integers; and the fields that say so."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

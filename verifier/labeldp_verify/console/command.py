@@ -1,7 +1,5 @@
 """``labeldp-verify FILE``: the verifier as a command, for anyone who installs nothing else."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import sys

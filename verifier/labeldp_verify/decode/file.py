@@ -6,8 +6,6 @@ expected form raises DecodeError, and the verifier later checks that the whole f
 rebuilt from what was decoded here.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import struct

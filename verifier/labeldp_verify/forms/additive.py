@@ -11,8 +11,6 @@ The two outermost blocks are the folded tails: with noise from them, every label
 of two blocks. It is exactly e^ε where it is e^ε in the Laplace and staircase distributions.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass

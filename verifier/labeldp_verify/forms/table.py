@@ -4,8 +4,6 @@ The exact form for mechanisms without a structure to use, such as the exponentia
 2^B words of label y, ``counts[y][i]`` answer with ``values[i]``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ Values that are not listed go to the last table, and nothing ever fails. Each co
 labels' own shape before columns meet, so that one group is never shared by several labels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Warnings about tables by group: each one once, with the groups that it is about."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

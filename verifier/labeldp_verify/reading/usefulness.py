@@ -14,8 +14,6 @@ the most noise of a label, or name the prior that they assume. All figures are f
 range: others are clamped, or become the default.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

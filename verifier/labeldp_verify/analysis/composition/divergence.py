@@ -9,8 +9,6 @@ of all outputs that count. No two labels are more than Randomized Response apart
 H_α ≤ (r − α)/(r + 1) for the largest ratio r (Kairouz, Oh and Viswanath 2015).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -111,11 +111,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def folder_when_whole(
-    path: Path,
-    *,
-    most: int = 0o777,
-    found: Found = say_removed,
-    sealed: Sealed | None = None,
+    path: Path, *, most: int = 0o777, found: Found = say_removed, sealed: Sealed | None = None
 ) -> Iterator[Path]:
     """``labeldp_runtime.whole_file.folder_when_whole``, whose OSErrors are DataErrors."""
     made = whole_file.folder_when_whole(path, most=most, found=found, sealed=sealed)

@@ -30,15 +30,15 @@ _FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of
 _COLUMNS = 40
 _COUNTED = [
     "ε₁ of the private priors of compiles and sweeps whose specs name this ledger, and ε of the "
-    "metrics that labeldp evaluate booked in it",
+    "metrics that labeldp evaluate booked in it"
 ]
 _DRAWN = [
     "ε of the private labels that labeldp randomize --ledger booked: a row's labels in all columns "
     "together, and all labels of a person if every artifact's unit is a person. It is no part of "
-    "a budget",
+    "a budget"
 ]
 _PRIORS_ONLY = [
-    "ε per label, which a label spends each time that it is randomized (labeldp verify)",
+    "ε per label, which a label spends each time that it is randomized (labeldp verify)"
 ]
 _NOT_COUNTED = [
     "ε of training runs on true labels (their privacy.json)",

@@ -38,12 +38,7 @@ class BinsSolution:
     loss: float
 
 
-def solve_rr_on_bins(
-    labels: Floats,
-    prior: Floats,
-    epsilon: float,
-    loss: BinLoss,
-) -> BinsSolution:
+def solve_rr_on_bins(labels: Floats, prior: Floats, epsilon: float, loss: BinLoss) -> BinsSolution:
     """Find the bins and outputs of RR-on-Bins with the least noisy label loss.
 
     The result is exact up to rounding, which is far below 1e-9 of the loss for ε <= 30; larger ε

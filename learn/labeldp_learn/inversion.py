@@ -12,11 +12,7 @@ share of the estimated shares of all classes.
 from __future__ import annotations
 
 import numpy as np
-from labeldp_verify.analysis import (
-    least_variance_inverse,
-    likeliest_shares,
-    project_to_simplex,
-)
+from labeldp_verify.analysis import least_variance_inverse, likeliest_shares, project_to_simplex
 
 from labeldp_learn.private_rows import Floats
 

@@ -100,11 +100,7 @@ def replaced_when_whole(
 
 @contextmanager
 def folder_when_whole(
-    path: Path,
-    *,
-    most: int = 0o777,
-    found: Found = say_removed,
-    sealed: Sealed | None = None,
+    path: Path, *, most: int = 0o777, found: Found = say_removed, sealed: Sealed | None = None
 ) -> Iterator[Path]:
     """A new folder that takes the name ``path`` at the end: like ``replaced_when_whole``.
 

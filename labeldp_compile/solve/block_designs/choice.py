@@ -10,11 +10,7 @@ from math import comb
 
 import numpy as np
 
-from labeldp_compile.solve.block_designs.design import (
-    Blocks,
-    Candidate,
-    relative,
-)
+from labeldp_compile.solve.block_designs.design import Blocks, Candidate, relative
 from labeldp_compile.solve.block_designs.residues import cyclotomic, quartic, twin_primes
 from labeldp_compile.solve.block_designs.spaces import affine_spaces, lines, projective_spaces
 

@@ -70,10 +70,7 @@ class _Solution:
 
 
 def descend(
-    problem: Program,
-    solve: Callable[[Program], Found],
-    tolerance: float,
-    observer: Observer,
+    problem: Program, solve: Callable[[Program], Found], tolerance: float, observer: Observer
 ) -> Found:
     """Solve to a certified relative gap of ``tolerance``, or as close as rounding allows.
 

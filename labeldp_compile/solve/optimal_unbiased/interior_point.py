@@ -187,12 +187,7 @@ class _Method:
 
     def _advance(self, touch: Floats, values: Floats, unmet: Floats) -> float:
         """One step; returns its length."""
-        k, weights, slack, barrier = (
-            self._problem.k,
-            self._weights,
-            self._slack,
-            self._barrier,
-        )
+        k, weights, slack, barrier = (self._problem.k, self._weights, self._slack, self._barrier)
         ratio = weights / slack
         missed = touch - slack
         across = ratio * values

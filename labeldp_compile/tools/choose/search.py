@@ -74,11 +74,7 @@ class Bench:
     """Builds mechanisms for the labels, loss and prior of a spec, and computes their figures."""
 
     def __init__(
-        self,
-        spec: Spec,
-        prior: Prior,
-        targets: Sequence[Demand],
-        observer: Observer = QUIET,
+        self, spec: Spec, prior: Prior, targets: Sequence[Demand], observer: Observer = QUIET
     ) -> None:
         """``targets`` are the figures to compute."""
         self.spec, self.prior, self.targets, self.observer = spec, prior, tuple(targets), observer

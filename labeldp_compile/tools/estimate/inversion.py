@@ -10,11 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from labeldp_verify.analysis import least_variance_inverse, matrix, set_weights
 from labeldp_verify.artifact import Table
-from labeldp_verify.forms import (
-    AdditiveRandomizer,
-    TableRandomizer,
-    sets_of,
-)
+from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer, sets_of
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]

@@ -339,10 +339,7 @@ def noisy_sums(
 
 
 def _measured(
-    sums: Mapping[str, Mapping[str, int]],
-    bounds: Mapping[str, float],
-    rows: int,
-    scale: Fraction,
+    sums: Mapping[str, Mapping[str, int]], bounds: Mapping[str, float], rows: int, scale: Fraction
 ) -> list[ReleasedMetric]:
     found = []
     for metric, each in sums.items():

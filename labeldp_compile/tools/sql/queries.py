@@ -175,9 +175,7 @@ class WithKeyView(Query, WithHash):
         return [*super().usage(routine), key]
 
     def rights(self, routine: Routine) -> list[str]:
-        return [
-            f"REVOKE ALL ON {routine.name}_key from everyone but the owner of the labels.",
-        ]
+        return [f"REVOKE ALL ON {routine.name}_key from everyone but the owner of the labels."]
 
 
 class Spark(WithKeyView):

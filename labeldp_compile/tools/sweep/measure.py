@@ -127,11 +127,7 @@ class Missing:
 
 
 def measure(
-    spec: Spec,
-    mechanism: Mechanism,
-    prior: Prior,
-    spec_digest: str,
-    insecure: str | None = None,
+    spec: Spec, mechanism: Mechanism, prior: Prior, spec_digest: str, insecure: str | None = None
 ) -> Point | Missing:
     """Compile the spec with another mechanism and the prior's ε₂; this spends nothing.
 

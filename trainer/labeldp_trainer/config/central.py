@@ -21,8 +21,7 @@ class Central(NoisySum):
     clipping: Literal["standard", "label_free"] = "standard"
     batches: Literal["secret", "public", "partition"] = "secret"
     max_batch: Count | None = Field(
-        None,
-        description="larger samples are cut; default: a size that is rarely exceeded",
+        None, description="larger samples are cut; default: a size that is rarely exceeded"
     )
     microbatch: Count = Field(32, description="per-example gradients in memory at once")
     centre: Literal["mean", "none"] = "mean"

@@ -117,11 +117,7 @@ def vectors_of_part(
 
 
 def _vectors(
-    kind: Kind,
-    arrays: Arrays,
-    part: DataPart,
-    steps: Steps,
-    done: dict[str, NDArray[np.float32]],
+    kind: Kind, arrays: Arrays, part: DataPart, steps: Steps, done: dict[str, NDArray[np.float32]]
 ) -> NDArray[np.float32]:
     """The same of a kind with its arrays; what is there twice is computed once."""
     key = _digest(arrays)

@@ -43,8 +43,7 @@ def _end_ratio(r: AdditiveRandomizer) -> Fraction:
     sums = NoiseSums(r, points)
     at_low, at_low_least, under_high_least, under_high = (sums.up_to(n)[0] for n in points)
     return max(
-        Fraction(at_low, at_low_least),
-        Fraction(total - under_high, total - under_high_least),
+        Fraction(at_low, at_low_least), Fraction(total - under_high, total - under_high_least)
     )
 
 

@@ -42,10 +42,7 @@ class ColumnLoss:
 
 
 def column_losses(
-    domain: Domain,
-    randomizer: Randomizer,
-    losses: Sequence[Loss],
-    weights: Sequence[int],
+    domain: Domain, randomizer: Randomizer, losses: Sequence[Loss], weights: Sequence[int]
 ) -> list[Fraction]:
     """[c] E ℓ_j of each column, y drawn in proportion to ``weights`` [k] (integers ≥ 0); exact.
 

@@ -219,10 +219,7 @@ def _squared_holds(A: list[int], B: list[int], C: list[int], growth: Fraction) -
 
 
 def _on_lattice(
-    labels: Sequence[Fraction],
-    weights: Sequence[int],
-    level: ExactNumbers,
-    slope: ExactNumbers,
+    labels: Sequence[Fraction], weights: Sequence[int], level: ExactNumbers, slope: ExactNumbers
 ) -> tuple[list[int], list[int], list[int]]:
     """The h_y as a·n² + b·n + c in n, v = n·δ, all multiplied by one positive number: [k] each.
 

@@ -12,12 +12,7 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.analysis.analysis import (
-    Labels,
-    ListedAnalysis,
-    Rows,
-    TooMuchWorkError,
-)
+from labeldp_verify.analysis.analysis import Labels, ListedAnalysis, Rows, TooMuchWorkError
 from labeldp_verify.analysis.lines import Coverage, Points, StepFunction, ends_of
 from labeldp_verify.budget import charge
 from labeldp_verify.forms import WindowRandomizer

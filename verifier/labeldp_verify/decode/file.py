@@ -38,10 +38,7 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.joint import MAX_LABEL_COLUMNS, Part
 from labeldp_verify.forms.window import Output
-from labeldp_verify.graph import (
-    canonical_json,
-    write_model,
-)
+from labeldp_verify.graph import canonical_json, write_model
 from labeldp_verify.graph.messages import ModelProto
 from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, is_taken_for, vanishes
 

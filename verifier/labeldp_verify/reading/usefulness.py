@@ -95,10 +95,7 @@ def usefulness(
 
 
 def _of_numbers(
-    domain: Domain,
-    randomizer: Randomizer,
-    prior: Floats,
-    largest_bias: float | None,
+    domain: Domain, randomizer: Randomizer, prior: Floats, largest_bias: float | None
 ) -> Usefulness:
     assert not isinstance(domain, CategoricalDomain)
     squares = _squares(domain, randomizer, prior)
@@ -196,11 +193,7 @@ def _weighted_mean(
     return noise_of_weights(domain, table, prior, values), True
 
 
-def _of_categories(
-    domain: Domain,
-    randomizer: Randomizer,
-    prior: Floats,
-) -> Usefulness:
+def _of_categories(domain: Domain, randomizer: Randomizer, prior: Floats) -> Usefulness:
     sets, each = sets_of(randomizer), kept_probabilities(domain, randomizer, range(domain.size))
     kept = Spread(float(each.min()), float(prior @ each), float(each.max()))
     use = Usefulness(kept=kept)

@@ -16,12 +16,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 
 from labeldp_verify.analysis.composition.dominating_pair import RATIO_BITS, Lattice
-from labeldp_verify.forms import (
-    AdditiveRandomizer,
-    Randomizer,
-    TableRandomizer,
-    WindowRandomizer,
-)
+from labeldp_verify.forms import AdditiveRandomizer, Randomizer, TableRandomizer, WindowRandomizer
 
 # The same for additive noise, in O(D + J) for all α_j: Theorem 12 (d) in docs/privacy.md.
 #

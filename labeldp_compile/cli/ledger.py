@@ -21,7 +21,14 @@ from labeldp_compile.ledger.book import (
     upgrade_ledger,
 )
 from labeldp_compile.ledger.draws import DrawnLabels
-from labeldp_compile.ledger.entries import ANSWERS, HASH, NAME, BrokenChainError, Entry, head_text
+from labeldp_compile.ledger.entries import (
+    ANSWERS,
+    HASH,
+    BrokenChainError,
+    Entry,
+    head_text,
+    require_name,
+)
 from labeldp_compile.ledger.place import place_name
 from labeldp_compile.whole_file import require_output
 
@@ -76,10 +83,7 @@ def init_command(file: str) -> None:
 @click.option("--reason", metavar="TEXT", help="Who decided, and why; kept in the chain.")
 def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | None) -> None:
     """Set the budget of a data set, for all its versions. It can be raised or lowered."""
-    if not NAME.fullmatch(data_set):
-        raise InputError(
-            "--data-set: expected at most 100 letters, digits, dots, hyphens and underscores"
-        )
+    require_name("--data-set", data_set)
     if reason is not None and any("\ud800" <= c <= "\udfff" for c in reason):
         raise InputError("--reason: is not valid UTF-8")
     entry = set_budget(file, data_set, _epsilon(epsilon), reason)

@@ -82,6 +82,14 @@ OF_PERSON = {"unit": '^"person"$'}
 _OPTIONAL = {"reason": _TEXT, "client_key_sha256": _HASH}
 
 
+def require_name(option: str, name: str) -> None:
+    """Raise InputError unless entries can hold this as the name of a data set or version."""
+    if not NAME.fullmatch(name):
+        raise InputError(
+            f"{option}: expected at most 100 letters, digits, dots, hyphens and underscores"
+        )
+
+
 class BrokenChainError(InputError):
     """The ledger was altered, or is damaged; the message says where."""
 

@@ -5,8 +5,6 @@ graph optimisations, since some versions remove nodes that are needed. Real labe
 points where rounding changes, and there both ways must agree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ A file is written beside its final name, as ``.NAME.labeldp-partial``, with the 
 writer of the same name finds it without a lock, and removes it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

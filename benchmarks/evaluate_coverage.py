@@ -22,11 +22,8 @@ A draw has its own seed. Every finished cell is a line of ``--results`` and is n
 import argparse
 import itertools
 import json
-import os
 import sys
-import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +38,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from training_studies.run_or_show import run_or_show
 from training_studies.six_tables import CLASSES, NUMBERS, SETS, TASKS, Data
 
 RESULTS = Path(__file__).parent / "results" / "evaluate_coverage.jsonl"
@@ -261,19 +259,7 @@ def main():
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--regret-rows", type=int, default=20_000)
     parser.add_argument("--regret-draws", type=int, default=200)
-    parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--folder", type=Path, help="where tables and artifacts are kept")
-    parser.add_argument("--show", action="store_true", help="print tables of what was run")
-    arguments = parser.parse_args()
-    if arguments.show:
-        show(arguments)
-        return
-    if arguments.data is None:
-        parser.error("say where the data are: --data or LABELDP_DATA")
-    warnings.simplefilter("ignore")  # of libraries about names of columns
-    with tempfile.TemporaryDirectory() as temporary:
-        run(arguments, arguments.folder or Path(temporary))
+    run_or_show(parser, RESULTS, run, show)
 
 
 if __name__ == "__main__":

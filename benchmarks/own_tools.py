@@ -24,11 +24,8 @@ operating system, so that a repetition gives other figures. Every finished run i
 
 import argparse
 import json
-import os
 import sys
-import tempfile
 import time
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
@@ -50,6 +47,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from training_studies.hardware import hardware
+from training_studies.run_or_show import run_or_show
 from training_studies.six_models import METHODS, Runner, area
 from training_studies.six_tables import CLASSES, NUMBERS, SETS, TASKS
 
@@ -376,20 +374,8 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tables", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--epsilons", nargs="+", default=["1"])
-    parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--folder", type=Path, help="where artifacts and private labels are kept")
     parser.add_argument("--no-train", dest="train", action="store_false")
-    parser.add_argument("--show", action="store_true", help="print tables of what was run")
-    arguments = parser.parse_args()
-    if arguments.show:
-        show(arguments)
-        return
-    if arguments.data is None:
-        parser.error("say where the data are: --data or LABELDP_DATA")
-    warnings.simplefilter("ignore")  # of libraries about names of columns
-    with tempfile.TemporaryDirectory() as temporary:
-        run(arguments, arguments.folder or Path(temporary))
+    run_or_show(parser, RESULTS, run, show)
 
 
 if __name__ == "__main__":

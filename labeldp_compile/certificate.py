@@ -1,7 +1,5 @@
 """From a randomizer and its provenance to the certificate."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

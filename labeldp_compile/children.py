@@ -1,7 +1,5 @@
 """What must hold while a child process is started."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

@@ -5,8 +5,6 @@ encoded. If an engine could mistake a name for the label's, it is refused wherev
 public.
 """
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Iterable, Sequence

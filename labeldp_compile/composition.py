@@ -1,7 +1,5 @@
 """The total ε of all labels of one user, through one or several randomizers."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 from collections.abc import Sequence

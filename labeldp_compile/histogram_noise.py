@@ -1,7 +1,5 @@
 """The name and size of the noise on a private histogram; imports nothing heavy."""
 
-from __future__ import annotations
-
 import math
 
 NOISE = "discrete Laplace"

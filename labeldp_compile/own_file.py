@@ -1,7 +1,5 @@
 """Files that decide about secrets: opened once, so that the checked file is the one read."""
 
-from __future__ import annotations
-
 import os
 import stat
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sign an artifact with a key of Ed25519 or on P-256; ``labeldp_verify.signature`` checks it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ If the tables depend on the prior, the mechanism makes them fit: it merges rare 
 fewer.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

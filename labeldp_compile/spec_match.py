@@ -171,10 +171,7 @@ def _label(in_spec: Any, certificate: Certificate) -> list[str]:
 
 def _column(in_spec: Any, where: str, wanted: dict[str, Any], domain: dict[str, Any]) -> list[str]:
     """One column of the label: its domain, and what else is ``wanted``."""
-    wanted = {
-        **wanted,
-        **_domain(in_spec, domain),
-    }
+    wanted = {**wanted, **_domain(in_spec, domain)}
     if _get(in_spec, "domain.rounding") is not None:
         wanted["domain.rounding"] = domain.get("rounding")
     others, key = domain["out_of_domain"], "out_of_domain"

@@ -231,9 +231,7 @@ Solve = Callable[[Sequence[int], int], Solved]
 
 
 def build_tables(
-    solve: Solve,
-    weights: Sequence[tuple[int, ...]],
-    observer: Observer = QUIET,
+    solve: Solve, weights: Sequence[tuple[int, ...]], observer: Observer = QUIET
 ) -> list[Solved]:
     """[T] window randomizers with as many bits as fit one lookup; groups may share a prior.
 
@@ -265,12 +263,7 @@ Task = tuple[tuple[int, ...], int]
 """Weights [k] and a word size."""
 
 
-def _each(
-    solve: Solve,
-    tasks: Sequence[Task],
-    observer: Observer,
-    before: int,
-) -> Iterator[Solved]:
+def _each(solve: Solve, tasks: Sequence[Task], observer: Observer, before: int) -> Iterator[Solved]:
     """The solutions in order: by one process, or by as many as there are processors.
 
     Each table is solved twice; ``before`` is how many solves were done before these.

@@ -4,8 +4,6 @@ An encoding is UTF-8, or has one byte per character and contains ASCII. Then no 
 swallow a delimiter, a quote or a line end, and no label changes how another is read.
 """
 
-from __future__ import annotations
-
 import codecs
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A spec may come from another person. It must not decide where a password or a di
 sent. That is why these settings are in a file that only the user can write.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from dataclasses import dataclass

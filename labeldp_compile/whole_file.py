@@ -1,18 +1,15 @@
 """Output files of the commands: checked first, then written whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Concatenate, ParamSpec, TypeVar
 
 from labeldp_runtime import whole_file
-from labeldp_runtime.whole_file import Found, Sealed, say_removed
 from labeldp_verify.printable import printable
 
 from labeldp_compile.errors import DataError, InputError
@@ -89,40 +86,39 @@ def _require_room(path: Path, makes_folder: bool = False) -> None:
 
 
 @contextmanager
-def replaced_when_whole(
-    path: Path,
-    *,
-    most: int = 0o7777,
-    found: Found = say_removed,
-    sealed: Sealed | None = None,
-    is_resumed: bool = False,
-) -> Iterator[BinaryIO]:
-    """``labeldp_runtime.whole_file.replaced_when_whole``, whose OSErrors are DataErrors."""
-    opened = whole_file.replaced_when_whole(
-        path, most=most, found=found, sealed=sealed, is_resumed=is_resumed
-    )
-    with _as_data_errors(path), opened as file:
-        yield file
+def _as_data_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except whole_file.UnfinishedError as error:
+        raise DataError(printable(str(error))) from None
+    except OSError as error:
+        reason = error.strerror or "the disk or the folder refuses the file"
+        raise DataError(f"{printable(str(path))}: cannot be written: {printable(reason)}") from None
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Opened = Callable[Concatenate[Path, P], AbstractContextManager[T]]
+
+
+def _with_data_errors(opened: Opened[P, T]) -> Opened[P, T]:
+    @contextmanager
+    def with_data_errors(path: Path, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        with _as_data_errors(path), opened(path, *args, **kwargs) as part:
+            yield part
+
+    return with_data_errors
+
+
+# Those of ``labeldp_runtime.whole_file``, whose OSErrors are DataErrors.
+replaced_when_whole = _with_data_errors(whole_file.replaced_when_whole)
+folder_when_whole = _with_data_errors(whole_file.folder_when_whole)
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a file of text, whole or not at all. Raises DataError."""
     with replaced_when_whole(path) as part:
         part.write(text.encode())
-
-
-@contextmanager
-def folder_when_whole(
-    path: Path,
-    *,
-    most: int = 0o777,
-    found: Found = say_removed,
-    sealed: Sealed | None = None,
-) -> Iterator[Path]:
-    """``labeldp_runtime.whole_file.folder_when_whole``, whose OSErrors are DataErrors."""
-    made = whole_file.folder_when_whole(path, most=most, found=found, sealed=sealed)
-    with _as_data_errors(path), made as part:
-        yield part
 
 
 @contextmanager
@@ -144,14 +140,3 @@ def name_held_in(folder: Path, name: str) -> Iterator[None]:
         with contextlib.suppress(OSError):  # something is in it
             for empty in made:
                 empty.rmdir()
-
-
-@contextmanager
-def _as_data_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except whole_file.UnfinishedError as error:
-        raise DataError(printable(str(error))) from None
-    except OSError as error:
-        reason = error.strerror or "the disk or the folder refuses the file"
-        raise DataError(f"{printable(str(path))}: cannot be written: {printable(reason)}") from None

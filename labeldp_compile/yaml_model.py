@@ -3,8 +3,6 @@
 Specs and training configs are read this way.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 from collections.abc import Sequence

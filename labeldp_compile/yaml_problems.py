@@ -1,7 +1,5 @@
 """All problems of a YAML file in one error, each with its line, its text and a caret."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeVar
 

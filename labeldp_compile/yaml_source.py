@@ -6,8 +6,6 @@ Anchors and aliases are refused, because a few of them can expand to gigabytes. 
 too. Everything else is limited in bytes, nodes and depth.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``labeldp approve``: a signed statement of who is responsible for a file, and approved it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

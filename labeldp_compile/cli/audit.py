@@ -1,7 +1,5 @@
 """``labeldp audit``: a statistical test of a running randomizer."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

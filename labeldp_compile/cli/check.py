@@ -1,7 +1,5 @@
 """``labeldp check``: artifacts, training runs and ledgers against a policy."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

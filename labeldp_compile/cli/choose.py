@@ -1,7 +1,5 @@
 """``labeldp choose``: the ε and the mechanism for a given quality of private labels."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -10,13 +8,7 @@ from labeldp_verify.reading.figures import belief_in_words
 from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.cli.command import command
-from labeldp_compile.cli.options import (
-    PATH,
-    Whole,
-    json_option,
-    quiet_option,
-    verbose_option,
-)
+from labeldp_compile.cli.options import PATH, Whole, json_option, quiet_option, verbose_option
 from labeldp_compile.cli.output import observing, show, text_table
 from labeldp_compile.tools.choose.choose import Choice, choose_spec
 from labeldp_compile.tools.choose.search import Trial

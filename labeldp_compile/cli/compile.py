@@ -1,7 +1,5 @@
 """``labeldp compile``: spend, solve, certify, write."""
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path

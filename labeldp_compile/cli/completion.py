@@ -1,7 +1,5 @@
 """``labeldp completion``: the script with which a shell completes labeldp's commands."""
 
-from __future__ import annotations
-
 import click
 from click.shell_completion import get_completion_class
 

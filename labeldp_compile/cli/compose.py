@@ -1,7 +1,5 @@
 """``labeldp compose``: the total ε of one user's labels in several artifacts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction

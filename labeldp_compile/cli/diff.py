@@ -1,7 +1,5 @@
 """``labeldp diff``: what differs between two artifacts or two specs, and what that breaks."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

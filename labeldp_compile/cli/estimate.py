@@ -1,7 +1,5 @@
 """``labeldp estimate``: mean, shares and quantiles of the true labels behind private ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """``labeldp evaluate``: how good models are, from private labels, or from true ones for an ε."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -26,7 +24,7 @@ from labeldp_compile.cli.options import (
 )
 from labeldp_compile.cli.output import clipped, show, tell, text_table
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.entries import NAME
+from labeldp_compile.ledger.entries import require_name
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.evaluate import Evaluation, Released, evaluate_tables, release_tables
 from labeldp_compile.tools.evaluate.release import CONDITION, LedgerPlace
@@ -181,11 +179,8 @@ def _place(
         raise InputError("--ledger books what --release spends: give both")
     if ledger is None or data_set is None or data_version is None:
         raise InputError("--ledger, --data-set and --data-version belong together: give all three")
-    for option, name in (("--data-set", data_set), ("--data-version", data_version)):
-        if not NAME.fullmatch(name):
-            raise InputError(
-                f"{option}: expected at most 100 letters, digits, dots, hyphens and underscores"
-            )
+    require_name("--data-set", data_set)
+    require_name("--data-version", data_version)
     return LedgerPlace(ledger, data_set, data_version)
 
 

@@ -1,7 +1,5 @@
 """The group of all commands; each is loaded on use."""
 
-from __future__ import annotations
-
 import difflib
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables by group in a terminal."""
 
-from __future__ import annotations
-
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.rounded import at_most
 

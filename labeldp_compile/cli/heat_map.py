@@ -1,7 +1,5 @@
 """The heat map of ``inspection`` as shades of a terminal: characters, or colours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``labeldp init --groups``: the public groups of a table, for a spec."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``labeldp inspect``: what a verified artifact does to each label."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """``labeldp keygen``: a secret key for replay-safe randomization."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """``labeldp ledger``: how much ε may be spent on each data set, and how much was spent."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,14 @@ from labeldp_compile.ledger.book import (
     upgrade_ledger,
 )
 from labeldp_compile.ledger.draws import DrawnLabels
-from labeldp_compile.ledger.entries import ANSWERS, HASH, NAME, BrokenChainError, Entry, head_text
+from labeldp_compile.ledger.entries import (
+    ANSWERS,
+    HASH,
+    BrokenChainError,
+    Entry,
+    head_text,
+    require_name,
+)
 from labeldp_compile.ledger.place import place_name
 from labeldp_compile.whole_file import require_output
 
@@ -32,15 +37,15 @@ _FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of
 _COLUMNS = 40
 _COUNTED = [
     "ε₁ of the private priors of compiles and sweeps whose specs name this ledger, and ε of the "
-    "metrics that labeldp evaluate booked in it",
+    "metrics that labeldp evaluate booked in it"
 ]
 _DRAWN = [
     "ε of the private labels that labeldp randomize --ledger booked: a row's labels in all columns "
     "together, and all labels of a person if every artifact's unit is a person. It is no part of "
-    "a budget",
+    "a budget"
 ]
 _PRIORS_ONLY = [
-    "ε per label, which a label spends each time that it is randomized (labeldp verify)",
+    "ε per label, which a label spends each time that it is randomized (labeldp verify)"
 ]
 _NOT_COUNTED = [
     "ε of training runs on true labels (their privacy.json)",
@@ -78,10 +83,7 @@ def init_command(file: str) -> None:
 @click.option("--reason", metavar="TEXT", help="Who decided, and why; kept in the chain.")
 def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | None) -> None:
     """Set the budget of a data set, for all its versions. It can be raised or lowered."""
-    if not NAME.fullmatch(data_set):
-        raise InputError(
-            "--data-set: expected at most 100 letters, digits, dots, hyphens and underscores"
-        )
+    require_name("--data-set", data_set)
     if reason is not None and any("\ud800" <= c <= "\udfff" for c in reason):
         raise InputError("--reason: is not valid UTF-8")
     entry = set_budget(file, data_set, _epsilon(epsilon), reason)

@@ -1,7 +1,5 @@
 """The entries of a ledger as one table, for spreadsheets and other programs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pyarrow as pa

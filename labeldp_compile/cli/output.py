@@ -5,8 +5,6 @@ a control sequence inside a line is always shown as U+FFFD here. Only a ``Painte
 labeldp makes, keeps its colours.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence

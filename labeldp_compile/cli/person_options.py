@@ -1,7 +1,5 @@
 """The options of ``labeldp randomize`` that bound the rows of one person."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -57,12 +57,7 @@ _WIDE = 4  # an estimate is shown as a range if its ends are further apart than 
 @json_option
 @verbose_option
 def plan_command(
-    spec: Path,
-    policy: Path | None,
-    out: Path | None,
-    overwrite: bool,
-    as_json: bool,
-    verbose: bool,
+    spec: Path, policy: Path | None, out: Path | None, overwrite: bool, as_json: bool, verbose: bool
 ) -> None:
     """Show what compile would do with SPEC: what it spends, solves and writes.
 

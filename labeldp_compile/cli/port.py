@@ -1,7 +1,5 @@
 """``labeldp port``: an artifact as a portable file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """The prior as a small bar chart in the terminal, and a hint if it looks like a mistake."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TextIO

@@ -36,12 +36,7 @@ if TYPE_CHECKING:
 @json_option
 @text_options
 def redrawn_command(
-    old: Path,
-    new: Path,
-    id_column: str,
-    columns: tuple[str, ...],
-    form: TextForm,
-    as_json: bool,
+    old: Path, new: Path, id_column: str, columns: tuple[str, ...], form: TextForm, as_json: bool
 ) -> None:
     """Count the private labels that differ between two private outputs of the same ids.
 

@@ -1,7 +1,5 @@
 """``labeldp report``: one page about an artifact or a training run, for people who must decide."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 
@@ -30,10 +28,7 @@ from labeldp_compile.whole_file import require_output, write_text
 )
 @click.argument("file", type=PATH)
 @click.option(
-    "-o",
-    "--output",
-    type=PATH,
-    help="The page to write (.html), one self-contained file.",
+    "-o", "--output", type=PATH, help="The page to write (.html), one self-contained file."
 )
 @click.option(
     "--registry",

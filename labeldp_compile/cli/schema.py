@@ -1,7 +1,5 @@
 """``labeldp schema``: the JSON Schemas of the spec and of the training config, for editors."""
 
-from __future__ import annotations
-
 import click
 
 from labeldp_compile.cli.command import command

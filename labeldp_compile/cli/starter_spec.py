@@ -1,7 +1,5 @@
 """The text of a first spec: the user's answers, and comments that explain each key."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``labeldp sweep``: every mechanism at several ε, as a table and a picture."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The commands of the package labeldp-trainer: each is passed on to it, if it is installed."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

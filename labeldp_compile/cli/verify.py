@@ -1,7 +1,5 @@
 """``labeldp verify``: a summary of what a file proves, every check, or JSON."""
 
-from __future__ import annotations
-
 import os
 import sys
 from datetime import UTC, datetime

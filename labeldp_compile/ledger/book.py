@@ -3,8 +3,6 @@
 Each use is one transaction, which begins by checking the whole chain.
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import Callable

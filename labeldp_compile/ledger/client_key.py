@@ -12,8 +12,6 @@ ledger's own key. Without the client's key nobody can add such priors. Otherwise
 choose a digest, and learn from the comparison whether its guess was right.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

@@ -1,11 +1,9 @@
 """The ledger in which ``randomize`` books what it draws, before anybody sees it."""
 
-from __future__ import annotations
-
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import Ledger, in_transaction
 from labeldp_compile.ledger.draws import OUTPUT, Draw
-from labeldp_compile.ledger.entries import NAME, Entry
+from labeldp_compile.ledger.entries import Entry, require_name
 from labeldp_compile.ledger.store import Store
 
 _MAX_NOTE = 1000
@@ -16,10 +14,7 @@ class DrawAccount:
 
     def __init__(self, store: Store, draw: Draw) -> None:
         """Raises InputError for a name or note that the ledger cannot hold; opens nothing."""
-        if not NAME.fullmatch(draw.data_set):
-            raise InputError(
-                "--data-set: expected at most 100 letters, digits, dots, hyphens and underscores"
-            )
+        require_name("--data-set", draw.data_set)
         if len(draw.note) > _MAX_NOTE or any("\ud800" <= c <= "\udfff" for c in draw.note):
             raise InputError(f"--note: expected at most {_MAX_NOTE:,} characters of valid UTF-8")
         self._store, self._draw = store, draw

@@ -6,8 +6,6 @@ that a later version added could be a spend), and so is a prior, or a release, f
 spent.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json
@@ -82,6 +80,14 @@ ANSWERS = {"prior": "weights", "release": "sums"}
 # for all labels of a person.
 OF_PERSON = {"unit": '^"person"$'}
 _OPTIONAL = {"reason": _TEXT, "client_key_sha256": _HASH}
+
+
+def require_name(option: str, name: str) -> None:
+    """Raise InputError unless entries can hold this as the name of a data set or version."""
+    if not NAME.fullmatch(name):
+        raise InputError(
+            f"{option}: expected at most 100 letters, digits, dots, hyphens and underscores"
+        )
 
 
 class BrokenChainError(InputError):

@@ -12,8 +12,6 @@ JSON is compared as text, token by token (``->`` of the type json), because 1e2 
 Python. No literal has a backslash, because a setting of the caller can change how it is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from labeldp_compile.ledger.entries import ANSWERS, FIELDS, OF_PERSON

@@ -5,8 +5,6 @@ tells a compiler whether its unanswered commit was done. ``turn`` is empty; lock
 right to UPDATE it, a right that nobody needs on the other tables.
 """
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 

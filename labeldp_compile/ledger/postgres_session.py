@@ -1,7 +1,5 @@
 """A connection to the schema of one ledger, and what its errors mean. Needs psycopg 3."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

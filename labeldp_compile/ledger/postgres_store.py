@@ -6,8 +6,6 @@ key: a writer that does not wait for its turn finds it taken, and begins again. 
 lost during a commit, the token of its rows shows whether the commit was done.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

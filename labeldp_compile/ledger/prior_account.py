@@ -11,8 +11,6 @@ A compile that ends between 2 and 4 has spent ε₁ without an answer. The next 
 and says so.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections.abc import Callable

@@ -5,8 +5,6 @@ a rollback journal). Triggers stop mistakes in every program that writes with SQ
 removes them and changes an entry, the chain shows it.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import stat

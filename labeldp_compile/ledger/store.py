@@ -4,8 +4,6 @@ A store knows rows. Their meaning, the chain that links them, and their sums are
 stores: ``book.py``, ``entries.py`` and ``account.py``.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import astuple

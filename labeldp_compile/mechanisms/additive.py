@@ -1,7 +1,5 @@
 """What Laplace and staircase noise share (Definitions 17 to 20 of the unbiased paper, 2023)."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence

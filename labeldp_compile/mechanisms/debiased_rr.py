@@ -1,7 +1,5 @@
 """Debiased randomized response (Definition 23 of the optimal unbiased randomizers paper, 2023)."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Literal
 

@@ -5,8 +5,6 @@ bounds the parts of the scores and of the normalization in the worst case, and m
 than ε. Here λ is the largest rate for which the ratio of the integers is at most e^ε.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Laplace noise (Definitions 17 and 18 of the optimal unbiased randomizers paper, 2023)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal
 

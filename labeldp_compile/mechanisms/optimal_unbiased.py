@@ -6,8 +6,6 @@ floats only choose outputs and base weights. Privacy and unbiasedness come from 
 (``rounding/placed_windows.py``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ numbers were set by hand from the output of ``benchmarks/split.py``, for real ta
 private histograms, and have no influence on privacy.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The problem that a mechanism solves, and its solution."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -62,7 +60,7 @@ class DualBound:
 class RadiusBound:
     """Radii [n] at some labels, the knots [n]: a bound on the loss of every ε-DP randomizer.
 
-    They replace the dual values if there are very many labels (``analysis/radius_bound.py``).
+    They replace the dual values if there are very many labels (``analysis/radii.py``).
     """
 
     knots: Sequence[int]

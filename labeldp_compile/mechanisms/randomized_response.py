@@ -1,7 +1,5 @@
 """Randomized response over all labels (Warner 1965; Definition 21 of the unbiased paper)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal

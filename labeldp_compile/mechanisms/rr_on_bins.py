@@ -1,7 +1,5 @@
 """RR-on-Bins: randomized response on the optimal intervals (ICLR 2023, Algorithms 1 and 2)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

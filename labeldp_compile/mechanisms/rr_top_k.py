@@ -1,7 +1,5 @@
 """RRTop-k: randomized response over the k likeliest labels (NeurIPS 2021, Algorithm 1)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -16,11 +14,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
 from labeldp_compile.mechanisms.prior_use import KEEPS_THE_LIKELIEST, PriorUse
 from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
-from labeldp_compile.mechanisms.tables import (
-    MAX_CERTIFIED_LABELS,
-    TableLayout,
-    window_layout,
-)
+from labeldp_compile.mechanisms.tables import MAX_CERTIFIED_LABELS, TableLayout, window_layout
 from labeldp_compile.rounding.randomized_response import rr_top_k
 from labeldp_compile.solve.losses import Floats
 

@@ -1,7 +1,5 @@
 """RRWithPrior: RRTop-k with the best k under the prior (NeurIPS 2021, Algorithm 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """Staircase noise (Definitions 19 and 20 of the optimal unbiased randomizers paper, 2023)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal
 

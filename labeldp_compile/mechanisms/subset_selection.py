@@ -6,8 +6,6 @@ With all sets of the best size, no ε-DP mechanism has less noise in the shares 
 response and is compiled as such.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The bytes of a randomizer's lookup tables, before the randomizer exists."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

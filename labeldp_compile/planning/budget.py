@@ -1,7 +1,5 @@
 """How ε would be spent on the prior and on each label, without reading a label."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path

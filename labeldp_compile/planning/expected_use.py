@@ -1,7 +1,5 @@
 """How useful private labels will be, before the prior is known: computed for a uniform one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from labeldp_verify.artifact import assess

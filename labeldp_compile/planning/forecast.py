@@ -5,8 +5,6 @@ compares every estimate here with a real compile. The seconds were fitted to its
 cores of an AMD EPYC server, and are right within a factor of three.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The plan of a compile: the checks that come before spending, and estimates of the rest."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ mechanism, and of each table its columns, their types and its number of rows. Fi
 declares public have their digests, too. A digest of labels would let anybody confirm a guess.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -27,6 +25,7 @@ from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PublicPrior
 from labeldp_compile.tabular.formats import files_of
+from labeldp_compile.tabular.parts_folder import digest_of
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.whole_file import write_text
 from labeldp_compile.yaml_source import MAX_BYTES
@@ -194,10 +193,11 @@ def _parts(
 
     for path in files_of(folder / name):
         schema, rows, _ = read_schema(path, form)
-        digest = None
-        if public:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
         columns = [[one.name, str(one.type)] for one in schema]
         part = os.path.relpath(path, folder)
-        yield {"file": part, "columns": columns, "rows": rows, "sha256": digest}
+        yield {
+            "file": part,
+            "columns": columns,
+            "rows": rows,
+            "sha256": digest_of(path) if public else None,
+        }

@@ -15,8 +15,6 @@ both are compared, and more bits if these are equal. The bits of p come from cor
 decimal arithmetic, with as many digits as needed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

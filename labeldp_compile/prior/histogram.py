@@ -104,9 +104,7 @@ def table_indexes(
     return of_batch
 
 
-def indexes_of_columns(
-    groups: Groups,
-) -> Callable[[Sequence[NDArray[Any]]], NDArray[np.int64]]:
+def indexes_of_columns(groups: Groups) -> Callable[[Sequence[NDArray[Any]]], NDArray[np.int64]]:
     """From the columns [n] of the groups, in their order, to the indices of their tables [n].
 
     By the artifact's own graph; the columns are as it takes them (``group_array``).

@@ -16,8 +16,6 @@ own rows. The noise counts half, because groups differ in few ways (``prior/weig
 labels counts a sixth, because labels inside a cell are spread as in all rows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@ has a closed form, and the best B is taken. If that costs about as much as the `
 prior is taken, which spends nothing.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

@@ -26,8 +26,6 @@ not larger than noise are removed (James and Stein 1961), so that chance does no
 that are alike.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import accumulate

@@ -9,8 +9,6 @@ they fall by at most r ≤ e^ε (``whole_counts.py``). This implies privacy (The
 docs/privacy.md), which is also computed again from the integers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

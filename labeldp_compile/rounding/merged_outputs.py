@@ -6,8 +6,6 @@ the placement of its window, and by Jensen's inequality the spread shrinks. The 
 can be placed less finely.
 """
 
-from __future__ import annotations
-
 from heapq import heapify, heappop, heappush
 
 import numpy as np

@@ -11,8 +11,6 @@ by at most (v_m − v_1)/2^B. So every target between the means of the first and
 met within half of that, however roughly the weights were computed.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Sequence

@@ -13,8 +13,6 @@ window of every other label. No window covers more than X integers of one output
 the same.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

@@ -9,8 +9,6 @@ Fewer than r words are left over. They go to block 0 for every label, which lowe
 blocks keep the same difference hi − lo, so the estimate of the shares is exactly unbiased.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

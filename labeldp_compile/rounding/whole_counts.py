@@ -10,8 +10,6 @@ So shifting the noise by one period changes no probability, and no sum over a ta
 more than r (Theorem 6 in docs/privacy.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

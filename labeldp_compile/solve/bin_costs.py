@@ -8,8 +8,6 @@ loss, and b·min L, which is part of every bin's cost. The remainder, the *exces
 and does not fall when a bin grows.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import numpy as np

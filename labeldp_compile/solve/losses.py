@@ -1,7 +1,5 @@
 """Losses of outputs for labels, in floats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

@@ -8,8 +8,6 @@ the loss is a ratio, which Dinkelbach's iteration minimizes over least-weight su
 With b = e^−ε, d bins of cost c₁ … c_d (see `bin_costs`) lose Σ cⱼ / (1 + (d − 1)·b).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,12 +38,7 @@ class BinsSolution:
     loss: float
 
 
-def solve_rr_on_bins(
-    labels: Floats,
-    prior: Floats,
-    epsilon: float,
-    loss: BinLoss,
-) -> BinsSolution:
+def solve_rr_on_bins(labels: Floats, prior: Floats, epsilon: float, loss: BinLoss) -> BinsSolution:
     """Find the bins and outputs of RR-on-Bins with the least noisy label loss.
 
     The result is exact up to rounding, which is far below 1e-9 of the loss for ε <= 30; larger ε

@@ -17,8 +17,6 @@ linear programs continue: F is concave in α, so each negative minimum gives a c
 inequality that an optimum satisfies.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse

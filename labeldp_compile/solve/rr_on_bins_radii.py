@@ -2,7 +2,7 @@
 
 A label y has a radius r_y instead of a multiplier: α_y = p_y·g(r_y), g(r) = ½r² or r. F ≥ 0 (see
 `rr_on_bins_dual`) proves a loss of at least Σα. The radii lie on lines between few labels, so they
-fit into a file (``labeldp_verify.analysis.radius_bound``).
+fit into a file (``labeldp_verify.analysis.radii``).
 
 By complementary slackness, r_y is between the distances to the nearest and to the second nearest
 output. One share of this way per bin gives every bin its sum of α. The radii are then lines between
@@ -12,8 +12,6 @@ The constraints are that Σα is just below the optimum, and that no minimum of 
 negative. This is a level method with a known optimum. It works on merged labels. Then the radii are
 shrunk until F ≥ 0 for the labels themselves.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ noises, so float64 is enough. Geng and Viswanath (2014) proved that a staircase 
 best of all unclipped additive noises.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fields that several parts of a spec share."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr

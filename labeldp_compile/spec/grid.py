@@ -4,8 +4,6 @@ The points are decimals, and the artifact lists the float64 nearest to each. Los
 biases are those of the numbers themselves: nothing is transformed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The spec's ``groups``: the public columns that choose the table of a row."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from labeldp_verify.forms import MAX_COLUMNS, MAX_EDGES, GroupColumn

@@ -1,7 +1,5 @@
 """Read a YAML file into a validated spec, or into errors; and the JSON Schema for editors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from labeldp_compile.errors import SpecError

@@ -120,10 +120,7 @@ class PrivacySpec(Strict):
 
     @model_validator(mode="after")
     def _one_unit(self) -> Self:
-        about = {
-            "person_column": self.person_column,
-            "labels_per_person": self.labels_per_person,
-        }
+        about = {"person_column": self.person_column, "labels_per_person": self.labels_per_person}
         if self.labels_per_user is not None and (self.is_of_person or any(about.values())):
             raise ValueError(
                 "labels_per_user and unit: person cannot both be given: with unit: person, "

@@ -1,7 +1,5 @@
 """Which mechanism serves which domain and loss. The table of docs/spec.md is this table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labeldp_verify.forms import CategoricalDomain, Groups, RealDomain, check_groups
@@ -13,13 +11,7 @@ from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.mechanisms.subset_selection import beats_randomized_response
 from labeldp_compile.spec.grid import GridDomainSpec
 from labeldp_compile.spec.label import JointLabelSpec, RealDomainSpec
-from labeldp_compile.spec.model import (
-    Auto,
-    PrivatePrior,
-    PublicPrior,
-    Spec,
-    UniformPrior,
-)
+from labeldp_compile.spec.model import Auto, PrivatePrior, PublicPrior, Spec, UniformPrior
 
 
 def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) -> str | None:

@@ -4,8 +4,6 @@ Only ids, the part's name and public columns decide which rows are drawn. A row 
 part keeps what is stored there, also if its label is another one now.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an artifact says of a table: its columns under the table's names, and its outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,6 @@
 """Read ahead and write behind, on one thread each (Arrow works without Python's lock); and choose
 where Arrow gets its memory."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

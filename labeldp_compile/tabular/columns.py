@@ -8,8 +8,6 @@ other rows. Cells of text (CSV) are read by the grammar of ``number_cells`` wher
 numbers; where integers are listed, only an integer without a point or an exponent is one of them.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, Literal

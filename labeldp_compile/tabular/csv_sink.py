@@ -1,7 +1,5 @@
 """Write CSV: cells of Arrow columns, or the rows of a CSV file with new labels in them."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,6 @@ prior that misses rows, or counts rows twice. No link is followed, since the fol
 stranger.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

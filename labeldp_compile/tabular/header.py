@@ -1,7 +1,5 @@
 """What a table states without its cells: names, types and the number of rows."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass

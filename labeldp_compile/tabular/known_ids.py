@@ -5,8 +5,6 @@ They are kept for the rows of the table, never for those of the folder, and are 
 same id in another width of integers is the same id; 5 and "5" are not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

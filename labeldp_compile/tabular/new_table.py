@@ -6,8 +6,6 @@ Removing one leading apostrophe gives the text back. Text that is a number stays
 holds every text unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 

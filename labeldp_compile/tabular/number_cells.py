@@ -11,8 +11,6 @@ Letters may be upper or lower case. Nothing else is a number: no empty cell, ``n
 long it is.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Read a Parquet file in batches whose size does not grow with it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ the bytes of true labels. Nothing of that reaches the file: a row group is gathe
 each of its columns is one array when it is written.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Collection

@@ -4,8 +4,6 @@ It is a note, not a proof: anyone can write another one. It protects against mis
 column twice, or reading one artifact's labels with another.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

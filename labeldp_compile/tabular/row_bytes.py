@@ -4,8 +4,6 @@
 dictionaries, which depend on how a file was cut into pieces.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

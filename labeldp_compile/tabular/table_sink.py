@@ -1,7 +1,5 @@
 """Where rewritten rows go: Parquet, CSV, or the text of the input with other labels in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -97,8 +95,7 @@ def require_writable(table: TableReader, output: Path, placement: Placement) -> 
     form = format_of(output, stream=True)
     if form is None:
         raise refused(
-            output,
-            "expected an output name that ends in .parquet, .csv, .tsv, .csv.gz or .tsv.gz",
+            output, "expected an output name that ends in .parquet, .csv, .tsv, .csv.gz or .tsv.gz"
         )
     for field in table.schema if form.is_text else ():
         if not placement.goes(field.name) and not csv_holds(field.type):

@@ -11,8 +11,6 @@ holds the ids, of text and bytes a digest that anyone can compute; the output ha
 takes 8 bytes per row.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress

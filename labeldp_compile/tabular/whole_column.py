@@ -5,8 +5,6 @@ order. A written dictionary has the entries that occur, sorted. Only a dictionar
 as ordered keeps its entries and their order, which are part of its type.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

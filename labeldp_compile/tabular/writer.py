@@ -1,7 +1,5 @@
 """Rewrite a table with private labels; the result appears whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

@@ -1,7 +1,5 @@
 """From an artifact to the same randomizer as a portable file, which more hosts can run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from labeldp_verify import DEFAULT_BUDGET, OWN_FILES, Budget, check_bytes

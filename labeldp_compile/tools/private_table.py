@@ -1,7 +1,5 @@
 """Tables with private labels of artifacts: opened, and refused if another artifact made them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

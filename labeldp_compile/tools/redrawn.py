@@ -1,7 +1,5 @@
 """Two private outputs of the same ids: how many of their labels were drawn twice, at least."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -9,14 +9,8 @@ A probability of 0 is worse than any noise for the log loss. So the result is mi
 share of the estimated shares of all classes.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from labeldp_verify.analysis import (
-    least_variance_inverse,
-    likeliest_shares,
-    project_to_simplex,
-)
+from labeldp_verify.analysis import least_variance_inverse, likeliest_shares, project_to_simplex
 
 from labeldp_learn.private_rows import Floats
 

@@ -1,7 +1,5 @@
 """The artifact of an estimator or a loss: opened and verified once, from a path or as it is."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 from os import PathLike

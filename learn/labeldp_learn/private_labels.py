@@ -14,13 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from labeldp_verify.analysis import lattice_indices, value
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import (
-    AdditiveRandomizer,
-    CategoricalDomain,
-    Groups,
-    JointDomain,
-    sets_of,
-)
+from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Groups, JointDomain, sets_of
 from labeldp_verify.opening import find_table
 from numpy.typing import NDArray
 

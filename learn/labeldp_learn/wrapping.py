@@ -1,7 +1,5 @@
 """What the classifier and the regressor share: fit any estimator, on rows that were made for it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

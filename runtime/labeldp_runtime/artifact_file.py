@@ -1,7 +1,5 @@
 """Read an artifact's bytes, and refuse those that cannot be one before anything executes them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

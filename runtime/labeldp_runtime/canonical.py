@@ -14,8 +14,6 @@ the canonical label is the number inside the domain.
 | several columns | number of the combination of the columns' places, the last column fastest |
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

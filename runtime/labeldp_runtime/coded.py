@@ -6,8 +6,6 @@ instead of texts. Everything else is copied from the file, node for node, so tha
 file does. The vectors of the self-test run on both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

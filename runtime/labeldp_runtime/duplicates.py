@@ -4,8 +4,6 @@ Only a digest of 64 bits of each id is compared. If no digest occurs twice, no i
 the ids are compared, since two ids can have one digest by chance (once in 2^64 pairs).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

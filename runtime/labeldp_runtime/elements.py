@@ -13,8 +13,6 @@ beyond it. No method of an object's own class runs, only those of the built-in t
 inherits from: an object cannot raise, warn, or answer differently the second time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal

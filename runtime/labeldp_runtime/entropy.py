@@ -10,8 +10,6 @@ pseudorandom permutation, up to b²/2^129 for b blocks. numpy's generators are n
 used.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 import os

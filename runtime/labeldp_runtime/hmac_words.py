@@ -9,8 +9,6 @@ decimal; LABEL is the canonical label as int64, and GROUP is empty without table
 docs/replays.md has the promise.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from typing import Any

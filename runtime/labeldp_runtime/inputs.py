@@ -9,8 +9,6 @@ integers, text for text, numbers for bands. Integers are not rounded: a column o
 for listed integers, and an object that is not an integer is not a listed group.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -18,8 +18,6 @@ are prefix-free, for which CBC-MAC is a pseudorandom function if AES is a pseudo
 the bound.
 """
 
-from __future__ import annotations
-
 import hmac
 from typing import Any
 

@@ -61,12 +61,10 @@ class Key:
         """
         path = Path(path)
         try:
-            with path.open("rb") as file:
-                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-                text = file.read(_MAX_FILE_BYTES)
+            text, refusal = read_secret(path, _MAX_FILE_BYTES)
         except OSError as error:
             raise KeyFileError(f"{path}: cannot be read: {error.strerror}") from error
-        if refusal := why_no_secret(path, mode):
+        if refusal is not None:
             raise KeyFileError(refusal)
         found = _FILE.fullmatch(text)
         if found is None:
@@ -132,11 +130,17 @@ class Key:
         return _reload, (str(self._path), self.fingerprint)
 
 
-def why_no_secret(path: Path, mode: int) -> str | None:
-    """Why a file of this mode cannot keep a secret, in a sentence; None if it can."""
+def read_secret(path: Path, most: int) -> tuple[bytes, str | None]:
+    """At most ``most`` bytes of a file, and why it cannot keep a secret, in a sentence, or None.
+
+    Raises OSError.
+    """
+    with path.open("rb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        data = file.read(most)
     if os.name != "posix" or not mode & 0o077:
-        return None
-    return (
+        return data, None
+    return data, (
         f"{path}: may be read or changed by other users (mode {mode:04o}): "
         f"run chmod 600 {path}, and make a new key if others may have read it"
     )

@@ -3,8 +3,6 @@
 The graph takes the lowest 31 bits of each limb, so hosts may feed integers of any sign and size.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

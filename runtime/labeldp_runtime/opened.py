@@ -1,7 +1,5 @@
 """Open an artifact: a session of its graph, and its certificate, checked against each other."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ Messages quote files: names, columns, reasons. Services log them, and a file may
 stranger.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from typing import Any
 

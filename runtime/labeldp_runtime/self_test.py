@@ -5,8 +5,6 @@ graph optimisations, since some versions remove nodes that are needed. Real labe
 points where rounding changes, and there both ways must agree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,12 +29,7 @@ def open_session(data: bytes, *, optimised: bool = True) -> onnxruntime.Inferenc
     return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
 
-def run_self_test(
-    ways: Sequence[Run],
-    vectors: dict[str, Any],
-    inputs: Inputs,
-    words: int,
-) -> bool:
+def run_self_test(ways: Sequence[Run], vectors: dict[str, Any], inputs: Inputs, words: int) -> bool:
     """Whether all ways to run give every expected output, to the last bit, and agree elsewhere.
 
     Each takes a feed [n] and words [n] or [n, words], and gives the outputs [n].

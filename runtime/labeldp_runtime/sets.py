@@ -3,8 +3,6 @@
 A class is a label; where the label has several columns it is a tuple of labels, one a column.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ A file is written beside its final name, as ``.NAME.labeldp-partial``, with the 
 writer of the same name finds it without a lock, and removes it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -100,11 +98,7 @@ def replaced_when_whole(
 
 @contextmanager
 def folder_when_whole(
-    path: Path,
-    *,
-    most: int = 0o777,
-    found: Found = say_removed,
-    sealed: Sealed | None = None,
+    path: Path, *, most: int = 0o777, found: Found = say_removed, sealed: Sealed | None = None
 ) -> Iterator[Path]:
     """A new folder that takes the name ``path`` at the end: like ``replaced_when_whole``.
 

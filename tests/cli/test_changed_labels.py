@@ -11,21 +11,9 @@ import pytest
 
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.returned import MATURE, RETURNED
 
 N = 20_000
-SPEC = """
-version: 1
-name: returned
-label:
-  column: returned
-  domain: {kind: categorical, values: ["no", "yes"]}
-  out_of_domain: {default: "no"}
-loss: zero_one
-privacy: {epsilon: 3}
-prior: {kind: uniform}
-mechanism: {kind: randomized_response}
-"""
-RULE = "mature: {after: P30D, by: ordered_at}\n"
 DAYS = [dt.date(2024, 1, 1) + dt.timedelta(days=day) for day in range(60)]
 
 
@@ -33,8 +21,8 @@ DAYS = [dt.date(2024, 1, 1) + dt.timedelta(days=day) for day in range(60)]
 def place(tmp_path_factory):
     """Artifacts with and without the rule, and the orders before and after some came back."""
     folder = tmp_path_factory.mktemp("place")
-    (folder / "early.onnx").write_bytes(compile_text(SPEC).model)
-    (folder / "mature.onnx").write_bytes(compile_text(SPEC + RULE).model)
+    (folder / "early.onnx").write_bytes(compile_text(RETURNED % 3).model)
+    (folder / "mature.onnx").write_bytes(compile_text(RETURNED % 3 + MATURE % 30).model)
     assert labeldp("keygen", folder / "k.key").exit_code == 0
     days = np.arange(N) % 60
     came_back = np.random.default_rng(0).random(N) < 0.5

@@ -35,14 +35,11 @@ def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
 @command("train", "labeldp train train.yaml -o runs/first")
 @click.argument("config", type=PATH)
 @_path(
-    "-o",
-    "--output",
-    help="Run folder to write (default: runs/NAME, where NAME is in the config).",
+    "-o", "--output", help="Run folder to write (default: runs/NAME, where NAME is in the config)."
 )
 @click.option("--resume", is_flag=True, help="Resume an interrupted run.")
 @_path(
-    "--from-release",
-    help="Fit an existing release.npz; this spends nothing (method one_release).",
+    "--from-release", help="Fit an existing release.npz; this spends nothing (method one_release)."
 )
 @_path(
     "--verify-release",
@@ -55,10 +52,7 @@ def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
     "Needed on a processor that computes different bits.",
 )
 @click.option(
-    "--verbose",
-    "-v",
-    is_flag=True,
-    help="Also print all metrics and the whole privacy statement.",
+    "--verbose", "-v", is_flag=True, help="Also print all metrics and the whole privacy statement."
 )
 @quiet_option
 def train_command(

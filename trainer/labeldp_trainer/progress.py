@@ -1,7 +1,5 @@
 """Progress with rates on the terminal; nothing when stderr is a file or a pipe."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

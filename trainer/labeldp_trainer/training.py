@@ -1,7 +1,5 @@
 """A training run from end to end: config → data → method → model → run folder."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import os
@@ -19,13 +17,7 @@ from labeldp_trainer.data.encoder import EncoderFile
 from labeldp_trainer.evaluation import constant_metrics, worse_than_constant
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.methods.method import (
-    Fitted,
-    MethodBuilder,
-    Setting,
-    TestArrays,
-    TrainingRun,
-)
+from labeldp_trainer.methods.method import Fitted, MethodBuilder, Setting, TestArrays, TrainingRun
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.methods.users import user_facts
 from labeldp_trainer.models import Model, Params, build_model, fresh_params

@@ -50,7 +50,16 @@ def test_only_the_trainers_own_exports_are_loaded_by_name():
         for path in FILES
         for line in hidden_imports(path.read_text(encoding="utf-8"))
     }
-    assert sorted(path for path, _ in found) == ["__init__.py", "methods/__init__.py"]
+    assert sorted(path for path, _ in found) == ["methods/__init__.py"]
     for path, line in found:  # each inside its own package
         text = (TRAINER / path).read_text(encoding="utf-8").splitlines()[line - 1]
         assert 'import_module(f"{__name__}.' in text
+
+
+def test_what_is_handed_out_by_name_is_the_trainers_own():
+    stubs = sorted(TRAINER.rglob("*.pyi"))
+    assert TRAINER / "__init__.pyi" in stubs
+    for path in stubs:
+        for line in ast.parse(path.read_text(encoding="utf-8")).body[1:]:
+            assert isinstance(line, ast.ImportFrom)
+            assert line.module.startswith("labeldp_trainer."), path

@@ -1,7 +1,5 @@
 """What a verified file holds, and what it is good for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +9,7 @@ from typing import Any
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.bounds import least_log_bound
 from labeldp_verify.analysis.range_bias import bias_in_range
-from labeldp_verify.analysis.strays import strays
+from labeldp_verify.analysis.stray_labels import strays
 from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
 from labeldp_verify.forms import Domain, Integers, Randomizer, are_numbers, sets_of
 from labeldp_verify.reading.figures import Usefulness

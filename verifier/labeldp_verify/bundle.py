@@ -11,8 +11,6 @@ signature and key define, the statement the one that the digest of the file defi
 field, a resource or a key beside.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -66,12 +64,7 @@ def statement(
 
 def signed_bytes(payload: bytes) -> bytes:
     """What is signed of a payload: its DSSE v1 encoding, which binds the payload's type."""
-    return b"DSSEv1 %d %s %d %s" % (
-        len(PAYLOAD_TYPE),
-        PAYLOAD_TYPE.encode(),
-        len(payload),
-        payload,
-    )
+    return b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
 
 
 def envelope(payload: bytes, signature: bytes, key_id: str = "") -> dict[str, Any]:

@@ -5,8 +5,6 @@ with its exit code, 2 unless it says otherwise. A check that does not hold is no
 kind: ``verify`` reports it and exits with 1.
 """
 
-from __future__ import annotations
-
 from labeldp_verify.printable import one_line
 
 

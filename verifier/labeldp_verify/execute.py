@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.analysis.strays import up_words
+from labeldp_verify.analysis.stray_labels import up_words
 from labeldp_verify.checks import demand
 from labeldp_verify.decode.file import FileForm, Words
 from labeldp_verify.forms import (
@@ -120,9 +120,7 @@ def _trials(domain: Domain, form: FileForm) -> list[_Trial]:
     return tried
 
 
-def _roundings(
-    domain: Domain,
-) -> Iterator[tuple[Feed, NDArray[np.int64], NDArray[np.uint64], int]]:
+def _roundings(domain: Domain) -> Iterator[tuple[Feed, NDArray[np.int64], NDArray[np.uint64], int]]:
     """Around the points where a real label's row changes: labels [n], the rows that they must
     reach, rounding words, and how far its neighbour is behind a row; for each real column.
     """

@@ -1,7 +1,5 @@
 """From a file to what it holds, for commands that ask about it; every file is verified first."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +8,7 @@ from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget, naming
 from labeldp_verify.console.verification import check_bytes, read_artifact
 from labeldp_verify.errors import InputError
-from labeldp_verify.forms import (
-    AdditiveRandomizer,
-    CategoricalDomain,
-    Groups,
-    JointDomain,
-    sets_of,
-)
+from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Groups, JointDomain, sets_of
 from labeldp_verify.reading.numerals import read_decimal, read_whole
 
 

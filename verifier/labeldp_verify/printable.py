@@ -5,8 +5,6 @@ Any of it that reaches a terminal, a log or a page goes through here. ``labeldp_
 nothing from here and has the same rules; a test compares both.
 """
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from typing import Any

@@ -4,8 +4,6 @@ A float is read as the shortest decimal that denotes it: .8 stays .8, though the
 above.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction

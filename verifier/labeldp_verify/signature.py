@@ -5,23 +5,22 @@ Of Ed25519 a signature is the 64 bytes of RFC 8032 over the bytes of the file, a
 Of P-256 it is a sigstore bundle (``bundle.py``), which tools for models verify.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_pem_public_key,
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    ECDSA,
+    SECP256R1,
+    EllipticCurvePublicKey,
 )
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from labeldp_verify.bundle import BundleError, key_hint, require_signed
+from labeldp_verify.bundle import BundleError, key_hint, require_signed, signed_bytes
 from labeldp_verify.errors import InputError
 from labeldp_verify.signature_files import bundle_path, signature_path
 
@@ -46,6 +45,15 @@ class Signed:
     def holds(self, data: bytes) -> bool:
         """Whether the holder of the private key signed exactly these bytes."""
         return self.refusal(data) is None
+
+    def holds_in_envelope(self, payload: bytes) -> bool:
+        """Whether it is the signature of a DSSE envelope with exactly this payload."""
+        how = (ECDSA(SHA256()),) if isinstance(self.public_key, EllipticCurvePublicKey) else ()
+        try:
+            self.public_key.verify(self.signature, signed_bytes(payload), *how)
+        except InvalidSignature:
+            return False
+        return True
 
     def refusal(self, data: bytes) -> str | None:
         """Why it does not hold, in plain words; None if it does."""

@@ -1,7 +1,5 @@
 """Where signatures lie: known without the library that makes and checks them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -4,8 +4,6 @@ An empty message takes two bytes in the file and hundreds in memory, so 60 MiB o
 gigabytes in a parser. This code reads tags and lengths only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

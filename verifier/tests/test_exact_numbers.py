@@ -9,7 +9,7 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.bounds import exp_bounds
 from labeldp_verify.analysis.lower_bound import BiasRule, bound_value, dual_is_feasible
 from labeldp_verify.analysis.probabilities import row as counts_of
-from labeldp_verify.analysis.strays import strays
+from labeldp_verify.analysis.stray_labels import strays
 from labeldp_verify.forms import IntegerDomain, RealDomain, WindowRandomizer
 from labeldp_verify.forms.exact_numbers import ExactNumbers, dot, whole
 from labeldp_verify.forms.window import Segment, check_form

@@ -3,8 +3,6 @@
 For few classes it has all sets of d classes: every pair is in C(k − 2, d − 2) of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
@@ -12,11 +10,7 @@ from math import comb
 
 import numpy as np
 
-from labeldp_compile.solve.block_designs.design import (
-    Blocks,
-    Candidate,
-    relative,
-)
+from labeldp_compile.solve.block_designs.design import Blocks, Candidate, relative
 from labeldp_compile.solve.block_designs.residues import cyclotomic, quartic, twin_primes
 from labeldp_compile.solve.block_designs.spaces import affine_spaces, lines, projective_spaces
 

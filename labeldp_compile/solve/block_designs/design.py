@@ -10,8 +10,6 @@ parts add up to V = (p(1 − p) + (k − 1)·q(1 − q))/(p − q)², the noise.
 Ye and Barg (2018) have this with all blocks of one size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction

@@ -4,8 +4,6 @@ An element of GF(p^n) is an integer below p^n whose digits in base p are the coe
 polynomial, so addition goes digit by digit. Multiplication adds logarithms.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count

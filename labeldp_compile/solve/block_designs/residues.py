@@ -16,8 +16,6 @@ or both are not, and all (x, 0): (v − 1)/2 of v = q(q + 2) elements, with ever
 (v − 3)/4 times (Stanton and Sprott 1958).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import isqrt
 

@@ -17,8 +17,6 @@ curves of PG(2, q²) with q³ + 1 points: blocks are the lines that meet the cur
 point, each in q + 1 (Bose 1958).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from math import isqrt
 

@@ -9,8 +9,6 @@ point method a barrier. With u_y >= |β_y| the first is −τ·Σu_y under u −
 whose multipliers differ by the bias d. The second has no inequality.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ sum of their α, but not its split. The bound needs every h_y negative on the ou
 and positive on all others. So each α_y is put at the same fraction of its remaining range.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -10,8 +10,6 @@ it has 2k unknowns for any number of intervals, and the multipliers of the cones
 (weights, and weights times values).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import clarabel

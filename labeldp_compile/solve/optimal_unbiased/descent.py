@@ -6,8 +6,6 @@ also tried for all labels. With many labels, the certified gap is small enough l
 finest level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -72,10 +70,7 @@ class _Solution:
 
 
 def descend(
-    problem: Program,
-    solve: Callable[[Program], Found],
-    tolerance: float,
-    observer: Observer,
+    problem: Program, solve: Callable[[Program], Found], tolerance: float, observer: Observer
 ) -> Found:
     """Solve to a certified relative gap of ``tolerance``, or as close as rounding allows.
 

@@ -17,8 +17,6 @@ labels about one window away. So the graph is a rolled-up narrow strip, and its 
 dozen entries per label at every ε (1.4 to 12 for the path itself, measured for 1,001 labels).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -189,12 +187,7 @@ class _Method:
 
     def _advance(self, touch: Floats, values: Floats, unmet: Floats) -> float:
         """One step; returns its length."""
-        k, weights, slack, barrier = (
-            self._problem.k,
-            self._weights,
-            self._slack,
-            self._barrier,
-        )
+        k, weights, slack, barrier = (self._problem.k, self._weights, self._slack, self._barrier)
         ratio = weights / slack
         missed = touch - slack
         across = ratio * values

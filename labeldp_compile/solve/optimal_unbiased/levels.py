@@ -7,8 +7,6 @@ h_y(v) = p_y/p_g·h_g(v − (y − y_g)), which keeps the sign. So
 α_y = p_y/p_g·(α_g − (y − y_g)·β_g) and β_y = p_y/p_g·β_g.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -18,8 +18,6 @@ iterations of a program of 82,000 rows, and 1.5 s during its presolve, which doe
 outlives the call.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event

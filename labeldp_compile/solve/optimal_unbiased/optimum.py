@@ -1,7 +1,5 @@
 """The public solver: reduce, solve, and return the result for all labels in their units."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -10,8 +10,6 @@ sequential quadratic programming. A column whose weight would fall below zero st
 removed, as in an active-set method.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

@@ -11,8 +11,6 @@ quadratic, so finding its global minimum over the reals takes O(k log k). F is m
 here, so that the high entry is 1 and F has the size of the loss at every ε.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ interval is then a difference of two of them. So the operator from unknowns to c
 three entries per row (two ends and the total).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ placed for the finer labels, and the order in which they begin and end is the pa
 neighbourhood of the path is used; on the last level, pricing adds missing intervals.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 

@@ -10,8 +10,6 @@ that are tested, so few tests are enough:
     sequences  one label                                    independence, processes
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ A cell is a function of the output, so ε-DP is kept. Cells are chosen from draw
 again.
 """
 
-from __future__ import annotations
-
 from itertools import repeat
 from typing import Any
 

@@ -6,8 +6,6 @@ half of the draws chooses the set of outputs that occurred too often, and the ot
 set. The Clopper–Pearson bound of its probability is compared with the certified probability.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

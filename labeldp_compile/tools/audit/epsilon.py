@@ -5,8 +5,6 @@ bounds of the last step need a share of the error. No set has a larger ratio tha
 output, but the probability of a union of outputs is known more precisely.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Draw in forked and in new processes: no process may repeat the draws of another."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import sys

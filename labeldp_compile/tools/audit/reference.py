@@ -1,7 +1,5 @@
 """What a verified artifact certifies: the probabilities of the cells, and which outputs exist."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

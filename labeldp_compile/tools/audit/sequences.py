@@ -7,8 +7,6 @@ distance. For independent rows their probability is Pr[S]², which Clopper–Pea
 sides can refute.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations

@@ -20,13 +20,7 @@ from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior, UniformPrior
 from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, step_near
 from labeldp_compile.tools.choose.search import Bench, Trial, rank, search
-from labeldp_compile.tools.choose.targets import (
-    Asked,
-    Demand,
-    UnreachedError,
-    Wanted,
-    read_wanted,
-)
+from labeldp_compile.tools.choose.targets import Asked, Demand, UnreachedError, Wanted, read_wanted
 from labeldp_compile.tools.sweep.candidates import find_candidates
 
 FORMAT_VERSION = "1.0"

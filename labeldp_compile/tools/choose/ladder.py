@@ -1,7 +1,5 @@
 """Every ε with four significant digits from 0.01 to 20, so that results need no rounding."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable

@@ -4,8 +4,6 @@ A mechanism is built in integers at a few ε; only the winner gets a certificate
 misses the targets at the least ε found so far cannot win, and is not searched.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -76,11 +74,7 @@ class Bench:
     """Builds mechanisms for the labels, loss and prior of a spec, and computes their figures."""
 
     def __init__(
-        self,
-        spec: Spec,
-        prior: Prior,
-        targets: Sequence[Demand],
-        observer: Observer = QUIET,
+        self, spec: Spec, prior: Prior, targets: Sequence[Demand], observer: Observer = QUIET
     ) -> None:
         """``targets`` are the figures to compute."""
         self.spec, self.prior, self.targets, self.observer = spec, prior, tuple(targets), observer

@@ -1,7 +1,5 @@
 """Targets for private labels and limits on ε: their numbers, checked, and in words."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from dataclasses import dataclass

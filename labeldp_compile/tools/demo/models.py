@@ -1,7 +1,5 @@
 """Two models on held-out rows: one trained on true labels, one on private labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ RAND Health Insurance Experiment; ``specs/data/make_randhie.py`` names the sourc
 the public domain. A checkout has the file in ``specs/data``; a wheel brings it as package data.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

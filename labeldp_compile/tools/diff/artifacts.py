@@ -1,7 +1,5 @@
 """Two verified artifacts, fact by fact. Every ε is compared exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path

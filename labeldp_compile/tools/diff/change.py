@@ -1,7 +1,5 @@
 """One difference, and all of them together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Two specs, key by key, with defaults filled in and ``auto`` resolved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Groups of rows: the combinations of values of public columns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Estimates as JSON."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -37,13 +37,7 @@ from labeldp_compile.tools.estimate.estimators import (
     TableEstimators,
     require_any,
 )
-from labeldp_compile.tools.estimate.intervals import (
-    ALONE,
-    MIN_ROWS,
-    Confidence,
-    Estimates,
-    Target,
-)
+from labeldp_compile.tools.estimate.intervals import ALONE, MIN_ROWS, Confidence, Estimates, Target
 from labeldp_compile.tools.estimate.inversion import LabelClasses, NotEstimableError
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
 
@@ -306,10 +300,7 @@ def quantiles(cumulative: Estimates, projected: Floats) -> list[Quantile]:
 
 
 def _together(
-    parts: Sequence[Estimates],
-    weights: Floats,
-    confidence: Confidence,
-    between: float = 0.0,
+    parts: Sequence[Estimates], weights: Floats, confidence: Confidence, between: float = 0.0
 ) -> Estimates:
     """Estimates [j] of a mean over all rows, from independent estimates of parts.
 

@@ -24,12 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
-from labeldp_compile.tools.estimate.intervals import (
-    ALONE,
-    Confidence,
-    Estimates,
-    Target,
-)
+from labeldp_compile.tools.estimate.intervals import ALONE, Confidence, Estimates, Target
 
 _BELOW, _WINDOW = 36, 80  # the standard deviation is at most six: six of them below, seven above
 SPAN = 2 * _WINDOW

@@ -4,19 +4,13 @@ Labels with the same row of the table form a class. The weights are those of
 ``labeldp_verify.analysis.inversion``, for classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from labeldp_verify.analysis import least_variance_inverse, matrix, set_weights
 from labeldp_verify.artifact import Table
-from labeldp_verify.forms import (
-    AdditiveRandomizer,
-    TableRandomizer,
-    sets_of,
-)
+from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer, sets_of
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]

@@ -4,8 +4,6 @@ First come the columns of the groups, under their own names, then those of ``COL
 have no two columns of one name, so a column of groups must not be called like one of these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

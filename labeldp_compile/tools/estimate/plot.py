@@ -1,7 +1,5 @@
 """The picture of an estimation: the histogram with its intervals, and the groups' means."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

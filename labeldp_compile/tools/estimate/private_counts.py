@@ -1,7 +1,5 @@
 """How often each output occurs in a private column, for each group of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ estimates the share or the mean of the true ones without bias, and the mean of `
 the number of rows, its variance for these rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ floats that compute a loss from a prediction and a label decide nothing: the sum
 add up these whole numbers, and the sensitivity is computed from the same ones.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ The estimates are those of the package labeldp-learn. This file reads the tables
 same ones in the same order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How far discrete Laplace noise, or the difference of two such numbers, can be from 0."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The picture of an evaluation: predicted against observed means, with their intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

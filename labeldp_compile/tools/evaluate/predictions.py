@@ -1,7 +1,5 @@
 """The predictions of models, from the columns of a table."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from collections.abc import Sequence

@@ -12,8 +12,6 @@ gets discrete Laplace noise of scale Δ/ε, which makes all of them together ε-
     4  answer   labels are read, and the noisy sums are appended before they are shown
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -341,10 +339,7 @@ def noisy_sums(
 
 
 def _measured(
-    sums: Mapping[str, Mapping[str, int]],
-    bounds: Mapping[str, float],
-    rows: int,
-    scale: Fraction,
+    sums: Mapping[str, Mapping[str, int]], bounds: Mapping[str, float], rows: int, scale: Fraction
 ) -> list[ReleasedMetric]:
     found = []
     for metric, each in sums.items():

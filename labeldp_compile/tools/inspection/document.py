@@ -1,7 +1,5 @@
 """An inspection as JSON, exact where it is small."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction
@@ -12,11 +10,7 @@ from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import AdditiveRandomizer
 from labeldp_verify.reading.usefulness import sample
 
-from labeldp_compile.tools.inspection.facts import (
-    label_facts,
-    noise_facts,
-    output_facts,
-)
+from labeldp_compile.tools.inspection.facts import label_facts, noise_facts, output_facts
 from labeldp_compile.tools.inspection.overview import overview
 
 FORMAT_VERSION = "1.0"

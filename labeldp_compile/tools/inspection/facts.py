@@ -1,7 +1,5 @@
 """Facts from the matrix about one label, about one output, and about additive noise."""
 
-from __future__ import annotations
-
 import difflib
 import math
 from bisect import bisect_right

@@ -3,8 +3,6 @@
 Terminals and pages draw the same cells. How many there are depends on the room.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

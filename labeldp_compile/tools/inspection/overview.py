@@ -1,7 +1,5 @@
 """The main figures of each table of an artifact, and the choice of the table to show."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

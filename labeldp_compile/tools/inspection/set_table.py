@@ -1,7 +1,5 @@
 """Which labels are in which set, as a table that can be joined with private labels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, BinaryIO
 

@@ -1,7 +1,5 @@
 """Pages from templates: all text is escaped, no request is allowed, and no script runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Numbers for people; pages also hold the exact number."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -5,8 +5,6 @@ background (page, panel, alarm, amber, best). Lines and marks have at least 3 to
 WCAG 2.2 AA requires this (success criteria 1.4.3 and 1.4.11). Grid lines are decoration.
 """
 
-from __future__ import annotations
-
 _COLOURS = {
     "page": ("#ffffff", "#14171a"),
     "panel": ("#f3f5f7", "#1e2328"),

@@ -4,8 +4,6 @@ Figures are drawn in the colours of ``palette.LIGHT``. In a page, each colour be
 variable with its name.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import warnings

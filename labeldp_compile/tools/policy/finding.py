@@ -1,7 +1,5 @@
 """What a policy says about one file: a finding for each rule that applies."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 

@@ -5,8 +5,6 @@ for its format. Runners read commands from the lines of a log (``::error::``, ``
 no line begins with a text of a file, and ``##[`` occurs in none.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

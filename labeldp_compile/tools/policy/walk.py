@@ -1,7 +1,5 @@
 """What is to be checked below some paths. Links inside a folder are not followed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Run Coq on a file, in a temporary folder."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

@@ -3,8 +3,6 @@
 Only numbers and digests of the artifact get into the text, because a name could end a comment.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path

@@ -3,8 +3,6 @@
 The integers are those that the verifier's kernel reads from the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 In a checkout it is the folder ``proofs``; in a wheel it is package data.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache

@@ -128,7 +128,7 @@ def read_approval(path: Path, data: bytes, key: PublicKey | None) -> Approval:
     from labeldp_verify.signature import Signed  # noqa: PLC0415  # cryptography
 
     signed = Signed(signature, key)
-    if not _holds(payload, signed):
+    if not signed.holds_in_envelope(payload):
         raise InputError(f"{path}: the key did not sign this approval")
     return Approval(stated, signed.fingerprint())
 
@@ -144,21 +144,6 @@ def found_approval(
     if given is None and approver is None and not beside.exists():
         return None
     return read_approval(given or beside, data, approver)
-
-
-def _holds(payload: bytes, signed: Any) -> bool:
-    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA  # noqa: PLC0415
-    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
-    from labeldp_verify.bundle import signed_bytes  # noqa: PLC0415
-    from labeldp_verify.signature import is_on_p256  # noqa: PLC0415
-
-    how = (ECDSA(SHA256()),) if is_on_p256(signed.public_key) else ()
-    try:
-        signed.public_key.verify(signed.signature, signed_bytes(payload), *how)
-    except InvalidSignature:
-        return False
-    return True
 
 
 def _opened(path: Path, text: bytes) -> tuple[bytes, bytes]:

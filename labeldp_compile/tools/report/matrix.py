@@ -1,7 +1,5 @@
 """The heat map of Pr[output | label]."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -62,10 +60,7 @@ def matrix_figure(decoded: Table, heat: HeatMap) -> Figure:
     what = "probability of the output" if heat.cell_height is None else "probability in a cell"
     scale.set_title(what, loc="right", fontsize=SMALL, color=INK)
     if are_numbers(decoded.domain, decoded.randomizer):
-        ends = (
-            max(label_axis[0], heat.output_axis[0]),
-            min(label_axis[1], heat.output_axis[1]),
-        )
+        ends = (max(label_axis[0], heat.output_axis[0]), min(label_axis[1], heat.output_axis[1]))
         axes.plot(ends, ends, color=LIGHT["soft"], linewidth=1, linestyle=(0, (4, 4)))
         axes.set(xlim=label_axis, ylim=heat.output_axis)
     return figure

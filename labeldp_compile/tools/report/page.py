@@ -1,7 +1,5 @@
 """The report as one self-contained HTML page: the facts for its template."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

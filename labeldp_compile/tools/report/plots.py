@@ -1,7 +1,5 @@
 """The pictures of a report: the prior, the moments, a posterior, and the axes that they share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an observer learns from one output: Bayes' rule with the certificate's prior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -8,8 +8,6 @@ The registry shows texts as Markdown with formulas, and names come from files. S
 letters, digits, spaces, ``_`` and ``-``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

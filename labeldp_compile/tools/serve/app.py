@@ -4,8 +4,6 @@ Errors have one sentence, which depends on names and shapes and never on labels.
 nobody foresaw is logged by its type alone, since its message could quote a label.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import time

@@ -1,7 +1,5 @@
 """The socket of a service, and uvicorn on it."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import socket

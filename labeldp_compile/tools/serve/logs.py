@@ -1,7 +1,5 @@
 """Logs: one line of JSON an event, on standard error. No label, no id and no text of a caller."""
 
-from __future__ import annotations
-
 import json
 import sys
 from datetime import UTC, datetime

@@ -1,14 +1,11 @@
 """What a service takes and gives, as an OpenAPI document and as a page."""
 
-from __future__ import annotations
-
-import html
-import json
 from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
+from labeldp_compile.tools.page.document import page as page_of
 from labeldp_compile.tools.serve.requests import ARROW, JSON
 from labeldp_compile.tools.serve.served import Served
 
@@ -32,7 +29,7 @@ def document(served: Iterable[Served], *, with_token: bool) -> dict[str, Any]:
         "/metrics": {"get": {"summary": "Counts for Prometheus.", "responses": {"200": _TEXT}}},
     }
     for one in served:
-        paths[f"/v1/artifacts/{quote(one.name, safe='')}/randomize"] = {"post": _randomize(one)}
+        paths[_path(one)] = {"post": _randomize(one)}
     found: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
@@ -121,25 +118,23 @@ def _parameter(name: str, what: str) -> dict[str, Any]:
 
 def page(served: Iterable[Served]) -> str:
     """A page that names the artifacts, and shows how to ask each; it loads nothing."""
-    parts = []
-    for one in served:
-        facts = one.described()
-        columns = {name: [None] for name in {**facts["label_columns"], **facts["group_columns"]}}
-        asked: dict[str, Any] = {"columns": columns}
-        if facts["keyed"]:
-            asked["ids"] = ["an id of this label"]
-        path = f"/v1/artifacts/{quote(one.name, safe='')}/randomize"
-        rows = "".join(
-            f"<tr><th>{html.escape(key)}</th><td>{html.escape(_in_words(value))}</td></tr>"
-            for key, value in facts.items()
-            if value not in ({}, None)
-        )
-        body = html.escape(json.dumps(asked, indent=2, ensure_ascii=True))
-        parts.append(
-            f"<h2>{html.escape(one.name)}</h2><table>{rows}</table>"
-            f"<p>POST <code>{html.escape(path)}</code></p><pre>{body}</pre>"
-        )
-    return "\n".join([_HEAD, _STYLE, _WORDS, *parts, "</html>", ""])
+    return page_of("serve/served.html", "labeldp", artifacts=list(map(_shown, served)))
+
+
+def _shown(one: Served) -> dict[str, Any]:
+    """Where an artifact is asked, what it is, in words, and what it is asked."""
+    facts = one.described()
+    asked: dict[str, Any] = {
+        "columns": {name: [None] for name in {**facts["label_columns"], **facts["group_columns"]}}
+    }
+    if facts["keyed"]:
+        asked["ids"] = ["an id of this label"]
+    words = {key: _in_words(value) for key, value in facts.items() if value not in ({}, None)}
+    return {"path": _path(one), "facts": words, "asked": asked}
+
+
+def _path(one: Served) -> str:
+    return f"/v1/artifacts/{quote(one.name, safe='')}/randomize"
 
 
 def _in_words(value: Any) -> str:
@@ -148,15 +143,3 @@ def _in_words(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(value) if isinstance(value, list) else str(value)
-
-
-_HEAD = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>labeldp</title>"""
-_STYLE = """<style>body{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}
-th{text-align:left;padding-right:1rem;vertical-align:top}td{word-break:break-word}
-pre{background:#f3f4f6;padding:1rem;overflow:auto}</style>"""
-_WORDS = """<h1>labeldp</h1>
-<p>Send true labels, get private ones. Anyone who may call this service is trusted with true labels.
-<a href="/openapi.json">openapi.json</a> says what it takes, <a href="/metrics">/metrics</a> what
-it counted, <a href="/health">/health</a> whether it answers.</p>"""

@@ -4,8 +4,6 @@ A label never makes a request wrong: what is no label of the artifact follows it
 rule, as everywhere. Only the shape of a request can be wrong, which does not depend on labels.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

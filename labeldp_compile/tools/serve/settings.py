@@ -1,7 +1,5 @@
 """The settings of a service."""
 
-from __future__ import annotations
-
 import hmac
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Every string of an artifact becomes hexadecimal digits before it reaches SQL, un
 letters, digits and blanks. So there is nothing to escape.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The dialects by their names."""
 
-from __future__ import annotations
-
 from labeldp_compile.tools.sql.dialect import Dialect
 from labeldp_compile.tools.sql.functions import BigQuery, DuckDb, Postgres
 from labeldp_compile.tools.sql.queries import Snowflake, Spark, Sqlite

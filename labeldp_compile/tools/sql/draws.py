@@ -4,8 +4,6 @@ The integers are those that the verifier read from the file, and every step comp
 numbers below 2^63, or compares 8 bytes of a hash with 8 bytes of a table, the highest byte first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from labeldp_verify.forms import (

@@ -1,7 +1,5 @@
 """The dialects that have a function: DuckDB, PostgreSQL and BigQuery."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from labeldp_compile.tools.sql.dialect import (

@@ -3,8 +3,6 @@
 No value fails: NULL, NaN and labels outside the domain follow the out-of-domain rule.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from labeldp_verify.forms import (

@@ -1,7 +1,5 @@
 """The dialects in which a query reads a view of labels and ids: SQLite, Spark and Snowflake."""
 
-from __future__ import annotations
-
 import re
 from typing import ClassVar
 
@@ -177,9 +175,7 @@ class WithKeyView(Query, WithHash):
         return [*super().usage(routine), key]
 
     def rights(self, routine: Routine) -> list[str]:
-        return [
-            f"REVOKE ALL ON {routine.name}_key from everyone but the owner of the labels.",
-        ]
+        return [f"REVOKE ALL ON {routine.name}_key from everyone but the owner of the labels."]
 
 
 class Spark(WithKeyView):

@@ -1,7 +1,5 @@
 """Lookups in SQL that every database has: nested comparisons, a binary search written out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 

@@ -1,7 +1,5 @@
 """The mechanisms to compare for a spec, and their options."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One point of a sweep: a mechanism at an ε, compiled and verified."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -129,11 +127,7 @@ class Missing:
 
 
 def measure(
-    spec: Spec,
-    mechanism: Mechanism,
-    prior: Prior,
-    spec_digest: str,
-    insecure: str | None = None,
+    spec: Spec, mechanism: Mechanism, prior: Prior, spec_digest: str, insecure: str | None = None
 ) -> Point | Missing:
     """Compile the spec with another mechanism and the prior's ε₂; this spends nothing.
 

@@ -1,7 +1,5 @@
 """The page of a sweep: a picture of loss and margin of error against ε, and tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

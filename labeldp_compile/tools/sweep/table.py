@@ -1,7 +1,5 @@
 """The tables of a sweep: their columns, and how a number is written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from labeldp_verify.reading.figures import PRIORS, ROWS

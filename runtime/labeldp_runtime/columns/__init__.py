@@ -3,8 +3,6 @@
 A library is imported only when one of its objects arrives: then it is already loaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any

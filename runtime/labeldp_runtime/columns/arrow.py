@@ -1,7 +1,5 @@
 """Columns of pyarrow: arrays and chunked arrays, dictionary-encoded ones included."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Series, indexes and arrays of pandas: numpy, nullable, Arrow and categorical types."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

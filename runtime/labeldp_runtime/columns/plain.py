@@ -1,7 +1,5 @@
 """Columns in numpy arrays and Python sequences."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence, Set
 from operator import attrgetter

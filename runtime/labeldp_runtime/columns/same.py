@@ -4,8 +4,6 @@ Values are never compared: an answer that depends on them would disclose labels.
 name is another column.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

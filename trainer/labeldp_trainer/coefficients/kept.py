@@ -1,7 +1,5 @@
 """The file ``coefficients.json`` of a run folder: coefficients and their margins of error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal, Self
 

@@ -151,10 +151,7 @@ class ReleasedColumns:
         pseudo = np.linalg.pinv(cross)
         free = np.linalg.pinv(gram, rcond=_COLLINEAR, hermitian=True) @ gram
         return cls(
-            map_back @ pseudo,
-            total,
-            _decided(map_back, pseudo @ cross),
-            ~_decided(map_back, free),
+            map_back @ pseudo, total, _decided(map_back, pseudo @ cross), ~_decided(map_back, free)
         )
 
     def estimates(self, release: Release) -> CoefficientEstimates:

@@ -1,7 +1,5 @@
 """Base classes and types of all parts of a config."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from decimal import Decimal

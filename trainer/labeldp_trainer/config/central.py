@@ -1,7 +1,5 @@
 """Private training in the central model: ``dp_sgd`` and ``labeldp_pro``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -23,8 +21,7 @@ class Central(NoisySum):
     clipping: Literal["standard", "label_free"] = "standard"
     batches: Literal["secret", "public", "partition"] = "secret"
     max_batch: Count | None = Field(
-        None,
-        description="larger samples are cut; default: a size that is rarely exceeded",
+        None, description="larger samples are cut; default: a size that is rarely exceeded"
     )
     microbatch: Count = Field(32, description="per-example gradients in memory at once")
     centre: Literal["mean", "none"] = "mean"

@@ -1,7 +1,5 @@
 """The part ``data`` of a config: where features and labels are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

@@ -181,11 +181,7 @@ def _representation_rules(config: Config) -> Iterator[Rule]:
         at = f"{key}.test" if file is found else f"{key}.of"
         reason = "this key is missing; it is needed because data.test is given"
         yield tested and file.test is None, at, reason if file is found else f"test: {reason}"
-        yield (
-            not tested and file.test is not None,
-            at,
-            "needs data.test, which is missing",
-        )
+        yield (not tested and file.test is not None, at, "needs data.test, which is missing")
     if unlabelled := getattr(found, "unlabelled", ()):
         reason = "test means the test features, but data.test is missing"
         yield not tested and TEST in unlabelled, f"{key}.unlabelled", reason

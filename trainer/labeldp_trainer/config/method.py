@@ -1,7 +1,5 @@
 """The part ``method`` of a config: how labels are protected."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal

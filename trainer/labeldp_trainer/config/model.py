@@ -1,7 +1,5 @@
 """The training config as pydantic models. Unknown keys are errors."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt, model_validator

@@ -1,7 +1,5 @@
 """npz archives and idx files (the format of MNIST)."""
 
-from __future__ import annotations
-
 import difflib
 import gzip
 import math

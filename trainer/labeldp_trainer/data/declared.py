@@ -5,8 +5,6 @@ message. Parquet files and archives declare types, which are public like column 
 declare no type, and checking their values would disclose true labels.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -4,8 +4,6 @@ Parquet files declare types. CSV files do not, and no type is inferred: features
 config declares them, and labels and ids stay ``Cells`` until they are used.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ integers is post-processing. The discrete Gaussian is within a total variation �
 So its δ(ε) is at most that of the continuous one plus (1 + e^ε)·τ.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence
@@ -165,10 +163,7 @@ def least_sigma(
 def _density(t: Fraction) -> tuple[Fraction, Fraction]:
     """Lower and upper bounds of e^(−t²/2)/√(2π)."""
     low, high = exp_bounds(-t * t / 2)
-    return (
-        _short(low / _root_up(2 * _PI_HIGH), -1),
-        _short(high / _root_down(2 * _PI_LOW), 1),
-    )
+    return (_short(low / _root_up(2 * _PI_HIGH), -1), _short(high / _root_down(2 * _PI_LOW), 1))
 
 
 def _series(t: Fraction) -> tuple[Fraction, Fraction]:

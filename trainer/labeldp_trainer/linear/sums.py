@@ -217,9 +217,7 @@ def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
     return scores * temperature(used, scores, factors, float((scores * clean).sum()))
 
 
-def _levels(
-    scales: Float64[np.ndarray, " k"],
-) -> list[tuple[float, Int64[np.ndarray, " c"]]]:
+def _levels(scales: Float64[np.ndarray, " k"]) -> list[tuple[float, Int64[np.ndarray, " c"]]]:
     """Powers of 2, and the columns whose scales are nearest to them."""
     powers = np.round(np.log2(scales))
     return [(2.0**power, np.flatnonzero(powers == power)) for power in np.unique(powers)]

@@ -12,14 +12,7 @@ from jaxtyping import Float, PRNGKeyArray
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.models.dense import Params
-from labeldp_trainer.models.layers import (
-    binned,
-    clip,
-    flat,
-    log_softplus,
-    matmul,
-    softplus_of_log,
-)
+from labeldp_trainer.models.layers import binned, clip, flat, log_softplus, matmul, softplus_of_log
 
 _TWO = 2  # classes, whose terms add up to log-odds
 

@@ -4,8 +4,6 @@ Images are [rows, height, width, channels] between layers, as in JAX. Inside a l
 first, as in ONNX. Runtimes remove transpositions that cancel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exports a trained run as one ONNX model, after checking it against JAX."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

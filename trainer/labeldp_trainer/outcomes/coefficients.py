@@ -1,7 +1,5 @@
 """``labeldp runs --coefficients``: coefficients of a finished run, read from its folder."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

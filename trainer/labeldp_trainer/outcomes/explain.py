@@ -1,7 +1,5 @@
 """``labeldp explain``: the page and the pictures of what a run learned, and a summary of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The folder that ``labeldp explain`` writes: new, or in the place of an earlier one."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -3,8 +3,6 @@
 A table keeps its columns. Only features are read; labels are not needed.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Callable, Iterator
 from functools import partial

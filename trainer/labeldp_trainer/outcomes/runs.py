@@ -4,8 +4,6 @@ Run folders are untrusted: a folder that cannot be read is reported as damaged, 
 not affected.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

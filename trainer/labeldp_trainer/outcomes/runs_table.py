@@ -1,7 +1,5 @@
 """The table of runs, as text and as a page: its columns and its numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

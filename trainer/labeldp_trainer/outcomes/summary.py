@@ -1,7 +1,5 @@
 """What ``labeldp train`` prints at the end: a summary of at most 15 lines, the verdict last."""
 
-from __future__ import annotations
-
 from labeldp_verify.console.colour import Marked
 
 from labeldp_trainer.config import LoadedConfig

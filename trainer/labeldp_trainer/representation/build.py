@@ -1,7 +1,5 @@
 """From the part ``representation`` of a config to vectors instead of features."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -119,11 +117,7 @@ def vectors_of_part(
 
 
 def _vectors(
-    kind: Kind,
-    arrays: Arrays,
-    part: DataPart,
-    steps: Steps,
-    done: dict[str, NDArray[np.float32]],
+    kind: Kind, arrays: Arrays, part: DataPart, steps: Steps, done: dict[str, NDArray[np.float32]]
 ) -> NDArray[np.float32]:
     """The same of a kind with its arrays; what is there twice is computed once."""
     key = _digest(arrays)

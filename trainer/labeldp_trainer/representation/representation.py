@@ -159,11 +159,7 @@ def _composed(kind: Kind, features: Any, arrays: Mapping[str, Any]) -> Any:
 
 
 def in_batches(
-    function: Raw,
-    arrays: Arrays,
-    features: Features,
-    rows: int,
-    chunk: int,
+    function: Raw, arrays: Arrays, features: Features, rows: int, chunk: int
 ) -> Iterator[NDArray[np.float32]]:
     """What ``function`` makes of all rows, in order, a batch after another; the last is shorter.
 

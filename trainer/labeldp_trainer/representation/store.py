@@ -11,8 +11,6 @@ in a file only says what its writer wanted to say (``run/own_mark.py``). A folde
 names, to resume or to verify with, needs no mark. Its vectors must fit the data.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -26,6 +24,7 @@ import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
 from numpy.typing import NDArray
 
+from labeldp_compile.tabular.parts_folder import digest_of as sha256_of
 from labeldp_trainer.data import Dataset, FeatureShape
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.representation.kind import Kind
@@ -197,7 +196,7 @@ def _write(part: Path, representation: Representation, dataset: Dataset) -> None
         "shape": asdict(representation.shape),
         "learnt_from": learnt_from,
         "notes": list(representation.notes),
-        "files": {name: _sha256(part / name) for name in names},
+        "files": {name: sha256_of(part / name) for name in names},
     }
     write_json(part / FACTS, marked(facts))
 
@@ -213,10 +212,5 @@ def _take(source: Path, part: Path) -> None:
 
 
 def _require_whole(path: Path, facts: dict[str, Any]) -> None:
-    if _sha256(path) != facts["files"][path.name]:
+    if sha256_of(path) != facts["files"][path.name]:
         raise ValueError("damaged")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

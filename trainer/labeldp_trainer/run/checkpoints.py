@@ -1,7 +1,5 @@
 """Checkpoints of the training state with orbax."""
 
-from __future__ import annotations
-
 import math
 import re
 import shutil
@@ -13,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from numpy.typing import NDArray
 
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.models import Params
@@ -109,15 +108,19 @@ def save_params(path: Path, params: Params) -> None:
     write_arrays(path, {name: np.asarray(leaf) for name, leaf in _named(params)})
 
 
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        return read_arrays(path)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise RunFolderError(f"{path}: cannot be read") from error
+
+
 def load_params(path: Path, like: Params) -> Params:
     """Read parameters into the structure of ``like``; ``model.init(key)`` gives one.
 
     Raises RunFolderError if the file is missing, damaged, or of another model.
     """
-    try:
-        arrays = read_arrays(path)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise RunFolderError(f"{path}: cannot be read") from error
+    arrays = _arrays(path)
     names = [name for name, _ in _named(like)]
     for name, leaf in _named(like):
         if not math.prod(leaf.shape):  # arrays without elements may be missing from the file
@@ -145,10 +148,7 @@ _PART = re.compile(r"\['([^'\]]*)'\]")
 
 def load_tree(path: Path) -> Params:
     """Read parameters that are nested dictionaries, whichever these are. Raises RunFolderError."""
-    try:
-        arrays = read_arrays(path)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise RunFolderError(f"{path}: cannot be read") from error
+    arrays = _arrays(path)
     tree: dict[str, Any] = {}
     for name, array in arrays.items():
         *before, last = _PART.findall(name)

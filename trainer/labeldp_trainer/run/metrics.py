@@ -1,7 +1,5 @@
 """Metrics as JSON lines, and the learning curve."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

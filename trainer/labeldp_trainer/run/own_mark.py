@@ -7,23 +7,21 @@ used only if no other user can read or write it. Without a key there is no mark,
 file is used.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json
 import os
 import secrets
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from labeldp_runtime.whole_file import replaced_when_whole
 
+from labeldp_compile.own_file import OTHERS, read_own
+
 FIELD = "mark"
 _BYTES = 32
-_OTHERS = 0o077
 
 
 def marked(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,10 +52,8 @@ def _key(*, make: bool) -> bytes | None:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with replaced_when_whole(path, most=0o600) as file:
                 file.write(secrets.token_bytes(_BYTES))
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as read:
-            status = os.fstat(read.fileno())
-            key = read.read(_BYTES + 1)
+        found = read_own(path, _BYTES + 1, links=False)
     except (OSError, RuntimeError):  # for example, a user without a home folder
         return None
-    own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-    return key if own and not status.st_mode & _OTHERS and len(key) == _BYTES else None
+    is_own = found.is_file and not found.is_exposed(OTHERS)
+    return found.data if is_own and len(found.data) == _BYTES else None

@@ -5,8 +5,6 @@ difference of the two would have no noise. So everything that changes bits is re
 resumes only if all of it is the same.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

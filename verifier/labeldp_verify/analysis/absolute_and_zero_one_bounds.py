@@ -20,8 +20,6 @@ labels. If F ≥ 0 at every label and at one value that is not a label, every ε
 a label with a probability of at least Σα.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any

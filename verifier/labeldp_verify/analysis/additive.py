@@ -8,8 +8,6 @@ w(m)·m^p over m ≤ n, the noise below low − x counts as low, that above high
 rest by the differences of K_p between these two.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

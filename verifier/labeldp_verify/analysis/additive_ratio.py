@@ -24,8 +24,6 @@ The second factor depends on b only through the sides of zero of the two blocks,
 value over i is computed once for each pair of sides, from running extremes of the shapes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -45,8 +43,7 @@ def _end_ratio(r: AdditiveRandomizer) -> Fraction:
     sums = NoiseSums(r, points)
     at_low, at_low_least, under_high_least, under_high = (sums.up_to(n)[0] for n in points)
     return max(
-        Fraction(at_low, at_low_least),
-        Fraction(total - under_high, total - under_high_least),
+        Fraction(at_low, at_low_least), Fraction(total - under_high, total - under_high_least)
     )
 
 

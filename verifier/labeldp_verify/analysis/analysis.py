@@ -3,8 +3,6 @@
 Rows are those of the labels 0 … k − 1. A label reaches its own row, but for ``strays``.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_verify.analysis.bounds import log_bounds
-from labeldp_verify.analysis.strays import Strays, stray_columns
+from labeldp_verify.analysis.stray_labels import Strays, stray_columns
 from labeldp_verify.budget import charge
 from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer
 from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole

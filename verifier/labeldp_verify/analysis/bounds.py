@@ -4,8 +4,6 @@
 (above) the result is a lower (upper) bound. No floats are used.
 """
 
-from __future__ import annotations
-
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 

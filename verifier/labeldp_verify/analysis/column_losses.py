@@ -8,8 +8,6 @@ under the prior π, with o_j the place of column j in an output o,
 The marginal of a window randomizer is one: the same windows over segments that belong to places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -44,10 +42,7 @@ class ColumnLoss:
 
 
 def column_losses(
-    domain: Domain,
-    randomizer: Randomizer,
-    losses: Sequence[Loss],
-    weights: Sequence[int],
+    domain: Domain, randomizer: Randomizer, losses: Sequence[Loss], weights: Sequence[int]
 ) -> list[Fraction]:
     """[c] E ℓ_j of each column, y drawn in proportion to ``weights`` [k] (integers ≥ 0); exact.
 

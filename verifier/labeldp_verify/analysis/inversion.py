@@ -8,8 +8,6 @@ Numbers have values v(o) instead, whose expectation under label y is y. Estimate
 distribution are projected to the nearest one, or replaced by the likeliest one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The outputs of additive noise by their places on the lattice; they may be too many to list."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The extra line of a window randomizer: integrals over it, and how much of it an output has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from operator import mul

@@ -20,8 +20,6 @@ compared with zero, and inside an enclosure each piece is bounded from below on 
 replaced by a rational above it, which only makes F smaller. All arithmetic is in integers.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -221,10 +219,7 @@ def _squared_holds(A: list[int], B: list[int], C: list[int], growth: Fraction) -
 
 
 def _on_lattice(
-    labels: Sequence[Fraction],
-    weights: Sequence[int],
-    level: ExactNumbers,
-    slope: ExactNumbers,
+    labels: Sequence[Fraction], weights: Sequence[int], level: ExactNumbers, slope: ExactNumbers
 ) -> tuple[list[int], list[int], list[int]]:
     """The h_y as a·n² + b·n + c in n, v = n·δ, all multiplied by one positive number: [k] each.
 

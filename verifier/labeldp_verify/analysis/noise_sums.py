@@ -4,8 +4,6 @@ w(b·D + i) = blocks[b]·shape[i] with the shape of the block's side of zero, so
 blocks follows from three moments of each shape, and a part of a block from three prefix sums.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from operator import mul

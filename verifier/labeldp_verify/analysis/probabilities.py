@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from labeldp_verify.analysis.lines import Coverage
 from labeldp_verify.analysis.noise_sums import NoiseSums
-from labeldp_verify.forms import (
-    AdditiveRandomizer,
-    Randomizer,
-    TableRandomizer,
-    WindowRandomizer,
-)
+from labeldp_verify.forms import AdditiveRandomizer, Randomizer, TableRandomizer, WindowRandomizer
 from labeldp_verify.forms.window import Output
 
 Floats = NDArray[np.float64]

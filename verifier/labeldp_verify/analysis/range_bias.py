@@ -11,8 +11,6 @@ bias at a grid point.
 Labels outside the range are clamped, or become the default: nothing here speaks of them.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -5,8 +5,6 @@ the one-hot label from one private label, averaged over the k classes. Both side
 bound is Theorem 15 of docs/privacy.md.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

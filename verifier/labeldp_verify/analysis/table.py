@@ -4,8 +4,6 @@ Numbers are brought to integers over one common denominator first, so that the s
 are sums of integers.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Sequence

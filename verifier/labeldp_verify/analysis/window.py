@@ -4,8 +4,6 @@ An expectation is an integral over two lines, the base line as a whole and the l
 the extra line, so that prefix sums give it in O(log m); no matrix is formed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -14,12 +12,7 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.analysis.analysis import (
-    Labels,
-    ListedAnalysis,
-    Rows,
-    TooMuchWorkError,
-)
+from labeldp_verify.analysis.analysis import Labels, ListedAnalysis, Rows, TooMuchWorkError
 from labeldp_verify.analysis.lines import Coverage, Points, StepFunction, ends_of
 from labeldp_verify.budget import charge
 from labeldp_verify.forms import WindowRandomizer

@@ -77,7 +77,7 @@ class Optimality:
 
 @dataclass(frozen=True)
 class RadiusOptimality:
-    """Radii that prove the lower bound instead of dual values (``analysis/radius_bound.py``).
+    """Radii that prove the lower bound instead of dual values (``analysis/radii.py``).
 
     ``knots`` [n] are numbers of labels, ``radii`` [n] whole multiples of ``unit``, which is "p/q".
     """

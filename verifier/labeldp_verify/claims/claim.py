@@ -1,7 +1,5 @@
 """What a module of this folder defines for one claim: its fields, how to state and check them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """What a certificate states of many labels of one user, held against the integers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """That the labels are listed numbers: how far apart they are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Tables by public group: the columns that decide a row's table, and who says they are public."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,10 +93,7 @@ class GroupsClaim(Claim[GroupsClaims]):
         )
         demand(certificate.sets is None, "a file with groups cannot state sets")
         sizes = [table.size for table in certificate.tables]
-        demand(
-            all(0 <= size < MAX_SIZE for size in sizes),
-            "a group's size is not a count of rows",
-        )
+        demand(all(0 <= size < MAX_SIZE for size in sizes), "a group's size is not a count of rows")
         demand(sum(sizes) > 0, "no group has rows, so losses cannot be weighted")
 
 

@@ -1,7 +1,5 @@
 """A label of several columns: their names, and with ``loss: sum`` the loss of each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The lower bound that a certificate's dual values prove, and its class of randomizers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -13,7 +11,7 @@ from labeldp_verify.analysis.lower_bound import (
     dual_is_feasible,
     unbiased_tolerance,
 )
-from labeldp_verify.analysis.radius_bound import radii_of, radius_bound
+from labeldp_verify.analysis.radii import radii_of, radius_bound
 from labeldp_verify.analysis.range_bias import rounds_to_nearest
 from labeldp_verify.checks import CheckFailedError, demand
 from labeldp_verify.claims.certificate import Certificate, Optimality, RadiusOptimality, Witness

@@ -1,7 +1,5 @@
 """When a label no longer changes: a rule that its owner declares, and ``randomize`` follows."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

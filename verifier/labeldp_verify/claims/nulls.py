@@ -1,7 +1,5 @@
 """What becomes of a null: a label of its own rule, or a null that is public."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

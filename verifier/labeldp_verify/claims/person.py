@@ -1,7 +1,5 @@
 """What one person spends who has up to L labels, the prior included."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any

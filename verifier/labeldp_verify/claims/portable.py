@@ -1,7 +1,5 @@
 """That a file is portable: it takes random words in limbs, with operators that old hosts have."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from labeldp_verify.claims.certificate import Certificate

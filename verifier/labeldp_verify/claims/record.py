@@ -4,8 +4,6 @@ A field that the format does not know could claim anything, so there must be non
 exactly the fields of its class, each of exactly its type.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import types

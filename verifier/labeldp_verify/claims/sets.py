@@ -1,7 +1,5 @@
 """What a certificate claims of sets of classes, held against the integers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ group is public and decides which of them randomizes it (privacy.md, Theorem 14)
 bounds are weighted with the public sizes of the groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Bias and loss of one table, or of all, from its integers; and the fields that say so."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.analysis.bounds import least_log_bound
 from labeldp_verify.analysis.column_losses import ColumnLoss, column_losses
-from labeldp_verify.analysis.strays import strays
+from labeldp_verify.analysis.stray_labels import strays
 from labeldp_verify.checks import agree
 from labeldp_verify.claims.certificate import Certificate
 from labeldp_verify.forms import Domain, Randomizer, are_numbers

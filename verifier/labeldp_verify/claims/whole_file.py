@@ -1,7 +1,5 @@
 """What every certificate claims of its file: stated, with all other claims, and checked."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

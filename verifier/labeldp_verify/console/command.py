@@ -1,7 +1,5 @@
 """``labeldp-verify FILE``: the verifier as a command, for anyone who installs nothing else."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import sys
@@ -97,8 +95,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Verify files, and exit: 0 all checks hold, 1 one fails, 2 one could not be checked."""
     parser = _Parser(
-        "labeldp-verify",
-        description="Check every provable claim of an artifact from FILE alone.",
+        "labeldp-verify", description="Check every provable claim of an artifact from FILE alone."
     )
     parser.register("action", None, _Once)
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+")

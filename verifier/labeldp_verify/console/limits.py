@@ -1,7 +1,5 @@
 """What a gate requires of an artifact in addition to verifying."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

@@ -4,8 +4,6 @@ Each number says whether it is proved, declared, or computed under an assumption
 checks and fields are in the long answer (``report.py``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

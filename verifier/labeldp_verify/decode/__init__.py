@@ -1,7 +1,5 @@
 """From the bytes of a file to its certificate, its domain and its integers."""
 
-from __future__ import annotations
-
 from labeldp_verify import kernel
 from labeldp_verify.claims.sets import SetsClaims
 from labeldp_verify.decode.additive import AdditiveFile

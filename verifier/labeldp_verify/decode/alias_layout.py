@@ -7,8 +7,6 @@ the whole column gives j. So the number of words that lead to an item is a sum o
 property of the tables has to be assumed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

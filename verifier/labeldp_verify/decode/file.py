@@ -6,8 +6,6 @@ expected form raises DecodeError, and the verifier later checks that the whole f
 rebuilt from what was decoded here.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import struct
@@ -40,10 +38,7 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.joint import MAX_LABEL_COLUMNS, Part
 from labeldp_verify.forms.window import Output
-from labeldp_verify.graph import (
-    canonical_json,
-    write_model,
-)
+from labeldp_verify.graph import canonical_json, write_model
 from labeldp_verify.graph.messages import ModelProto
 from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, is_taken_for, vanishes
 

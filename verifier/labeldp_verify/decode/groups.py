@@ -1,7 +1,5 @@
 """The map from the columns of public groups to tables, as a certificate states it."""
 
-from __future__ import annotations
-
 from labeldp_verify.claims import Certificate
 from labeldp_verify.decode.file import DecodeError, demand
 from labeldp_verify.forms import GroupColumn, Groups

@@ -11,15 +11,13 @@ The two outermost blocks are the folded tails: with noise from them, every label
 of two blocks. It is exactly e^ε where it is e^ε in the Laplace and staircase distributions.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-WORD_BITS = 64
+ADDITIVE_WORD_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,8 @@ class AdditiveRandomizer:
 def check_additive(randomizer: AdditiveRandomizer) -> None:
     """Raise ValueError unless the integers form an additive randomizer."""
     r = randomizer
-    if not 1 <= r.word_bits <= WORD_BITS:
-        raise ValueError(f"word_bits must lie in 1 … {WORD_BITS}, got {r.word_bits}")
+    if not 1 <= r.word_bits <= ADDITIVE_WORD_BITS:
+        raise ValueError(f"word_bits must lie in 1 … {ADDITIVE_WORD_BITS}, got {r.word_bits}")
     if r.labels < 2 or r.spacing < 1 or r.period >= 1 << 40:
         raise ValueError("at least two labels, and a period below 2^40")
     if len(r.blocks) < 4 or len(r.blocks) % 2:

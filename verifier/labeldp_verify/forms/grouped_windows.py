@@ -13,8 +13,6 @@ Row y of table g moves a word u, of B_g bits, to the point
 of this common line, on which each segment still belongs to one output of one table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

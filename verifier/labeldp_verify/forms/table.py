@@ -4,15 +4,13 @@ The exact form for mechanisms without a structure to use, such as the exponentia
 2^B words of label y, ``counts[y][i]`` answer with ``values[i]``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 from labeldp_verify.forms.sets import ClassSets
 from labeldp_verify.forms.window import Output
 
-WORD_BITS = 64
+TABLE_WORD_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,8 @@ class TableRandomizer:
 def check_table(randomizer: TableRandomizer) -> None:
     """Raise ValueError unless the integers form a table randomizer."""
     r = randomizer
-    if not 1 <= r.word_bits <= WORD_BITS:
-        raise ValueError(f"word_bits must lie in 1 … {WORD_BITS}, got {r.word_bits}")
+    if not 1 <= r.word_bits <= TABLE_WORD_BITS:
+        raise ValueError(f"word_bits must lie in 1 … {TABLE_WORD_BITS}, got {r.word_bits}")
     if not r.counts or not r.values or any(len(row) != len(r.values) for row in r.counts):
         raise ValueError("every label needs one count for each output")
     if any(min(row) < 1 or sum(row) != r.words for row in r.counts):

@@ -14,8 +14,6 @@ integers lies on the extra line, and
 whose rows sum to one by construction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

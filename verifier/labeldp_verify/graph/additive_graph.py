@@ -9,8 +9,6 @@ points are float64, whose ``Clip`` clamps in a sixth of the time of the comparis
 older formats. The integers and the outputs are the same.
 """
 
-from __future__ import annotations
-
 from labeldp_verify.forms import AdditiveRandomizer
 from labeldp_verify.graph.alias_table import (
     add_alias_sample,

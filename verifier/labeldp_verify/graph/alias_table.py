@@ -11,8 +11,6 @@ Every item has a weight of at least 1 and keeps at least one word of its own col
 is never negative; columns behind the last item have t = 0 and an alias below j.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from labeldp_verify.forms import TableRandomizer

@@ -11,8 +11,6 @@ bucket, let ``id`` be the segment at its first point. The table stores one integ
 because |t − c| < 2^shift ≤ 2^segment_shift. All values stay below 2^63 (``grid_entries`` checks).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import accumulate
 

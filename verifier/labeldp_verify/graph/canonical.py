@@ -1,7 +1,5 @@
 """Canonical JSON, and the digest of the integers that decide what an artifact does."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

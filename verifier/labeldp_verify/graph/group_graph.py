@@ -4,8 +4,6 @@ Values that are not listed go to the last table, and nothing ever fails. Each co
 labels' own shape before columns meet, so that one group is never shared by several labels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -36,11 +34,7 @@ def add_group_index(graph: Graph, groups: Groups, shape: str) -> str:
     names = group_inputs(groups)
     if len(names) == 1:
         return _column(
-            graph,
-            names[0],
-            groups.columns[0],
-            (groups.table_of_cell, groups.own_tables),
-            shape,
+            graph, names[0], groups.columns[0], (groups.table_of_cell, groups.own_tables), shape
         )
     # A column that is not listed moves the cell beyond the last one, for any values of the others.
     beyond = groups.cells

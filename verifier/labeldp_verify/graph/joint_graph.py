@@ -3,8 +3,6 @@
 A row is Σ place · stride over the columns; place j of a private number is number ÷ stride mod size.
 """
 
-from __future__ import annotations
-
 from labeldp_verify.forms import Domain, JointDomain
 from labeldp_verify.graph.label_graph import add_row, label_type
 from labeldp_verify.graph.nodes import INT64, Graph, output_type

@@ -5,8 +5,6 @@ clamped to an end of the domain. int64 Min, Max and Clip compute wrongly in some
 onnxruntime, and Clip lets NaN through, so comparisons with Where replace them where that matters.
 """
 
-from __future__ import annotations
-
 from labeldp_verify.forms import CategoricalDomain, Domain, GridDomain, IntegerDomain, RealDomain
 from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, UINT64, Attribute, Graph
 

@@ -8,8 +8,6 @@ There is no random operator: the caller brings uniform words, one a label (two f
 and one more where the domain rounds unbiasedly).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ The protobuf messages are filled field by field, because the helpers of the onnx
 optional fields differently from version to version.
 """
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,6 @@ segment boundaries, of T, and of bit 31, for labels on both sides of the domain'
 runs them once at load time and refuses to work if one differs.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import cycle, islice, pairwise

@@ -12,8 +12,6 @@ that from format 1.4 on products and lookups choose: (u ≥ T) is 0 or 1, and na
 point. Older formats, and groups, have ``Where``. The integers and the outputs are the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from labeldp_verify.forms import GroupedWindows, WindowRandomizer

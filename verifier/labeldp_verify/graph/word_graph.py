@@ -8,8 +8,6 @@ words as they are, in uint64, in two thirds of the time.
     word = limb 1's 31 bits · 2^33 + limb 2's 31 bits · 2^2 + limb 3's highest 2 of its 31 bits
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -16,11 +16,7 @@ from labeldp_verify.rounded import at_least, at_most, percent_at_most
 ROWS = 1_000  # whose mean is spoken of, besides all n
 _SPREADS = (4, 10)  # parts of the range: standard deviations of labels that are given as examples
 _EXAMPLES = (0.1, 0.01)  # shares of a class that are
-PRIORS = {
-    "private": "the noisy prior",
-    "public": "the public prior",
-    "uniform": "a uniform prior",
-}
+PRIORS = {"private": "the noisy prior", "public": "the public prior", "uniform": "a uniform prior"}
 
 
 @dataclass(frozen=True)

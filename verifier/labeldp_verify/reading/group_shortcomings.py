@@ -1,7 +1,5 @@
 """Warnings about tables by group: each one once, with the groups that it is about."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -70,9 +68,7 @@ def group_shortcomings(integers: Integers, certificate: Certificate) -> list[Sho
         line
         for kind, alike in _ALIKE.items()
         for line in _lines(
-            {found: of for found, of in tables_of.items() if found.kind == kind},
-            groups,
-            alike,
+            {found: of for found, of in tables_of.items() if found.kind == kind}, groups, alike
         )
     ]
 

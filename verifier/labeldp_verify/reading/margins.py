@@ -13,8 +13,6 @@ where n is large. The mean variance v of the rows depends on the unknown labels.
 every v between the least and the largest variance of a label.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

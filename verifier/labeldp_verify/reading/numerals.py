@@ -5,8 +5,6 @@ An ε that is read differently from how it looks is a privacy bug, so options, Y
 all read here. A certificate is read more strictly still (``certificate.decimal``, ``rational``).
 """
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from typing import Any

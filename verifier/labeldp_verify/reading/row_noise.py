@@ -5,8 +5,6 @@ grid points are randomized with the row of one of them: rounded at random this a
 ¼ step² of variance; rounded to the nearest it adds a bias (``analysis/range_bias.py``).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

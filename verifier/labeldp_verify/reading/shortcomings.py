@@ -4,8 +4,6 @@ A proof of privacy says nothing about usefulness: a constant is private, too. Ev
 a verdict shows these, and never calls such a file the best.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction

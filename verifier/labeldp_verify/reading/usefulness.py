@@ -14,8 +14,6 @@ the most noise of a label, or name the prior that they assume. All figures are f
 range: others are clamped, or become the default.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -97,10 +95,7 @@ def usefulness(
 
 
 def _of_numbers(
-    domain: Domain,
-    randomizer: Randomizer,
-    prior: Floats,
-    largest_bias: float | None,
+    domain: Domain, randomizer: Randomizer, prior: Floats, largest_bias: float | None
 ) -> Usefulness:
     assert not isinstance(domain, CategoricalDomain)
     squares = _squares(domain, randomizer, prior)
@@ -198,11 +193,7 @@ def _weighted_mean(
     return noise_of_weights(domain, table, prior, values), True
 
 
-def _of_categories(
-    domain: Domain,
-    randomizer: Randomizer,
-    prior: Floats,
-) -> Usefulness:
+def _of_categories(domain: Domain, randomizer: Randomizer, prior: Floats) -> Usefulness:
     sets, each = sets_of(randomizer), kept_probabilities(domain, randomizer, range(domain.size))
     kept = Spread(float(each.min()), float(prior @ each), float(each.max()))
     use = Usefulness(kept=kept)

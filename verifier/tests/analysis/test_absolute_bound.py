@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import pairwise
+from math import lcm
 
 import pytest
 from hypothesis import given, settings
@@ -9,24 +10,26 @@ from hypothesis import strategies as st
 from labeldp_verify.analysis import dual_is_feasible
 
 
-def f_at(v, labels, weights, growth, alpha):
-    total = sum(weights)
-    h = [
-        Fraction(w, total) * abs(v - y) - a for y, w, a in zip(labels, weights, alpha, strict=True)
-    ]
-    return sum(h) + (growth - 1) * sum(min(x, Fraction(0)) for x in h)
-
-
 def minimum_of_f(labels, weights, growth, alpha):
-    """F at every label, root, middle between them and far away: it is linear in between."""
-    points = set(labels)
-    for y, w, a in zip(labels, weights, alpha, strict=True):
+    """F at every label, root, middle between them and far away: it is linear in between.
+
+    In whole numbers, of which all are the true ones times the same positive number.
+    """
+    unit = 2 * lcm(*(x.denominator for x in (*labels, *alpha)), *filter(None, weights))
+    Y, A = [int(y * unit) for y in labels], [int(a * unit) * sum(weights) for a in alpha]
+    points = set(Y)
+    for y, w, a in zip(Y, weights, A, strict=True):
         if w:
-            points |= {y - a * sum(weights) / w, y + a * sum(weights) / w}
+            points |= {y - a // w, y + a // w}  # w divides it
     points = sorted(points)
-    points = [points[0] - 1, *points, points[-1] + 1]
-    points += [(low + high) / 2 for low, high in pairwise(points)]
-    return min(f_at(v, labels, weights, growth, alpha) for v in points)
+    points = [points[0] - unit, *points, points[-1] + unit]
+    points += [(low + high) // 2 for low, high in pairwise(points)]
+    p, q = growth.numerator, growth.denominator
+    found = []
+    for v in points:
+        h = [w * abs(v - y) - a for y, w, a in zip(Y, weights, A, strict=True)]
+        found.append(q * sum(h) + (p - q) * sum(min(x, 0) for x in h))
+    return min(found)
 
 
 rationals = st.fractions(-3, 3, max_denominator=12)

@@ -1,7 +1,5 @@
 """All labels of one user together: from the parts to δ(ε), which is never below the truth."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -9,8 +9,6 @@ of all outputs that count. No two labels are more than Randomized Response apart
 H_α ≤ (r − α)/(r + 1) for the largest ratio r (Kairouz, Oh and Viswanath 2015).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,12 +16,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 
 from labeldp_verify.analysis.composition.dominating_pair import RATIO_BITS, Lattice
-from labeldp_verify.forms import (
-    AdditiveRandomizer,
-    Randomizer,
-    TableRandomizer,
-    WindowRandomizer,
-)
+from labeldp_verify.forms import AdditiveRandomizer, Randomizer, TableRandomizer, WindowRandomizer
 
 # The same for additive noise, in O(D + J) for all α_j: Theorem 12 (d) in docs/privacy.md.
 #

@@ -5,8 +5,6 @@ P and Q (Zhu, Dong and Wang 2022, Proposition 8). If h is piecewise linear, Q ha
 h′(α−) at the likelihood ratio α, and P has α times that.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

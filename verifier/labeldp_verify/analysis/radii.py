@@ -16,8 +16,6 @@ its least value is where its slope passes zero inside a piece (squared), or at a
 e^ε is replaced by a rational above it, which only makes F smaller. All arithmetic is in integers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise

@@ -7,8 +7,6 @@ over all 2^53 values of the rounding word. A label's outputs are then a mixture 
 leaves privacy as it is (a mixture of ε-DP rows is ε-DP), but bias and loss must count it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -39,9 +37,7 @@ def up_words(fraction: float) -> int:
     return math.ceil(fraction * float(_WORDS))  # a power of two: exact
 
 
-def stray_columns(
-    strays: Strays,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], ExactNumbers]:
+def stray_columns(strays: Strays) -> tuple[NDArray[np.int64], NDArray[np.int64], ExactNumbers]:
     """[n] the labels that stray, the rows they stray to, and with which probabilities."""
     at = np.array(list(strays), dtype=np.int64)
     rows = np.array([row for row, _ in strays.values()], dtype=np.int64)

@@ -1,0 +1,31 @@
+"""The names that this room hands out; ``__init__.py`` loads each one when it is used."""
+
+from labeldp_verify.claims.certificate import Certificate as Certificate
+from labeldp_verify.claims.certificate import Optimality as Optimality
+from labeldp_verify.claims.certificate import Prior as Prior
+from labeldp_verify.claims.certificate import PrivatePriorClaims as PrivatePriorClaims
+from labeldp_verify.claims.certificate import RadiusOptimality as RadiusOptimality
+from labeldp_verify.claims.certificate import Witness as Witness
+from labeldp_verify.claims.composition import DELTAS as DELTAS
+from labeldp_verify.claims.composition import CompositionClaims as CompositionClaims
+from labeldp_verify.claims.composition import EpsilonAtDelta as EpsilonAtDelta
+from labeldp_verify.claims.declaration import Declaration as Declaration
+from labeldp_verify.claims.groups import DECLARED_BY as DECLARED_BY
+from labeldp_verify.claims.groups import GroupsClaims as GroupsClaims
+from labeldp_verify.claims.lower_bound import OVER as OVER
+from labeldp_verify.claims.mature import MatureClaims as MatureClaims
+from labeldp_verify.claims.mature import seconds_of as seconds_of
+from labeldp_verify.claims.nulls import nulls_counted_as as nulls_counted_as
+from labeldp_verify.claims.nulls import nulls_in_short as nulls_in_short
+from labeldp_verify.claims.nulls import nulls_in_words as nulls_in_words
+from labeldp_verify.claims.person import PersonClaims as PersonClaims
+from labeldp_verify.claims.person import PersonEpsilon as PersonEpsilon
+from labeldp_verify.claims.person import person_epsilon as person_epsilon
+from labeldp_verify.claims.portable import as_portable as as_portable
+from labeldp_verify.claims.record import rational as rational
+from labeldp_verify.claims.sets import gap_in_words as gap_in_words
+from labeldp_verify.claims.tables import decimals as decimals
+from labeldp_verify.claims.use import use_of as use_of
+from labeldp_verify.claims.whole_file import TableStatement as TableStatement
+from labeldp_verify.claims.whole_file import field_lists as field_lists
+from labeldp_verify.claims.whole_file import state_certificate as state_certificate

@@ -32,6 +32,7 @@ Fixed on the last 10,000 training rows of MNIST and Fashion-MNIST and neighbours
 """
 _LOCAL = 7  # the neighbour whose distance is the local scale
 _SHORTEST = 1e-2  # local scale, as a share of the median one: rows may be there twice
+_FAR = 20.0  # no neighbour counts less than e^-20: a row beside many equal ones keeps some
 _LARGEST = 6.0  # coordinate, in standard deviations: some eigenvectors are of a few rows alone
 _ITSELF, _NEVER = 1e-4, -1e4  # squared distance of a landmark that is the row; what it counts
 _LEAST_VALUE = 0.2  # by which a mean of neighbours is divided
@@ -72,7 +73,8 @@ def learn(source: FeatureSource) -> Learnt:
     shortest = np.float32(_SHORTEST * np.median(local))
     source.require(bool(shortest > 0), "most rows are the same as many others", "of")
     local = np.maximum(local, shortest)
-    weights = np.exp(-np.square(distances) / (local[:, None] * local[nearest]))
+    relative = np.square(distances) / (local[:, None] * local[nearest])
+    weights = np.exp(-np.minimum(relative, _FAR))
     values, coordinates = _eigenvectors(_graph(nearest, weights), config.dims, source)
     scales = 1 / np.sqrt(config.scale + np.maximum(1 - values, 0))
     scales /= np.maximum(values, _LEAST_VALUE)

@@ -192,3 +192,14 @@ def test_vectors_of_a_file(tmp_path):
 
 
 TURN = np.random.default_rng(3).normal(size=(5, 5))
+
+
+def test_a_row_beside_many_equal_ones_stays_in_the_graph(tmp_path):
+    random = np.random.default_rng(1)
+    x = random.normal(size=(120, 3))
+    x[:50], x[119] = 1, (1.6, 1, 1)  # its neighbours are equal, and so near one another
+    for name in ("train", "test"):
+        np.savez(tmp_path / f"{name}.npz", x=x, y=np.arange(120) % 3)
+    _, after, _ = vectors(tmp_path, "{kind: graph, of: pca, neighbours: 4, dims: 5}")
+    assert np.isfinite(after.train.features).all()
+    np.testing.assert_allclose(after.train.features[:50].std(0), 0, atol=1e-3)

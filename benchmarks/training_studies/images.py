@@ -196,7 +196,6 @@ class Runs:
                 return 0.0
         return round(100 * float(result.metrics["test_accuracy"]), 2)
 
-
     def _data(self):
         """The folder with the rows to train on and those to test on."""
         folder = (self.arguments.data / self.arguments.data_set).absolute()
@@ -243,7 +242,8 @@ def show(runs, arguments):
     title = f"{arguments.data_set}, {arguments.model}, {arguments.epochs} epochs"
     title += f" of batches of {arguments.batch:,}, {arguments.optimizer}"
     title += f", hull {arguments.hull}, C = {arguments.clip:g}"
-    print(f"{title}: {arguments.split} accuracy in percent, mean ± sd over {arguments.seeds} seeds (rate).")
+    seeds = f"mean ± sd over {arguments.seeds} seeds (rate)"
+    print(f"{title}: {arguments.split} accuracy in percent, {seeds}.")
     print(f"{hardware()}.\n")
     heads = []
     for target in arguments.epsilons:

@@ -20,7 +20,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.clipped_sum import in_microbatches
-from labeldp_trainer.dp_gradient.tree import Loss, flat, norm, unflat
+from labeldp_trainer.dp_gradient.tree import Loss, flat, norm, unflat, zeros_like_sum
 
 _GRADIENTS = 10  # computed at a time on a CPU, so that intermediate results fit its cache
 
@@ -76,14 +76,21 @@ class MatrixFree:
     weights: Float[Array, "r K"]
     uniform: Float[Array, " m"]
     microbatch: int
-    """Rows at a time in `correlate`, so that intermediate results fit a CPU's cache."""
+    """Rows at a time, so that intermediate results fit a CPU's cache."""
 
     def combine(self, coefficients: Float[Array, " m"]) -> PyTree:
         """Return G·a, a pytree like params, for coefficients a: the gradient of a weighted loss."""
         weights = self.weights * coefficients.reshape(self.weights.shape)
-        _, pull = jax.vjp(lambda params: self._losses(params, self.x), self.params)
-        (gradient,) = pull(weights)
-        return gradient
+        rows = weights.shape[0]
+        parts = in_microbatches((self.x, weights, jnp.ones(rows, bool)), rows, self.microbatch)
+
+        def body(total: PyTree, part: tuple[PyTree, Array, Array]) -> tuple[PyTree, None]:
+            x, weights, kept = part
+            _, pull = jax.vjp(lambda params: self._losses(params, x), self.params)
+            (gradient,) = pull(jnp.where(kept[:, None], weights, jnp.zeros_like(weights)))
+            return jax.tree.map(jnp.add, total, gradient), None
+
+        return lax.scan(body, zeros_like_sum(self.params), parts)[0]
 
     def correlate(self, vector: PyTree) -> Float[Array, " m"]:
         """Return Gᵀ·v for a pytree v like params."""
@@ -173,8 +180,7 @@ def _norms(loss: Loss, params: PyTree, rows: HullRows, part: PyTree, microbatch:
     def partial_loss(chosen: list[Array], x: PyTree, label: Array) -> Array:
         left = iter(chosen)
         merged = [
-            other if leaf is None else next(left)
-            for leaf, other in zip(leaves, rest, strict=True)
+            other if leaf is None else next(left) for leaf, other in zip(leaves, rest, strict=True)
         ]
         return loss(jax.tree.unflatten(structure, merged), x, label)
 
@@ -188,13 +194,12 @@ def _norms(loss: Loss, params: PyTree, rows: HullRows, part: PyTree, microbatch:
 
 
 def gradient_vectors(
-    loss: Loss, params: PyTree, examples: tuple[PyTree, Array]
+    loss: Loss, params: PyTree, x: PyTree[Shaped[Array, "n ..."]], labels: Real[Array, " n"]
 ) -> Float[Array, "n _"]:
-    """Return the gradient of each example (x, label), its leaves side by side."""
-    on_cpu = jax.default_backend() == "cpu"
-    size = _GRADIENTS if on_cpu else len(examples[1])
+    """Return the gradient of each example, its leaves side by side."""
+    size = _GRADIENTS if jax.default_backend() == "cpu" else len(labels)
     found: Array = lax.map(
-        lambda example: flat(jax.grad(loss)(params, *example)), examples, batch_size=size
+        lambda example: flat(jax.grad(loss)(params, *example)), (x, labels), batch_size=size
     )
     return found
 

@@ -43,6 +43,7 @@ class _Round(NamedTuple):
     gram: Array  # [w, w]
     linear: Array  # [w]
     a: Array  # [w] in the simplex
+    tight: Array  # [m]: true factors over their bounds where they are known, otherwise 1
     bounds: Array  # [m]: at most the slope of each vertex; infinite for those in the working set
     gap: Array
     square: Array
@@ -60,7 +61,7 @@ class _Generator:
     tolerance: float
 
     def vertices_of(self, chosen: Array) -> tuple[Array, Array]:
-        """The vertices, and how long the bounds of the factors would have made them."""
+        """The vertices, and their factors over the bounds of these."""
         free, labels = self.free, len(self.free.labels)
         i, bounds = chosen // labels, free.weights.reshape(-1)[chosen]
         x = jax.tree.map(lambda leaf: leaf[i], free.x)
@@ -72,7 +73,7 @@ class _Generator:
         # What overflows in spite of a finite bound is left out; that puts zero into the hull.
         usable = jnp.isfinite(length) & (bounds != 0)
         kept = jnp.where(usable[:, None], found * factors[:, None], jnp.zeros_like(found))
-        return kept, jnp.where(usable, bounds / factors, jnp.ones_like(bounds))
+        return kept, jnp.where(usable, factors / bounds, jnp.ones_like(bounds))
 
     def solved(self, state: _Round) -> _Round:
         """The state with its program solved, and the slopes of all vertices bounded there."""
@@ -85,7 +86,7 @@ class _Generator:
         )
         z = a @ state.vertices
         r = state.vertices @ (z - self.aim)
-        bounds = self.free.correlate(unflat(z - self.aim, self.free.params))
+        bounds = state.tight * self.free.correlate(unflat(z - self.aim, self.free.params))
         if self.rows.scales is None and self.rows.clip_norm is not None:
             bounds = jnp.minimum(bounds, jnp.zeros_like(bounds))  # no factor is negative
         bounds = bounds.at[state.chosen].set(jnp.inf)
@@ -107,7 +108,7 @@ class _Generator:
         _, leaves = lax.top_k(jnp.where(state.a > 0, -jnp.inf, r), new)
         _, enters = lax.top_k(-state.bounds, new)
         enters = jnp.where(state.a[leaves] > 0, state.chosen[leaves], enters.astype(jnp.int32))
-        found, _ = self.vertices_of(enters)
+        found, tight = self.vertices_of(enters)
         vertices = state.vertices.at[leaves].set(found)
         products = found @ vertices.T
         gram = state.gram.at[leaves].set(products)
@@ -117,6 +118,7 @@ class _Generator:
                 vertices=vertices,
                 gram=gram.at[:, leaves].set(products.T),
                 linear=state.linear.at[leaves].set(found @ self.aim),
+                tight=state.tight.at[enters].set(tight),
             )
         )
 
@@ -124,7 +126,7 @@ class _Generator:
         """Whether the gap is small enough."""
         return state.gap <= self.tolerance**2 * state.square
 
-    def begun(self, first: Array, begin: Array, working_set: int) -> _Round:
+    def begun(self, first: Array, begin: Array, tight: Array, working_set: int) -> _Round:
         """The state with the vertices `begin`; copies of one fill up the working set, which changes
         no hull."""
         slots = jnp.arange(working_set)
@@ -138,6 +140,7 @@ class _Generator:
             gram=gram[slots][:, slots],
             linear=linear[slots],
             a=(jnp.arange(working_set) == best).astype(begin.dtype),
+            tight=jnp.ones_like(self.free.uniform).at[first].set(tight),
             bounds=jnp.zeros(self.free.uniform.shape, begin.dtype),
             gap=zero,
             square=zero,
@@ -173,11 +176,11 @@ def project_generated(
     generator = _Generator(free, rows, flat(target), tolerance)
     half, labels = working_set // 2, len(rows.labels)
     first = jnp.arange(half // labels * labels or half, dtype=jnp.int32)
-    begin, too_long = generator.vertices_of(first)
+    begin, tight = generator.vertices_of(first)
     last = lax.while_loop(
         lambda state: ~generator.certified(state) & (state.rounds <= most),
         generator.improved,
-        generator.solved(generator.begun(first, begin, working_set)),
+        generator.solved(generator.begun(first, begin, tight, working_set)),
     )
     distance = jnp.sqrt(
         jnp.maximum(last.gap, 0.0) / jnp.maximum(last.square, tiny(last.square.dtype))
@@ -186,7 +189,7 @@ def project_generated(
     a = jnp.zeros_like(free.uniform).at[last.chosen].add(last.a)
     if smoothing != 1.0:
         centre = flat(free.combine(free.uniform))
-        centre += (_equal(free.uniform[: first.size]) * (1 - too_long)) @ begin
+        centre += (_equal(free.uniform[: first.size]) * (1 - 1 / tight)) @ begin
         a = smoothing * a + (1 - smoothing) * free.uniform
         z = smoothing * z + (1 - smoothing) * centre
     return Projection(unflat(z, params), a, last.steps, distance, generator.certified(last))

@@ -174,7 +174,7 @@ def least_norms(
 def _norms(loss: Loss, params: PyTree, rows: HullRows, part: PyTree, microbatch: int) -> Array:
     """The norms of the gradients by the leaves in `part`, which has None for the others."""
     leaves, structure = jax.tree.flatten(part, is_leaf=lambda leaf: leaf is None)
-    rest = structure.flatten_up_to(params)
+    rest = jax.tree.leaves(params)
     chosen = [leaf for leaf in leaves if leaf is not None]
 
     def partial_loss(chosen: list[Array], x: PyTree, label: Array) -> Array:
@@ -190,7 +190,8 @@ def _norms(loss: Loss, params: PyTree, rows: HullRows, part: PyTree, microbatch:
             return jnp.where(jnp.isfinite(values), jnp.zeros_like(values), values)
         return jax.vmap(norm)(_gradients(partial_loss, chosen, x, rows.labels))
 
-    return lax.map(of_example, rows.x, batch_size=microbatch)
+    norms: Array = lax.map(of_example, rows.x, batch_size=microbatch)
+    return norms
 
 
 def gradient_vectors(

@@ -220,7 +220,7 @@ class Runs:
             method = f"{{kind: privatized, artifact: {self._artifact(cell.epsilon)}}}"
         else:
             method = TRAINED[cell.method].config.format(
-                epsilon=cell.epsilon, delta=DELTA, hull=self.arguments.hull, artifact=None
+                epsilon=cell.epsilon, delta=DELTA, hull=self.arguments.hull, clip=1, artifact=None
             )
             more = (
                 "model: {kind: linear}\n"

@@ -7,12 +7,16 @@ the central methods (δ = 1e-5) is that of label DP: REPLACE_ONE. With ``--accou
 the noise is that which add/remove accounting would choose for ε, as in the paper; the true ε stands
 beside it.
 
-Every finished run is a line of ``--results``, and is not run again: interrupt and go on at will.
+``--split held`` chooses without test labels: the last tenth of the training rows is left out, and
+accuracy is that on it. Every finished run is a line of ``--results``, and is not run again:
+interrupt and go on at will.
 """
 
 import argparse
+import gzip
 import json
 import os
+import struct
 import sys
 import tempfile
 import time
@@ -22,6 +26,7 @@ from statistics import mean, stdev
 
 import jax
 from labeldp_trainer import TrainerError, parse_config, train
+from labeldp_trainer.data.arrays import read_idx
 from labeldp_trainer.dp_gradient.accounting import (
     NoisePlan,
     epsilon,
@@ -33,7 +38,7 @@ from training_studies.hardware import hardware
 from labeldp_compile.pipeline import compile_spec
 
 DELTA = 1e-5
-ROWS = 60_000
+ROWS, HELD = 60_000, 6_000
 BATCH = 1024
 PRIVATE_RATES = (0.5, 1.0, 2.0, 4.0, 8.0)
 RATES = (0.02, 0.1, 0.5)
@@ -54,7 +59,8 @@ class MethodChoice:
 
 def central(kind, choices=""):
     """A method with noisy gradients."""
-    text = f"{{{{kind: {kind}, epsilon: {{epsilon}}, delta: {{delta}}{choices}}}}}"
+    text = f"{{{{kind: {kind}, epsilon: {{epsilon}}, delta: {{delta}}, clip_norm: {{clip}}"
+    text += f"{choices}}}}}"
     return MethodChoice(text, PRIVATE_RATES)
 
 
@@ -71,12 +77,13 @@ METHODS = {
     "label-free clipping": central("dp_sgd", ", clipping: label_free"),
     "LabelDP-Pro, self_span": central("labeldp_pro", ", denoiser: self_span"),
     "LabelDP-Pro, self_conv": central("labeldp_pro", ", denoiser: self_conv, smoothing: 0.75"),
-    "LabelDP-Pro, alt_conv, λ = 1": central(
-        "labeldp_pro", ", denoiser: alt_conv, hull_units: {hull}"
-    ),
-    "LabelDP-Pro, alt_conv, λ = 0.75": central(
-        "labeldp_pro", ", denoiser: alt_conv, hull_units: {hull}, smoothing: 0.75"
-    ),
+    **{
+        f"LabelDP-Pro, alt_conv, λ = {smoothing:g}": central(
+            "labeldp_pro",
+            f", denoiser: alt_conv, hull_units: {{hull}}, smoothing: {smoothing}",
+        )
+        for smoothing in (1.0, 0.85, 0.75, 0.7)
+    },
     "LabelDP-Pro, alt_conv, label-free": central(
         "labeldp_pro", ", denoiser: alt_conv, hull_units: {hull}, clipping: label_free"
     ),
@@ -107,6 +114,7 @@ optimizer: {{kind: {optimizer}, learning_rate: {rate}, schedule: cosine}}
 training: {{epochs: {epochs}, batch_size: {batch}, seed: {seed}, checkpoint_every: 1000}}
 """
 
+RESULTS = Path(__file__).parents[1] / "results" / "training_images.jsonl"
 MODELS = {"cnn": "{kind: cnn, variant: mnist}", "linear": "{kind: linear}"}
 
 
@@ -125,18 +133,18 @@ class Runs:
     def accuracy(self, name, target, rate, seed):
         """The test accuracy of one run, in percent; 0 if it diverged."""
         a = self.arguments
+        noisy = METHODS[name].central
         run = {"data": a.data_set, "model": a.model, "method": name, "epsilon": target}
-        run |= {"accounting": a.accounting if METHODS[name].central else "label"}
-        run |= {"epochs": a.epochs, "rate": rate, "seed": seed}
-        if a.batch != BATCH:
-            run["batch"] = a.batch
-        if a.optimizer != "sgd":
-            run["optimizer"] = a.optimizer
-        if METHODS[name].central and "alt_conv" in name:
-            run |= {"hull": a.hull}
+        run |= {"accounting": a.accounting if noisy else "label", "epochs": a.epochs}
+        run |= {"batch": a.batch, "optimizer": a.optimizer, "rate": rate, "seed": seed}
+        run |= {"split": a.split}
+        run |= {"clip": a.clip} if noisy else {}
+        run |= {"hull": a.hull} if "alt_conv" in name else {}
         if key(run) not in self.done:
             began = time.monotonic()
-            run["accuracy"] = self._train(name, target, rate, seed)
+            spent = self._spent(name, target)
+            run |= {"true_epsilon": round(spent, 4)}
+            run["accuracy"] = self._train(name, spent, rate, seed)
             run |= {"seconds": round(time.monotonic() - began), "hardware": hardware()}
             with a.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(run, ensure_ascii=False) + "\n")
@@ -151,20 +159,24 @@ class Runs:
         seeds = range(self.arguments.seeds)
         return [self.accuracy(name, target, best, seed) for seed in seeds], best
 
-    def _train(self, name, target, rate, seed):
-        spent = target
-        if METHODS[name].central and self.arguments.accounting == "add_remove":
-            spent = honest_epsilon(target, self.arguments.epochs, self.arguments.batch)
+    def _spent(self, name, target):
+        a = self.arguments
+        if METHODS[name].central and a.accounting == "add_remove":
+            return honest_epsilon(target, a)
+        return target
+
+    def _train(self, name, spent, rate, seed):
+        a = self.arguments
         method = METHODS[name].config.format(
-            epsilon=spent, delta=DELTA, hull=self.arguments.hull, artifact="artifact.onnx"
+            epsilon=spent, delta=DELTA, hull=a.hull, clip=a.clip, artifact="artifact.onnx"
         )
         if "artifact" in method:
             spec = self.directory / "spec.yaml"
-            spec.write_text(SPEC.format(epsilon=target), encoding="utf-8")
+            spec.write_text(SPEC.format(epsilon=spent), encoding="utf-8")
             compile_spec(spec).write(self.directory, overwrite=True)
             (self.directory / "rr.onnx").replace(self.directory / "artifact.onnx")
         config = CONFIG.format(
-            folder=(self.arguments.data / self.arguments.data_set).absolute(),
+            folder=self._data(),
             images="images-idx3-ubyte.gz",
             labels="labels-idx1-ubyte.gz",
             model=MODELS[self.arguments.model],
@@ -184,19 +196,40 @@ class Runs:
                 return 0.0
         return round(100 * float(result.metrics["test_accuracy"]), 2)
 
+    def _data(self):
+        """The folder with the rows to train on and those to test on."""
+        folder = (self.arguments.data / self.arguments.data_set).absolute()
+        if self.arguments.split == "test":
+            return folder
+        held = self.directory / "held"
+        if not held.exists():
+            held.mkdir()
+            for kind in ("images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"):
+                array = read_idx(folder / f"train-{kind}")
+                write_idx(held / f"train-{kind}", array[: ROWS - HELD])
+                write_idx(held / f"t10k-{kind}", array[ROWS - HELD :])
+        return held
+
+
+def write_idx(path, array):
+    """Write bytes [n, ...] as an idx file, gzipped."""
+    head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
+    path.write_bytes(gzip.compress(head + array.tobytes(), 1))
+
 
 def key(run):
     """What tells runs apart."""
     return json.dumps({k: v for k, v in run.items() if k not in MEASURED}, sort_keys=True)
 
 
-MEASURED = ("accuracy", "seconds", "hardware")
+MEASURED = ("true_epsilon", "accuracy", "seconds", "hardware")
 
 
-def honest_epsilon(target, epochs, batch):
+def honest_epsilon(target, arguments):
     """The ε of label DP of the noise that add/remove accounting chooses for ``target``."""
-    steps = epochs * round(ROWS / batch)  # those of the trainer
-    plan = NoisePlan(ROWS, batch, steps, padded_batch(ROWS, batch, steps, DELTA, 32))
+    rows, batch = ROWS - HELD * (arguments.split == "held"), arguments.batch
+    steps = arguments.epochs * round(rows / batch)  # those of the trainer
+    plan = NoisePlan(rows, batch, steps, padded_batch(rows, batch, steps, DELTA, 32))
     return epsilon(add_remove_noise_for_comparison_only(target, plan, DELTA), plan, DELTA)
 
 
@@ -208,13 +241,15 @@ def show(runs, arguments):
         columns.append((target, column))
     title = f"{arguments.data_set}, {arguments.model}, {arguments.epochs} epochs"
     title += f" of batches of {arguments.batch:,}, {arguments.optimizer}"
-    print(f"{title}: test accuracy in percent, mean ± sd over {arguments.seeds} seeds (rate).")
+    title += f", hull {arguments.hull}, C = {arguments.clip:g}"
+    seeds = f"mean ± sd over {arguments.seeds} seeds (rate)"
+    print(f"{title}: {arguments.split} accuracy in percent, {seeds}.")
     print(f"{hardware()}.\n")
     heads = []
     for target in arguments.epsilons:
         head = f"ε = {target:g}"
         if arguments.accounting == "add_remove":
-            spent = honest_epsilon(target, arguments.epochs, arguments.batch)
+            spent = honest_epsilon(target, arguments)
             head += f" (add/remove; in truth {spent:.3g})"
         heads.append(head)
     print("| method | " + " | ".join(heads) + " |")
@@ -255,8 +290,10 @@ def main(arguments=None):
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--hull", type=int, default=64, help="examples of alt_conv's hull")
+    parser.add_argument("--clip", type=float, default=1.0, help="norm of a clipped gradient")
+    parser.add_argument("--split", choices=["test", "held"], default="test")
     parser.add_argument("--accounting", choices=["label", "add_remove"], default="label")
-    parser.add_argument("--results", type=Path, default=Path("training_images.jsonl"))
+    parser.add_argument("--results", type=Path, default=RESULTS)
     found = parser.parse_args(arguments)
     if found.data is None:
         parser.error("say --data, or set LABELDP_DATA")

@@ -18,6 +18,7 @@ from labeldp_trainer.discrete_gaussian import sample, words
 from labeldp_trainer.dp_gradient import (
     clipped_sum,
     draws,
+    generated,
     hull,
     label_free,
     lattice,
@@ -216,6 +217,8 @@ def calls():
 def test_annotations_are_true():
     for function, arguments, options in calls():
         with_checks(function)(*arguments, **options)
+    projected = with_checks(generated.project_generated)
+    projected(squared, W, ROWS, W, microbatch=2, working_set=4)
 
 
 @pytest.mark.parametrize(

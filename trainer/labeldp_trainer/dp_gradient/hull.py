@@ -19,7 +19,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, PyTree, Real, Shaped
 
-from labeldp_trainer.dp_gradient.tree import Loss, flat, norm, unflat
+from labeldp_trainer.dp_gradient.clipped_sum import in_microbatches
+from labeldp_trainer.dp_gradient.tree import Loss, flat, norm, unflat, zeros_like_sum
 
 _GRADIENTS = 10  # computed at a time on a CPU, so that intermediate results fit its cache
 
@@ -74,37 +75,52 @@ class MatrixFree:
     labels: Real[Array, " K"]
     weights: Float[Array, "r K"]
     uniform: Float[Array, " m"]
+    microbatch: int
+    """Rows at a time, so that intermediate results fit a CPU's cache."""
 
     def combine(self, coefficients: Float[Array, " m"]) -> PyTree:
         """Return G·a, a pytree like params, for coefficients a: the gradient of a weighted loss."""
         weights = self.weights * coefficients.reshape(self.weights.shape)
-        _, pull = jax.vjp(self._losses, self.params)
-        (gradient,) = pull(weights)
-        return gradient
+        rows = weights.shape[0]
+        parts = in_microbatches((self.x, weights, jnp.ones(rows, bool)), rows, self.microbatch)
+
+        def body(total: PyTree, part: tuple[PyTree, Array, Array]) -> tuple[PyTree, None]:
+            x, weights, kept = part
+            _, pull = jax.vjp(lambda params: self._losses(params, x), self.params)
+            (gradient,) = pull(jnp.where(kept[:, None], weights, jnp.zeros_like(weights)))
+            return jax.tree.map(jnp.add, total, gradient), None
+
+        return lax.scan(body, zeros_like_sum(self.params), parts)[0]
 
     def correlate(self, vector: PyTree) -> Float[Array, " m"]:
         """Return Gᵀ·v for a pytree v like params."""
         tangent = jax.tree.map(lambda v, p: v.astype(p.dtype), vector, self.params)
-        _, products = jax.jvp(self._losses, (self.params,), (tangent,))
-        weighted: Array = self.weights * products
+
+        def products(x: PyTree) -> Array:
+            along: Array = jax.jvp(lambda p: self._losses(p, x), (self.params,), (tangent,))[1]
+            return along
+
+        parts = in_microbatches(self.x, self.weights.shape[0], self.microbatch)
+        found: Array = lax.map(products, parts)
+        found = found.reshape(-1, found.shape[-1])[: self.weights.shape[0]]
+        weighted: Array = self.weights * found
         return weighted.reshape(-1)
 
-    def _losses(self, params: PyTree) -> Array:
+    def _losses(self, params: PyTree, x: PyTree) -> Array:
         # The network does not depend on the label, so vmap over labels computes it once.
         of_example = jax.vmap(self.loss, (None, None, 0))
-        losses: Array = jax.vmap(of_example, (None, 0, None))(params, self.x, self.labels)
+        losses: Array = jax.vmap(of_example, (None, 0, None))(params, x, self.labels)
         return losses
 
 
 Vertices = Materialised | MatrixFree
 
 
-def gram_bytes(rows: int, labels: int, size: int) -> int:
-    """Return the memory of `materialise` and its Gram matrix in float32, for `size` parameters.
+def gram_bytes(vertices: int, size: int) -> int:
+    """Return the memory of vertices of `size` parameters and their Gram matrix in float32.
 
     Where that does not fit, use `matrix_free`.
     """
-    vertices = rows * labels
     return 4 * vertices * (vertices + size)
 
 
@@ -125,18 +141,68 @@ def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:
     return Materialised(kept.reshape(weights.size, taken.shape[2]), params, uniform)
 
 
-def matrix_free(loss: Loss, params: PyTree, rows: HullRows, *, microbatch: int) -> MatrixFree:
+def matrix_free(
+    loss: Loss,
+    params: PyTree,
+    rows: HullRows,
+    *,
+    microbatch: int,
+    norms: Float[Array, "r K"] | None = None,
+) -> MatrixFree:
     """Prepare the two products. One pass, `microbatch` rows at a time, finds the norms and which
-    rows are finite; `_used` selects the rows.
+    rows are finite, unless `norms` are given; `_used` selects the rows.
     """
-
-    def norms_of(xi: PyTree) -> Array:
-        return jax.vmap(norm)(_gradients(loss, params, xi, rows.labels))
-
-    norms = lax.map(norms_of, rows.x, batch_size=microbatch)
+    if norms is None:
+        norms = _norms(loss, params, rows, params, microbatch)
     source, weights, uniform = _used(rows, norms)
     x = jax.tree.map(lambda leaf: leaf[source], rows.x)
-    return MatrixFree(loss, params, x, rows.labels, weights, uniform)
+    return MatrixFree(loss, params, x, rows.labels, weights, uniform, microbatch)
+
+
+def least_norms(
+    loss: Loss, params: PyTree, rows: HullRows, *, microbatch: int
+) -> Float[Array, "r K"]:
+    """Return lower bounds of the norms of all gradients: those of their matrices.
+
+    Weights of dense layers are matrices, those of convolutions are not; in the published networks
+    they come last, so their gradients need no pass back through a convolution.
+    """
+    matrices = jax.tree.map(lambda leaf: leaf if leaf.ndim == 2 else None, params)
+    return _norms(loss, params, rows, matrices, microbatch)
+
+
+def _norms(loss: Loss, params: PyTree, rows: HullRows, part: PyTree, microbatch: int) -> Array:
+    """The norms of the gradients by the leaves in `part`, which has None for the others."""
+    leaves, structure = jax.tree.flatten(part, is_leaf=lambda leaf: leaf is None)
+    rest = jax.tree.leaves(params)
+    chosen = [leaf for leaf in leaves if leaf is not None]
+
+    def partial_loss(chosen: list[Array], x: PyTree, label: Array) -> Array:
+        left = iter(chosen)
+        merged = [
+            other if leaf is None else next(left) for leaf, other in zip(leaves, rest, strict=True)
+        ]
+        return loss(jax.tree.unflatten(structure, merged), x, label)
+
+    def of_example(x: PyTree) -> Array:
+        if not chosen:
+            values = jax.vmap(lambda label: loss(params, x, label))(rows.labels)
+            return jnp.where(jnp.isfinite(values), jnp.zeros_like(values), values)
+        return jax.vmap(norm)(_gradients(partial_loss, chosen, x, rows.labels))
+
+    norms: Array = lax.map(of_example, rows.x, batch_size=microbatch)
+    return norms
+
+
+def gradient_vectors(
+    loss: Loss, params: PyTree, x: PyTree[Shaped[Array, "n ..."]], labels: Real[Array, " n"]
+) -> Float[Array, "n _"]:
+    """Return the gradient of each example, its leaves side by side."""
+    size = _GRADIENTS if jax.default_backend() == "cpu" else len(labels)
+    found: Array = lax.map(
+        lambda example: flat(jax.grad(loss)(params, *example)), (x, labels), batch_size=size
+    )
+    return found
 
 
 def _gradients(loss: Loss, params: PyTree, x: PyTree, labels: Array) -> PyTree:

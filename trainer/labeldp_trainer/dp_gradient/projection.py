@@ -187,6 +187,7 @@ def solve_simplex_qp(
     *,
     tolerance: float,
     max_iterations: int,
+    start: Float[Array, " m"] | None = None,
 ) -> tuple[Float[Array, " m"], Int[Array, ""]]:
     """Return an a for min ½aᵀHa − bᵀa over the unit simplex, and the number of steps.
 
@@ -196,8 +197,8 @@ def solve_simplex_qp(
 
     Each step moves the best amount of weight from one vertex to another. The vertex with the least
     slope gains. Of the vertices with weight, the one loses for which the objective falls most along
-    the line between the two (Fan, Chen and Lin 2005, for support vectors). Starts at the best
-    single vertex.
+    the line between the two (Fan, Chen and Lin 2005, for support vectors). Begins at `start`, or
+    at the best single vertex.
     """
     # The solution depends on differences of r only, so bring their size near one.
     unit = jnp.maximum(jnp.max(jnp.abs(linear)), jnp.max(jnp.diagonal(gram)))
@@ -234,10 +235,11 @@ def solve_simplex_qp(
             state.iterations + 1,
         )
 
-    _, start = where_least(0.5 * squares - b)
+    if start is None:
+        start = (indices == where_least(0.5 * squares - b)[1]).astype(b.dtype)
     first = _Pairwise(
-        (indices == start).astype(b.dtype),
-        h[start] - b,
+        start,
+        h @ start - b,
         jnp.zeros((), bool),
         jnp.zeros((), jnp.int32),
     )

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
 from labeldp_trainer.dp_gradient.draws import StepDraws
+from labeldp_trainer.dp_gradient.generated import WORKING_SET, project_generated
 from labeldp_trainer.dp_gradient.hull import (
     HullRows,
     Materialised,
@@ -137,17 +138,22 @@ def _hull_rows(
 def _project(
     config: StepConfig, problem: GradientProblem, params: PyTree, rows: HullRows, target: PyTree
 ) -> Projection:
-    if config.projection == "gram":
-        vertices: Vertices = materialise(problem.loss, params, rows)
-    else:
-        vertices = matrix_free(problem.loss, params, rows, microbatch=config.microbatch)
-    if config.denoiser == "self_span":
-        return project_onto_span(vertices, target, max_iterations=config.max_iterations)
     options: dict[str, Any] = {
         "smoothing": config.smoothing,
         "tolerance": config.tolerance,
         "max_iterations": config.max_iterations,
     }
+    microbatch, spans = config.microbatch, config.denoiser == "self_span"
+    if config.projection == "matrix_free":
+        vertices: Vertices = matrix_free(problem.loss, params, rows, microbatch=microbatch)
+    elif not spans and rows.mask.size * len(rows.labels) > WORKING_SET:
+        return project_generated(
+            problem.loss, params, rows, target, microbatch=microbatch, **options
+        )
+    else:
+        vertices = materialise(problem.loss, params, rows)
+    if spans:
+        return project_onto_span(vertices, target, max_iterations=config.max_iterations)
     if isinstance(vertices, Materialised):
         return project_gram(vertices, target, **options)
     return project_matrix_free(vertices, target, **options)

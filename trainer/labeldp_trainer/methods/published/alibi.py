@@ -6,6 +6,9 @@ model's current predictions as prior, without a gradient through them. The cross
 posterior has the same gradient as −ln Σ_c p_c·L_c, the negative log-likelihood of the noisy labels.
 This is what is minimised here, so that early stopping has a loss to watch. All of this
 post-processes x̂.
+
+Measured on ten classes of images (``docs/measured/training-on-sets.md``): 11 to 13 points behind
+sets in closed form at ε = 0.5, and ahead of them by 0.5 to 0.9 at ε = 2.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ The examples are split into T parts without reading labels. Stage t randomizes t
 each exactly once, with the predictions of the previous stage's model as priors. Then it trains a
 new model on all private labels so far. The first stage has a uniform prior, with which RRWithPrior
 is randomized response. Private labels are written to disk before a step uses them.
+
+Measured on ten classes of images with two stages (``docs/measured/training-on-sets.md``): 38 to 42
+points behind sets in closed form at ε = 0.5, and level with them at ε = 2.
 """
 
 from __future__ import annotations

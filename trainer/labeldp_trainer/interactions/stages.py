@@ -38,7 +38,6 @@ _STRONGEST_PAIRS, _STRONGEST_COLUMNS = 5, 6  # that triples are made of
 _LEAST_MAIN, _LEAST_OTHER = 1e-6, (3e-4, 5e-4)  # of all variance, for a term to stay
 _CONSTANT = 10.0  # prior variance of the constant, in variances of labels
 _FURTHEST_STEP, _FURTHEST_ODDS = 2.0, 8.0  # of log-odds
-_MORE = 2  # fits of visible labels after the last stage
 _LEAST_SPREAD = {True: 0.1, False: 0.01}  # of the variance of classes, and of numbers
 
 
@@ -233,9 +232,7 @@ class Learner:
 
     def _more(self, stage: int) -> int:
         """How often a stage's answers are fitted again, with what was found from the first fit."""
-        if self.source.visible and stage == STAGES - 1:
-            return _MORE
-        return int(self.task.logistic)
+        return int(self.task.logistic or (self.source.visible and stage == STAGES - 1))
 
     @property
     def _names(self) -> list[int]:

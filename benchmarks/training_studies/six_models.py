@@ -50,9 +50,13 @@ class Constant:
 
 STAGED, ONE, BEST = "staged release", "one release", "boosting, no privacy"
 RELEASED = "method: {{kind: %s, epsilon: {epsilon}, delta: {delta}{ends}}}\n"
+RANGE = ", label_range: [%d, %d]"
+WIDE = ", range ten times too wide"
 METHODS = {
     STAGED: Trained(RELEASED % "staged_release", missing=True),
     ONE: Trained(RELEASED % "one_release" + SPLINES),
+    STAGED + WIDE: Trained((RELEASED % "staged_release").replace("{ends}", "{wide}"), missing=True),
+    ONE + WIDE: Trained((RELEASED % "one_release").replace("{ends}", "{wide}") + SPLINES),
     "private labels, same model": Trained(PRIVATIZED + INTERACTIONS, missing=True),
     "private labels, splines": Trained(PRIVATIZED + SPLINES),
     **{f"boosting, private labels, {name}": Boosted(name, True) for name in LIBRARIES},
@@ -91,7 +95,8 @@ class Runner:
             delta=DELTA,
             seed=seed,
             artifact=artifact,
-            ends="" if ends is None else f", label_range: [{ends[0]}, {ends[1]}]",
+            ends="" if ends is None else RANGE % ends,
+            wide="" if ends is None else RANGE % (ends[0], ends[0] + 10 * (ends[1] - ends[0])),
         )
         data = self.data.config(method.missing, classes=not method.artifact)
         return f"version: 1\nname: run\ndata: {data}\nloss: {self.task.loss}\n{text}"

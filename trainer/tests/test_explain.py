@@ -124,7 +124,9 @@ def test_a_page_pictures_and_a_short_summary(place, pages, name):
     mains = sum(len(effect.term) == 1 for effect in effects.shown)
     expected = {"index.html", "importance.png"}
     expected |= {f"effect-{i + 1}.png" for i in range(mains)}
-    expected |= {f"pair-{i + 1}.png" for i in range(len(effects.shown) - mains)}
+    maps = sum(len(effect.outputs) for effect in effects.shown[mains:])
+    assert name != "none" or maps == 3 * (len(effects.shown) - mains)  # one for each class
+    expected |= {f"pair-{i + 1}.png" for i in range(maps)}
     assert {path.name for path in output.iterdir()} == expected
     pictures = [dict(attrs) for tag, attrs in found.elements if tag == "svg"]
     assert len(pictures) == len(expected) - 1

@@ -74,6 +74,9 @@ class AnswerSums:
         terms, working: that they are for.
         cross: [M, w] Σ q·zᵀ of integer columns z, times the slope.
         gram: [M, M] Σ q·qᵀ, times the slope, which is the variance of a class.
+        alike: [M, M] of visible labels Σ s·sᵀ, with s the sum of the q of numbers whose rows no bin
+            tells apart, or a q of one of two classes. The noise of what such rows share, or of
+            randomizing.
         slope: [M] Σ q times the slope.
         total: [M] Σ q.
         offset: [M] Σ q·(prediction that labels were compared with, less the working response).
@@ -83,6 +86,7 @@ class AnswerSums:
     working: Working | None
     cross: Float64[np.ndarray, "m w"]
     gram: Float64[np.ndarray, "m m"]
+    alike: Float64[np.ndarray, "m m"]
     slope: Float64[np.ndarray, " m"]
     total: Float64[np.ndarray, " m"]
     offset: Float64[np.ndarray, " m"]
@@ -90,7 +94,7 @@ class AnswerSums:
     @classmethod
     def zeros(cls, m: int, terms: Terms, working: Working | None) -> AnswerSums:
         """Of m rows of answers."""
-        found = np.zeros((m, terms.width)), np.zeros((m, m))
+        found = np.zeros((m, terms.width)), np.zeros((m, m)), np.zeros((m, m))
         return cls(terms, working, *found, np.zeros(m), np.zeros(m), np.zeros(m))
 
     def take(self, before: AnswerSums) -> tuple[int, Bool[np.ndarray, " w"]]:
@@ -105,6 +109,7 @@ class AnswerSums:
                 self.cross[:known, own] = before.cross[:, there[term]]
                 same[own] = True
         self.gram[:known, :known] = before.gram
+        self.alike[:known, :known] = before.alike
         self.slope[:known], self.total[:known] = before.slope, before.total
         self.offset[:known] = before.offset
         return known, same
@@ -117,11 +122,13 @@ class Answers:
     Attributes:
         terms: of the table; which are chosen does not matter.
         shares: [n] that multiply the rows, or None.
+        visible: as in ``Source``.
         found: the answers.
     """
 
     terms: Terms
     shares: Float32[np.ndarray, " n"] | None
+    visible: bool
     found: list[Answer] = field(default_factory=list)
 
     def ask(self, source: Source, question: LabelQuestion) -> None:
@@ -163,6 +170,11 @@ class Answers:
                 continue
             q = everything[:, known:]
             new.gram[:, known:] += everything.T @ sloped[:, known:]
+            if self.visible:
+                alike = everything
+                if working is None:
+                    alike = np.add.reduceat(everything, terms.first_of_alike(part), axis=0)
+                new.alike[:, known:] += alike.T @ alike[:, known:]
             new.slope[known:] += sloped[:, known:].sum(axis=0)
             new.total[known:] += q.sum(axis=0)
             compared = [
@@ -174,7 +186,8 @@ class Answers:
             new.offset[known:] += np.concatenate(compared)
             if working is not None:
                 new.offset[known:] -= q.T @ working.response[part]
-        new.gram[known:, :known] = new.gram[:known, known:].T
+        for square in (new.gram, new.alike):
+            square[known:, :known] = square[:known, known:].T
         return new
 
     def statistic(self) -> Float64[np.ndarray, "m k"]:

@@ -71,31 +71,36 @@ class FirstGuess:
 
     Attributes:
         base: [K] a prediction without features.
-        variance: that features may explain, a mean over outputs.
-        spread: of labels as answers have them, with noise that randomizing added.
+        variance: of true labels, which features may explain; a mean over outputs.
         clip: half the range in which nearly all labels lie.
     """
 
     base: Float64[np.ndarray, " k"]
     variance: float
-    spread: float
     clip: float
 
     @classmethod
-    def of_classes(cls, shares: Float64[np.ndarray, " k"], extra: float) -> FirstGuess:
-        """From about the shares of classes; ``extra`` is as in ``Source``."""
+    def of_classes(cls, shares: Float64[np.ndarray, " k"]) -> FirstGuess:
+        """From about the shares of classes."""
         base = np.clip(shares, _LEAST_SHARE, 1.0)
         base /= base.sum()
-        variance = float((base * (1 - base)).mean())
-        return cls(base, variance, variance + extra, 1.0)
+        return cls(base, float((base * (1 - base)).mean()), 1.0)
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """The mean square of residuals, and a size that nearly all of them have at most."""
+    """Sizes of residuals.
+
+    Attributes:
+        square: their mean square.
+        clip: a size that nearly all of them have at most.
+        shared: the mean product of two rows that no bin tells apart, such as those of a person who
+            comes back; 0 if unknown.
+    """
 
     square: float
     clip: float
+    shared: float = 0.0
 
 
 KeepRows = Callable[[slice, Float64[np.ndarray, "b m"]], None]
@@ -107,9 +112,12 @@ class Source(Protocol):
 
     Attributes:
         extra: variance of the labels in answers beyond that of true ones.
+        visible: whether labels may be looked at: sums have no noise of their own, and rows that no
+            bin tells apart follow one another.
     """
 
     extra: float
+    visible: bool
 
     def labels(self) -> FirstGuess:
         """Where labels lie."""

@@ -20,7 +20,7 @@ from labeldp_trainer.interactions.terms import Term, Terms
 
 MOST_MAINS, MOST_PAIRS = 12, 6
 """The strongest ones, whose effects are kept."""
-_MOST_OUTPUTS = {1: 3, 2: 1}  # of a main effect, of a pair
+_MOST_OUTPUTS = 3  # of an effect
 _Covariance = Callable[[slice], Float64[np.ndarray, "t t"]]
 
 
@@ -156,7 +156,7 @@ def _effect(
     cells[:, term] = np.indices(shape).reshape(len(term), -1).T
     z = Terms(terms.columns, cells, (term,)).rows(slice(None))[:, 1:]
     z = (z - fit.moments.mean[part]) * fit.moments.scale[part]
-    outputs = _outputs(squares[number], _MOST_OUTPUTS[len(term)])
+    outputs = _outputs(squares[number])
     deviation = np.zeros((len(cells), len(squares[number])))
     for columns, covariance in posteriors:
         if set(outputs) & set(columns.tolist()):
@@ -173,11 +173,11 @@ def _effect(
     )
 
 
-def _outputs(squares: Float64[np.ndarray, " k"], most: int) -> tuple[int, ...]:
+def _outputs(squares: Float64[np.ndarray, " k"]) -> tuple[int, ...]:
     """The strongest ones. Of two classes the second: what it gains, the first one loses."""
     if len(squares) == 2:
         return (1,)
-    return tuple(sorted(np.argsort(-squares, kind="stable")[:most].tolist()))
+    return tuple(sorted(np.argsort(-squares, kind="stable")[:_MOST_OUTPUTS].tolist()))
 
 
 def _axis(column: BinnedColumn) -> Axis:

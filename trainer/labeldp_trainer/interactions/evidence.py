@@ -4,6 +4,10 @@ Statistics S = B·θ + noise of covariance N, one column an output; θ of a term
 variance that all its columns share. The variances are those of largest marginal likelihood, by
 expectation and maximisation (MacKay 1992, Tipping 2001): first one for all terms of a kind, then
 each for itself, drawn towards its kind's. All of it is post-processing of what was released.
+
+Where noise hides most of what is asked, these steps are too small to take a variance to 0. For
+labels that may be looked at, a search over factors finds the likeliest one for each kind, and in
+the end one for all terms, whose value 0 is the constant.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
 from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.special import expit
 
 from labeldp_trainer.linear.roots import stable_root
 
@@ -22,6 +27,9 @@ _TOGETHER, _STEPS = 10, 26
 _PULL = 4.0  # columns by which a term is drawn to its kind
 _SPEED = 0.8
 _DONE = 0.03
+_SEARCHED = 10  # further steps after a search
+_DOUBT = 3.0  # a gain in log likelihood that fitted variances have for nothing
+_FACTORS, _MOST_FACTOR = (6.0, 2.0, 1.0), 24.0  # steps of a search, and its ends; powers of 2
 
 
 @dataclass(frozen=True)
@@ -93,12 +101,19 @@ def variances_by_evidence(
     start: Float64[np.ndarray, " g"],
     kinds: Sequence[int],
     constant: float,
-) -> Float64[np.ndarray, " g"]:
-    """[G] a prior variance for each term."""
+    *,
+    searched: bool,
+) -> tuple[Float64[np.ndarray, " g"], float]:
+    """[G] a prior variance for each term, and the probability that there are any effects.
+
+    ``searched``: with the likeliest factors. Otherwise, there are effects.
+    """
     count = np.bincount(term_of[1:], minlength=len(start)).astype(float)
     kind = np.asarray(kinds)
     found, last, base = start.copy(), None, start
-    for step in range(_STEPS):
+    if searched:
+        found *= likeliest_factors(evidence, term_of, found, kind, constant)[0]
+    for step in range(_TOGETHER, _TOGETHER + _SEARCHED) if searched else range(_STEPS):
         squares = _expected_squares(evidence, term_of, found, constant)
         new = found.copy()
         if step < _TOGETHER:
@@ -113,11 +128,66 @@ def variances_by_evidence(
             new = (squares + _PULL * np.minimum(base, found)) / (count + _PULL)
         logs = np.log(np.maximum(found, 1e-300))
         moved = logs + (1 + _SPEED) * (np.log(np.maximum(new, 1e-300)) - logs)
-        found = np.maximum(np.exp(moved), 1e-9 * start.sum())
+        found = np.maximum(np.exp(moved), 1e-9 * (base if searched else start).sum())
         if step > _TOGETHER and last is not None and np.abs(np.log(found / last)).max() < _DONE:
             break
         last = found.copy()
-    return found
+    if not searched:
+        return found, 1.0
+    together = np.zeros_like(kind)
+    factors, probability = likeliest_factors(evidence, term_of, found, together, constant)
+    return found * factors, probability
+
+
+def likeliest_factors(
+    evidence: NoisySums,
+    term_of: Int64[np.ndarray, " w"],
+    variances: Float64[np.ndarray, " g"],
+    kind: Int64[np.ndarray, " g"],
+    constant: float,
+) -> tuple[Float64[np.ndarray, " g"], float]:
+    """[G] powers of 2 that multiply the variances of each kind, of largest marginal likelihood, and
+    the probability of effects of these variances against that of the constant."""
+    v, names = _by_column(variances, term_of, constant), np.unique(kind)
+    of_column = np.concatenate([[-1], np.searchsorted(names, kind)[term_of[1:]]])
+    levels = []
+    for scale, columns in evidence.levels():
+        statistic, cross = evidence.whitened(scale)
+        scaled = cross * np.sqrt(scale * v, dtype=np.float32)[None, :]
+        parts = [scaled[:, of_column == i] for i in range(-1, len(names))]
+        levels.append((statistic[:, columns], [part @ part.T for part in parts]))
+    powers = np.zeros(len(names))
+    best = _log_likelihood(levels, powers)
+    for step in _FACTORS:
+        for i in range(len(names)):
+            for sign in (-1, 1):
+                while True:
+                    tried = powers.copy()
+                    tried[i] += sign * step
+                    value = _log_likelihood(levels, tried)
+                    if value <= best or abs(tried[i]) > _MOST_FACTOR:
+                        break
+                    powers, best = tried, value
+    gain = best - _log_likelihood(levels, np.full(len(names), -np.inf))
+    return np.asarray(2.0 ** powers[np.searchsorted(names, kind)]), float(expit(gain - _DOUBT))
+
+
+def _log_likelihood(
+    levels: Sequence[tuple[Float64[np.ndarray, "m c"], list[Any]]],
+    powers: Float64[np.ndarray, " i"],
+) -> float:
+    """Of whitened statistics, but for a constant."""
+    total = 0.0
+    for statistic, (constant, *parts) in levels:
+        whole = constant + sum(
+            part * np.float32(2.0**power) for part, power in zip(parts, powers, strict=True)
+        ).astype(np.float64)
+        whole[np.diag_indices_from(whole)] += 1.0
+        root = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
+        apart = solve_triangular(root, statistic, lower=True, check_finite=False)
+        logs = np.log(np.diag(root)).sum() * statistic.shape[1]
+        total -= float(logs) + float(np.square(apart).sum()) / 2
+    return total
 
 
 def _expected_squares(
@@ -150,8 +220,9 @@ def coefficients(
     term_of: Int64[np.ndarray, " w"],
     variances: Float64[np.ndarray, " g"],
     constant: float,
+    probability: float = 1.0,
 ) -> Coefficients:
-    """Mean and covariance of θ."""
+    """Mean and covariance of θ; all but the constant's mean times a probability of effects."""
     v = _by_column(variances, term_of, constant)
     mean = np.zeros((len(v), len(evidence.scales)))
     covariance = np.diag(v)
@@ -163,6 +234,7 @@ def coefficients(
         if abs(np.log2(scale)) < nearest:
             nearest = abs(np.log2(scale))
             covariance = np.diag(v) - gain @ cho_solve(factor, gain.T) / scale
+    mean[1:] *= probability
     return Coefficients(mean, covariance, variances, evidence, v)
 
 

@@ -89,6 +89,21 @@ class Fit:
 
 
 @dataclass(frozen=True)
+class _Left:
+    """What terms do not explain of labels.
+
+    Attributes:
+        spread: variance, without that of randomizing.
+        clip: where residuals are clipped.
+        shared: the part of the spread that numbers of rows have in common which no bin tells apart.
+    """
+
+    spread: float
+    clip: float
+    shared: float = 0.0
+
+
+@dataclass(frozen=True)
 class _Point:
     """Log-odds of all rows, around which the logistic model is linear.
 
@@ -164,8 +179,8 @@ class Learner:
     def learn(self) -> Fit:
         """All stages."""
         labels = self.source.labels()
-        base, spread, clip = labels.base, labels.spread, labels.clip
-        answers = Answers(Terms(self.columns, self.codes, ()), self.shares)
+        base, left = labels.base, _Left(labels.variance, labels.clip)
+        answers = Answers(Terms(self.columns, self.codes, ()), self.shares, self.source.visible)
         point = _Point.start(base, len(self.codes)) if self.task.logistic else None
         variance, start = labels.variance, base
         if point is not None:
@@ -176,41 +191,48 @@ class Learner:
         for stage in range(STAGES):
             terms = self._limited(chosen)
             moments = design_moments(terms)
-            prior = _prior(terms.chosen, known, stage, variance, spread)
+            prior = _prior(terms.chosen, known, stage, variance, left.spread)
             constant = variance
             working = None if point is None else point.working
             covariance = np.diag(np.concatenate([[constant], prior[terms.term_of[1:]]]))
             if answers.found:
                 sums = answers.sums(terms, working, sums)
-                evidence = self._evidence(answers, sums, moments, base, spread, point)
+                evidence = self._evidence(answers, sums, moments, base, left, point)
                 covariance = coefficients(evidence, terms.term_of, prior, constant).covariance
             rows = row_weights(
                 terms,
                 moments,
                 covariance,
-                self.source.noise(clip) / (1.0 if point is None else point.slope),
+                self.source.noise(left.clip) / (1.0 if point is None else point.slope),
                 most=self.most_sums,
                 power=_POWERS[stage],
                 quantile=_QUANTILE,
             )
-            asked = LabelQuestion(terms.chosen, rows, offset, clip)
+            asked = LabelQuestion(terms.chosen, rows, offset, left.clip)
             answers.ask(self.source, asked)
             sums = answers.sums(terms, working, sums)
-            evidence = self._evidence(answers, sums, moments, base, spread, point)
-            fit = _fitted(evidence, terms, moments, prior, known, start, _CONSTANT * constant)
-            if point is not None:  # around what has been learned, once more
-                point = point.moved(fit)
-                sums = answers.sums(terms, point.working)
-                evidence = self._evidence(answers, sums, moments, base, spread, point)
-                fit = _fitted(evidence, terms, moments, prior, known, start, _CONSTANT * constant)
+            evidence = self._evidence(answers, sums, moments, base, left, point)
+            fit = self._fitted(evidence, terms, moments, prior, known, start, constant)
+            for _ in range(self._more(stage)):
+                if point is not None:  # around what has been learned, once more
+                    point = point.moved(fit)
+                    sums = answers.sums(terms, point.working)
+                else:
+                    left = self._left(fit, self._offset(fit, base), left, variance)
+                evidence = self._evidence(answers, sums, moments, base, left, point)
+                fit = self._fitted(evidence, terms, moments, prior, known, start, constant)
             self.stage_done(stage + 1)
             if stage < STAGES - 1:
                 point = point and point.moved(fit)
                 offset = self._offset(fit, base)
-                spread, clip = self._left(fit, offset, clip, variance)
+                left = self._left(fit, offset, left, variance)
                 known = dict(zip(terms.chosen, fit.found.variances.tolist(), strict=True))
                 chosen = self._next(stage, known)
-        return replace(fit, spread=spread)
+        return replace(fit, spread=left.spread)
+
+    def _more(self, stage: int) -> int:
+        """How often a stage's answers are fitted again, with what was found from the first fit."""
+        return int(self.task.logistic or (self.source.visible and stage == STAGES - 1))
 
     @property
     def _names(self) -> list[int]:
@@ -242,13 +264,33 @@ class Learner:
         whole = np.rint(weights[:, 0] / unit).astype(np.int32)
         return Offset(fit.terms.chosen, whole, unit, float(moved[0]), self.task.ends)
 
+    def _fitted(
+        self,
+        evidence: NoisySums,
+        terms: Terms,
+        moments: DesignMoments,
+        prior: Float64[np.ndarray, " g"],
+        known: Mapping[Term, float],
+        base: Float64[np.ndarray, " k"],
+        variance: float,
+    ) -> Fit:
+        # new terms are a kind of their own
+        kinds = [len(term) + 10 * (bool(known) and term not in known) for term in terms.chosen]
+        constant, searched = _CONSTANT * variance, self.source.visible
+        variances, probability = variances_by_evidence(
+            evidence, terms.term_of, prior, kinds, constant, searched=searched
+        )
+        found = coefficients(evidence, terms.term_of, variances, constant, probability)
+        left = float((moments.gram * found.covariance).sum())
+        return Fit(terms, moments, found, base, evidence.scales, evidence.spread, left)
+
     def _evidence(
         self,
         answers: Answers,
         sums: AnswerSums,
         moments: DesignMoments,
         base: Float64[np.ndarray, " k"],
-        spread: float,
+        left: _Left,
         point: _Point | None,
     ) -> NoisySums:
         cross = (sums.cross - sums.slope[:, None] * moments.mean[None, :]) * moments.scale[None, :]
@@ -256,27 +298,29 @@ class Learner:
             # of two classes the sums add up to a public number, so that both tell of the second
             both = answers.statistic()
             second = (both[:, 1] - both[:, 0] + sums.total)[:, None] / 2
-            noise = np.diag(answers.noise() / 2)
-            extra = 1 + self.source.extra / point.slope
+            noise = np.diag(answers.noise() / 2) + self.source.extra * sums.alike
             seen = second + sums.offset[:, None]
-            return NoisySums(seen, cross, noise, sums.gram, extra, np.ones(1))
+            return NoisySums(seen, cross, noise, sums.gram, 1.0, np.ones(1))
         seen = answers.statistic() + sums.offset[:, None] - sums.total[:, None] * base[None, :]
-        scales = np.ones(1)
-        if self.task.ends is None:
-            scales = base * (1 - base)
-            scales /= scales.mean()
-        return NoisySums(seen, cross, np.diag(answers.noise()), sums.gram, spread, scales)
+        noise = np.diag(answers.noise()) + self.source.extra * sums.gram
+        if self.task.ends is not None:
+            noise += left.shared * sums.alike
+            own = left.spread - left.shared
+            return NoisySums(seen, cross, noise, sums.gram, own, np.ones(1))
+        scales = base * (1 - base)
+        return NoisySums(seen, cross, noise, sums.gram, left.spread, scales / scales.mean())
 
-    def _left(
-        self, fit: Fit, offset: Offset | None, clip: float, variance: float
-    ) -> tuple[float, float]:
+    def _left(self, fit: Fit, offset: Offset | None, before: _Left, variance: float) -> _Left:
         """The variance that is not explained, and where residuals are clipped next."""
         least = _LEAST_SPREAD[offset is None] * variance
         if offset is None:
-            spread = max(variance - fit.explained - fit.uncertainty, least)
-            return spread + (0.0 if self.task.logistic else self.source.extra), clip
+            return _Left(max(variance - fit.explained - fit.uncertainty, least), before.clip)
         found = self.source.residuals(offset)
-        return max(found.square - fit.uncertainty, least), min(clip, found.clip)
+        # of labels that were fitted, residuals are smaller than others
+        more = fit.uncertainty if self.source.visible else -fit.uncertainty
+        spread = max(found.square - self.source.extra + more, least)
+        shared = min(max(found.shared + more, 0.0), spread - least / 2)
+        return _Left(spread, min(before.clip, found.clip), shared if found.shared else 0.0)
 
     def _next(self, stage: int, known: Mapping[Term, float]) -> list[Term]:
         """The terms of the stage after this one."""
@@ -313,20 +357,3 @@ def _prior(
     new = [term for term in chosen if term not in known]
     share = _NEW[stage] * spread / max(len(new), 1)
     return np.array([known.get(term, share) for term in chosen])
-
-
-def _fitted(
-    evidence: NoisySums,
-    terms: Terms,
-    moments: DesignMoments,
-    prior: Float64[np.ndarray, " g"],
-    known: Mapping[Term, float],
-    base: Float64[np.ndarray, " k"],
-    constant: float,
-) -> Fit:
-    # new terms are a kind of their own
-    kinds = [len(term) + 10 * (bool(known) and term not in known) for term in terms.chosen]
-    variances = variances_by_evidence(evidence, terms.term_of, prior, kinds, constant)
-    found = coefficients(evidence, terms.term_of, variances, constant)
-    left = float((moments.gram * found.covariance).sum())
-    return Fit(terms, moments, found, base, evidence.scales, evidence.spread, left)

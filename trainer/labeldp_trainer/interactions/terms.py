@@ -104,6 +104,11 @@ class Terms:
         for start in range(0, len(self.codes), CHUNK):
             yield slice(start, min(start + CHUNK, len(self.codes)))
 
+    def first_of_alike(self, part: slice) -> Int64[np.ndarray, " g"]:
+        """Where runs of rows begin, in a part, that no bin tells apart."""
+        codes = self.codes[part]
+        return np.flatnonzero(np.r_[True, (codes[1:] != codes[:-1]).any(axis=1)])
+
     def chunks(self) -> Iterator[tuple[slice, Float32[np.ndarray, "b w"]]]:
         """All rows, part by part."""
         return ((part, self.rows(part)) for part in self.parts())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -87,8 +87,18 @@ class Explained:
 
     @property
     def pairs(self) -> list[Effect]:
-        """Those of pairs, the strongest first."""
-        return [effect for effect in self.effects.shown if len(effect.term) > 1]
+        """Those of pairs, the strongest first; each of a single output."""
+        return [
+            replace(
+                effect,
+                outputs=(k,),
+                mean=effect.mean[..., [i]],
+                deviation=effect.deviation[..., [i]],
+            )
+            for effect in self.effects.shown
+            if len(effect.term) > 1
+            for i, k in enumerate(effect.outputs)
+        ]
 
     @property
     def strongest(self) -> list[int]:

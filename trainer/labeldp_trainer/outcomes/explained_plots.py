@@ -156,7 +156,7 @@ def pair_figure(
     axes, bar = figure.subplots(1, 2, width_ratios=[32, 1])
     most = float(np.abs(mean[rows > 0]).max(initial=0)) or 1.0
     shown = np.ma.masked_where(rows <= 0, mean)
-    place = "pair-" + "-".join(map(str, effect.term))  # ids are unique in a page
+    place = "-".join(map(str, ("pair", *effect.term, "of", *effect.outputs)))  # unique in a page
     for name in schemes:
         between = [_SCHEMES[name]["mark"], _BETWEEN[name], _SCHEMES[name]["accent"]]
         colours = LinearSegmentedColormap.from_list(name, between)

@@ -59,6 +59,7 @@ class Draws:
     asked: Callable[[int, LabelQuestion], None] = lambda part, question: None
     add_noise: Callable[[Int64[np.ndarray, "b k"], int], Int64[np.ndarray, "b k"]] = noisy
     extra: float = 0.0
+    visible: bool = False
 
     def __post_init__(self) -> None:
         """Start with the first part."""
@@ -74,7 +75,7 @@ class Draws:
         if facts.label_range is None:
             assert facts.classes is not None
             shares, _ = self._histogram(lambda y: np.asarray(y, np.int64), len(facts.classes))
-            return FirstGuess.of_classes(shares, self.extra)
+            return FirstGuess.of_classes(shares)
         low, high = facts.label_range
 
         def bins(y: Labels) -> Int64[np.ndarray, " n"]:
@@ -94,7 +95,7 @@ class Draws:
         first, last = map(int, np.searchsorted(np.cumsum(shares), tails))
         a = float(middle[first]) - width / 2
         b = float(middle[min(last, LABEL_BINS - 1)]) + width / 2
-        return FirstGuess(np.array([(a + b) / 2]), variance, variance, (b - a) / 2)
+        return FirstGuess(np.array([(a + b) / 2]), variance, (b - a) / 2)
 
     def residuals(self, offset: Offset) -> Residuals:
         """From a noisy histogram of the sizes of residuals."""

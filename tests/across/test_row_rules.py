@@ -64,12 +64,3 @@ def test_a_service_refuses_it_and_lists_the_rule(path):
 def test_other_artifacts_have_no_rule():
     for path in sorted(HERE.glob("v2/*.onnx"))[:3]:
         assert Randomizer.load(path).certificate
-
-
-@pytest.mark.parametrize("path", RULES, ids=lambda path: path.parent.name)
-def test_the_trainer_refuses_to_draw_with_it(path):
-    from labeldp_trainer.errors import ArtifactError
-    from labeldp_trainer.methods.certificate import load_randomizer
-
-    with pytest.raises(ArtifactError, match=f"{RULES[path]}.*train on its output"):
-        load_randomizer(path, None, None)

@@ -208,7 +208,15 @@ def randomize_command(
         is_resumed=append,
     )
     drawing = Drawing(
-        decoded.sha256, certificate, columns, key, context or "", version, output.name, booking
+        decoded.sha256,
+        certificate,
+        columns,
+        key,
+        context or "",
+        version,
+        output.name,
+        booking,
+        bound=bound,
     )
     drawing.require()
     with ExitStack() as stack:

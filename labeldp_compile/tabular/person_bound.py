@@ -43,6 +43,7 @@ class PersonBound:
     order: str | None = None
     earlier: PersonCounts = field(default_factory=PersonCounts)
     extra: int = field(default=0, init=False)
+    _counts: PersonCounts | None = field(default=None, init=False)
     _running: PersonCounts | None = field(default=None, init=False)
     _late: NDArray[np.int64] | None = field(default=None, init=False)
     _place: int = field(default=0, init=False)
@@ -81,7 +82,7 @@ class PersonBound:
                     rows = batch.filter(pa.array(keep(file, batch)))
                     yield rows, self._of(file, rows)
 
-        counts = self.earlier.reset_to(self.earlier)
+        counts = self._counts = self.earlier.reset_to(self.earlier)
         for _, persons in kept():
             counts.count(persons)
         too_many = counts.beyond(self.most)[0]
@@ -91,6 +92,12 @@ class PersonBound:
         self._running = counts.reset_to(self.earlier)
         if self.order is not None and self.extra:
             self._late = self._latest(table, counts, kept())
+
+    @property
+    def persons(self) -> int:
+        """How many persons have a label in the output; known when the table was read."""
+        counts = self._counts or self._running
+        return 0 if counts is None else counts.since(self.earlier, self.most)
 
     def within(self, table: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Which rows [n] of the next batch of a table or part are within the bound. DataError."""

@@ -90,10 +90,9 @@ def count_outputs(
     for reader, artifact in sources:
         index, cells_in = _OutputsOfTables(reader, artifact), cells_of(reader, artifact.groups, by)
         columns = dict.fromkeys([*reader.label_columns, *reader.group_names, *by])
-        bounded = person_epsilon(artifact.certificate) is not None
         for every in reader.columns(list(columns)):
-            has = _with_labels(reader, every) if bounded else every
-            batch, _ = labelled(reader, has, None)
+            has = has_labels(reader, artifact, every)
+            batch, _ = labelled(reader, every if has.all() else every.filter(pa.array(has)), None)
             cells, places = cells_in(batch)
             here = [known.setdefault(cell, (len(known), rank))[0] for cell, rank in cells]
             if by and len(known) > MAX_GROUPS:
@@ -118,14 +117,20 @@ def count_outputs(
     return result
 
 
-def _with_labels(reader: TableReader, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with a private label; ``--beyond null`` leaves others without one."""
+def has_labels(
+    reader: TableReader, artifact: Artifact, batch: pa.RecordBatch | pa.Table
+) -> NDArray[np.bool_]:
+    """Which rows [n] have a private label, if the artifact lets rows be without one.
+
+    ``--beyond null`` leaves rows without a label, and so does ``nulls: public``.
+    """
     has = np.ones(len(batch), dtype=bool)
-    for name in reader.label_columns:
+    bounded = person_epsilon(artifact.certificate) is not None
+    for name in reader.label_columns if bounded or artifact.label.keeps_nulls else ():
         column = batch.column(name)
         column = empty_is_null(column) if reader.files[0].csv is not None else column
         has &= column.is_valid().to_numpy(zero_copy_only=False)
-    return batch if has.all() else batch.filter(pa.array(has))
+    return has
 
 
 def _by_table(

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
+from labeldp_compile.tabular.chosen_rows import chosen_rows
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.persons import PersonCounts, Persons, persons_of
 from labeldp_compile.tabular.reader import TableReader
@@ -79,7 +80,7 @@ class PersonBound:
             columns = list(dict.fromkeys(filter(None, (self.column, self.order, *names))))
             for file in table.files:
                 for batch in file.columns(columns):
-                    rows = batch.filter(pa.array(keep(file, batch)))
+                    rows = chosen_rows(batch, keep(file, batch))
                     yield rows, self._of(file, rows)
 
         counts = self._counts = self.earlier.reset_to(self.earlier)
@@ -112,6 +113,8 @@ class PersonBound:
     def unlabelled(self, table: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Which rows [n] of the next batch get no label, as a ``Keep``. Raises DataError."""
         beyond = ~self.within(table, batch)
+        if self._counts is None:  # standard input, of which nothing was known before
+            self.extra += int(beyond.sum())
         if self.beyond == "refuse" and beyond.any():
             raise refused(table.path, "was changed while it was read: run this again")
         return beyond
@@ -130,8 +133,8 @@ class PersonBound:
         assert self.order is not None
         place, found = 0, []
         for batch, persons in rows_of:
-            rows = np.flatnonzero(counts.of(persons) > self.most)
-            order = batch.column(self.order).take(pa.array(rows))
+            late = counts.of(persons) > self.most
+            rows, order = np.flatnonzero(late), chosen_rows(batch, late).column(self.order)
             places = pa.array(rows + place)
             found.append(pa.table([pa.array(persons[rows]), order, places], ["person", "by", "at"]))
             place += len(batch)

@@ -7,7 +7,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from labeldp_compile.cli import main
 from labeldp_compile.cli import randomize as randomize_module
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import compile_text
@@ -231,3 +233,29 @@ def test_outputs_with_rows_of_the_same_persons_add_up_in_the_ledger(place, envir
         assert run(place, f"{day}.parquet", f"o{day}.parquet", *keyed, *booking).exit_code == 0
     shown = json.loads(labeldp("ledger", "show", place / "l.ledger", "--json").stdout)
     assert shown["totals"]["shop"]["person"] == 2.0
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.list_view(pa.int64())])
+def test_columns_of_any_type_stay_when_rows_are_left_out(place, kind):
+    value = [1] if pa.types.is_list_view(kind) else "a"
+    more = pa.array([value, None, value, value, None, value], kind)
+    try:
+        table(place / "t.parquet", CUSTOMERS, order=[5, 4, 3, 2, 1, 0], more=more)
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow writes no such column")
+    done = run(place, "t.parquet", "o.parquet", "--beyond", "drop", "--order-column", "order")
+    assert done.exit_code == 0, (done.stderr, done.exception)
+    assert pq.read_table(place / "o.parquet")["more"].to_pylist() == more.to_pylist()[1:]
+    keyed = ["--key", place / "k.key", "--id-column", "order", "--append", "--beyond", "null"]
+    where = place / "a.onnx", place / "t.parquet", "-o", place / "folder"
+    assert labeldp("randomize", *where, *keyed).exit_code == 0
+
+
+def test_standard_input_says_how_many_rows_have_no_label(place):
+    """Rows are counted while they are read: standard input is read once."""
+    rows = "customer,returned\n" + "".join(f"{who},1\n" for who in CUSTOMERS)
+    words = ["randomize", str(place / "a.onnx"), "-", "-o", str(place / "o.csv")]
+    refused = CliRunner().invoke(main, words, input=rows)
+    assert refused.exit_code == 2 and "give a file, or --beyond null" in refused.stderr
+    done = CliRunner().invoke(main, [*words, "--beyond", "null"], input=rows)
+    assert done.exit_code == 0 and "1 rows beyond that have no label" in done.stderr

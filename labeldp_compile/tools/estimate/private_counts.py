@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.histogram import labelled, table_indexes
+from labeldp_compile.tabular.chosen_rows import chosen_rows
 from labeldp_compile.tabular.csv_file import empty_is_null
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.tools.estimate.cells import Cell, cells_of
@@ -92,7 +93,7 @@ def count_outputs(
         columns = dict.fromkeys([*reader.label_columns, *reader.group_names, *by])
         for every in reader.columns(list(columns)):
             has = has_labels(reader, artifact, every)
-            batch, _ = labelled(reader, every if has.all() else every.filter(pa.array(has)), None)
+            batch, _ = labelled(reader, chosen_rows(every, has), None)
             cells, places = cells_in(batch)
             here = [known.setdefault(cell, (len(known), rank))[0] for cell, rank in cells]
             if by and len(known) > MAX_GROUPS:

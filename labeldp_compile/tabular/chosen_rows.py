@@ -1,4 +1,4 @@
-"""Some rows of a batch, whatever the types of its columns."""
+"""Some rows of a batch with columns of any type."""
 
 from __future__ import annotations
 

@@ -133,8 +133,8 @@ class PersonBound:
         assert self.order is not None
         place, found = 0, []
         for batch, persons in rows_of:
-            late = counts.of(persons) > self.most
-            rows, order = np.flatnonzero(late), chosen_rows(batch, late).column(self.order)
+            beyond = counts.of(persons) > self.most
+            rows, order = np.flatnonzero(beyond), chosen_rows(batch, beyond).column(self.order)
             places = pa.array(rows + place)
             found.append(pa.table([pa.array(persons[rows]), order, places], ["person", "by", "at"]))
             place += len(batch)

@@ -1,7 +1,7 @@
 """What a certificate demands of rows together, which a randomizer of single labels cannot see.
 
 ``labeldp randomize`` counts the rows of each person and leaves out labels that may still change. No
-other host does: each refuses such an artifact, unless it is told that the rows are prepared.
+other host does: each refuses such an artifact, unless the user says that the rows are prepared.
 """
 
 from __future__ import annotations

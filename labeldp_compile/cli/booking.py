@@ -20,6 +20,7 @@ from labeldp_compile.ledger.draws import Draw
 from labeldp_compile.ledger.place import open_store
 from labeldp_compile.tabular.maturity import Maturity
 from labeldp_compile.tabular.parts_folder import ListedPart
+from labeldp_compile.tabular.person_bound import PersonBound
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Drawing:
         part: the name of the output.
         booking: None if nothing is booked.
         folder: the name of the folder that the output is a part of.
+        bound: what counts the persons of the table, if anything does.
         said: lines for people, about what was booked.
     """
 
@@ -80,6 +82,7 @@ class Drawing:
     part: str
     booking: Booking | None
     folder: str = ""
+    bound: PersonBound | None = None
     said: list[str] = field(default_factory=list)
 
     def listed(self, private: list[str], id_column: str, maturity: Maturity | None) -> ListedPart:
@@ -116,13 +119,14 @@ class Drawing:
         """Book the rows that were drawn, which nobody has seen yet. Raises InputError."""
         if (account := self._account()) is None:
             return
-        entry, epsilon = account.book(rows), at_most(self._draw().epsilon)
-        unit = self._draw().unit
+        persons = 0 if self.bound is None else self.bound.persons
+        entry, epsilon = account.book(rows, persons), at_most(self._draw().epsilon)
+        unit, of = self._draw().unit, f" of {persons:,} persons" if persons else ""
         self.said.append(
             f"{account.name}: this draw is booked already; nothing was added"
             if entry is None
-            else f"{account.name}: entry {entry.number} books {rows:,} rows, ε = {epsilon} of a "
-            f"{unit}"
+            else f"{account.name}: entry {entry.number} books {rows:,} rows{of}, ε = {epsilon} "
+            f"of a {unit}"
         )
 
     def _account(self) -> DrawAccount | None:

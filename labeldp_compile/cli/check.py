@@ -37,7 +37,8 @@ def check_command(
 ) -> None:
     """Check artifacts, training runs and ledgers against a policy.
 
-    PATH is an artifact, a run folder, a ledger, or a folder that holds some. Nothing is spent, and
+    PATH is an artifact, a run folder, a ledger, a folder of parts (randomize --append), or a
+    folder that holds some. Nothing is spent, and
     no label is read. Exit code 1 if something does not meet the policy, or cannot be verified; 2
     if the policy is wrong, or if there is nothing to check.
     """

@@ -247,8 +247,9 @@ def _first(measured: Sequence[Any]) -> Any:
 
 def _in_words(found: Evaluation, difference: Decimal | None, *, verbose: bool) -> list[str]:
     """A table of metrics, and the conclusion for all rows last."""
+    left = f"; {found.left_out:,} rows without one are left out" if found.left_out else ""
     lines = [
-        f"{found.rows:,} private labels of {found.artifact}",
+        f"{found.rows:,} private labels of {found.artifact}{left}",
         "approximate 95% intervals for the population of these rows; estimates spend nothing",
         "",
         *_metrics(found.measured, verbose=verbose),

@@ -9,7 +9,7 @@ import click
 from labeldp_verify.console.colour import Marked
 
 from labeldp_compile.cli.command import command, verified
-from labeldp_compile.cli.options import PATH
+from labeldp_compile.cli.options import PATH, prepared_option
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError
 
@@ -26,8 +26,9 @@ from labeldp_compile.errors import InputError
 @click.option(
     "--context", help="With --id-column: a name for this use of the label (default: its column)."
 )
+@prepared_option
 def mlflow_command(
-    artifact: Path, folder: Path, id_column: str | None, context: str | None
+    artifact: Path, folder: Path, id_column: str | None, context: str | None, prepared: bool
 ) -> None:
     """Write ARTIFACT as an MLflow model: from a frame of true labels to private ones.
 
@@ -44,6 +45,6 @@ def mlflow_command(
     from labeldp_compile.tools.mlflow_folder import write_mlflow  # noqa: PLC0415
 
     with verified(artifact):
-        write_mlflow(artifact, folder, id_column, context)
+        write_mlflow(artifact, folder, id_column, context, prepared=prepared)
     tell(Marked(f"verified, and written as an MLflow model: {folder}", "ok"))
     say(str(folder))

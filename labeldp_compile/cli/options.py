@@ -28,6 +28,12 @@ PATH = click.Path(path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 quiet_option = click.option("--quiet", is_flag=True, help="Show results and errors only.")
 verbose_option = click.option("--verbose", "-v", is_flag=True, help="Show all details.")
+prepared_option = click.option(
+    "--prepared",
+    is_flag=True,
+    help="For an artifact with a rule about rows (the most rows of a person, labels that must be "
+    "mature): the rows meet it. Only labeldp randomize enforces it.",
+)
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 written_option = click.option(
     "-o",

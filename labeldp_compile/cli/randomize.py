@@ -168,7 +168,7 @@ def randomize_command(
         context = None if key is None else context or add_as or key_of(columns)
         version = version or 0
         randomize = drawn_by(
-            Randomizer(data, str(artifact), key=key, context=context),
+            Randomizer(data, str(artifact), key=key, context=context, prepared=True),
             dict(zip(columns, certificate.label_columns, strict=True)),
             {column.name: here.name for column, here in zip(stated, there, strict=True)},
             version,
@@ -208,7 +208,15 @@ def randomize_command(
         is_resumed=append,
     )
     drawing = Drawing(
-        decoded.sha256, certificate, columns, key, context or "", version, output.name, booking
+        decoded.sha256,
+        certificate,
+        columns,
+        key,
+        context or "",
+        version,
+        output.name,
+        booking,
+        bound=bound,
     )
     drawing.require()
     with ExitStack() as stack:

@@ -10,7 +10,7 @@ import click
 from labeldp_verify.console.colour import Marked
 
 from labeldp_compile.cli.command import DoesNotHoldError, command
-from labeldp_compile.cli.options import PATH, Whole
+from labeldp_compile.cli.options import PATH, Whole, prepared_option
 from labeldp_compile.cli.output import tell
 from labeldp_compile.errors import InputError
 
@@ -53,6 +53,7 @@ _MEBIBYTE = 1 << 20
     type=PATH,
     help="Only clients with a certificate of this authority (PEM) are answered.",
 )
+@prepared_option
 @click.option("--public-key", type=PATH, help="Also demand a signature of each artifact.")
 @click.option(
     "--max-bytes",
@@ -80,6 +81,7 @@ def serve_command(
     tls_cert: Path | None,
     tls_key: Path | None,
     client_ca: Path | None,
+    prepared: bool,
     public_key: Path | None,
     max_bytes: int,
     max_rows: int,
@@ -125,7 +127,9 @@ def serve_command(
     if tls_cert is not None and tls_key is not None:
         tls = Tls(tls_cert, tls_key, client_ca)
     try:
-        service = Service(lambda: load(artifacts, key, context, public_key), settings)
+        service = Service(
+            lambda: load(artifacts, key, context, public_key, prepared=prepared), settings
+        )
     except (VerificationError, RuntimeArtifactError) as error:
         raise DoesNotHoldError(f"an artifact cannot be served: {error}") from error
     except (KeyFileError, MissingExtraError) as error:

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from labeldp_compile.cli.command import command, verified
-from labeldp_compile.cli.options import PATH, Whole, budget_option, overwrite_option
+from labeldp_compile.cli.options import (
+    PATH,
+    Whole,
+    budget_option,
+    overwrite_option,
+    prepared_option,
+)
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
+from labeldp_compile.prepared_rows import require_prepared_rows
 from labeldp_compile.tools.sql.dialects import DIALECTS, NOT_RUN
 from labeldp_compile.tools.sql.script import ID_TYPES, plain_name, require_name, sql_of
 from labeldp_compile.whole_file import require_output, write_text
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--name", metavar="NAME", help="The name of the function (default: randomize_ and FILE's name)."
 )
+@prepared_option
 @overwrite_option
 @budget_option
 def sql_command(
@@ -59,6 +67,7 @@ def sql_command(
     context: str | None,
     version: int,
     name: str | None,
+    prepared: bool,
     overwrite: bool,
     budget: Budget,
 ) -> None:
@@ -78,6 +87,7 @@ def sql_command(
 
     with verified(file, ", and no SQL is written"):
         artifact = open_artifact(file, budget)
+    require_prepared_rows(artifact.certificate, file, prepared=prepared)
     columns = artifact.certificate.label_columns
     context = _name(key_of(columns) if context is None else context)
     name = name or plain_name(artifact.certificate.name)

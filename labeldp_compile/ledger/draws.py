@@ -6,7 +6,8 @@ largest counts. Without a key every run draws again, and every run is booked.
 
 A row's labels in a folder are drawn once, by one of its artifacts, so a row spends the largest ε of
 them. Everything else adds up. A person may have rows in all parts, so for a person every artifact
-of a folder adds up, but its parts do not: ε of a person covers all rows of that person.
+of a folder adds up, but its parts do not: the rows of a person are counted over all of them. What
+is outside of the folder adds up, for it may have as many rows of a person again.
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ def drawn_labels(entries: Sequence[Entry]) -> dict[str, DrawnLabels]:
         once = (facts["folder"], facts["column"]) if facts["folder"] else draw
         label = Fraction(facts["epsilon_label"])
         rows[name, once] = max(rows.get((name, once), Fraction(0)), label)
-        persons[name, draw] = Fraction(facts["epsilon"])
+        counted = (*draw, facts["folder"] or facts["part"])  # in which rows are counted together
+        persons[name, counted] = Fraction(facts["epsilon"])
         units.setdefault(name, set()).add(facts["unit"])
     for name, drawn in found.items():
         drawn.rows = sum(drawn.outputs.values())

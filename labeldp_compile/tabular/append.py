@@ -15,6 +15,7 @@ from labeldp_runtime.ids import Ids, IntegerIds
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
+from labeldp_compile.tabular.chosen_rows import chosen_rows
 from labeldp_compile.tabular.header import read_schema, require_column
 from labeldp_compile.tabular.known_ids import KnownIds
 from labeldp_compile.tabular.maturity import Maturity
@@ -50,7 +51,7 @@ class Selection:
         """Which rows [n] of a batch, in the order of the table. Raises DataError."""
         chosen = self.public(file, batch)
         if self.bound is not None and self.bound.beyond == "drop":
-            rows = batch.filter(pa.array(chosen))
+            rows = chosen_rows(batch, chosen)
             chosen[chosen] = self.bound.within(file, rows)
         return chosen
 

@@ -99,6 +99,16 @@ class PartsFolder:
         """The parts in the order in which they were added."""
         return [self.path / name for name in self.listed]
 
+    def require_whole(self) -> None:
+        """Raise InputError unless the parts are those that are listed, byte for byte."""
+        self._require_listed()
+        for name, part in self.listed.items():
+            path = self.path / name
+            if path.is_symlink() or not path.is_file():
+                raise refused(path, "is in the manifest, but not a file in the folder")
+            if digest_of(path) != part.sha256:
+                raise refused(path, "was changed after --append wrote it")
+
     def begin(self) -> None:
         """Write the manifest, whose name for the folder the ledger gets, if there is none."""
         if not (self.path / MANIFEST).exists():

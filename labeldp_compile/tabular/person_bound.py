@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
+from labeldp_compile.tabular.chosen_rows import chosen_rows
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.persons import PersonCounts, Persons, persons_of
 from labeldp_compile.tabular.reader import TableReader
@@ -43,6 +44,7 @@ class PersonBound:
     order: str | None = None
     earlier: PersonCounts = field(default_factory=PersonCounts)
     extra: int = field(default=0, init=False)
+    _counts: PersonCounts | None = field(default=None, init=False)
     _running: PersonCounts | None = field(default=None, init=False)
     _late: NDArray[np.int64] | None = field(default=None, init=False)
     _place: int = field(default=0, init=False)
@@ -78,10 +80,10 @@ class PersonBound:
             columns = list(dict.fromkeys(filter(None, (self.column, self.order, *names))))
             for file in table.files:
                 for batch in file.columns(columns):
-                    rows = batch.filter(pa.array(keep(file, batch)))
+                    rows = chosen_rows(batch, keep(file, batch))
                     yield rows, self._of(file, rows)
 
-        counts = self.earlier.reset_to(self.earlier)
+        counts = self._counts = self.earlier.reset_to(self.earlier)
         for _, persons in kept():
             counts.count(persons)
         too_many = counts.beyond(self.most)[0]
@@ -91,6 +93,12 @@ class PersonBound:
         self._running = counts.reset_to(self.earlier)
         if self.order is not None and self.extra:
             self._late = self._latest(table, counts, kept())
+
+    @property
+    def persons(self) -> int:
+        """How many persons have a label in the output; known when the table was read."""
+        counts = self._counts or self._running
+        return 0 if counts is None else counts.since(self.earlier, self.most)
 
     def within(self, table: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Which rows [n] of the next batch of a table or part are within the bound. DataError."""
@@ -105,6 +113,8 @@ class PersonBound:
     def unlabelled(self, table: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Which rows [n] of the next batch get no label, as a ``Keep``. Raises DataError."""
         beyond = ~self.within(table, batch)
+        if self._counts is None:  # standard input, of which nothing was known before
+            self.extra += int(beyond.sum())
         if self.beyond == "refuse" and beyond.any():
             raise refused(table.path, "was changed while it was read: run this again")
         return beyond
@@ -123,8 +133,8 @@ class PersonBound:
         assert self.order is not None
         place, found = 0, []
         for batch, persons in rows_of:
-            rows = np.flatnonzero(counts.of(persons) > self.most)
-            order = batch.column(self.order).take(pa.array(rows))
+            beyond = counts.of(persons) > self.most
+            rows, order = np.flatnonzero(beyond), chosen_rows(batch, beyond).column(self.order)
             places = pa.array(rows + place)
             found.append(pa.table([pa.array(persons[rows]), order, places], ["person", "by", "at"]))
             place += len(batch)

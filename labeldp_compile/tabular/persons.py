@@ -59,6 +59,11 @@ class PersonCounts:
         over = counts[counts > most] - most
         return len(over), int(over.sum())
 
+    def since(self, earlier: PersonCounts, most: int) -> int:
+        """How many persons have more rows than in ``earlier``, and had fewer than ``most``."""
+        counts, before = self._merged(), earlier.of(self._known)
+        return int(np.count_nonzero((counts > before) & (before < most)))
+
     def count(self, persons: Persons) -> None:
         """Count rows by the digests [n] of their persons; ``add`` also numbers them."""
         self._held.append(persons)

@@ -61,10 +61,14 @@ def _of_lists(column: pa.Array) -> NDArray[np.int64]:
     items: NDArray[np.int64] = np.sum([_each(part) for part in inside], axis=0, dtype=np.int64)
     before = np.concatenate([[0], np.cumsum(items)])
     if pa.types.is_fixed_size_list(kind):
-        ends = (column.offset + np.arange(len(column) + 1)) * kind.list_size
+        starts = (column.offset + np.arange(len(column))) * kind.list_size
+        ends = starts + kind.list_size
+    elif pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        starts = column.offsets.to_numpy()
+        ends = starts + column.sizes.to_numpy()
     else:
-        ends = column.offsets.to_numpy()
-    found: NDArray[np.int64] = np.diff(before[ends])
+        starts, ends = column.offsets.to_numpy()[:-1], column.offsets.to_numpy()[1:]
+    found: NDArray[np.int64] = before[ends] - before[starts]
     # A null list counts nothing, even if there are values in its place.
     if column.null_count:
         found = np.where(column.is_valid().to_numpy(zero_copy_only=False), found, 0)

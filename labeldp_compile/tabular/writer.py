@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, InputError, refused
 from labeldp_compile.tabular.background import read_ahead, write_behind
+from labeldp_compile.tabular.chosen_rows import chosen_rows
 from labeldp_compile.tabular.csv_rows import Cells
 from labeldp_compile.tabular.formats import Format, is_stream
 from labeldp_compile.tabular.placement import Placement
@@ -189,7 +190,7 @@ class Rewriting:
         if self.keep is not None:
             chosen = self.keep(file, batch)
             cells = None if cells is None else cells.rows(chosen)
-            batch = batch.filter(pa.array(chosen))
+            batch = chosen_rows(batch, chosen)
         write((cells, batch, self._private(file, batch)))
         self.rows += len(batch)
         self.progress(read)

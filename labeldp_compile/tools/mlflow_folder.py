@@ -13,6 +13,7 @@ from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
+from labeldp_compile.prepared_rows import require_prepared_rows
 from labeldp_compile.whole_file import require_folder
 
 
@@ -21,11 +22,14 @@ def write_mlflow(
     folder: Path,
     id_column: str | None = None,
     context: str | None = None,
+    *,
+    prepared: bool = False,
 ) -> None:
     """Write an MLflow model that randomizes labels with an artifact, which is verified first.
 
     Without ``id_column`` it draws anew in each call. With it, it takes ids from this column and
-    draws with a key, for ``context`` or the label's columns.
+    draws with a key, for ``context`` or the label's columns. ``prepared`` says that rows meet what
+    the artifact demands of them together.
 
     Raises VerificationError if the artifact does not verify, and InputError.
     """
@@ -34,11 +38,12 @@ def write_mlflow(
     report = check_bytes(data, budget=OWN_FILES)
     verified = report.verified()
     certificate = verified.certificate
-    drawer = Randomizer(data, str(artifact))
+    require_prepared_rows(certificate, artifact, prepared=prepared)
+    drawer = Randomizer(data, str(artifact), prepared=True)
     if id_column in (*drawer.label_columns, *drawer.group_columns):
         raise InputError(f"--id-column {id_column}: is a column of the label or of its groups")
     own = None if id_column is None else context or key_of(certificate.label_columns)
-    settings = {"id_column": id_column, "context": own}
+    settings = {"id_column": id_column, "context": own, "prepared": prepared}
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as directory:
         held = Path(directory) / "data"

@@ -7,6 +7,7 @@ arrays turn themselves into numpy arrays. Nulls become None or NaN, which are no
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,14 @@ def names_of(columns: Any) -> Sequence[str] | None:
         return list(columns)
     names = getattr(columns, "column_names", getattr(columns, "columns", None))
     return None if names is None or isinstance(columns, np.ndarray) else list(names)
+
+
+def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each value [n] is null or NaN, which no private label is."""
+    if column.dtype.kind == "O":
+        values = column.tolist()
+        return np.array([v is None or (isinstance(v, float) and isnan(v)) for v in values], bool)
+    return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
 
 
 def places_in(values: NDArray[Any], known: Sequence[Any]) -> NDArray[np.int64]:

@@ -44,6 +44,8 @@ class Influence:
         top, rows: N, and [n] numbers whose mean is about 0; N has the variance of their mean.
         bottom, weights: the same of D.
         range: what N/D can be.
+        spread: [n, j] standard deviations that a row's private label is expected to add, of j
+            independent parts, by its prediction alone; None where no row can have most of them.
     """
 
     top: float
@@ -51,6 +53,7 @@ class Influence:
     bottom: float = 1.0
     weights: Floats | None = None
     range: tuple[float, float] = (-math.inf, math.inf)
+    spread: Floats | None = None
 
     @property
     def value(self) -> float:
@@ -61,9 +64,24 @@ class Influence:
     def minus(self, other: Influence) -> Influence:
         """The difference of two estimates from the same rows, which have the same D."""
         ends = self.range[0] - other.range[1], self.range[1] - other.range[0]
+        spread = None
+        if self.spread is not None and other.spread is not None:
+            spread = self.spread - other.spread
         return Influence(
-            self.top - other.top, self.rows - other.rows, self.bottom, self.weights, ends
+            self.top - other.top, self.rows - other.rows, self.bottom, self.weights, ends, spread
         )
+
+    def largest(self, persons: NDArray[np.int64] | None = None) -> float | None:
+        """The share that one row, or person, has of the variance that is expected of all rows.
+
+        If it is large, a sample without a rare output of this row shows too small a variance.
+        """
+        if self.spread is None:
+            return None
+        each = np.square(self.spread).sum(axis=1)
+        each = each if persons is None else np.bincount(persons, each)
+        total = float(each.sum())
+        return float(each.max()) / total if total else None
 
     def interval(
         self, reach: float, persons: NDArray[np.int64] | None = None
@@ -140,6 +158,8 @@ class Measured:
         value, low, high: the estimate, and the ends of its interval.
         error: the standard error.
         rows: how many were used.
+        largest: the share that one row, or person, has of the variance that the predictions let
+            expect; None where it is always small.
     """
 
     metric: str
@@ -150,6 +170,7 @@ class Measured:
     high: float
     error: float
     rows: int
+    largest: float | None = None
 
     def rows_to_settle(self, difference: float, confidence: float = 0.95) -> int:
         """About how many rows make an interval exclude 0 if this is the true difference."""
@@ -220,7 +241,8 @@ def evaluate(
             for model, influence in [*each.items(), *both]:
                 low, high, error = influence.interval(_reach(confidence), own)
                 ends = influence.value, low, high, error
-                found.append(Measured(metric, model, group, *ends, len(rows)))
+                largest = influence.largest(own)
+                found.append(Measured(metric, model, group, *ends, len(rows), largest))
     return found
 
 
@@ -282,11 +304,18 @@ def _mean(rows: Floats) -> Influence:
     return Influence(value, rows - value)
 
 
+def _linear(known: Floats, weights: Floats, rest: Floats | float = 0.0) -> Influence:
+    """The mean of Σ_j known·weights + rest, of unbiased ``known`` [n, j] and ``weights`` [n, j]."""
+    rows = np.einsum("nj,nj->n", known, weights) + rest
+    value = float(rows.mean())
+    return Influence(value, rows - value, spread=weights * known.std(axis=0))
+
+
 def squared_error(private: PrivateLabels, predicted: Floats) -> Influence:
     """The mean of (y − f)²."""
     labels = _numbers(private)
     known = private.unbiased(np.stack([labels, labels**2], axis=1))
-    return _mean(known[:, 1] - 2 * predicted * known[:, 0] + predicted**2)
+    return _linear(known, np.stack([-2 * predicted, np.ones_like(predicted)], axis=1), predicted**2)
 
 
 def absolute_error(private: PrivateLabels, predicted: Floats) -> Influence:
@@ -301,14 +330,14 @@ def absolute_error(private: PrivateLabels, predicted: Floats) -> Influence:
 def poisson_loss(private: PrivateLabels, predicted: Floats) -> Influence:
     """The mean of f − y·ln f; it differs from half the deviance by what no model changes."""
     mean = np.maximum(predicted, LEAST_PROBABILITY)
-    known = private.unbiased(_numbers(private)[:, None])[:, 0]
-    return _mean(mean - known * np.log(mean))
+    return _linear(private.unbiased(_numbers(private)[:, None]), -np.log(mean)[:, None], mean)
 
 
 def log_loss(private: PrivateLabels, predicted: Floats) -> Influence:
     """The mean of −ln f_y."""
-    probabilities = np.maximum(_probabilities(predicted), LEAST_PROBABILITY)
-    return _mean(-np.einsum("nk,nk->n", _one_hot(private), np.log(probabilities)))
+    logs = np.log(np.maximum(_probabilities(predicted), LEAST_PROBABILITY))
+    middle = logs.mean(axis=1)  # one-hot rows sum to 1, so it adds no noise
+    return _linear(_one_hot(private), middle[:, None] - logs, -middle)
 
 
 def accuracy(private: PrivateLabels, predicted: NDArray[Any]) -> Influence:

@@ -18,7 +18,7 @@ from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Groups, 
 from labeldp_verify.opening import find_table
 from numpy.typing import NDArray
 
-from labeldp_learn.columns import array_of, named_columns, names_of, places_in
+from labeldp_learn.columns import array_of, is_missing, named_columns, names_of, places_in
 from labeldp_learn.errors import PrivateLabelError
 from labeldp_learn.opened import Source, opened
 from labeldp_learn.private_rows import Floats, PrivateRows
@@ -285,6 +285,11 @@ class PrivateLabels:
         if len({len(column) for column in given}) > 1:
             raise PrivateLabelError("the columns of the private labels differ in length")
         first = artifact.tables[0]
+        if missing := int(np.any([is_missing(column) for column in given], axis=0).sum()):
+            raise PrivateLabelError(
+                f"{missing:,} of {len(given[0]):,} rows have no private label (null): leave them "
+                "out first"
+            )
         if isinstance(first, AdditiveRandomizer):
             numbers = given[0]
             if numbers.dtype.kind not in "buif":

@@ -119,7 +119,7 @@ def test_what_is_no_output_is_refused_and_not_quoted(column):
 
 def test_nulls_of_every_library_are_refused():
     for column in (pd.Series([1, None], dtype="Int64"), pl.Series([1, None]), pa.array([1, None])):
-        with pytest.raises(PrivateLabelError, match="not outputs"):
+        with pytest.raises(PrivateLabelError, match="no private label"):
             PrivateLabels(RESPONSE, column)
 
 
@@ -223,3 +223,12 @@ def test_shares_and_noise_are_about_right():
     private = PrivateLabels(artifact, drawn(artifact, labels))
     assert abs(private.targets().mean() - 2.5) < 0.5
     assert abs(private.targets().var() - private.noise - 6.25) < 0.1 * private.noise
+
+
+@pytest.mark.parametrize("kind", [pa.array, pd.Series, pl.Series, list])
+@pytest.mark.parametrize("name", ["v2/optimal-unbiased.onnx", "v2/exponential-text.onnx"])
+def test_rows_without_a_private_label_are_counted(name, kind):
+    artifact = open_artifact(FILES / name)
+    column = [*every_output(artifact)[0].tolist(), None, None]
+    with pytest.raises(PrivateLabelError, match=r"2 of \d+ rows have no private label"):
+        PrivateLabels(artifact, kind(column))

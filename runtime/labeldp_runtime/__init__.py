@@ -19,6 +19,7 @@ from labeldp_runtime.errors import (
     PolicyError,
     ReplayWarning,
     RuntimeArtifactError,
+    UnpreparedRowsError,
     UnsupportedFormatError,
 )
 from labeldp_runtime.keys import Key
@@ -46,6 +47,7 @@ __all__ = [
     "Randomizer",
     "ReplayWarning",
     "RuntimeArtifactError",
+    "UnpreparedRowsError",
     "UnsupportedFormatError",
 ]
 

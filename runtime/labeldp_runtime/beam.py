@@ -57,6 +57,8 @@ class Randomize(beam.PTransform):  # type: ignore[misc]  # Beam declares no type
         check_duplicates: look for repeated ids in all rows before the first label is drawn (one
             shuffle of the ids). Without it, only those inside one batch are found. Unbounded
             collections need False.
+        prepared: the rows meet what the artifact demands of them together: see
+            ``Randomizer.load``.
 
     Raises a RuntimeArtifactError for an artifact that cannot be used, LabelError, GroupError or
     IdError for names that cannot, and KeyFileError for a key that cannot travel: all where the
@@ -76,6 +78,7 @@ class Randomize(beam.PTransform):  # type: ignore[misc]  # Beam declares no type
         add_as: PrivateNames | None = None,
         require: Policy | None = None,
         check_duplicates: bool = True,
+        prepared: bool = False,
     ) -> None:
         """Read the artifact and the key, and check the names."""
         super().__init__()
@@ -83,7 +86,9 @@ class Randomize(beam.PTransform):  # type: ignore[misc]  # Beam declares no type
         data = read_bytes(path)
         context = default_context(column, add_as) if context is None else context
         secret = key_on_driver(key)
-        randomizer = Randomizer(data, str(path), key=secret, context=context, require=require)
+        randomizer = Randomizer(
+            data, str(path), key=secret, context=context, require=require, prepared=prepared
+        )
         shipped = Shipped.of(data, KeyedTask(key, secret.fingerprint, context))
         self._randomize = _Draw(
             shipped, _fields(randomizer, Names(column, id_column, version, group_columns, add_as))

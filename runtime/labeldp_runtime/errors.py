@@ -27,6 +27,10 @@ class InsecureArtifactError(RuntimeArtifactError):
     """The artifact was made with a test seed: compile it again without one."""
 
 
+class UnpreparedRowsError(RuntimeArtifactError):
+    """The artifact has rules about rows that this host cannot enforce: the message lists them."""
+
+
 class PlatformError(RuntimeArtifactError):
     """This build of onnxruntime computes wrongly: use another version of it."""
 

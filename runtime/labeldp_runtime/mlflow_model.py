@@ -65,7 +65,9 @@ def _load_pyfunc(path: str) -> PrivateLabelModel:
             raise IdError(
                 f"this model draws with a key: set {KEY_VARIABLE} to the path of a key file"
             )
-    return PrivateLabelModel(Randomizer.load(folder / ARTIFACT, key=key, context=context), column)
+    prepared = settings.get("prepared", False)  # which earlier versions did not write
+    drawer = Randomizer.load(folder / ARTIFACT, key=key, context=context, prepared=prepared)
+    return PrivateLabelModel(drawer, column)
 
 
 def save_model(

@@ -29,6 +29,7 @@ from labeldp_runtime.kinds import Column, ColumnLike, Columns, Frame, Json, Labe
 from labeldp_runtime.opened import DAMAGED, as_texts, open_artifact, run_graph
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.printable import one_line
+from labeldp_runtime.row_rules import require_prepared
 from labeldp_runtime.sets import Sets
 
 CHUNK = 1 << 16  # labels a run: with fewer the calls cost, with more the tensors leave the cache
@@ -64,6 +65,7 @@ class Randomizer:
         context: str | None = None,
         construction: Construction = "aes-256",
         require: Policy | None = None,
+        prepared: bool = False,
         path: Path | None = None,
     ) -> None:
         """Load from bytes; ``source`` names them in errors, ``path`` is where they are.
@@ -91,6 +93,9 @@ class Randomizer:
         self._texts, self._sets = opened.texts, opened.sets
         if require is not None:
             require.check_certificate(self.certificate, source)
+        if not prepared:
+            require_prepared(self.certificate, source, "if your rows meet it, say prepared=True")
+        self._prepared = prepared
         self._keyed = None if key is None else self._keyed_words(key, str(context), source)
 
     @classmethod
@@ -102,6 +107,7 @@ class Randomizer:
         context: str | None = None,
         construction: Construction = "aes-256",
         require: Policy | None = None,
+        prepared: bool = False,
     ) -> Randomizer:
         """Load an artifact and test the platform with the vectors that it carries.
 
@@ -110,7 +116,9 @@ class Randomizer:
         ids need two contexts. ``construction`` says how random bits follow from the key:
         ``hmac-sha256`` gives those of the SQL that ``labeldp sql`` writes, and is slower; another
         construction is new noise. ``require`` says what the artifact must be; without it,
-        ``labeldp verify`` the file before deployment.
+        ``labeldp verify`` the file before deployment. ``prepared`` says that the rows meet what an
+        artifact demands of them together: how many a person has, and that labels are mature. Such
+        an artifact is refused without it (an UnpreparedRowsError).
 
         Raises a RuntimeArtifactError that says why the file cannot be used (a PolicyError if it is
         not what ``require`` demands), KeyFileError for a key file that cannot be used, and
@@ -124,6 +132,7 @@ class Randomizer:
             context=context,
             construction=construction,
             require=require,
+            prepared=prepared,
             path=path,
         )
 
@@ -364,7 +373,7 @@ class Randomizer:
         if self._path is None:
             raise TypeError("a randomizer that was not loaded from a file cannot be pickled")
         own = (str(self._path), self._sha256, self._key, self._context, self._construction)
-        return _reload, own
+        return _reload, (*own, self._prepared)
 
     def _keyed_words(self, key: Key, context: str, source: str) -> KeyedWords | HmacWords:
         try:
@@ -445,9 +454,15 @@ def _reload(
     key: Key | None,
     context: str | None,
     construction: Construction = "aes-256",  # which earlier versions did not pickle
+    prepared: bool = False,  # likewise
 ) -> Randomizer:
     """A pickled randomizer, if its file is still the same."""
     require = Policy(sha256=sha256)
     return Randomizer.load(
-        path, key=key, context=context, construction=construction, require=require
+        path,
+        key=key,
+        context=context,
+        construction=construction,
+        require=require,
+        prepared=prepared,
     )

@@ -61,9 +61,11 @@ class Shipped:
                     "the artifact was damaged on its way to the worker: run the job again"
                 )
             if keyed is None:
-                randomizer = Randomizer(self.data)
+                randomizer = Randomizer(self.data, prepared=True)  # the driver has looked
             else:
-                randomizer = Randomizer(self.data, key=_fetched(keyed), context=keyed.context)
+                randomizer = Randomizer(
+                    self.data, key=_fetched(keyed), context=keyed.context, prepared=True
+                )
             while len(_loaded) >= _KEPT:
                 _loaded.pop(next(iter(_loaded)))
             _loaded[name] = randomizer

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from labeldp_runtime import Randomizer
 
 from labeldp_compile.cli import main
+from labeldp_compile.tabular.reader import TableReader
 from tests.fixtures.compiled import compile_text
 
 ROWS = 6000
@@ -218,3 +219,66 @@ def test_without_labeldp_learn_it_says_what_to_install(files, monkeypatch):
     )
     result = labeldp(*words(files[0], "numbers"))
     assert result.exit_code == 2 and "pip install ./learn" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("rule", ["person", "public nulls"])
+def test_rows_without_a_private_label_are_left_out(tmp_path, kind, rule):
+    unit = "privacy: {epsilon: 6, unit: person, person_column: who, labels_per_person: 3}"
+    text = NUMBERS.replace("privacy: {epsilon: 2}", unit)
+    if rule == "public nulls":
+        text = NUMBERS.replace("max: 9}}", "max: 9}, nulls: public}")
+    (tmp_path / "a.onnx").write_bytes(compile_text(text).model)
+    generator = np.random.default_rng(1)
+    has = generator.random(900) < 0.8
+    drawer = Randomizer.load(tmp_path / "a.onnx", prepared=True)
+    drawn = np.where(has, drawer(generator.integers(0, 10, 900)), np.nan)
+    models = {"f": generator.integers(0, 10, 900).astype(float)}
+    write = pq.write_table if kind == "parquet" else pa_csv.write_csv
+    measured = []
+    for name, keep in (("all", np.ones(900, bool)), ("some", has)):
+        cells = pa.array(drawn[keep], from_pandas=True)
+        path = tmp_path / f"{name}.{kind}"
+        write(pa.table({"y": cells, **{m: f[keep] for m, f in models.items()}}), path)
+        done = labeldp(tmp_path / "a.onnx", path, path, "--model", "f", "--json")
+        assert done.exit_code == 0, done.output
+        measured.append(json.loads(done.stdout))
+    assert measured[0]["left_out"] == (~has).sum() and measured[1]["left_out"] == 0
+    assert measured[0]["measured"] == measured[1]["measured"]
+    words = labeldp(
+        tmp_path / "a.onnx", tmp_path / f"all.{kind}", path.with_stem("all"), "--model", "f"
+    )
+    assert f"{(~has).sum():,} rows without one are left out" in words.stdout
+
+
+def test_one_row_with_most_of_the_variance_is_named(files, tmp_path):
+    """Where a model extrapolates far, no sample knows of the outputs that this row seldom has."""
+    folder, _ = files
+    table = pq.read_table(folder / "numbers.parquet")
+    far = table["one"].to_numpy().copy()
+    pq.write_table(table.append_column("usual", pa.array(far)), tmp_path / "usual.parquet")
+    far[17] = 2000.0
+    pq.write_table(table.append_column("far", pa.array(far)), tmp_path / "far.parquet")
+    for name, warned in (("usual", False), ("far", True)):
+        path = tmp_path / f"{name}.parquet"
+        words = (folder / "numbers.onnx", path, path, "--model", name, "--model", "other")
+        done = labeldp(*words)
+        assert done.exit_code == 0, done.output
+        assert ("of the expected variance of the squared error" in done.stderr) == warned
+        found = json.loads(labeldp(*words, "--json").stdout)["measured"]
+        largest = [m["largest"] for m in found if m["metric"] == "squared error"]
+        assert (max(largest) > 0.5) == warned and (min(largest) < 0.1)
+        assert all(m["largest"] is None for m in found if m["metric"] == "absolute error")
+
+
+def test_private_labels_are_read_once(files, monkeypatch):
+    """The warning about labels that can hardly be private comes from what was read for metrics."""
+    read, columns = [], TableReader.columns
+
+    def noted(self, names):
+        read.append(names)
+        return columns(self, names)
+
+    monkeypatch.setattr(TableReader, "columns", noted)
+    assert labeldp(*words(files[0], "numbers")).exit_code == 0
+    assert sum("y" in names for names in read) == 1

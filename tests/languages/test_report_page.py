@@ -1,18 +1,25 @@
 """The report in headless Chromium: no request, no complaint, readable in both schemes, on paper."""
 
+import re
+
 import pytest
 
 from labeldp_compile.tools.report.findings import examine
 from labeldp_compile.tools.report.page import report_page
+from labeldp_compile.tools.report.run_page import RunFindings, run_page
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.report.conftest import HOSTILE_SPEC
+from tests.report.test_decision import made_run, promise
 
 SPECS = {
     "unbiased": INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased"),
     "biased": INTEGER_SPEC,
     "hostile": HOSTILE_SPEC,
 }
-NARROW = 390
+NARROW, MOST_SHEETS = 390, 2
+PERSON_SPEC = INTEGER_SPEC.replace(
+    "epsilon: 1.0", "epsilon: 3, unit: person, person_column: who, labels_per_person: 3"
+)
 
 # Every visible text whose colour stands out from what is behind it by less than 4.5 to 1.
 FAINT = """
@@ -106,6 +113,24 @@ def test_no_request_no_complaint_and_readable(tab, addresses, name, dark):
     tab.open(addresses[name], dark=dark, width=NARROW)
     assert tab.run("document.documentElement.scrollWidth") == NARROW
     assert tab.run(OUT_OF_SIGHT) == 0 and tab.run(SMALLEST_TEXT) >= 8
+
+
+@pytest.mark.parametrize("name", [*SPECS, "person", "run", "run that says much"])
+def test_it_has_at_most_two_sheets_of_paper(tab, addresses, tmp_path, name):
+    if name == "person":
+        (tmp_path / "a.onnx").write_bytes(compile_text(PERSON_SPEC).model)
+        page = report_page(examine(tmp_path / "a.onnx"))
+    elif name not in addresses:
+        stated = promise(unit="user")
+        if name != "run":
+            stated["not_covered"] = ["What nobody can know of a table of many rows. " * 20] * 10
+        page = run_page(RunFindings(None, made_run(), stated, "0" * 64, None, None, None))
+    else:
+        tab.open(addresses[name])
+    if name not in addresses:
+        (tmp_path / "page.html").write_text(page, encoding="utf-8")
+        tab.open((tmp_path / "page.html").as_uri())
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", tab.pdf())) <= MOST_SHEETS
 
 
 def test_it_prints(tab, addresses):

@@ -204,6 +204,11 @@ def test_a_person_pays_for_every_artifact_once():
     rotated = (5, draw(part="wed", **person, key="d" * 16))
     assert totals(*parts, rotated) == (15, 1, 60)
     assert totals(*parts, rotated, (1, draw())) == (16, 2, None)
+    # Rows of a person are counted in one folder or one output: what is outside adds up.
+    elsewhere = [(5, draw(part="mon", **{**person, "folder": name})) for name in ("e" * 32, "")]
+    assert totals(*parts, *elsewhere) == (20, 3, 90)
+    alone = [(5, draw(part=name, **{**person, "folder": ""})) for name in ("mon", "tue", "mon")]
+    assert totals(*alone) == (10, 1, 60)
     priors = DataSet(Fraction(1), spent=Fraction(1, 4))
     drawn = drawn_labels([next_entry([], "draw", {**parts[0][1].facts(), "rows": 1, "persons": 0})])
     assert Totals.of(priors, drawn["shop"]) == Totals(Fraction(5, 4), Fraction(121, 4))

@@ -23,6 +23,11 @@ def frame(columns, ids=None):
     return pd.DataFrame({**columns, **({} if ids is None else {"visit": ids})})
 
 
+def name_of(model):
+    """The label's column."""
+    return next(iter(model.metadata.get_input_schema())).name
+
+
 def loaded(folder, column):
     """Predictions of a model that was loaded: keyed, of another version, with odd labels."""
     import mlflow.pyfunc
@@ -30,6 +35,7 @@ def loaded(folder, column):
     keyed = mlflow.pyfunc.load_model(str(folder / "keyed"))
     plain = mlflow.pyfunc.load_model(str(folder / "plain"))
     joint = mlflow.pyfunc.load_model(str(folder / "joint"))
+    person = mlflow.pyfunc.load_model(str(folder / "person"))
     ids = ["a", "b", "c"]
     names = [one.name for one in joint.metadata.get_input_schema() if one.name != "visit"]
     found = {
@@ -38,6 +44,7 @@ def loaded(folder, column):
         "plain": [plain.predict(frame({column: [5] * 200})).tolist() for _ in range(2)],
         "odd": [keyed.predict(frame({column: [1, odd, 9]}, ids)).tolist()[::2] for odd in HOSTILE],
         "joint": joint.predict(frame({name: [None] * 3 for name in names}, ids)).to_dict("list"),
+        "person": person.predict(frame({name_of(person): [1, 5, 9]})).tolist(),
         "metadata": keyed.metadata.metadata["labeldp"],
         "inputs": [one.name for one in keyed.metadata.get_input_schema()],
     }

@@ -14,6 +14,7 @@ from verifier.tests.files import rebuilt
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / "build/mlflow/bin/python"
+PERSON = HERE / "persons_v1/window.onnx"
 PLAIN, JOINT = HERE / "v2/optimal-unbiased.onnx", HERE / "joint_v2/top.onnx"
 (COLUMN,) = Randomizer.load(PLAIN).label_columns
 LABELS, IDS = [1, 5, 9], ["a", "b", "c"]
@@ -44,6 +45,7 @@ def folder(tmp_path_factory):
         ("plain", PLAIN, []),
         ("keyed", PLAIN, ["--id-column", "visit"]),
         ("joint", JOINT, ["--id-column", "visit"]),
+        ("person", PERSON, ["--prepared"]),
     ):
         done = labeldp("mlflow", path, "-o", folder / name, *more)
         assert done.returncode == 0, done.stderr
@@ -133,3 +135,10 @@ def test_what_is_refused(folder, tmp_path):
         assert done.returncode == code, (arguments, done.stderr)
         assert not (tmp_path / "out").exists()
     assert {path.name for path in tmp_path.iterdir()} == {"x.onnx"}
+
+
+def test_an_artifact_with_a_rule_about_rows_needs_to_be_told_that_they_are_prepared(folder, found):
+    done = labeldp("mlflow", PERSON, "-o", folder / "no")
+    assert done.returncode == 2 and "a person has at most 4 rows" in done.stderr
+    assert not (folder / "no").exists()
+    assert len(found["person"]) == 3

@@ -87,8 +87,8 @@ def outputs_of(path: Path, labels: list | dict[str, list] | None) -> dict[str, l
 
     Without ``labels`` they are those of ``rows``, which a file with groups reads.
     """
-    plain = Randomizer.load(path)
-    keyed = Randomizer.load(path, key=Key(SECRET), context=CONTEXT)
+    plain = Randomizer.load(path, prepared=True)
+    keyed = Randomizer.load(path, key=Key(SECRET), context=CONTEXT, prepared=True)
     columns = {}
     if labels is None:
         table = rows()

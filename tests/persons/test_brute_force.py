@@ -5,15 +5,21 @@ Noise of scale s that is added to counts makes an output at most e^(Σ|c − c�
 for counts c as for counts c′, and some output exactly so.
 """
 
+import shutil
+from collections import Counter
 from fractions import Fraction
 from itertools import product
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from labeldp_verify.analysis import exp_bounds
 
+from labeldp_compile.ledger.book import create_ledger, read_contents
 from labeldp_compile.prior import estimate_prior, obtain
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import parse_spec
+from tests.cli.test_cli import labeldp
 from tests.composition.brute_force import rows_of
 from tests.fixtures.compiled import compile_text
 from tests.persons.made import spec, table
@@ -116,3 +122,51 @@ def test_the_compiled_file_says_what_the_brute_force_finds(tmp_path):
     assert artifact.certificate.prior.rows == 4  # two of each of two persons
     cost = Fraction(stated.l1_sensitivity) / Fraction(artifact.certificate.prior.scale)
     assert cost + 2 * Fraction(artifact.certificate.exact.epsilon_label) <= 3
+
+
+def tables_of(rows):
+    """Every table of this many rows, by who has which: persons are numbered as they come."""
+    found = [[0]]
+    for _ in range(rows - 1):
+        found = [[*who, one] for who in found for one in range(max(who) + 2)]
+    return found
+
+
+@pytest.mark.parametrize("options", [["null"], ["drop", "--order-column", "place"]])
+def test_what_randomize_draws_of_a_person_is_within_epsilon(options, tmp_path, environment):
+    """The command itself: every table of three rows in two parts, with two sets of labels."""
+    environment(LABELDP_CONFIG=tmp_path / "config.toml")
+    (tmp_path / "config.toml").touch(mode=0o600)
+    artifact = compile_text(spec(2, "1.7"))
+    (tmp_path / "a.onnx").write_bytes(artifact.model)
+    (one_label,) = {worst_ratio(artifact, 1)}
+    ledger = tmp_path / "l.ledger"
+    create_ledger(ledger)
+    (tmp_path / "t").mkdir()
+    for number, who in enumerate(tables_of(3)):
+        labelled = []
+        for labels in ([0, 0, 0], [2, 1, 2]):
+            for part in range(2):
+                rows = slice(2 * part, 2 * part + 2)
+                places = [2, 1, 0][rows]
+                table(tmp_path / "t" / f"{part}.parquet", who[rows], labels[rows], place=places)
+            words = ["randomize", tmp_path / "a.onnx", tmp_path / "t", "-o", tmp_path / "o"]
+            words += ["--beyond", *options, "--ledger", ledger, "--data-set", f"d{number}"]
+            assert labeldp(*words).exit_code == 0
+            out = [pq.read_table(tmp_path / "o" / f"{part}.parquet") for part in range(2)]
+            drawn = pa.concat_tables(out).to_pylist()
+            labelled.append(
+                [(r["customer"], r["place"]) for r in drawn if r["returned"] is not None]
+            )
+            shutil.rmtree(tmp_path / "o")
+        assert labelled[0] == labelled[1]  # no label decides
+        counts = Counter(customer for customer, _ in labelled[0])
+        assert counts == {one: min(2, who.count(one)) for one in set(who)}
+        assert all(one_label**count <= exp_bounds(Fraction("1.7"))[0] for count in counts.values())
+        draws = [e.facts for e in read_contents(ledger).entries if e.kind == "draw"][-2:]
+        rows = len(labelled[0]) if options[0] == "drop" else 3
+        booked = [(d["data_set"], d["rows"], d["persons"], d["epsilon"]) for d in draws]
+        assert booked == [(f"d{number}", rows, len(counts), "17/10")] * 2
+    # Without a key, each of the two runs drew, and a person spends ε in both.
+    totals = read_contents(ledger)
+    assert all(totals.totals(f"d{i}").person == Fraction("3.4") for i in range(number + 1))

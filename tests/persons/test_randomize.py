@@ -7,7 +7,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from labeldp_compile.cli import main
 from labeldp_compile.cli import randomize as randomize_module
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import compile_text
@@ -177,3 +179,83 @@ def test_rows_within_the_bound_keep_every_byte_of_a_csv(place):
     lines = (place / "o.csv").read_bytes().split(b"\r\n")
     assert lines[0] == b"customer,returned,note" and lines[2] == b""
     assert lines[1].endswith(b',"a ""b"""') and lines[3].endswith(b",007")
+
+
+def booked(place):
+    shown = labeldp("ledger", "export", place / "l.ledger", "--csv", place / "e.csv", "--overwrite")
+    assert shown.exit_code == 0, shown.stderr
+    rows = pa_csv.read_csv(place / "e.csv").to_pylist()
+    return [(row["rows"], row["persons"]) for row in rows if row["kind"] == "draw"]
+
+
+def test_the_ledger_says_how_many_persons_have_labels(place, environment):
+    environment(LABELDP_CONFIG=place / "config.toml")
+    (place / "config.toml").touch(mode=0o600)
+    assert labeldp("ledger", "init", place / "l.ledger").exit_code == 0
+    table(place / "t.parquet", CUSTOMERS, order=[5, 4, 3, 2, 1, 0])
+    booking = ["--ledger", place / "l.ledger", "--data-set", "shop"]
+    for beyond in (
+        ("null",),
+        ("null", "--order-column", "order"),
+        ("drop", "--order-column", "order"),
+    ):
+        options = ["--beyond", *beyond, *booking]
+        result = run(place, "t.parquet", "o.parquet", *options)
+        assert result.exit_code == 0 and "of 3 persons, ε = 1 of a person" in result.stderr
+    assert booked(place) == [(6, 3), (6, 3), (5, 3)]
+    # Persons who had their labels in earlier tables get none, and do not count.
+    again = [*booking, "--earlier", place / "o.parquet", "--beyond", "null"]
+    assert run(place, "t.parquet", "p.parquet", *again).exit_code == 0
+    assert booked(place)[3] == (6, 1)  # the customer 3 had one row of two
+    keyed = ["--key", place / "k.key", "--id-column", "order", "--append", *booking]
+    for part, customers in (("mon", [1, 2, 2]), ("tue", [1, 4, 4])):
+        table(
+            place / "t.parquet",
+            customers,
+            order=[(0 if part == "mon" else 3) + i for i in range(3)],
+        )
+        where = place / "a.onnx", place / "t.parquet", "-o", place / "folder"
+        for _ in range(2):
+            done = labeldp("randomize", *where, *keyed, "--part", part)
+            assert done.exit_code == 0, done.stderr
+    assert booked(place)[4:] == [(3, 2), (3, 2)]
+
+
+def test_outputs_with_rows_of_the_same_persons_add_up_in_the_ledger(place, environment):
+    """Each output may have all rows of a person that are allowed."""
+    environment(LABELDP_CONFIG=place / "config.toml")
+    (place / "config.toml").touch(mode=0o600)
+    assert labeldp("ledger", "init", place / "l.ledger").exit_code == 0
+    for day in range(2):
+        table(place / f"{day}.parquet", [1, 1], order=[2 * day, 2 * day + 1])
+        keyed = ["--key", place / "k.key", "--id-column", "order"]
+        booking = ["--ledger", place / "l.ledger", "--data-set", "shop"]
+        assert run(place, f"{day}.parquet", f"o{day}.parquet", *keyed, *booking).exit_code == 0
+    shown = json.loads(labeldp("ledger", "show", place / "l.ledger", "--json").stdout)
+    assert shown["totals"]["shop"]["person"] == 2.0
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.list_view(pa.int64())])
+def test_columns_of_any_type_stay_when_rows_are_left_out(place, kind):
+    value = [1] if pa.types.is_list_view(kind) else "a"
+    more = pa.array([value, None, value, value, None, value], kind)
+    try:
+        table(place / "t.parquet", CUSTOMERS, order=[5, 4, 3, 2, 1, 0], more=more)
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow writes no such column")
+    done = run(place, "t.parquet", "o.parquet", "--beyond", "drop", "--order-column", "order")
+    assert done.exit_code == 0, (done.stderr, done.exception)
+    assert pq.read_table(place / "o.parquet")["more"].to_pylist() == more.to_pylist()[1:]
+    keyed = ["--key", place / "k.key", "--id-column", "order", "--append", "--beyond", "null"]
+    where = place / "a.onnx", place / "t.parquet", "-o", place / "folder"
+    assert labeldp("randomize", *where, *keyed).exit_code == 0
+
+
+def test_standard_input_says_how_many_rows_have_no_label(place):
+    """Rows are counted while they are read: standard input is read once."""
+    rows = "customer,returned\n" + "".join(f"{who},1\n" for who in CUSTOMERS)
+    words = ["randomize", str(place / "a.onnx"), "-", "-o", str(place / "o.csv")]
+    refused = CliRunner().invoke(main, words, input=rows)
+    assert refused.exit_code == 2 and "give a file, or --beyond null" in refused.stderr
+    done = CliRunner().invoke(main, [*words, "--beyond", "null"], input=rows)
+    assert done.exit_code == 0 and "1 rows beyond that have no label" in done.stderr

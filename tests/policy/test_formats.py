@@ -115,7 +115,7 @@ def test_what_was_named_is_checked_whatever_it_is(here):
     policy(here, max_epsilon_label=1)
     (here / "x.bin").write_text("x")
     result = labeldp("check", "x.bin", "--policy", "policy.yaml", where=here)
-    assert result.exit_code == 1 and "is no artifact, run folder or ledger" in result.stdout
+    assert result.exit_code == 1 and "is no artifact, run folder, ledger or" in result.stdout
 
 
 def test_a_huge_file_and_too_much_work_are_no_pass(here):

@@ -6,6 +6,7 @@ plans, ``compile --check`` and ``diff`` are the gates before and after it.
 
 import json
 import os
+import shutil
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -153,6 +154,16 @@ def draw(folder, key):
     done(*words, "--data-set", "clinic", "--overwrite", where=folder)
 
 
+def parts(folder):
+    """A folder of two parts with a manifest, among the artifacts."""
+    pq.write_table(pa.table({"id": [1, 2, 3], "visits": [0, 1, 2]}), folder / "labels.parquet")
+    if not (folder / "one.key").exists():
+        done("keygen", "one.key", where=folder)
+    words = ["randomize", "build/visits.onnx", "labels.parquet", "-o", "build/parts", "--append"]
+    done(*words, "--key", "one.key", "--id-column", "id", "--part", "monday", where=folder)
+    return folder / "build/parts/monday.parquet"
+
+
 def alter_ledger(folder):
     with sqlite3.connect(folder / "budget.ledger") as file:
         for (trigger,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
@@ -271,6 +282,24 @@ CAUGHT = {
         lambda f: demand(f, adjacency=["person"]),
         "adjacency",
     ),
+    "a part that was changed": (lambda f: pq.write_table(pa.table({}), parts(f)), "verified"),
+    "a part that is gone": (lambda f: parts(f).unlink(), "verified"),
+    "true labels among the parts": (
+        lambda f: shutil.copy(f / "labels.parquet", parts(f).with_name("tuesday.parquet")),
+        "verified",
+    ),
+    "a damaged manifest": (
+        lambda f: parts(f).with_name("_labeldp.json").write_text("{}"),
+        "verified",
+    ),
+    "parts that were drawn without a rule": (
+        lambda f: (parts(f), demand(f, mature="P1W"), take(f, "mature")),
+        "mature",
+    ),
+    "an artifact that hides among parts": (
+        lambda f: parts(f).with_name("bad.onnx").write_text("no artifact"),
+        "verified",
+    ),
     "a link": (lambda f: (f / "build/x.onnx").symlink_to("visits.onnx"), "verified"),
     "a linked folder": (lambda f: (f / "build/more").symlink_to("../variants"), "verified"),
     "a pipe": (lambda f: os.mkfifo(f / "build/pipe.onnx"), "verified"),
@@ -303,6 +332,7 @@ def test_a_planted_regression_is_caught(planted, here):
 
 HARMLESS = {
     "nothing": lambda f: None,
+    "a folder of parts": parts,
     "a smaller ε": lambda f: take(f, "smaller ε"),
     "fewer labels a person": lambda f: take(f, "fewer labels"),
     "a note beside the artifacts": lambda f: (f / "build/README.md").write_text("hello"),

@@ -178,9 +178,9 @@ def promise(epsilon="0.5", delta="1e-05", unit="label"):
     }
 
 
-@pytest.mark.parametrize("unit", ["label", "user"])
-def test_a_run_is_told_in_the_same_words(unit):
-    run = SimpleNamespace(
+def made_run():
+    """What the trainer reads of a run folder."""
+    return SimpleNamespace(
         name="visits",
         label="mdvis",
         epsilon=0.5,
@@ -191,11 +191,16 @@ def test_a_run_is_told_in_the_same_words(unit):
         metric="mse",
         status="done",
     )
-    page = run_page(RunFindings(None, run, promise(unit=unit), "0" * 64, None, None, None))
+
+
+@pytest.mark.parametrize("unit", ["label", "user"])
+def test_a_run_is_told_in_the_same_words(unit):
+    page = run_page(RunFindings(None, made_run(), promise(unit=unit), "0" * 64, None, None, None))
     said = first_screen(page)
     assert PLAIN.fullmatch(said) and len(said.split()) <= MOST_WORDS
     assert colour(page) == "mind" and said.count("1 in 100,000") == 1
     assert ("for a person" in said) == (unit == "user")
+    assert ("Rows of one person add up" in said) == (unit == "label")
     assert "√" not in page and "about 1.3" in page and "δ" in Reader(page).sections["numbers"]
 
 
@@ -203,6 +208,16 @@ def test_a_run_without_privacy_is_red():
     found = of_run(promise(epsilon=None, delta="0"), "y", None, None, "")
     assert found.verdict == "bad" and found.belief is None
     assert "protects nobody" in found.says
+
+
+def test_how_many_values_a_person_has_is_said_to_be_declared(made):
+    unit = "epsilon: 3, unit: person, person_column: who, labels_per_person: 3"
+    text = INTEGER_SPEC.replace("epsilon: 1.0", unit)
+    (made / "file.onnx").write_bytes(compile_text(text).model)
+    assert labeldp("report", made / "file.onnx", "-o", made / "page.html").exit_code == 0
+    said = first_screen((made / "page.html").read_text("utf-8"))
+    assert "Up to 3 values of" in said and "how many values a person has is only declared" in said
+    assert PLAIN.fullmatch(said) and len(said.split()) <= MOST_WORDS
 
 
 def test_public_nulls_are_named_among_what_is_not_protected(made):

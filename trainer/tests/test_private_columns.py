@@ -57,6 +57,20 @@ def test_true_numbers_are_no_outputs(tmp_path, suffix, model, spec):
     refused(tmp_path, text, "numbers.onnx never outputs")
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_rows_without_a_private_label_are_named(tmp_path, suffix):
+    """``randomize --beyond null`` leaves rows beyond a person's bound without one."""
+    write_tables(tmp_path, 60)
+    value = write_artifact(tmp_path).randomizer.values[0]
+    cells = pa.array([value] * 53 + [None] * 7, pa.float64())
+    private = table(60, 0).set_column(3, "y", cells)
+    write = pq.write_table if suffix == "parquet" else pa_csv.write_csv
+    write(private, tmp_path / f"train.{suffix}")
+    text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y")
+    text = text.replace("train.parquet", f"train.{suffix}")
+    refused(tmp_path, text, "7 of 60 rows have no private label in 'y' (null): leave them out")
+
+
 def test_true_labels_in_the_place_of_private_ones(tmp_path):
     """The table of the artifact's own labels, of which its outputs are none."""
     write_tables(tmp_path)

@@ -116,7 +116,7 @@ class ArtifactTarget:
     def open(self) -> Draw:
         """The loaded randomizer. Raises InputError if this platform cannot run it."""
         try:
-            randomizer: Any = Randomizer.load(self.path)
+            randomizer: Any = Randomizer.load(self.path, prepared=True)  # of made-up labels
         except RuntimeArtifactError as error:
             raise InputError(str(error)) from None
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.histogram import labelled, table_indexes
+from labeldp_compile.tabular.chosen_rows import chosen_rows
 from labeldp_compile.tabular.csv_file import empty_is_null
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.tools.estimate.cells import Cell, cells_of
@@ -88,10 +89,9 @@ def count_outputs(
     for reader, artifact in sources:
         index, cells_in = _OutputsOfTables(reader, artifact), cells_of(reader, artifact.groups, by)
         columns = dict.fromkeys([*reader.label_columns, *reader.group_names, *by])
-        bounded = person_epsilon(artifact.certificate) is not None
         for every in reader.columns(list(columns)):
-            has = _with_labels(reader, every) if bounded else every
-            batch, _ = labelled(reader, has, None)
+            has = has_labels(reader, artifact, every)
+            batch, _ = labelled(reader, chosen_rows(every, has), None)
             cells, places = cells_in(batch)
             here = [known.setdefault(cell, (len(known), rank))[0] for cell, rank in cells]
             if by and len(known) > MAX_GROUPS:
@@ -116,14 +116,20 @@ def count_outputs(
     return result
 
 
-def _with_labels(reader: TableReader, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with a private label; ``--beyond null`` leaves others without one."""
+def has_labels(
+    reader: TableReader, artifact: Artifact, batch: pa.RecordBatch | pa.Table
+) -> NDArray[np.bool_]:
+    """Which rows [n] have a private label, if the artifact lets rows be without one.
+
+    ``--beyond null`` leaves rows without a label, and so does ``nulls: public``.
+    """
     has = np.ones(len(batch), dtype=bool)
-    for name in reader.label_columns:
+    bounded = person_epsilon(artifact.certificate) is not None
+    for name in reader.label_columns if bounded or artifact.label.keeps_nulls else ():
         column = batch.column(name)
         column = empty_is_null(column) if reader.files[0].csv is not None else column
         has &= column.is_valid().to_numpy(zero_copy_only=False)
-    return batch if has.all() else batch.filter(pa.array(has))
+    return has
 
 
 def _by_table(

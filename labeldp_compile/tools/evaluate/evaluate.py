@@ -9,11 +9,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import CategoricalDomain, JointDomain
 from labeldp_verify.opening import open_artifact
+from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
@@ -22,7 +24,11 @@ from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.estimate.aggregates import private_warnings
 from labeldp_compile.tools.estimate.estimate import Estimation
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
-from labeldp_compile.tools.estimate.private_counts import count_outputs
+from labeldp_compile.tools.estimate.private_counts import (
+    GroupCounts,
+    OutputCounts,
+    has_labels,
+)
 from labeldp_compile.tools.evaluate.predictions import (
     array_of,
     learn,
@@ -32,6 +38,8 @@ from labeldp_compile.tools.evaluate.predictions import (
 from labeldp_compile.tools.private_table import open_private, require_public
 
 FORMAT_VERSION = "1.0"
+_FEW = 0.1  # of the variance: with more in one row, intervals covered too rarely
+_NAMES = 60
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,9 @@ class Evaluation:
         confidence: of the intervals.
         measured: a ``labeldp_learn.Measured`` for each metric, model or difference, and group.
         calibration: by model, the bins of ``labeldp_learn.calibration``, if it has them.
-        warnings: why these may not be private labels of the artifact, in words.
+        warnings: why these may not be private labels of the artifact, or why intervals may be too
+            narrow, in words.
+        left_out: rows without a private label.
     """
 
     artifact: str
@@ -53,13 +63,15 @@ class Evaluation:
     measured: list[Any]
     calibration: dict[str, list[Any]]
     warnings: list[str] = field(default_factory=list)
+    left_out: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """``{format_version, artifact, rows, confidence, measured, calibration}``."""
+        """``{format_version, artifact, rows, left_out, confidence, measured, calibration}``."""
         return {
             "format_version": FORMAT_VERSION,
             "artifact": self.artifact,
             "rows": self.rows,
+            "left_out": self.left_out,
             "confidence": self.confidence,
             "measured": [asdict(one) for one in self.measured],
             "calibration": {
@@ -100,10 +112,14 @@ def evaluate_tables(
     for name in public:
         require_public(reader, decoded, artifact, name)
     names = [*reader.label_columns, *reader.group_names, *public]
-    table = _arrays(reader, list(dict.fromkeys(names)))
+    read = _read(reader, list(dict.fromkeys(names)))
     given = read_predictions(decoded.label, predictions, models, form)
-    rows = len(next(iter(table.values())))
-    require_rows(predictions, given, rows, private)
+    require_rows(predictions, given, len(read), private)
+    has = has_labels(reader, decoded, read)
+    table = {name: array_of(read[name].filter(has)) for name in read.column_names}
+    given, rows = {name: one[has] for name, one in given.items()}, int(has.sum())
+    if not rows:
+        raise refused(reader.path, "has no rows with a private label")
     groups = {
         mine.name: table[theirs.name]
         for mine, theirs in zip(decoded.groups.columns, reader.group_columns, strict=True)
@@ -122,27 +138,43 @@ def evaluate_tables(
     for name, one in given.items():
         if not isinstance(decoded.label, CategoricalDomain) or (two and one.dtype.kind == "f"):
             bins[name] = learned.calibration(labels, one, min(10, rows), confidence)
-    name, warnings = decoded.certificate.name, _warnings(reader, decoded)
-    return Evaluation(name, rows, confidence, measured, bins, warnings)
+    warnings = [*_warnings(reader, decoded, labels), *_few_rows(measured, person)]
+    name, left = decoded.certificate.name, len(read) - rows
+    return Evaluation(name, rows, confidence, measured, bins, warnings, left)
 
 
-def _warnings(reader: TableReader, decoded: Artifact) -> list[str]:
+def _warnings(reader: TableReader, decoded: Artifact, labels: Any) -> list[str]:
     """Why these may not be private labels, by the test of ``labeldp estimate``."""
-    (every, *_) = count_outputs([(reader, decoded)], ())
+    counted = {
+        part.number: OutputCounts(*np.unique(part.codes, return_counts=True))
+        for part in labels.parts
+    }
+    every = GroupCounts((), counted)
     try:
-        hardly = bool(Estimation.of(decoded, tables=every.by_table).hardly_private(every))
+        hardly = bool(Estimation.of(decoded, tables=counted).hardly_private(every))
     except NotEstimableError:
         hardly = False
     return private_warnings(reader, hardly)
 
 
-def _arrays(reader: TableReader, names: list[str]) -> dict[str, NDArray[Any]]:
-    """[n] columns of the table of private labels; of CSV, numbers where a label is a number."""
+def _few_rows(measured: Sequence[Any], person: str | None) -> list[str]:
+    """Where one row, or person, has much of the variance that is expected: intervals may fail."""
+    unit = "row" if person is None else "person"
+    return [
+        f"one {unit} has {100 * one.largest:.0f}% of the expected variance of the {one.metric} of "
+        f"{clipped(one.model, _NAMES)}, by its predictions: the interval may be too narrow. Keep "
+        "predictions in the range of labels"
+        for one in measured
+        if one.group is None and (one.largest or 0) > _FEW
+    ]
+
+
+def _read(reader: TableReader, names: list[str]) -> pa.Table:
+    """[n] columns of the table of private labels."""
     batches = list(reader.columns(names))
     if not batches:
         raise refused(reader.path, "has no rows")
-    table = pa.Table.from_batches(batches).select(names)
-    return {name: array_of(table[name]) for name in names}
+    return pa.Table.from_batches(batches).select(names)
 
 
 def _private(

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from labeldp_verify.printable import one_line
 
-Kind = Literal["artifact", "plan", "training run", "ledger", "unknown"]
+Kind = Literal["artifact", "plan", "training run", "ledger", "folder of parts", "unknown"]
 Worth = Literal["proved", "declared", "estimated", "counted"]
 VERIFIED = "verified"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -19,6 +20,7 @@ from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger.place import place_name
 from labeldp_compile.ledger_url import is_url
+from labeldp_compile.tabular.parts_folder import MANIFEST, PartsFolder
 from labeldp_compile.tools.policy.finding import VERIFIED, Judged, Kind, PolicyFinding
 from labeldp_compile.tools.policy.model import LoadedPolicy
 from labeldp_compile.tools.policy.rules import findings, needed_delta
@@ -36,7 +38,7 @@ _MAX_RUN_FILE = 64 * 1024 * 1024
 
 
 def judge(where: Path | str, policy: LoadedPolicy, budget: Budget = DEFAULT_BUDGET) -> Judged:
-    """What a policy says about an artifact, a run folder or a ledger.
+    """What a policy says about an artifact, a run folder, a ledger or a folder of parts.
 
     ``where`` is a path, or the URL of a ledger. Nothing that is in a file raises an error: what
     cannot be read or verified has one finding, which says why. ``budget`` is for the verification
@@ -52,7 +54,9 @@ def judge(where: Path | str, policy: LoadedPolicy, budget: Budget = DEFAULT_BUDG
         return _judged(kind, str(path), lambda: _run(path, policy))
     if kind == "ledger":
         return _judged(kind, str(path), lambda: _ledger(path, policy))
-    return unverified("unknown", str(path), "is no artifact, run folder or ledger")
+    if kind == "folder of parts":
+        return _judged(kind, str(path), lambda: _parts(path, policy))
+    return unverified("unknown", str(path), "is no artifact, run folder, ledger or folder of parts")
 
 
 def judge_artifact(path: Path, data: bytes, report: Report, policy: LoadedPolicy) -> Judged:
@@ -88,8 +92,7 @@ def kind_of(path: Path) -> Kind:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            is_run = any((path / name).is_file() for name in RUN_FILES)
-            return "training run" if is_run else "unknown"
+            return _kind_of_folder(path)
         if path.suffix.lower() == ".onnx":
             return "artifact"
         if path.suffix.lower() == ".ledger":
@@ -100,14 +103,19 @@ def kind_of(path: Path) -> Kind:
             begins = file.read(_AT + len(_LEDGER))
     except OSError:
         return "unknown"
-    is_ledger = begins.startswith(_SQLITE) and begins[_AT:] == _LEDGER
-    return "ledger" if is_ledger else "unknown"
+    return "ledger" if begins.startswith(_SQLITE) and begins[_AT:] == _LEDGER else "unknown"
+
+
+def _kind_of_folder(path: Path) -> Kind:
+    if any((path / name).is_file() for name in RUN_FILES):
+        return "training run"
+    return "folder of parts" if os.path.lexists(path / MANIFEST) else "unknown"
 
 
 def _judged(kind: Kind, path: str, look: Callable[[], Judged]) -> Judged:
     """What ``look`` finds; what it cannot read is a finding, too."""
     try:
-        if not is_url(path) and kind != "training run":
+        if not is_url(path) and kind not in ("training run", "folder of parts"):
             _require_plain(Path(path))
         return look()
     except InputError as error:
@@ -162,6 +170,19 @@ def _ledger(where: Path | str, policy: LoadedPolicy) -> Judged:
     return _of(Subject(kind="ledger", entries=tuple(entries)), str(name), policy, text)
 
 
+def _parts(path: Path, policy: LoadedPolicy) -> Judged:
+    """A folder of ``randomize --append``: its parts are those of its manifest, byte for byte."""
+    _require_plain(path / MANIFEST)
+    folder = PartsFolder.read(path)
+    if folder is None:
+        raise InputError(f"{path / MANIFEST}: was removed while it was read")
+    folder.require_whole()
+    subject = Subject(kind="folder of parts", parts=tuple(folder.listed.values()))
+    rows = sum(part.rows for part in folder.listed.values())
+    text = f"{len(folder.listed):,} parts with {rows:,} rows are as its manifest lists them"
+    return _of(subject, str(path), policy, text)
+
+
 def read_run(path: Path) -> Any:
     """What the trainer reads of a run folder, whose statement must agree with its config.
 
@@ -193,4 +214,6 @@ def _run(path: Path, policy: LoadedPolicy) -> Judged:
     if (promise["epsilon"] is None) != (found.epsilon is None):
         raise InputError(f"{path}: changed while it was read")
     text = "its statement agrees with its config; what it promises is declared"
+    if (release := path / "release.npz").exists():
+        text += f" (to prove it: labeldp train CONFIG --verify-release {release})"
     return _of(of_run(path, promise, found, labels), str(path), policy, text)

@@ -164,9 +164,14 @@ def _groups(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
         yield PolicyFinding("min_group_rows", ok, "declared", text, str(one.group_rows), str(limit))
 
 
-@_rule("mature", *_MADE)
+@_rule("mature", *_MADE, "folder of parts")
 def _mature(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     least, found = policy.rules.mature or "P0D", one.mature
+    if one.kind == "folder of parts":
+        early = sum(part.as_of is None for part in one.parts)
+        text = f"{early:,} of {len(one.parts):,} parts were drawn without a rule for maturity"
+        yield PolicyFinding("mature", not early, "declared", text, str(early), "0")
+        return
     text = f"its labels mature for {found} (declared)"
     if found is None:
         text = "nothing says that its labels mature before they are drawn"

@@ -17,6 +17,7 @@ from labeldp_verify.reading.figures import Usefulness
 from labeldp_verify.reading.shortcomings import Shortcoming, relevant
 
 from labeldp_compile.ledger.entries import Entry
+from labeldp_compile.tabular.parts_folder import ListedPart
 from labeldp_compile.tools.policy.finding import Kind, Worth
 from labeldp_compile.tools.policy.model import GatePolicy
 
@@ -47,6 +48,7 @@ class Subject:
         booked: what decides whether a private prior is in a ledger.
         entries: of a ledger; of a plan, those of its spec's.
         spends: what a plan is about to spend on a data set.
+        parts: of a folder of parts.
         artifact_path, data: of an artifact.
     """
 
@@ -71,6 +73,7 @@ class Subject:
     entries: tuple[Entry, ...] = ()
     spends: tuple[str, Fraction, datetime] | None = None
     ledger: str | None = None
+    parts: tuple[ListedPart, ...] = ()
     artifact_path: Path = Path()
     data: bytes = b""
 

@@ -10,6 +10,7 @@ from labeldp_compile.ledger_url import is_url
 from labeldp_compile.tools.policy.judging import kind_of
 
 MAX_FILES = 100_000
+_WALKED = ("unknown", "folder of parts")  # in which other things may lie
 
 
 @dataclass
@@ -17,7 +18,8 @@ class FoundSubjects:
     """What was found below some paths.
 
     Attributes:
-        subjects: artifacts, run folders and ledgers; what was named itself is always one.
+        subjects: artifacts, run folders, ledgers and folders of parts; what was named itself is
+            always one.
         refused: paths that cannot be checked, and why.
         others: how many further files there are, which no policy is about.
     """
@@ -38,16 +40,19 @@ def find_subjects(paths: list[str]) -> FoundSubjects:
         path = Path(text)
         if is_url(text):
             found.subjects.append(text)
-        elif not os.path.lexists(path):
+            continue
+        if not os.path.lexists(path):
             raise InputError(f"{path}: there is no such file or folder")
-        elif path.is_dir() and kind_of(path) == "unknown":
-            _below(path, found)
-        else:
+        kind = kind_of(path)
+        if not path.is_dir() or kind != "unknown":
             found.subjects.append(path)
+        if path.is_dir() and kind in _WALKED:
+            _below(path, found)
     found.subjects = list(dict.fromkeys(found.subjects))
     if not found.subjects and not found.refused:
         named = ", ".join(paths)
-        raise InputError(f"{named}: holds no artifact, run folder or ledger, so nothing is checked")
+        what = "artifact, run folder, ledger or folder of parts"
+        raise InputError(f"{named}: holds no {what}, so nothing is checked")
     return found
 
 
@@ -58,13 +63,16 @@ def _below(folder: Path, found: FoundSubjects) -> None:
     files = 0
     for at, folders, names in os.walk(folder, onerror=unreadable):
         here, inside = Path(at), []
+        is_listed = kind_of(here) == "folder of parts"  # whose files its manifest names
         for name in sorted(folders):
             path = here / name
             if path.is_symlink():
                 found.refused.append((path, "is a link to a folder, which check does not follow"))
-            elif kind_of(path) == "training run":
+                continue
+            kind = kind_of(path)
+            if kind != "unknown":
                 found.subjects.append(path)
-            else:
+            if kind in _WALKED:
                 inside.append(name)
         folders[:] = inside
         files += len(names)
@@ -73,7 +81,7 @@ def _below(folder: Path, found: FoundSubjects) -> None:
         for path in _sorted(here, names):
             kind = kind_of(path)
             if kind == "unknown":
-                found.others += 1
+                found.others += not is_listed
             elif path.is_symlink():
                 found.refused.append((path, "is a link, which check does not follow"))
             else:

@@ -24,6 +24,7 @@ from labeldp_compile.tools.report.approval import Approval
 _NAME_COLUMNS = 24
 _SURE = 50  # percent: a guess before anything is seen
 _KEY_DIGITS = 8  # of a fingerprint
+_ADD_UP = "Rows of one person add up."
 _OF_RELEASE = "Anyone who sees what is released, even if they know all else."
 Verdict = Literal["good", "mind", "bad"]
 
@@ -95,8 +96,11 @@ def of_artifact(
     verdict, says = _verdict(signer, judged, "file", of_little_use=of_little_use)
     key = None if signer is None else signer[:_KEY_DIGITS]
     worth = "The file proves ε of a value"
+    only = [] if person is None else ["how many values a person has"]
     if rational(certificate.exact.epsilon_prior):
-        worth += "; what the prior spent is only declared"
+        only.append("what the prior spent")
+    if only:
+        worth += f"; {' and '.join(only)} {'are' if only[1:] else 'is'} only declared"
     return Decision(
         verdict,
         says,
@@ -136,7 +140,8 @@ def of_run(
         if epsilon is None
         else _how_much(Fraction(epsilon), unit) + _rare(Fraction(delta or 0)),
         None if epsilon is None else BeliefBar.at(Fraction(epsilon)),
-        "Other columns, who is in the table, and tests on true values.",
+        "Other columns, who is in the table, and tests on true values."
+        + (f" {_ADD_UP}" if unit == "row" else ""),
         "The training program declares it; this folder proves nothing. "
         + ("Nobody signed." if signer is None else f"Signed with the key {signer[:_KEY_DIGITS]}."),
         _policy(judged, policy),
@@ -208,7 +213,7 @@ def _not_protected(certificate: Certificate, person: PersonEpsilon | None) -> st
         parts.append("which rows have no value")
     parts.append("kept originals")
     text = f"{', '.join(parts[:-1])}, and {parts[-1]}."
-    return text if person is not None else f"{text} Rows of one person add up."
+    return text if person is not None else f"{text} {_ADD_UP}"
 
 
 def _policy(judged: Judged | None, policy: str) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
 
 _MOST_TEXT, _MOST_ITEMS = 2_000, 30
+_MOST_ON_PAPER = 5_000  # characters of the statement: with more, paper would need a third sheet
 _LONG_ROOT = re.compile(r"√([0-9]{1,3}(?:,[0-9]{3}){2,})")  # of a whole number from a million
 
 
@@ -106,6 +107,7 @@ def run_page(findings: RunFindings) -> str:
         promise=promise,
         sha256=findings.sha256,
         lists=lists,
+        fits_paper=sum(len(item) for _, items in lists for item in items) <= _MOST_ON_PAPER,
         delta_words=delta_in_words(delta) if delta else "",
     )
 

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_runtime import Key, Randomizer
+from labeldp_runtime.row_rules import row_rules
 from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.signature import read_signed_beside
 
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
+from labeldp_compile.prepared_rows import require_prepared_rows
 
 
 @dataclass(frozen=True)
@@ -58,15 +60,22 @@ class Served:
             "private_types": drawer.output_types,
             "keyed": drawer.is_keyed,
             "context": self.context,
+            "row_rules": row_rules(drawer.certificate),
         }
 
 
 def load(
-    paths: Sequence[Path], key: Path | None, context: str | None, public_key: Path | None
+    paths: Sequence[Path],
+    key: Path | None,
+    context: str | None,
+    public_key: Path | None,
+    *,
+    prepared: bool = False,
 ) -> dict[str, Served]:
     """The artifacts by their names.
 
     With a key, words are drawn for ``context``, or for the label's columns where it is None.
+    ``prepared`` says that callers send rows that meet what the artifacts demand of them together.
 
     Raises VerificationError if one does not verify, a RuntimeArtifactError if this platform
     computes wrongly, and InputError or KeyFileError if the input is wrong.
@@ -79,7 +88,9 @@ def load(
             signed = read_signed_beside(path, public_key)
         artifact = check_bytes(data, budget=OWN_FILES, signed=signed).verified()
         own = None if secret is None else context or key_of(artifact.certificate.label_columns)
-        one = Served(artifact, Randomizer(data, str(path), key=secret, context=own), own)
+        require_prepared_rows(artifact.certificate, path, prepared=prepared)
+        drawer = Randomizer(data, str(path), key=secret, context=own, prepared=True)
+        one = Served(artifact, drawer, own)
         if one.name in found:
             raise InputError(f"{path}: another file has the name {one.name!r}, too")
         found[one.name] = one

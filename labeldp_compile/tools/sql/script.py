@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from labeldp_runtime.hmac_words import message_start
+from labeldp_runtime.row_rules import row_rules
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import JointDomain, RealDomain
 from labeldp_verify.printable import one_line
@@ -148,6 +149,7 @@ def _head(
         f"context: {context!r}, version: {version}",
         *(f"{argument}: {column!r}" for argument, column in names.items()),
         *dialect.usage(routine),
+        *(f"ε holds only if {rule}" for rule in row_rules(claims.to_json())),
         "An id names one label: first look for ids that come twice.",
         "Anyone who has the key and may run this can find the label behind a private label.",
         "Recipients of private labels must not have both.",

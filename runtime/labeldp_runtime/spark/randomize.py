@@ -43,6 +43,7 @@ def randomize(
     add_as: PrivateNames | None = None,
     require: Policy | None = None,
     check_duplicates: bool = True,
+    prepared: bool = False,
 ) -> DataFrame:
     """The DataFrame with private labels in ``column``, or added as ``add_as``.
 
@@ -78,6 +79,8 @@ def randomize(
             bytes.
         check_duplicates: with a key, look for null and repeated ids now, in one job over the id
             column. Without it, only those inside one Arrow batch are found, when it is computed.
+        prepared: the rows meet what the artifact demands of them together: see
+            ``Randomizer.load``.
 
     Raises a RuntimeArtifactError for an artifact that cannot be used, LabelError, GroupError,
     IdError or DuplicateIdError for columns that cannot, KeyFileError for a key that cannot travel,
@@ -92,12 +95,15 @@ def randomize(
     path = Path(artifact)
     data = read_bytes(path)
     if key is None:
-        keyed, randomizer = None, Randomizer(data, str(path), require=require)
+        keyed = None
+        randomizer = Randomizer(data, str(path), require=require, prepared=prepared)
     else:
         assert id_column is not None
         context = default_context(column, add_as) if context is None else context
         secret = key_on_driver(key)
-        randomizer = Randomizer(data, str(path), key=secret, context=context, require=require)
+        randomizer = Randomizer(
+            data, str(path), key=secret, context=context, require=require, prepared=prepared
+        )
         keyed = KeyedTask(key, secret.fingerprint, context)
     names = Names(column, id_column, version, group_columns, add_as)
     layout = names.layout(randomizer, df.columns, partial(find_column, df), refuse_homonyms)

@@ -181,6 +181,8 @@ def main():
         "label is id": tried(lambda: cases.transform(ids="y")),
         "several": tried(lambda: cases.transform("joint", joint)),
         "group is label": tried(lambda: cases.transform("groups", group_columns={group: "y"})),
+        "person": tried(lambda: cases.transform("person")),
+        "prepared": tried(lambda: cases.transform("person", prepared=True)),
         "forged": tried(lambda: cases.transform("forged")),
     }
     sys.stdout.write(json.dumps(found) + "\n")

@@ -19,6 +19,7 @@ ARTIFACTS = {
     "groups": OLD / "groups_v2/integers.onnx",
     "joint": OLD / "joint_v2/top.onnx",
     "sets": OLD / "sets_v1/subsets.onnx",
+    "person": OLD / "persons_v1/window.onnx",
 }
 SAME_ID = "2 rows have the same id, which would show whether their labels are equal"
 
@@ -134,6 +135,7 @@ def test_what_fails_a_pipeline_before_anything_is_written(found, case, words):
         ("several", "IdError: a label of several columns has no default context"),
         ("group is label", "GroupError: 'y' cannot be both the label and a group"),
         ("forged", "Error: "),
+        ("person", "UnpreparedRowsError: "),
     ],
 )
 def test_what_no_pipeline_is_made_of(found, case, words):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
+from labeldp_runtime.row_rules import require_prepared
 from labeldp_verify import Certificate, VerificationError
 from labeldp_verify.artifact import Artifact, largest_bias
 from labeldp_verify.decode import DecodeError, read_domain, read_groups
@@ -115,6 +116,9 @@ def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> R
     """The artifact of a file, with its key if there is one. Raises ArtifactError."""
     try:
         key = None if key_file is None else Key.load(key_file)
-        return Randomizer.load(path, key=key, context=context)
+        drawer = Randomizer.load(path, key=key, context=context, prepared=True)
+        how = "run it first, and train on its output with private_column"
+        require_prepared(drawer.certificate, str(path), how)
+        return drawer
     except (RuntimeArtifactError, KeyFileError, MissingExtraError) as error:
         raise ArtifactError(str(error)) from None

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from labeldp_runtime import GroupError, IdError, LabelError
 from numpy.typing import NDArray
 
@@ -176,6 +177,11 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         source, artifact = setting.dataset.train.source, self._source.artifact
         parts = [] if artifact is None else rows_by_table(artifact, tables, private)
         if not all(part.are_outputs() for part in parts):
+            if missing := pa.array(as_numpy(private), from_pandas=True).null_count:
+                raise DataError(
+                    f"{source}: {missing:,} of {len(private):,} rows have no private label in "
+                    f"{self._column!r} (null): leave them out before training"
+                )
             never = f"has labels that {self._source.path} never outputs"
             raise DataError(f"{source}: {self._column!r} {never}")
         targets, shares, left = self._targets(setting, private, parts)

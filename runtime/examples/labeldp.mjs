@@ -22,6 +22,9 @@ const FEW_WORDS = 128; // fewer come sooner from the kernel than from AES
 const WORDS_A_DRAW = 8192; // getRandomValues gives at most 65,536 bytes
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
+const UNPREPARED =
+  'its ε holds only if the rows meet its rules of persons or of labels that change, ' +
+  'as labeldp randomize enforces';
 // Windows has no such copies of a process, and browsers let a page do nothing about theirs.
 const RUNS_ON_NODE = !!globalThis.process?.versions?.node && process.platform !== 'win32';
 const ARRAYS = { float64: Float64Array, int64: BigInt64Array, string: Array };
@@ -48,8 +51,11 @@ export class Randomizer {
   /**
    * Load an artifact from its bytes (Uint8Array or ArrayBuffer), with onnxruntime as `ort`, and
    * test the platform with the vectors inside. Throws an ArtifactError unless all is well.
+   *
+   * `prepared` says that the rows meet the certificate's rules of persons (`person`) or of labels
+   * that change (`mature`), which only `labeldp randomize` enforces.
    */
-  static async load(ort, bytes) {
+  static async load(ort, bytes, { prepared = false } = {}) {
     bytes = new Uint8Array(bytes);
     const metadata = await readMetadata(bytes);
     const randomizer = new Randomizer();
@@ -68,6 +74,10 @@ export class Randomizer {
     }
     if (randomizer.certificate.insecure !== null) {
       throw new ArtifactError(`made for tests only: ${printable(randomizer.certificate.insecure)}`);
+    }
+    const { person, mature } = randomizer.certificate;
+    if (!prepared && (person !== undefined || mature !== undefined)) {
+      throw new ArtifactError(`${UNPREPARED}: if they do, load it with { prepared: true }`);
     }
     try {
       const session = await ort.InferenceSession.create(bytes, {

@@ -12,7 +12,7 @@ from labeldp_runtime import Randomizer
 from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.tools.port import as_portable_file
-from runtime.tests.helpers import with_checksum, with_metadata
+from runtime.tests.helpers import OLD, with_checksum, with_metadata
 from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, REAL_SPEC, compile_text
 from tests.languages.harness import DEMO_ARTIFACT
 from verifier.tests.files import rebuilt
@@ -199,6 +199,10 @@ def add_refusals(plan, model):
     plan.add("refused: another ONNX file", other.SerializeToString(), "not a labeldp artifact")
     insecure = rebuilt(model, lambda certificate: certificate.update(insecure="INSECURE: test"))
     plan.add("refused: insecure", insecure, "INSECURE")
+    for rule in ("persons_v1/window", "mature_v1/returned"):
+        file = (OLD / f"{rule}.onnx").read_bytes()
+        plan.add(f"refused: {rule}", file, "say prepared|prepared: true")
+        plan.add(f"prepared: {rule}", file, None, prepared=True)
     newer = with_metadata(model, "labeldp.format_version", "2.0")
     plan.add("refused: newer format", newer, "2.0.*upgrade")
     forgery = "\x1b[2J\r\nverified \x9b2J \u202e \u2028" + "x" * 1000

@@ -277,7 +277,8 @@ json answer(const labeldp::Randomizer& randomizer, const json& test_case) {
 
 json answer(const std::string& directory, const json& test_case) {
   try {
-    const labeldp::Randomizer randomizer(directory + "/" + test_case["file"].get<std::string>());
+    const labeldp::Randomizer randomizer(directory + "/" + test_case["file"].get<std::string>(),
+                                         test_case.value("prepared", false));
     if (!test_case.contains("type")) return {{"outputs", json::array()}};
     const std::string type = test_case["type"];
     if (type == "columns") return answer_columns(randomizer, test_case);

@@ -4,9 +4,9 @@ import { Randomizer } from '../../runtime/examples/labeldp.mjs';
 
 /** The answer to one case; harness.py says what both are. */
 export async function answer(ort, bytes, testCase) {
-  const { type, labels, batches, repeat, words, calls, timed } = testCase;
+  const { type, labels, batches, repeat, words, calls, timed, prepared } = testCase;
   try {
-    const randomizer = await Randomizer.load(ort, bytes);
+    const randomizer = await Randomizer.load(ort, bytes, { prepared });
     const options = readGroups(testCase);
     const ownWords = words && BigUint64Array.from(words, (hex) => BigInt(`0x${hex}`));
     if (batches !== undefined) return { outputs: await inTurn(randomizer, batches, ownWords) };

@@ -188,6 +188,11 @@ def test_refusals(plan, results):
         assert answer["error"].isprintable() and len(answer["error"]) < 600, (name, answer)
 
 
+def test_files_with_rules_about_rows_load_for_prepared_rows(plan, results):
+    for name, answer, _ in chosen(plan, results, "prepared: "):
+        assert answer == {"outputs": []}, name
+
+
 def test_arguments_of_the_wrong_kind(plan, results):
     for name, answer, reason in chosen(plan, results, "wrong kind: "):
         assert reason in answer.get("error", ""), (name, answer)

@@ -143,7 +143,9 @@ using Combination = std::vector<std::variant<std::int64_t, double, std::string>>
 class Randomizer {
  public:
   /// Load an artifact and test the platform with the vectors inside. Throws ArtifactError.
-  explicit Randomizer(const std::string& path) {
+  /// `prepared` says that the rows meet the certificate's rules of persons (`person`) or of labels
+  /// that change (`mature`), which only `labeldp randomize` enforces.
+  explicit Randomizer(const std::string& path, bool prepared = false) {
     const std::string bytes = read_file(path);
     if (!checksum_holds(bytes)) {
       throw ArtifactError(path + ": is not a labeldp artifact, or is damaged: it has no valid checksum");
@@ -192,6 +194,11 @@ class Randomizer {
       if (!name_labels()) throw ArtifactError(path + ": its certificate is damaged");
       if (!certificate_.at("insecure").is_null()) {
         throw ArtifactError(path + ": made for tests only: " + printable(certificate_["insecure"]));
+      }
+      if (!prepared && (certificate_.contains("person") || certificate_.contains("mature"))) {
+        throw ArtifactError(path + ": its \u03b5 holds only if the rows meet its rules of persons or of "
+                            "labels that change, as labeldp randomize enforces: if they do, say "
+                            "prepared = true");
       }
       if (!name_groups() || !read_sets() || !has_outputs()) {
         throw ArtifactError(path + ": its certificate is damaged");

@@ -266,6 +266,7 @@ class Recorded:
     draws: Draws
     questions: list
     extra: float = 0.0
+    visible: bool = False
 
     def noise(self, clip: float) -> float:
         """As expected by the design."""

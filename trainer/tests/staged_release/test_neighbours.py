@@ -23,7 +23,8 @@ class Recorded:
     """A source that passes on what it is asked and what was answered."""
 
     def __init__(self, draws):
-        self.draws, self.questions, self.extra = draws, [], draws.extra
+        self.draws, self.questions = draws, []
+        self.extra, self.visible = draws.extra, draws.visible
 
     def noise(self, clip):
         return self.draws.noise(clip)

@@ -165,6 +165,8 @@ WRONG = {
     "too deep": (b"[" * 100_000, "not JSON"),
     "a list": (b"[]", "not an object"),
     "unknown": ({"columns": {}, "label": []}, "not an object"),
+    "ids twice": (b'{"columns": {}, "ids": [1], "ids": [2]}', "not an object"),
+    "a column twice": (b'{"columns": {"x": [1], "x": [2]}, "ids": [1]}', "not an object of arrays"),
     "no columns": ({"ids": []}, "columns"),
     "no list": ({"columns": {column(): 5}}, "columns"),
     "other column": ({"columns": {"x": [1]}, "ids": [1]}, "must be exactly"),
@@ -184,6 +186,16 @@ def test_wrong_requests_have_one_error(keyed, case):
     answer = keyed.post(url(), content=body)
     assert answer.status_code == 400, answer.text
     assert reason in answer.json()["error"]
+
+
+def test_a_label_that_is_an_object_with_a_name_twice_is_a_label_like_any_other(keyed):
+    body = '{"columns": {"%s": [%s]}, "ids": [1]}'
+    one, other = (
+        keyed.post(url(), content=body % (column(), label))
+        for label in ('{"a": 1}', '{"a": 1, "a": 2}')
+    )
+    assert one.status_code == other.status_code == 200
+    assert one.content == other.content
 
 
 def test_without_a_key_every_request_draws_anew(unkeyed):

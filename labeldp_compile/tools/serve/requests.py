@@ -43,7 +43,7 @@ class Request:
 def read_json(body: bytes, wanted: list[str]) -> Request:
     """``{"columns": {NAME: [LABEL]}, "ids": [ID], "version": 0}``. Raises InputError."""
     try:
-        found = json.loads(body, parse_int=_whole)
+        found = json.loads(body, parse_int=_whole, object_pairs_hook=_object)
     except (ValueError, RecursionError):
         raise InputError("the body is not JSON") from None
     if not isinstance(found, dict) or not set(found) <= _MEMBERS:
@@ -56,6 +56,12 @@ def read_json(body: bytes, wanted: list[str]) -> Request:
     if type(version) is not int or not 0 <= version <= _LAST_VERSION:
         raise InputError("version is not a whole number of 64 bits")
     return _checked(columns, ids, version, wanted)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | tuple[tuple[str, Any], ...]:
+    """A dict, or what is none where a name occurs twice, of which readers take another value."""
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else tuple(pairs)
 
 
 def read_arrow(

@@ -22,11 +22,9 @@ Every finished run is a line of ``--results``, and is not run again: interrupt a
 import argparse
 import json
 import multiprocessing
-import os
 import resource
 import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
 from statistics import mean, stdev
@@ -34,6 +32,7 @@ from statistics import mean, stdev
 from labeldp_trainer import parse_config, train
 from training_studies.features import PART
 from training_studies.hardware import hardware
+from training_studies.run_or_show import run_or_show
 from training_studies.sets import KINDS, RESPONSE, SETS, SPEC
 
 from labeldp_compile.pipeline import compile_spec
@@ -208,8 +207,6 @@ def cell(values):
 def main():
     """Run or show."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
-    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int, help="of the training file; default: all")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
@@ -218,16 +215,7 @@ def main():
         "--representations", nargs="+", choices=REPRESENTATIONS, default=tuple(REPRESENTATIONS)
     )
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=tuple(METHODS))
-    parser.add_argument("--show", action="store_true", help="tables of what is there; runs nothing")
-    options = parser.parse_args()
-    if options.show:
-        show(options)
-        return
-    if options.data is None:
-        parser.error("--data or LABELDP_DATA must name the folder with mnist and fashion-mnist")
-    options.data = Path(options.data)
-    with tempfile.TemporaryDirectory() as directory:
-        run(options, Path(directory))
+    run_or_show(parser, RESULTS, run, show)
 
 
 if __name__ == "__main__":

@@ -45,13 +45,11 @@ import math
 import os
 import sys
 import tempfile
-import time
 from pathlib import Path
 from statistics import mean, stdev
 
 from labeldp_trainer import ConfigError, parse_config
 from training_studies.boosting import INSTALL, LIBRARIES
-from training_studies.hardware import hardware
 from training_studies.six_models import (
     BEST,
     DELTA,
@@ -83,14 +81,16 @@ class Results:
                 self.found[run["table"], run["method"], run["epsilon"], run["seed"]] = run
 
     def add(self, run):
-        """Append a line."""
+        """Append a line, and print it."""
+        line = json.dumps(run, ensure_ascii=False)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(run, ensure_ascii=False) + "\n")
+            file.write(line + "\n")
+        print(f"  {line}", file=sys.stderr, flush=True)
         self.found[run["table"], run["method"], run["epsilon"], run["seed"]] = run
 
     def runs(self, table, method, epsilon):
         """All seeds of a cell."""
-        if not METHODS[method].private:
+        if method in METHODS and not METHODS[method].private:
             epsilon = None
         wanted = (table, method, epsilon)
         return [run for key, run in sorted(self.found.items(), key=str) if key[:3] == wanted]
@@ -140,21 +140,14 @@ def run(arguments, folder):
                 print(f"{name} is left out: labeldp refuses it: {error}", file=sys.stderr)
                 left_out.add(name)
                 continue
-        began = time.monotonic()
         try:
-            metrics, chosen = runner.metrics(method, epsilon, seed)
+            results.add(runner.finished(table, name, method, epsilon, seed))
         except ImportError as error:
             print(f"{name} is left out: {INSTALL} ({error})", file=sys.stderr)
             left_out.add(name)
             continue
         except RunError as error:
             print(f"{table}, {name}, ε = {epsilon}, seed {seed} failed: {error}", file=sys.stderr)
-            continue
-        line = {"table": table, "method": name, "epsilon": epsilon, "seed": seed}
-        line |= {"metrics": metrics, "seconds": round(time.monotonic() - began, 1)}
-        line |= {"rows": runner.data.rows, "hardware": hardware()}
-        results.add(line if chosen is None else line | {"chosen": chosen})
-        print(f"  {json.dumps(line, ensure_ascii=False)}", file=sys.stderr, flush=True)
 
 
 def show(arguments):
@@ -176,12 +169,13 @@ def show(arguments):
             for name in arguments.only:
                 found = [results.runs(table, name, epsilon) for epsilon in arguments.epsilons]
                 if any(found):
-                    shown = [_cell([run["metrics"][metric] for run in one]) for one in found]
+                    shown = [cell([run["metrics"][metric] for run in one]) for one in found]
                     print(f"| {name} | " + " | ".join(shown) + " |")
     summary(results, arguments)
 
 
-def _cell(values):
+def cell(values):
+    """The mean, its standard error and how many there are."""
     if not values:
         return "–"
     center = f"{mean(values):.4g}"

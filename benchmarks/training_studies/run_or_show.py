@@ -18,6 +18,7 @@ def run_or_show(parser, results, run, show):
         return
     if arguments.data is None:
         parser.error("say where the data are: --data or LABELDP_DATA")
+    arguments.data = arguments.data.absolute()  # other processes read from it
     warnings.simplefilter("ignore")  # of libraries about names of columns
     with tempfile.TemporaryDirectory() as temporary:
-        run(arguments, arguments.folder or Path(temporary))
+        run(arguments, (arguments.folder or Path(temporary)).absolute())

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from labeldp_runtime import Randomizer
 from training_studies.boosting import LIBRARIES, Problem, tuned
+from training_studies.hardware import hardware
 from training_studies.six_tables import CLASSES, NUMBERS, SETS, TASKS, Data
 
 DELTA = "1e-5"
@@ -86,6 +87,15 @@ class Runner:
         if isinstance(method, Constant):
             return self._constant(), None
         return self._boosted(method, epsilon, seed)
+
+    def finished(self, table, name, method, epsilon, seed):
+        """The line of a run: its cell, metrics, seconds, and what it ran on."""
+        began = time.monotonic()
+        metrics, chosen = self.metrics(method, epsilon, seed)
+        line = {"table": table, "method": name, "epsilon": epsilon, "seed": seed}
+        line |= {"metrics": metrics, "seconds": round(time.monotonic() - began, 1)}
+        line |= {"rows": self.data.rows, "hardware": hardware()}
+        return line if chosen is None else line | {"chosen": chosen}
 
     def config(self, method, epsilon, seed, artifact):
         """The text of a config."""

@@ -18,6 +18,7 @@ from labeldp_verify.graph import canonical_json
 from labeldp_verify.printable import json_text, one_line
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.file_digest import file_digest
 from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.planning.budget import EpsilonBudget, find_budget
 from labeldp_compile.planning.plan import Plan
@@ -25,7 +26,6 @@ from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PublicPrior
 from labeldp_compile.tabular.formats import files_of
-from labeldp_compile.tabular.parts_folder import digest_of
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.whole_file import write_text
 from labeldp_compile.yaml_source import MAX_BYTES
@@ -199,5 +199,5 @@ def _parts(
             "file": part,
             "columns": columns,
             "rows": rows,
-            "sha256": digest_of(path) if public else None,
+            "sha256": file_digest(path) if public else None,
         }

@@ -15,11 +15,12 @@ from labeldp_runtime.ids import Ids, IntegerIds
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
+from labeldp_compile.file_digest import file_digest
 from labeldp_compile.tabular.chosen_rows import chosen_rows
 from labeldp_compile.tabular.header import read_schema, require_column
 from labeldp_compile.tabular.known_ids import KnownIds
 from labeldp_compile.tabular.maturity import Maturity
-from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder, digest_of
+from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder
 from labeldp_compile.tabular.person_bound import PersonBound
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.text_form import TextForm
@@ -118,7 +119,7 @@ def seal(
     """What happens to a complete part before it gets its name: it is booked, then listed."""
 
     def sealed(path: Path, rows: int) -> None:
-        digest = digest_of(path)
+        digest = file_digest(path)
         folder.begin()
         book(rows)
         folder.add(name, replace(part, sha256=digest, rows=rows))

@@ -17,7 +17,6 @@ key and no id.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import secrets
@@ -30,6 +29,7 @@ from typing import Any
 from labeldp_runtime.whole_file import partial_of, sync_folder
 
 from labeldp_compile.errors import InputError, refused
+from labeldp_compile.file_digest import file_digest
 from labeldp_compile.own_file import is_others
 from labeldp_compile.tabular.formats import format_of, parts_of
 from labeldp_compile.whole_file import name_held_in, write_text
@@ -106,7 +106,7 @@ class PartsFolder:
             path = self.path / name
             if path.is_symlink() or not path.is_file():
                 raise refused(path, "is in the manifest, but not a file in the folder")
-            if digest_of(path) != part.sha256:
+            if file_digest(path) != part.sha256:
                 raise refused(path, "was changed after --append wrote it")
 
     def begin(self) -> None:
@@ -186,7 +186,7 @@ class PartsFolder:
             partial = partial_of(path)
             try:
                 ours = not partial.is_symlink() and not is_others(partial.stat())
-                if not ours or digest_of(partial) != part.sha256:
+                if not ours or file_digest(partial) != part.sha256:
                     raise FileNotFoundError
                 partial.rename(path)
                 sync_folder(self.path)
@@ -207,12 +207,6 @@ def listed_in(table: Path) -> dict[str, ListedPart]:
     """The listed parts of a table by their names; none unless it is a folder with a manifest."""
     found = PartsFolder.read(table) if table.is_dir() else None
     return {} if found is None else found.listed
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits. Raises OSError."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_text(name: str) -> bool:

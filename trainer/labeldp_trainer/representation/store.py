@@ -24,7 +24,7 @@ import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular.parts_folder import digest_of as sha256_of
+from labeldp_compile.file_digest import file_digest
 from labeldp_trainer.data import Dataset, FeatureShape
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.representation.kind import Kind
@@ -196,7 +196,7 @@ def _write(part: Path, representation: Representation, dataset: Dataset) -> None
         "shape": asdict(representation.shape),
         "learnt_from": learnt_from,
         "notes": list(representation.notes),
-        "files": {name: sha256_of(part / name) for name in names},
+        "files": {name: file_digest(part / name) for name in names},
     }
     write_json(part / FACTS, marked(facts))
 
@@ -212,5 +212,5 @@ def _take(source: Path, part: Path) -> None:
 
 
 def _require_whole(path: Path, facts: dict[str, Any]) -> None:
-    if sha256_of(path) != facts["files"][path.name]:
+    if file_digest(path) != facts["files"][path.name]:
         raise ValueError("damaged")

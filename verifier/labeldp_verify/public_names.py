@@ -1,7 +1,10 @@
 """The names that a package hands out, each loaded when it is used (PEP 562)."""
 
+import ast
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from pkgutil import get_data
 
 
 def loaded_on_use(package: str) -> Callable[[str], object]:
@@ -14,9 +17,6 @@ def loaded_on_use(package: str) -> Callable[[str], object]:
     @cache
     def homes() -> dict[str, tuple[str, str]]:
         """{public name: its module, and its name there}; "" is that of a module of the package."""
-        import ast  # noqa: PLC0415  # none of this is needed by a command
-        from pkgutil import get_data  # noqa: PLC0415
-
         lines = ast.parse(get_data(package, "__init__.pyi") or b"").body
         imports = [(line.module, line.names) for line in lines if isinstance(line, ast.ImportFrom)]
         return {str(one.asname): (module or "", one.name) for module, own in imports for one in own}
@@ -27,8 +27,6 @@ def loaded_on_use(package: str) -> Callable[[str], object]:
             return list(homes())
         if name.startswith("_") or name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        from importlib import import_module  # noqa: PLC0415
-
         module, own = homes()[name]
         return getattr(import_module(module), own) if module else import_module(f"{package}.{own}")
 

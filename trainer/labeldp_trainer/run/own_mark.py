@@ -55,5 +55,6 @@ def _key(*, make: bool) -> bytes | None:
         found = read_own(path, _BYTES + 1, links=False)
     except (OSError, RuntimeError):  # for example, a user without a home folder
         return None
-    is_own = found.is_file and not found.is_exposed(OTHERS)
-    return found.data if is_own and len(found.data) == _BYTES else None
+    is_own = found.is_file and found.status.st_uid == os.geteuid()  # not even root's
+    whole = is_own and not found.status.st_mode & OTHERS and len(found.data) == _BYTES
+    return found.data if whole else None

@@ -11,7 +11,7 @@ ALONE := verifier runtime learn trainer
 # The tests start hundreds of processes: what one of them has compiled of Python, the next one reads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-alone lint unit tools proof docs wheels release bench schema clean
+.PHONY: install demo test slow test-alone lint unit tools proof docs wheels release bench schema clean
 
 $(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml learn/pyproject.toml trainer/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -29,9 +29,14 @@ demo: $(STAMP)
 
 test: lint unit
 	@mkdir -p build && $(MAKE) --no-print-directory demo > build/demo.log 2>&1 || (cat build/demo.log; exit 1)
+	@echo "left out, for make slow: packages, kills, statistics over many runs, and files changed in every place"
 	@echo "left out, for make tools: tests that need PostgreSQL, Spark (Java), Node, Chromium, C++, LightGBM, XGBoost, MLflow, Beam or Coq"
 
-# What make test leaves out. What is missing is installed where it can be; else that is said, and with
+# Tests marked slow, which make test leaves out.
+slow:
+	@$(MAKE) --no-print-directory unit MARKED=slow
+
+# Tests of optional tools, which make test leaves out. What is missing is installed where it can be; else that is said, and with
 # LABELDP_ALL=1 it is a failure.
 tools: export OPENBLAS_NUM_THREADS := 1
 tools: $(STAMP)
@@ -67,10 +72,11 @@ UNIT_TESTS := tests verifier/tests runtime/tests learn/tests --ignore=tests/docs
 JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 # Two processes of tests: linear algebra of several threads in each would wait for the other's.
+MARKED := not slow
 unit: export OPENBLAS_NUM_THREADS := 1
 unit: $(STAMP)
-	@$(BIN)/pytest -n 2 --dist loadfile --tools without $(UNIT_TESTS)
-	@$(JAX_CACHE) $(BIN)/pytest -n 2 --dist loadfile $(JAX_TESTS)
+	@$(BIN)/pytest -n 2 --dist loadfile --tools without -m "$(MARKED)" $(UNIT_TESTS)
+	@$(JAX_CACHE) $(BIN)/pytest -n 2 --dist loadfile -m "$(MARKED)" $(JAX_TESTS)
 
 # The machine-checked proof: Coq compiles proofs/ and says what the theorems rest on. What is missing
 # is installed where it can be; else that is said, and with LABELDP_ALL=1 it is a failure.

@@ -12,6 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = {  # distribution → where it is built, and its package
     "labeldp-verify": ("verifier", "verifier/labeldp_verify"),

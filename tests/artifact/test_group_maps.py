@@ -122,6 +122,7 @@ def test_hostile_values_have_the_same_table_everywhere(name):
     assert randomizer([11], columns=missing).tolist() == [float(groups.own_tables)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bands", "bands and text", "shared values", "two bands"])
 def test_whatever_is_changed_in_the_map_the_verifier_says_no(name):
     model = file_of(DOMAIN, randomizer_of(MAPS[name]))

@@ -129,6 +129,7 @@ def meaning(graph, known):
     return of[output.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "name"), CASES)
 def test_no_rewrite_changes_what_is_computed(form, name, tmp_path):
     for model in form(DOMAINS[name]):

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from labeldp_compile import InputError, choose
 from labeldp_compile.tools.choose import search
@@ -12,6 +13,7 @@ from tests.fixtures.random_targets import compiled, random_demand, simulated_err
 TARGETS, REPETITIONS = 20, 4_000  # benchmarks/choose.py tries 200, with 20,000
 
 
+@pytest.mark.slow
 def test_simulated_errors_are_those_that_were_asked_for(tmp_path, monkeypatch):
     """The error is never more than 5 % above the target (1.1 % is the simulation's own deviation).
 

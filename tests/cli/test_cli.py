@@ -244,6 +244,7 @@ def test_schema_prints_json():
     assert json.loads(labeldp("schema").stdout)["title"] == "labeldp spec"
 
 
+@pytest.mark.slow
 def test_killed_runs_leave_no_output_under_the_final_name(place):
     pq.write_table(
         pa.concat_tables([pq.read_table(place / "visits.parquet")] * 200),

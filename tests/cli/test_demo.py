@@ -94,6 +94,7 @@ def test_a_folder_with_files_is_left_alone(tour):
     assert sorted((folder / "labeldp-demo").rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("init",)])
 def test_on_a_terminal_it_starts_by_itself_and_can_be_stopped(tmp_path, words):
     code, shown = typed(tmp_path, "q\n", *words)

@@ -93,6 +93,7 @@ def require_interrupted(done, name):
     assert (done.stdout, done.stderr) == ("", f"\n{program}: interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "moment"), [(name, moment) for name in MOMENTS for moment in MOMENTS[name]]
 )
@@ -136,6 +137,7 @@ runpy.run_module("labeldp_compile.cli", run_name="__main__", alter_sys=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("part", ["spawn_main", "resource_tracker", ""])  # the last is a fork
 def test_while_a_process_is_started_it_says_nothing(part, number, place):
@@ -170,6 +172,7 @@ if os.environ.get("WHEN") == "import":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("function", ["plainly", "as_an_error", "as_no_error", "import"])
 def test_while_a_function_of_others_runs(function, number, tmp_path):

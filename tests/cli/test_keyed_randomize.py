@@ -182,6 +182,7 @@ def test_an_empty_table(place):
     assert pq.read_metadata(place / "none.out.parquet").num_rows == 0
 
 
+@pytest.mark.slow
 def test_killed_runs_leave_nothing_and_a_rerun_gives_the_identical_file(place):
     """Set LABELDP_KILLS=50 for a longer run."""
     large = pa.concat_tables([pq.read_table(place / "t.parquet")] * 2)

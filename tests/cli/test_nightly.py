@@ -86,6 +86,7 @@ def require_booked(place, folder, kind):
         assert parts.keys() <= listed.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repetition", range(REPETITIONS))
 def test_killed_nights_draw_each_label_once(place, forks, repetition):
     """With LABELDP_LONG=1, thirty nights twenty times."""

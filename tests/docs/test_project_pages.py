@@ -50,3 +50,10 @@ def test_pages_for_contributors_name_what_exists(page):
         added = name.endswith("/noisy_identity.py")  # the example of a new one
         assert added or (ROOT / name).exists(), name
     assert page == "SECURITY.md" or len(named) >= 5
+
+
+def test_ci_runs_what_make_test_leaves_out():
+    makefile, ci = text_of("Makefile"), text_of(".ci/run")
+    assert re.findall(r"^make ([a-z-]+)$", ci, re.M) == ["test", "slow", "tools", "test-alone"]
+    assert "MARKED := not slow\n" in makefile and "unit MARKED=slow\n" in makefile
+    assert "export LABELDP_ALL=1\n" in ci

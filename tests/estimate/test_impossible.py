@@ -91,6 +91,7 @@ def test_the_note_on_private_columns_is_read(artifact, tmp_path):
     assert WORDS in line and line.endswith("; the file marks 'p' as private, but not 'y'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["randomized_response", "optimal_unbiased", "rr_on_bins"])
 def test_it_is_not_said_of_releases(kind):
     found = estimation(INTEGER_SPEC.replace("rr_on_bins", kind))

@@ -29,6 +29,7 @@ def decoded(epsilons=(1, 2, 3)):
     return report.verified()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["rows", "population"])
 @pytest.mark.parametrize("rows", [1_500, 90])
 def test_intervals_of_mean_and_shares_cover(target, rows):

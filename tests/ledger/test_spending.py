@@ -217,6 +217,7 @@ with ThreadPoolExecutor(10) as pool:
 """
 
 
+@pytest.mark.slow
 def test_twenty_compiles_at_once_never_go_over_budget(bench):
     bench.open_budget("0.75")
     # A mechanism that no noisy prior makes useless.

@@ -51,6 +51,7 @@ def designs():
     return list(found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "epsilon"), designs())
 def test_every_word_gives_the_certified_counts(k, epsilon):
     """From the definition: all words of all labels in the running graph, at a small B."""
@@ -95,6 +96,7 @@ def test_the_noise_is_that_of_the_estimate_and_no_less_than_the_bound(k, epsilon
     assert np.trace(best_inverse) - 1 <= float(noise) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 4, 5])
 def test_no_random_mechanism_has_less_noise(k):
     """The bound against optimisation: columns of any kind, reweighted towards the best."""

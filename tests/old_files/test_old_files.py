@@ -89,6 +89,7 @@ def test_every_kind_of_set_and_of_group_is_there():
     assert set(kinds.values()) == {list}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=title)
 def test_its_portable_file_gives_the_same_private_labels(path, tmp_path):
     ported = portable(path).write(tmp_path / "ported").rename(tmp_path / path.name)

@@ -189,6 +189,7 @@ print(artifact.certificate.tables[0].size)
 """
 
 
+@pytest.mark.slow
 def test_processes_that_share_the_work_do_not_run_the_script_again(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

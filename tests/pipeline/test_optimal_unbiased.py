@@ -42,6 +42,7 @@ def utility(text, **arguments):
     return artifact.certificate.to_json()["utility"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 1, 4])
 def test_the_running_graph_is_unbiased_on_every_word(epsilon):
     artifact = compile_text(spec(epsilon), word_bits=16)

@@ -207,6 +207,7 @@ main(["compile", *sys.argv[1:]])
 """
 
 
+@pytest.mark.slow
 def test_a_killed_compile_leaves_the_prior_to_the_next(place, draws):
     command = [sys.executable, "-c", KILLED, place.folder / "spec.yaml", "-o", place.out]
     killed = subprocess.run(command, check=False, capture_output=True)

@@ -90,6 +90,7 @@ def test_discrete_staircase_is_definition_19(epsilon):
                 assert worst_difference(r, points, definition_19, D, epsilon, width) < CLOSE
 
 
+@pytest.mark.slow
 def test_large_periods():
     D = 100_000
     for epsilon in ("0.1", "20"):

@@ -236,6 +236,7 @@ def test_floats_leave_out_no_better_one():
 GAPS = {2: 0, 3: 0, 5: 0, 10: 0, 18: 0, 26: 0.005, 31: 0.001, 50: 0.007, 100: 0.002, 250: 0.002}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [*GAPS, 500, 1000])
 def test_the_best_is_near_the_bound(classes):
     for epsilon in EPSILONS:

@@ -25,6 +25,7 @@ def many_labels(shape, size):
     return labels, prior
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 5.0, 11.0, 30.0])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("shape", ["noisy", "sparse", "tail"])

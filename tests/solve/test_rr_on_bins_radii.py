@@ -39,6 +39,7 @@ def solved(labels, weights, epsilon, loss):
     return solution.loss, proved, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "epsilon"), [("squared", "8"), ("absolute", "4")])
 @pytest.mark.parametrize(
     "kind", ["uniform", "geometric", "two bumps", "exponential", "counts", "spikes"]

@@ -250,6 +250,7 @@ def read_by_arrow(text, names):
     return table.to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 5, 1 << 22])
 @pytest.mark.parametrize("columns", [1, 3])
 def test_cells_are_those_that_arrow_finds(tmp_path, cut, columns, block):

@@ -7,6 +7,7 @@ pytest.importorskip("labeldp_trainer.staged_release.draw")
 from benchmarks.staged_release_audit import by_attacker, by_model, by_runs, cases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["classes", "numbers", "users"])
 @pytest.mark.parametrize("audit", [by_attacker, by_model])
 def test_neighbours_are_told_apart_as_stated_and_no_better(name, audit):

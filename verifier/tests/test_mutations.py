@@ -27,6 +27,7 @@ def test_the_original_verifies(model):
     assert rebuilt(model, lambda certificate: None) == model
 
 
+@pytest.mark.slow
 def test_one_changed_byte_anywhere(model):
     generator = random.Random(7)
     places = {*range(64), *range(len(model) - 64, len(model))}
@@ -60,6 +61,7 @@ def test_appended_metadata_that_onnxruntime_would_believe(model):
     assert not check_bytes(model + model).ok
 
 
+@pytest.mark.slow
 def test_swapped_or_changed_entries_of_every_constant(model):
     generator = random.Random(5)
     proto = onnx.load_from_string(model)

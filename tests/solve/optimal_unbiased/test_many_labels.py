@@ -129,6 +129,7 @@ def test_windows_of_many_segments_and_of_few_have_the_loss_of_their_definition(e
     assert placed_loss(line, starts, labels, prior, low) == pytest.approx(direct, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 7.0])
 @pytest.mark.parametrize("kind", ["uniform", "spiked", "sparse"])
 def test_levels_find_what_cone_programs_find(kind, epsilon, limit):
@@ -147,6 +148,7 @@ def test_uneven_labels(labels):
     check(found, labels, prior, 1.5, 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_twenty_thousand_labels_within_1e_7_of_the_least_loss(epsilon):
     prior = two_bumps(20_000)

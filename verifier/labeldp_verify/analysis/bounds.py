@@ -12,21 +12,20 @@ _CONTEXT = Context(prec=120, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999
 
 def exp_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     """Rationals below and above e^x, for an exact x of size at most 10^4."""
-    if x == 0:
-        return Fraction(1), Fraction(1)
-    low = _CONTEXT.next_minus(_divide(x)[0].exp(_CONTEXT))
-    high = _CONTEXT.next_plus(_divide(x)[1].exp(_CONTEXT))
-    return max(Fraction(low), Fraction(1)) if x > 0 else Fraction(low), Fraction(high)
+    return exp_lower(x), exp_upper(x)
 
 
 def exp_lower(x: Fraction) -> Fraction:
     """A rational at most e^x."""
-    return exp_bounds(x)[0]
+    if x == 0:
+        return Fraction(1)
+    low = Fraction(_CONTEXT.next_minus(_divide(x)[0].exp(_CONTEXT)))
+    return max(low, Fraction(1)) if x > 0 else low
 
 
 def exp_upper(x: Fraction) -> Fraction:
     """A rational at least e^x."""
-    return exp_bounds(x)[1]
+    return Fraction(_CONTEXT.next_plus(_divide(x)[1].exp(_CONTEXT))) if x else Fraction(1)
 
 
 def log_bounds(x: Fraction) -> tuple[Fraction, Fraction]:

@@ -23,6 +23,7 @@ def test_small_files_keep_to_their_bound(name):
     assert 1 < real <= integers.ratio()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, "bytes"])
 def test_an_altered_file_is_refused_or_private(kind):
     found = Counter()

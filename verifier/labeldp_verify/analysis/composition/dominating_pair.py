@@ -9,9 +9,10 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
-from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.analysis.bounds import exp_upper
 
 RATIO_BITS = 96
 SLACK = Fraction(1, 1 << (RATIO_BITS - 1))
@@ -27,10 +28,7 @@ class Lattice:
     def __init__(self, step: Fraction, ratio: Fraction) -> None:
         """``step`` > 0 exact, ``ratio`` ≥ 1: the largest likelihood ratio."""
         self.step = step
-        self.ratios = [1 << RATIO_BITS]
-        while self.ratio(-1) < ratio:
-            power = exp_bounds(len(self.ratios) * step)[1]
-            self.ratios.append(-(-(power.numerator << RATIO_BITS) // power.denominator))
+        self.ratios = _ratios(step, ratio)
 
     @property
     def reach(self) -> int:
@@ -57,7 +55,17 @@ class Lattice:
         return result
 
 
-Point = tuple[Fraction, Fraction, int]
+@lru_cache(maxsize=16)  # a certificate is made, checked and drawn with the same lattice
+def _ratios(step: Fraction, ratio: Fraction) -> tuple[int, ...]:
+    result, least = [1 << RATIO_BITS], ratio * (1 << RATIO_BITS)
+    while result[-1] < least:
+        power = exp_upper(len(result) * step)
+        result.append(-(-(power.numerator << RATIO_BITS) // power.denominator))
+    return tuple(result)
+
+
+Point = tuple[int, int, int, int]
+"""x, y, w > 0 and an index: the point (x/w, y/w). Integers need no common divisors."""
 
 
 def dominating_masses(bounds: Sequence[Fraction], lattice: Lattice) -> dict[int, Fraction]:
@@ -67,17 +75,22 @@ def dominating_masses(bounds: Sequence[Fraction], lattice: Lattice) -> dict[int,
     so that H_{1/α} = H_α/α + 1 − 1/α gives as many bounds below 1. The true supremum is convex,
     hence below the lower convex hull of all of them.
     """
-    points: list[Point] = [(Fraction(0), Fraction(1), 0)]
+    one = 1 << RATIO_BITS
+    points: list[Point] = [(0, 1, 1, 0)]
     for j in range(lattice.reach, 0, -1):
-        alpha = lattice.ratio(j)
-        points.append((1 / alpha, bounds[j] / alpha + 1 - 1 / alpha, -j))
-    points += [(lattice.ratio(j), bounds[j], j) for j in range(lattice.reach + 1)]
+        ratio, (h, d) = lattice.ratios[j], bounds[j].as_integer_ratio()
+        points.append((one * d, h * one + (ratio - one) * d, ratio * d, -j))
+    for j, ratio in enumerate(lattice.ratios):
+        h, d = bounds[j].as_integer_ratio()
+        points.append((ratio * d, h * one, one * d, j))
     hull = _lower_hull(points)
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(hull)]
+    slopes = [
+        Fraction(b[1] * a[2] - a[1] * b[2], b[0] * a[2] - a[0] * b[2]) for a, b in pairwise(hull)
+    ]
     slopes.append(Fraction(0))
     return {
-        index: alpha * (after - before)
-        for (alpha, _, index), (before, after) in zip(hull[1:], pairwise(slopes), strict=True)
+        index: Fraction(x, w) * (after - before)
+        for (x, _, w, index), (before, after) in zip(hull[1:], pairwise(slopes), strict=True)
     }
 
 
@@ -92,4 +105,9 @@ def _lower_hull(points: Sequence[Point]) -> list[Point]:
 
 
 def _turns_left(a: Point, b: Point, c: Point) -> bool:
-    return (b[0] - a[0]) * (c[1] - a[1]) > (b[1] - a[1]) * (c[0] - a[0])
+    """Whether the determinant of three points, each with its w, is positive."""
+    return (
+        a[0] * (b[1] * c[2] - c[1] * b[2])
+        - a[1] * (b[0] * c[2] - c[0] * b[2])
+        + a[2] * (b[0] * c[1] - c[0] * b[1])
+    ) > 0

@@ -7,6 +7,8 @@ import pytest
 from tests.docs.blocks import blocks_of
 from tests.docs.console import NOT_SHOWN, ROOT, examples, is_shown, run_all
 
+pytestmark = pytest.mark.slow
+
 TEXT = (ROOT / "docs" / "scenes.md").read_text(encoding="utf-8")
 MOST_COMMANDS = 8
 

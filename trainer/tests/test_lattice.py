@@ -65,6 +65,7 @@ ENTRIES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(ENTRIES, min_size=6, max_size=6), st.sampled_from([1e-6, 0.7, 1e6]))
 @settings(max_examples=150, deadline=None)
 def test_any_vector_becomes_a_short_one(entries, clip_norm):

@@ -38,6 +38,7 @@ def parameters(folder):
         return {name: archive[name] for name in archive.files}
 
 
+@pytest.mark.slow
 def test_kill_and_resume(tmp_path):
     from labeldp_runtime import Key
 

@@ -30,6 +30,8 @@ from labeldp_trainer.methods import users
 from labeldp_trainer.models import cnn, dense, layers
 from labeldp_trainer.randomize import NoisyOneHot, RRWithRowPriors, dealt, exact
 
+pytestmark = pytest.mark.slow
+
 TRAINER = Path(labeldp_trainer.__file__).parent
 FILES = [
     *sorted((TRAINER / "dp_gradient").glob("*.py")),

@@ -79,6 +79,7 @@ def fitted(folder, loss):
     return train(parse_config(TRAIN.format(loss=loss), "t.yaml", folder), folder / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("signal", [True, False])
 def test_private_classes_beat_the_constant_and_come_near_the_truth(tmp_path, name, signal):
@@ -111,6 +112,7 @@ def test_private_classes_beat_the_constant_and_come_near_the_truth(tmp_path, nam
         assert reached < constant + 0.05  # whose shares are not known exactly
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("private", [True, False])
 def test_counts_of_persons_who_come_back_do_not_follow_the_persons(tmp_path, private):
     """A person's rows share features, and a rate that features do not explain."""

@@ -97,7 +97,9 @@ def test_a_release_is_fitted_again_bit_by_bit_without_labels(place, tmp_path, na
         assert (tmp_path / "again" / file).read_bytes() == (place / name / file).read_bytes()
 
 
-@pytest.mark.parametrize("done", range(6))
+@pytest.mark.parametrize(
+    "done", [3, *(pytest.param(done, marks=pytest.mark.slow) for done in (0, 1, 2, 4, 5))]
+)
 def test_what_was_drawn_before_a_kill_is_not_drawn_again(place, tmp_path, done):
     first = train(loaded(place, "numbers"), tmp_path / "run").folder
     release = read_staged(first / FILE)
@@ -119,6 +121,7 @@ def test_a_finished_run_is_resumed_as_it_is(place, tmp_path):
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_a_release_that_its_resumption_extends(place, tmp_path):
     (tmp_path / "config.yaml").write_text(CONFIG)
     for part in ("train", "test"):

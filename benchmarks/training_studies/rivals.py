@@ -2,12 +2,12 @@
 
     LABELDP_DATA=folder python benchmarks/training.py rivals [--draws 5] [--show]
 
-Linear models on the same public vectors (``splines`` of tables, ``patches`` of images, learned
-once; the first 100 components). 20,000 rows train, 2,000 others are held out for choices, and the table is of test rows. ε is
-for the substitution of one label, or of all labels of a user; δ = 1e-5 of gradients and sums, 0 of
-private labels. Where a method has choices, the first draw makes them on true labels of the
-held-out rows, which favors these methods. Each draw has fresh noise. Finished runs are lines of
-``--results``, and are not run again.
+Linear models on the first 100 components of the same public vectors (``splines`` of tables,
+``patches`` of images, learned once). 20,000 rows train, 2,000 others are held out for choices, and
+the table is of test rows. ε is for the substitution of one label, or of all labels of a user;
+δ = 1e-5 of gradients and sums, 0 of private labels. Where a method has choices, the first draw
+makes them on true labels of the held-out rows, at ε = 0.5 and 2, which favors these methods. Each
+draw has fresh noise. Finished runs are lines of ``--results``, and are not run again.
 """
 
 import argparse
@@ -87,7 +87,7 @@ class Task:
         return found
 
     def artifact(self, epsilon):
-        """The product's randomizer: its file and what it holds, with a prior drawn for this call."""
+        """The product's randomizer: its file and what it holds. Its prior is drawn anew."""
         rows, folder = self.rows, self.folder / f"artifact-{time.time_ns()}"
         folder.mkdir(parents=True)
         low, high = rows.ends or (0, rows.classes - 1)

@@ -150,6 +150,7 @@ OF_SCRIPTS = {
     "tests/training/test_add_remove.py": "benchmarks.training_studies",
     "tests/training/test_gradient_audit.py": "benchmarks.gradient_audit",
     "tests/training/test_release_audit.py": "benchmarks.one_release_audit",
+    "tests/training/test_rivals.py": "benchmarks.training_studies",
     "tests/training/test_staged_audit.py": "benchmarks.staged_release_audit",
 }
 

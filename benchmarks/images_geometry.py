@@ -17,7 +17,8 @@ from the operating system, so a repetition gives other figures. All representati
 are learned together, each part once, and stay in ``--folder``. ``seconds_learn`` is the time of all
 parts that a representation is made from; ``gigabytes`` is the most memory of the process that
 learned them all. ``cpu_seconds`` are those of the processor; on a busy machine, only they mean
-something. There, set OPENBLAS_NUM_THREADS=1: threads that wait for each other take 20 times as long.
+something. There, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can take 20 times
+as long.
 
 Every finished run is a line of ``--results``, and is not run again: interrupt and go on at will.
 """

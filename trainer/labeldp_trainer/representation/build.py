@@ -71,8 +71,8 @@ def represented(
     the data alone if the config has no representation.
 
     Takes those of ``output``, or of a run folder of this user beside it, if they were learned from
-    the same features with the same options. No label is looked at. ``announce`` is told how long
-    it may take to learn one. Raises InputError.
+    the same features with the same options. No label is looked at. ``announce`` gets a sentence
+    with the time that learning may take. Raises InputError.
     """
     if loaded.config.representation is None:
         return dataset, None

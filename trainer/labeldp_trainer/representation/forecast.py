@@ -26,7 +26,7 @@ LEAST = 20.0
 _EITHER_WAY = 2.0  # the range: times and over
 _SIDE, _PROBE = 768, 0.3  # of the matrices, and about how many seconds are timed
 _BEGINNING = 10.0  # seconds to compile and, on a processor, for what does not grow with rows
-_PATCHES, _WAVELETS, _SQUARES, _EIGEN, _PAIRS, _GRAPH = 1.5, 60.0, 3.0, 30.0, 4.0, 6.0
+_PATCHES, _WAVELETS, _SQUARES, _EIGEN, _PAIRS, _GRAPH = 1.5, 300.0, 3.0, 30.0, 2.0, 250.0
 """By how much operations of each kind are slower than those of a product of matrices, as measured
 with 60,000 images of 28 × 28 pixels (docs/measured/public-features.md)."""
 
@@ -83,7 +83,8 @@ def _operations(
         landmarks, columns = min(known, config.landmarks), config.dims
         yield _PAIRS * 2.0 * 256 * landmarks * (landmarks + rows)
         yield _GRAPH * 2.0 * landmarks * config.dims**2
-    kept = min(config.components or DEFAULT_COMPONENTS, columns) if columns else 0
+    wanted = getattr(config, "components", None) or DEFAULT_COMPONENTS
+    kept = columns if wanted == "all" else min(int(wanted), columns)
     yield _SQUARES * known * columns**2 + _EIGEN * columns**3 + 2.0 * rows * columns * kept
 
 

@@ -42,7 +42,7 @@ def test_short_work_and_tables_have_none(monkeypatch):
 
 
 def test_more_rows_and_pixels_take_longer_and_parts_count_once():
-    for kind in ("{kind: patches}", "{kind: scattering}", GRAPH, JOINED):
+    for kind in ("{kind: patches, components: all}", "{kind: scattering}", GRAPH, JOINED):
         small = operations(config(kind), (28, 28, 1), 5000, 6000)
         assert operations(config(kind), (28, 28, 1), 50000, 60000) > 2 * small
         assert operations(config(kind), (32, 32, 3), 5000, 6000) > small

@@ -13,8 +13,12 @@ features are part of the graph, which no other line sees.
 
 No run chooses anything on test rows. All constants were fixed on training rows that were held out.
 One representation (seed 0) serves all runs: a seed draws noise and private labels anew, which come
-from the operating system, so a repetition gives other figures. ``seconds_learn`` is the time for
-the representation, where it was learned; ``gigabytes`` is the most memory of that process.
+from the operating system, so a repetition gives other figures. All representations of a data set
+are learned together, each part once, and stay in ``--folder``. ``seconds_learn`` is the time of all
+parts that a representation is made from; ``gigabytes`` is the most memory of the process that
+learned them all. ``cpu_seconds`` are those of the processor; on a busy machine, only they mean
+something. There, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can take 20 times
+as long.
 
 Every finished run is a line of ``--results``, and is not run again: interrupt and go on at will.
 """
@@ -30,6 +34,9 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from labeldp_trainer import parse_config, train
+from labeldp_trainer.methods import open_method
+from labeldp_trainer.representation import build, represented, save
+from labeldp_trainer.training import read
 from training_studies.features import PART
 from training_studies.hardware import hardware
 from training_studies.run_or_show import run_or_show
@@ -44,14 +51,17 @@ TASKS = ("mnist", "fashion-mnist")
 GRAPH = "{kind: graph, of: [patches, scattering]%s}"
 JOINED = "{kind: joined, of: [patches, {kind: graph, of: [patches, scattering]}]%s}"
 TESTED = ", unlabelled: [test]"
-REPRESENTATIONS = {
-    "patches": "{kind: patches, seed: 0}",
-    "scattering": "{kind: scattering, seed: 0}",
-    "graph": GRAPH % ", seed: 0",
-    "joined": JOINED % ", seed: 0",
-    "graph, with test features": GRAPH % (", seed: 0" + TESTED),
-    "joined, with test features": JOINED % (", seed: 0" + TESTED),
+INDUCTIVE = {
+    "patches": "{kind: patches}",
+    "scattering": "{kind: scattering}",
+    "graph": GRAPH % "",
+    "joined": JOINED % "",
 }
+TRANSDUCTIVE = {
+    "graph, with test features": GRAPH % TESTED,
+    "joined, with test features": JOINED % TESTED,
+}
+REPRESENTATIONS = INDUCTIVE | TRANSDUCTIVE
 RELEASE, RIDGE, NONE = "one release", "one release, ridge", "no privacy"
 METHODS = {
     RELEASE: f"{{{{kind: one_release, epsilon: {{epsilon}}, delta: {DELTA}}}}}",
@@ -102,32 +112,95 @@ def cells(options):
                         yield task, representation, method, epsilon, seed
 
 
-def learned(text, directory, output, pipe):
-    """Time and memory of a run that learns a representation; the run stays for the others."""
-    began = time.monotonic()
-    train(parse_config(text, "config", directory), output)
+class Timed(build._Learner):
+    """Learns each part once for several representations, and takes the time of each."""
+
+    def __init__(self, *given):
+        """Without any part."""
+        super().__init__(*given)
+        self.seconds = {}
+
+    def learnt(self, config, shape):
+        """The same, whichever rows the outer representation is learned from."""
+        config = config.model_copy(update={"unlabelled": ()})
+        key = config.model_dump_json()
+        if key not in self._done:
+            for one in build.members(config):
+                self.learnt(one, shape)
+            began = clocks()
+            super().learnt(config, shape)
+            self.seconds[key] = [now - then for now, then in zip(clocks(), began, strict=True)]
+        return self._done[key]
+
+    def spent(self, config):
+        """Seconds, and seconds of the processor, of all parts of a representation."""
+        parts, todo = {}, [config.model_copy(update={"unlabelled": ()})]
+        while todo:
+            one = todo.pop()
+            parts[key] = self.seconds[key := one.model_dump_json()]
+            todo += build.members(one)
+        return [round(sum(each), 1) for each in zip(*parts.values(), strict=True)]
+
+
+def clocks():
+    """Of the wall and of the processor."""
+    return time.monotonic(), time.process_time()
+
+
+def learn(directory, data, representations, pipe):
+    """Learn all, each into a run folder of its own; send what they took."""
+    shared, spent = [], {}
+
+    def learner(*given):
+        shared.append(Timed(*given)) if not shared else None
+        return shared[0]
+
+    build._Learner = learner
+    for name, text in representations.items():
+        config = CONFIG.format(data=data, representation=text, method="{kind: none}")
+        loaded = parse_config(config, "config", directory)
+        builder = open_method(loaded, None, None)
+        original = read(loaded, builder, (loaded.config.data.label,))[0]
+        folder = directory / folder_name(name)
+        dataset, representation = represented(loaded, original, folder)
+        folder.mkdir(exist_ok=True)
+        save(folder, representation, dataset)
+        spent[name] = shared[0].spent(loaded.config.representation)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    pipe.send((round(time.monotonic() - began, 1), round(peak, 2)))
+    pipe.send({name: [*took, round(peak, 2)] for name, took in spent.items()})
 
 
-def learn_first(text, directory, output):
-    """In a process of its own, as the most memory is that of a process."""
+def folder_name(representation):
+    """Of a run that holds the representation."""
+    return representation.replace(", ", "-").replace(" ", "-")
+
+
+def learn_first(directory, data, representations):
+    """In a process of its own, as the most memory is that of a process; once for a folder."""
+    facts = directory / f"{folder_name(list(representations)[-1])}.json"
+    if facts.exists():
+        return json.loads(facts.read_text())
+    directory.mkdir(exist_ok=True)
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=learned, args=(text, directory, output, sender))
+    given = (directory, data, representations, sender)
+    process = context.Process(target=learn, args=given)
     process.start()
     sender.close()
     try:
-        return receiver.recv()
+        found = receiver.recv()
     except EOFError:
         sys.exit("a representation could not be learned; see above")
     finally:
         process.join()
+    facts.write_text(json.dumps(found))
+    return found
 
 
 def run(options, directory):
-    """All cells that are not there yet. Representations stay while their runs follow each other."""
-    results, learnt = Results(options.results), {}
+    """All cells that are not there yet."""
+    results = Results(options.results)
+    directory.mkdir(exist_ok=True)
     for task, representation, method, epsilon, seed in cells(options):
         key = (task, representation, method, epsilon, seed, options.rows)
         if key in results.found:
@@ -136,29 +209,31 @@ def run(options, directory):
         train_part, test_part = (PART.format(folder, part) for part in ("train", "t10k"))
         rows = "" if options.rows is None else f", rows: {options.rows}"
         data = f"{{kind: idx, train: {train_part}, test: {test_part}, classes: 10{rows}}}"
-        known = {"data": data, "representation": REPRESENTATIONS[representation]}
-        place = directory / f"{task}-{representation}".replace(", ", "-").replace(" ", "-")
-        if place not in learnt:
-            place.mkdir(exist_ok=True)
-            text = CONFIG.format(**known, method="{kind: one_release, epsilon: 8, delta: 1e-5}")
-            shutil.rmtree(place / "learned", ignore_errors=True)
-            learnt[place] = learn_first(text, directory, place / "learned")
+        place = directory / f"{task}-{options.rows or 'all'}"
+        alike = INDUCTIVE if representation in INDUCTIVE else TRANSDUCTIVE
+        learnt = learn_first(place, data, alike)[representation]
         if method in KINDS:
-            spec = directory / "spec.yaml"
+            spec = place / "spec.yaml"
             text = SPEC.format(last=9, epsilon=epsilon, mechanism=KINDS[method])
             spec.write_text(text, encoding="utf-8")
-            compile_spec(spec).write(directory, overwrite=True)
-        text = CONFIG.format(**known, method=METHODS[method].format(epsilon=epsilon))
-        began = time.monotonic()
-        found = train(parse_config(text, "config", directory), place / "run").metrics
-        shutil.rmtree(place / "run")
+            compile_spec(spec).write(place, overwrite=True)
+        text = CONFIG.format(
+            data=data,
+            representation=REPRESENTATIONS[representation],
+            method=METHODS[method].format(epsilon=epsilon),
+        )
+        shutil.rmtree(place / "run", ignore_errors=True)
+        began, spent = clocks()
+        found = train(parse_config(text, "config", place), place / "run").metrics
         line = dict(zip(KEYS, key, strict=True))
         line |= {
             "accuracy": round(100 * float(found["test_accuracy"]), 2),
             "log_loss": round(float(found["test_loss"]), 4),
             "seconds": round(time.monotonic() - began, 1),
-            "seconds_learn": learnt[place][0],
-            "gigabytes": learnt[place][1],
+            "cpu_seconds": round(time.process_time() - spent, 1),
+            "seconds_learn": learnt[0],
+            "cpu_seconds_learn": learnt[1],
+            "gigabytes": learnt[2],
             "hardware": hardware(),
         }
         results.add(line)

@@ -92,7 +92,13 @@ def train_command(
     progress = epoch_progress(loaded.final.config.training.epochs, quiet=quiet)
     steps = step_progress(quiet=quiet)
     result = train(
-        loaded, output, resume=resume, progress=progress, steps=steps, release=from_release
+        loaded,
+        output,
+        resume=resume,
+        progress=progress,
+        steps=steps,
+        announce=(lambda words: None) if quiet else tell,
+        release=from_release,
     )
     if quiet:
         return

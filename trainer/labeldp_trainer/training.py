@@ -22,7 +22,7 @@ from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.methods.users import user_facts
 from labeldp_trainer.models import Model, Params, build_model, fresh_params
 from labeldp_trainer.representation import represented, save
-from labeldp_trainer.representation.kind import Steps, silent
+from labeldp_trainer.representation.kind import Announce, Steps, nowhere, silent
 from labeldp_trainer.representation.store import representation_facts
 from labeldp_trainer.run import create_run, find_run
 from labeldp_trainer.run.checkpoints import describe, save_params
@@ -82,6 +82,7 @@ def train(
     resume: bool = False,
     progress: Callable[[Line], None] = lambda line: None,
     steps: Steps = silent,
+    announce: Announce = nowhere,
     release: Path | None = None,
 ) -> Result:
     """Train as a config says and write a run folder at ``output``.
@@ -89,8 +90,9 @@ def train(
     ``model`` replaces the model of the config. With ``resume``, an interrupted run continues from
     its last checkpoint, or starts if it had not. On the same kind and number of devices it ends
     with bitwise the same parameters. ``progress`` is called with the metrics of every epoch,
-    ``steps`` with the progress of a representation. ``release`` is a ``release.npz`` that method
-    ``one_release`` fits instead of a new one.
+    ``steps`` with the progress of a representation, ``announce`` with an estimate of its time
+    before it is learned. ``release`` is a ``release.npz`` that method ``one_release`` fits instead
+    of a new one.
 
     Raises InputError for everything that the user can fix. Then there is no run folder, unless
     training diverged.
@@ -98,7 +100,7 @@ def train(
     folder = find_run(output, loaded.digest, resume=resume)
     builder = open_method(loaded, folder, release)
     original, loss = read(loaded, builder, (loaded.config.data.label,))
-    dataset, representation = represented(loaded, original, output, steps)
+    dataset, representation = represented(loaded, original, output, steps, announce)
     model_from = "config" if model is None else "python"
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
     devices = Devices.for_batch(loaded.final.config.training.batch_size)

@@ -19,6 +19,7 @@ LEAST_PENALTY, PENALTY_OF_NOISE, MOST_PENALTY = 0.02, 2.5, 1e3
 """Chosen on the first 50,000 training rows of Fashion-MNIST, and on no test row."""
 _ITERATIONS = 200
 _LARGEST_EXPONENT = 30.0
+_ROUNDING = 1e-6  # of the largest eigenvalue of a float32 sum; with few rows, many are below
 _UNSURE = 3e-3
 """An agreement is kept this far below the largest score, as a share of the way to the mean."""
 _MOST_OUTPUTS = 1 << 22  # numbers of a model, at a time
@@ -53,7 +54,7 @@ def canonical(
         rows = used[start : start + 8192]
         gram += (rows * factors[start : start + 8192, None]).T @ rows
     values, directions = np.linalg.eigh(gram / total)
-    kept = values > 1e-9 * values[-1]
+    kept = values > _ROUNDING * values[-1]
     to_unit = directions[:, kept] / np.sqrt(values[kept])[None, :]
     goal = (to_unit.T @ statistic / total).astype(np.float32)
     rows, weights = used @ to_unit.astype(np.float32), factors / np.float32(total)

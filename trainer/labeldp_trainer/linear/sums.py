@@ -13,18 +13,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
-from scipy.linalg import blas, cho_factor, cho_solve, cholesky, lapack, solve_triangular
+from scipy.linalg import blas, cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 
 from labeldp_trainer.config.method import Head
 from labeldp_trainer.linear.heads import canonical, penalty, temperature
+from labeldp_trainer.linear.roots import stable_root
 
 _SHARES, _POWERS = (-2.5, -0.7), (0.4, 0.8, 1.4)
 _MOST_STEPS = 30
 _LARGEST_POWER, _RANGE = 4.0, 12.0
 _LEAST_LOG, _MOST_LOG = math.log(1e-3), math.log(2.0)  # of the unexplained share
 _DOUBT = 0.7  # deviation of its logarithm
-_JITTER = 1e-9  # of the noise of an entry, if some columns are the same as others
+_JITTER = 1e-6  # of the noise of an entry: more than the rounding of float32 sums
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def _likeliest(
         for scale, columns in levels:
             scaled = cross * np.sqrt(scale * variances)[None, :]
             whole = blas.dsyrk(1.0, scaled, beta=1.0, c=noise.T, lower=True)
-            factor = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
+            factor = _lower(whole)
             half = solve_triangular(factor, statistic[:, columns], lower=True, check_finite=False)
             spread = solve_triangular(factor, scaled, lower=True, check_finite=False)
             gain = solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
@@ -217,6 +218,14 @@ def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
     return scores * temperature(used, scores, factors, float((scores * clean).sum()))
 
 
+def _lower(whole: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"]:
+    """Cholesky factor. With fewer rows than columns, rounding can make the matrix indefinite."""
+    try:
+        return np.asfortranarray(cholesky(whole, lower=True, check_finite=False))
+    except np.linalg.LinAlgError:
+        return np.asfortranarray(stable_root(whole))
+
+
 def _levels(scales: Float64[np.ndarray, " k"]) -> list[tuple[float, Int64[np.ndarray, " c"]]]:
     """Powers of 2, and the columns whose scales are nearest to them."""
     powers = np.round(np.log2(scales))
@@ -230,7 +239,7 @@ def _conditioned(
     variances: Float64[np.ndarray, " d"],
 ) -> tuple[Float64[np.ndarray, "d k"], Float64[np.ndarray, " d"]]:
     """Mean and variances of θ, given S."""
-    factor = cho_factor((cross * variances[None, :]) @ cross.T + noise, lower=True)
-    gain = variances[:, None] * cho_solve(factor, cross).T
+    factor = _lower((cross * variances[None, :]) @ cross.T + noise)
+    gain = variances[:, None] * cho_solve((factor, True), cross).T
     left = variances - (gain * (cross * variances[None, :]).T).sum(axis=1)
     return gain @ statistic, np.maximum(left, 0)

@@ -26,12 +26,15 @@ from labeldp_trainer.data.encoder import ArrayEncoder
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.one_release.design import CLASSES
 from labeldp_trainer.representation.components import ENDS, fitted, moments, projected
+from labeldp_trainer.representation.forecast import forecast
 from labeldp_trainer.representation.kind import (
     NOTHING_LEFT,
+    Announce,
     Arrays,
     FeatureSource,
     Kind,
     Steps,
+    nowhere,
     silent,
 )
 from labeldp_trainer.representation.representation import (
@@ -58,13 +61,18 @@ _POWER = CLASSES.power
 
 
 def represented(
-    loaded: LoadedConfig, dataset: Dataset, output: Path, steps: Steps = silent
+    loaded: LoadedConfig,
+    dataset: Dataset,
+    output: Path,
+    steps: Steps = silent,
+    announce: Announce = nowhere,
 ) -> tuple[Dataset, Representation | None]:
     """The data with vectors [n, width] instead of features, and the map from one to other;
     the data alone if the config has no representation.
 
     Takes those of ``output``, or of a run folder of this user beside it, if they were learned from
-    the same features with the same options. No label is looked at. Raises InputError.
+    the same features with the same options. No label is looked at. ``announce`` gets a sentence
+    with the time that learning may take. Raises InputError.
     """
     if loaded.config.representation is None:
         return dataset, None
@@ -75,7 +83,12 @@ def represented(
     rows = dataset.train.rows, None if dataset.test is None else dataset.test.rows
     found = find(output, digest_of(facts), rows)
     if found is None:
-        found = _learn(loaded, inputs, list(more.values()), facts, steps)
+        parts = [*inputs.parts, *more.values()]
+        known = [part for part in parts if part is not inputs.test or TEST in wanted]
+        counts = [sum(part.rows for part in some) for some in (known, parts)]
+        if words := forecast(loaded.config.representation, inputs.shape.image, *counts):
+            announce(words)
+        found = _learn(loaded, inputs, parts, known, facts, steps)
     representation, vectors = found
     train, *test = (
         replace(part, features=_require_finite(of_part, part))
@@ -197,14 +210,13 @@ def _seed(loaded: LoadedConfig) -> int:
 def _learn(
     loaded: LoadedConfig,
     inputs: Dataset,
-    unlabelled: Sequence[DataPart],
+    parts: Sequence[DataPart],
+    known: Sequence[DataPart],
     facts: dict[str, Any],
     steps: Steps,
 ) -> tuple[Representation, list[NDArray[np.float32]]]:
     config = loaded.config.representation
     assert config is not None
-    parts = (*inputs.parts, *unlabelled)
-    known = [part for part in parts if part is not inputs.test or facts["learnt_from_test"]]
     found = _Learner(loaded, parts, known, facts["seed"], steps).learnt(config, inputs.shape)
     representation = Representation(
         kind_name(config),

@@ -19,9 +19,16 @@ NOTHING_LEFT = "every column of the representation is constant, so nothing is le
 Steps = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and of how much."""
 
+Announce = Callable[[str], None]
+"""Called with a sentence for the user before long work."""
+
 
 def silent(what: str, done: int, total: int) -> None:
     """No progress is shown."""
+
+
+def nowhere(words: str) -> None:
+    """Nothing is announced."""
 
 
 @dataclass(frozen=True)

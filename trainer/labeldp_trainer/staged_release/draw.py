@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
@@ -24,16 +25,14 @@ from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Lengths, lengths, squared_sensitivity
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.one_release.targets import in_steps
-from labeldp_trainer.staged_release.plan import COUNT, LABEL_BINS, BudgetPlan, histogram_sensitivity
+from labeldp_trainer.staged_release.bins import HistogramBins
+from labeldp_trainer.staged_release.plan import COUNT, BudgetPlan, histogram_sensitivity
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
 
-SIZES = 2.0 ** np.linspace(-8, 0.5, 35)
-"""Cuts of the sizes of residuals, relative to half the range of labels."""
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
 _CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals; where labels are skewed, it moves the mean
 _SKEWED = 2.0  # skewness of labels
 _LEAST_CLIP = 0.5  # in deviations of residuals
-_NOISE = 2.0  # deviations of a count that noise alone may have
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
 
@@ -74,45 +73,29 @@ class Draws:
         facts = self.release.facts
         if facts.label_range is None:
             assert facts.classes is not None
-            shares, _ = self._histogram(lambda y: np.asarray(y, np.int64), len(facts.classes))
+            shares, _ = self._counted(lambda y: np.asarray(y, np.int64), len(facts.classes))
             return FirstGuess.of_classes(shares)
-        low, high = facts.label_range
-
-        def bins(y: Labels) -> Int64[np.ndarray, " n"]:
-            found = np.floor((y - low) / (high - low) * LABEL_BINS)
-            clipped: Int64[np.ndarray, " n"] = np.clip(found, 0, LABEL_BINS - 1).astype(np.int64)
-            return clipped
-
-        shares = _cleaned(*self._histogram(bins, LABEL_BINS))
-        width = (high - low) / LABEL_BINS
-        middle = low + width * (np.arange(LABEL_BINS) + 0.5)
+        edges = self._bins.labels
+        shares = self._histogram(edges, lambda y: y)
+        middle, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
         away = middle - shares @ middle
         square = float(shares @ away**2)
         skewed = abs(float(shares @ away**3)) > _SKEWED * square**1.5
         self._clipped = _CLIPPED_SKEWED if skewed else _CLIPPED
-        variance = square + width**2 / 12
+        variance = square + float(shares @ widths**2) / 12
         tails = np.array([_TAIL, 1 - _TAIL])
-        first, last = map(int, np.searchsorted(np.cumsum(shares), tails))
-        a = float(middle[first]) - width / 2
-        b = float(middle[min(last, LABEL_BINS - 1)]) + width / 2
+        first, last = np.minimum(np.searchsorted(np.cumsum(shares), tails), len(shares) - 1)
+        a, b = float(edges[first]), float(edges[last + 1])
         return FirstGuess(np.array([(a + b) / 2]), variance, (b - a) / 2)
 
     def residuals(self, offset: Offset) -> Residuals:
         """From a noisy histogram of the sizes of residuals."""
-        assert self.release.facts.label_range is not None
-        low, high = self.release.facts.label_range
-        edges = (high - low) / 2 * SIZES
-
-        def bins(y: Labels) -> Int64[np.ndarray, " n"]:
-            sizes = np.abs(y - self._predicted(offset))
-            found: Int64[np.ndarray, " n"] = np.searchsorted(edges, sizes)
-            return found
-
-        shares = _cleaned(*self._histogram(bins, len(edges) + 1))
-        up, down = np.append(edges, high - low), np.append(0, edges)
+        edges = self._bins.sizes
+        shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
+        up, down = edges[1:], edges[:-1]
         place = int(np.searchsorted(np.cumsum(shares), 1 - self._clipped))
         square = float(shares @ (up**2 + up * down + down**2)) / 3
-        clip = max(float(up[min(place, len(edges))]), _LEAST_CLIP * float(np.sqrt(square)))
+        clip = max(float(up[min(place, len(up) - 1)]), _LEAST_CLIP * float(np.sqrt(square)))
         middle = (up + down) / 2
         whole = float(shares @ middle**2)
         self._slope = float(shares @ (np.minimum(middle, clip) * middle)) / whole
@@ -145,7 +128,27 @@ class Draws:
         """Of sums, as if nothing were clipped: clipping makes a residual smaller, by its slope."""
         return 1 / UNIT if self._classes else clip / STEPS / UNIT / self._slope
 
+    @cached_property
+    def _bins(self) -> HistogramBins:
+        facts = self.release.facts
+        assert facts.label_range is not None
+        return HistogramBins.of(facts.format_version, facts.label_range)
+
     def _histogram(
+        self, edges: Float64[np.ndarray, " b"], of: Callable[[Labels], Labels]
+    ) -> Float64[np.ndarray, " c"]:
+        """Shares of numbers in bins, without what noise alone may have made; the sum is 1."""
+
+        def bins(y: Labels) -> Int64[np.ndarray, " n"]:
+            return np.searchsorted(edges[1:-1], of(y), side="right")
+
+        shares, noise = self._counted(bins, len(edges) - 1)
+        kept = np.where(shares > self._bins.noise * noise, shares, 0.0)
+        if not kept.sum() > 0:
+            kept = np.ones_like(kept)
+        return np.asarray(kept / kept.sum())
+
+    def _counted(
         self, bins: Callable[[Labels], Int64[np.ndarray, " n"]], count: int
     ) -> tuple[Float64[np.ndarray, " b"], float]:
         """Shares of the rows, and the deviation of their noise."""
@@ -233,14 +236,6 @@ class Draws:
 
     def _predicted(self, offset: Offset) -> Float64[np.ndarray, " n"]:
         return offset.over(Terms(self.release.columns, self.codes, ()))
-
-
-def _cleaned(shares: Float64[np.ndarray, " b"], noise: float) -> Float64[np.ndarray, " b"]:
-    """Without what noise alone may have made; the sum is 1."""
-    kept = np.where(shares > _NOISE * noise, shares, 0.0)
-    if not kept.sum() > 0:
-        kept = np.ones_like(kept)
-    return np.asarray(kept / kept.sum())
 
 
 def integer_rows(

@@ -23,6 +23,7 @@ from labeldp_trainer.discrete_gaussian.draw import with_float
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
 from labeldp_trainer.interactions.stages import MOST_SUMS
 from labeldp_trainer.one_release.lattice import UNIT, squared_sensitivity
+from labeldp_trainer.staged_release.bins import MOST_BINS
 
 Kind = Literal["labels", "sums", "sizes"]
 KINDS: dict[bool, tuple[tuple[Kind, Fraction], ...]] = {
@@ -46,8 +47,6 @@ KINDS: dict[bool, tuple[tuple[Kind, Fraction], ...]] = {
 
 COUNT = 1 << 30
 """Lattice steps in a row of a histogram."""
-LABEL_BINS = 64
-"""Of a histogram of numbers, and more than one of sizes has."""
 _SHORT = UNIT // 2  # no design has rows that are all shorter
 
 
@@ -102,7 +101,7 @@ class BudgetPlan:
             moved = histogram_sensitivity(most)
             if sums:
                 moved = squared_sensitivity(_SHORT * _SHORT, classes=outputs > 1)
-            size = MOST_SUMS * outputs if sums else LABEL_BINS + outputs
+            size = MOST_SUMS * outputs if sums else MOST_BINS + outputs
             noises.append(NoisyRelease(moved, self.sigma(number, moved), size))
         if self.proved_delta(noises, epsilon) > delta:
             raise ValueError("δ is too small for the parts of a staged release; raise it")

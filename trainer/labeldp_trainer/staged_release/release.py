@@ -96,7 +96,7 @@ class StagedFacts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON."""
 
     kind: Literal["staged_release"] = "staged_release"
-    format_version: Literal["1.0"] = "1.0"
+    format_version: Literal["1.0", "1.1"] = "1.1"
     classes: tuple[int | str, ...] | None
     label_range: tuple[Real, Real] | None
     epsilon: str = Field(pattern=DECIMAL)
@@ -237,7 +237,7 @@ def read_staged(path: Path) -> ReleaseInStages:
         stated = json.loads(text)
         known = stated["kind"] == "staged_release"
         version = str(stated["format_version"])
-        found = _parse(arrays, text) if known and version == "1.0" else None
+        found = _parse(arrays, text) if known and version in ("1.0", "1.1") else None
     except FileNotFoundError:
         raise TrainerError(f"{path}: does not exist") from None
     except DAMAGE:

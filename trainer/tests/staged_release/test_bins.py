@@ -1,0 +1,58 @@
+"""Bins of histograms of numbers, and releases of the version that had other ones."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from labeldp_trainer.staged_release.bins import MOST_BINS, HistogramBins
+from labeldp_trainer.staged_release.check import checks, replayed
+from labeldp_trainer.staged_release.release import read_staged
+
+from trainer.tests.staged_release.staged_helpers import own_noise, table
+
+KEPT = Path(__file__).with_name("format-1.0.npz")
+"""The release of table(5, 60, epsilon=4.0) with own_noise of seed 0, drawn by format 1.0."""
+
+
+@pytest.mark.parametrize("ends", [(0, 770), (-3, 1e6), (-9.5, -1), (250, 350), (0, 1e-9)])
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_bins_are_disjoint_and_cover_the_range(version, ends):
+    bins = HistogramBins.of(version, ends)
+    assert (np.diff(bins.labels) > 0).all() and (np.diff(bins.sizes) > 0).all()
+    assert (bins.labels[0], bins.labels[-1]) == ends
+    assert (bins.sizes[0], bins.sizes[-1]) == (0, ends[1] - ends[0])
+    assert max(len(bins.labels), len(bins.sizes)) <= MOST_BINS
+
+
+def guess(labels, ends, seed):
+    """What is known after the histograms of labels, and of their distances from a constant."""
+    own = table(0, len(labels), epsilon=1.0)
+    facts = own.release.facts.model_copy(update={"label_range": ends})
+    release = type(own.release)(facts, own.release.columns)
+    draws = own.draws(labels, release, add_noise=own_noise(np.random.default_rng(seed)))
+    return draws.labels()
+
+
+@pytest.mark.parametrize("wider", [1, 10, 100])
+def test_a_range_that_is_too_wide_still_says_where_labels_lie(wider):
+    counts = np.random.default_rng(0).negative_binomial(1, 0.25, 8000).clip(0, 60) * 1.0
+    for seed in range(5):
+        found = guess(counts, (0.0, 60.0 * wider), seed)
+        assert 0.5 < found.variance / counts.var() < 2
+        assert 0.4 < 2 * found.clip / np.quantile(counts, 0.995) < 3
+
+
+def test_a_release_of_format_1_0_is_verified_and_replayed():
+    own, release = table(5, 60, epsilon=4.0), read_staged(KEPT)
+    assert release.facts.format_version == "1.0"
+    found = [*checks(release, own.method, own.public, own.classes, "y")]
+    found += replayed(release, own.public, own.learn)
+    assert len(found) > 10
+    assert all(check.ok for check in found), [c.words for c in found if not c.ok]
+    x = own.public.features["numeric"][:, 0]
+    noise = own_noise(np.random.default_rng(0))
+    before = type(release)(release.facts.model_copy(update={"parts": ()}), release.columns)
+    draws = own.draws(np.clip(x, -1.0, 2.0), before, add_noise=noise)
+    own.learn(draws)
+    for part, drawn in zip(release.parts, draws.release.parts, strict=True):
+        assert part.facts.kind == drawn.facts.kind and len(part.answer) == len(drawn.answer)

@@ -70,6 +70,7 @@ def two_models(rows, seed):
     return true, chance, worse
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_metrics_on_true_labels_of_the_population():
     large = two_models(400_000, 1)
     wanted = {

@@ -269,6 +269,7 @@ def test_what_does_not_fit_together_is_one_clear_error(model, words):
         model.fit(np.zeros((len(values), 1)), values)
 
 
+@pytest.mark.slow
 def test_no_library_is_imported_that_was_not_asked_for():
     code = "import labeldp_learn as l, sys; [getattr(l, n) for n in l.__all__]; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -55,6 +55,7 @@ def tour(tmp_path_factory):
     return folder, piped(folder, "demo")
 
 
+@pytest.mark.slow
 def test_in_a_pipe_it_runs_to_its_end(tour):
     folder, done = tour
     assert done.returncode == 0, done.stderr

@@ -270,6 +270,7 @@ def test_the_page(tmp_path):
     assert page.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_frontier_leads_from_unbiased_to_rr_on_bins(tmp_path):
     path = spec_in(tmp_path)
     document = swept(path, *FEW, "--bias-frontier")

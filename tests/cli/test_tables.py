@@ -141,6 +141,7 @@ def piped(data, *arguments):
     return subprocess.run(command, input=data, capture_output=True, check=False)
 
 
+@pytest.mark.slow
 def test_standard_input_and_output(place):
     done("keygen", "k.key")
     keyed = ["--key", "k.key", "--id-column", "id", "--delimiter", ";"]

@@ -136,6 +136,7 @@ def test_many_labels_of_two_outputs_are_a_binomial_sum():
     assert Fraction(99, 10**11) < total <= Fraction(1, 10**9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_no_two_labels_are_further_apart_than_the_pair(mechanism):
     randomizer = compiled(mechanism, 6, "1.25")
@@ -160,6 +161,7 @@ def test_no_two_labels_are_further_apart_than_the_pair(mechanism):
     assert curve[-1] == (pytest.approx(float(compose([[randomizer]], 1).pure)), 0.0)
 
 
+@pytest.mark.slow
 def test_random_noise_with_monotone_shapes():
     generator = random.Random(3)
     looked_at = 0

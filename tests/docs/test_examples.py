@@ -93,6 +93,7 @@ def test_the_example_runs(example, tmp_path, inside):
     assert runner.run(example, out=said.append).failed == 0, "".join(said)
 
 
+@pytest.mark.slow
 def test_the_site_has_them_all(site):
     for package in PACKAGES:
         page = (site / f"reference-{package}.html").read_text(encoding="utf-8")

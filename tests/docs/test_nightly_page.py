@@ -51,6 +51,7 @@ def printed(tmp_path_factory):
     return found
 
 
+@pytest.mark.slow
 def test_the_commands_print_what_is_shown(printed):
     assert len(printed) > 12
     for words, shown, lines in printed:

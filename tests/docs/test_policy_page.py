@@ -34,6 +34,7 @@ def runs(tmp_path_factory):
     return [(one.exit_code, one.output.splitlines()) for one in results]
 
 
+@pytest.mark.slow
 def test_every_command_prints_what_is_shown(runs):
     for (words, shown), (code, lines) in zip(examples(TEXT), runs, strict=False):
         asked = shown.index(ASKED) if ASKED in shown else len(shown)

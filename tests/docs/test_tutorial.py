@@ -10,6 +10,8 @@ from click.testing import CliRunner
 from labeldp_compile.cli import main
 from tests.docs.blocks import blocks_of
 
+pytestmark = pytest.mark.slow
+
 
 def labeldp(words):
     result = CliRunner().invoke(main, words)

@@ -71,6 +71,7 @@ def test_it_compiles_and_verifies(labeldp):
     assert "noisy_identity" in labeldp("inspect", "build/added.onnx")
 
 
+@pytest.mark.slow
 def test_it_is_swept_offered_and_in_the_schema(labeldp):
     named = "randomized_response,noisy_identity"
     swept = labeldp("sweep", "added.yaml", "--epsilon", "1,1.5", "--mechanisms", named)

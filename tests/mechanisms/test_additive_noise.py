@@ -69,6 +69,7 @@ def test_the_unclipped_staircase_is_never_worse_than_laplace(epsilon, loss):
         assert (losses[1] < losses[0]) == (k > 2)  # with two labels they are the same noise
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(
     st.integers(2, 6),

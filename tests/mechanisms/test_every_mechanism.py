@@ -62,6 +62,7 @@ def test_every_word_gives_the_certified_counts(mechanism, epsilon):
         assert got == counts
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.sampled_from(sorted(OPTIONS)),

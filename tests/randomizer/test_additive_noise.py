@@ -145,6 +145,7 @@ def test_unclipped_noise_keeps_the_mean(epsilon):
         assert r.low + r.high == r.period  # as far below the lowest label as above the highest
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(
     st.integers(1, 300),

@@ -91,6 +91,7 @@ def test_a_hostile_name_of_file_and_spec(tmp_path):
     assert "another spec" in page.sections["checks"]
 
 
+@pytest.mark.slow
 def test_the_same_file_gives_the_same_bytes(files, tmp_path):
     one, other = tmp_path / "one.html", tmp_path / "other.html"
     assert labeldp("report", files["hostile"], "-o", one).exit_code == 0

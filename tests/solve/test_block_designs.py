@@ -257,6 +257,7 @@ def test_at_large_epsilon_it_is_randomized_response():
         np.testing.assert_array_equal(design.blocks, np.eye(k, dtype=bool))
 
 
+@pytest.mark.slow
 def test_the_fewest_blocks_within_a_little():
     for k, epsilon in product((7, 20, 100), EPSILONS):
         ratio, most = exp_lower(epsilon), room(k)

@@ -14,6 +14,7 @@ from benchmarks.training_studies.add_remove import (
 )
 
 
+@pytest.mark.slow
 def test_add_remove_understates_substitution():
     steps = math.ceil(60_000 / 1024 * 10)
     most = padded_batch(60_000, 1024, steps, 1e-5, 32)

@@ -8,6 +8,7 @@ pytest.importorskip("labeldp_trainer.dp_gradient.step")
 from benchmarks.gradient_audit import CASES, Audit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_steps_of_neighbours_are_told_apart_as_stated_and_no_better(name):
     case = CASES[name]

@@ -81,6 +81,7 @@ def test_blocks_of_hadamard_response_are_half_full():
         assert len({row.tobytes() for row in sets}) == k
 
 
+@pytest.mark.slow
 def test_the_comparison_of_few_classes():
     script = Path(__file__).parents[2] / "benchmarks" / "categories.py"
     command = [sys.executable, script, "--classes", "2", "3", "10"]

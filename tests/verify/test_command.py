@@ -79,6 +79,7 @@ def test_a_failed_check_is_1_and_what_cannot_be_checked_2(model, tmp_path):
     assert command(path, "--signature", path)[0] == 2
 
 
+@pytest.mark.slow
 def test_a_gate_for_several_files(model, tmp_path):
     good, other = tmp_path / "good.onnx", tmp_path / "other.onnx"
     good.write_bytes(model)
@@ -145,6 +146,7 @@ def test_it_says_what_the_prior_cost(model, groups):
     assert "spends nothing" in words and "of it for the prior" not in words
 
 
+@pytest.mark.slow
 def test_a_gate_for_all_that_a_label_pays(model, tmp_path):
     path, most = tmp_path / "x.onnx", "--max-total-epsilon"
     path.write_bytes(paid(model, "0.9"))

@@ -80,6 +80,7 @@ def test_a_minimum_of_exactly_zero_is_enough_and_a_hair_less_is_not(loss):
     assert radius_bound(labels, weights, up, ExactNumbers.of([0, 0]), loss) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_no_radii_prove_more_than_the_optimum(loss):
     rng = np.random.default_rng(2)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from labeldp_trainer.methods.published.alibi import noisy_label_loss, posterior
 from labeldp_trainer.randomize import STEPS
 
@@ -53,6 +54,7 @@ def test_the_gradient_is_that_of_cross_entropy_with_the_posterior():
         np.testing.assert_allclose(gradient, model - soft, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_a_run_and_its_repetition(tmp_path, drawn):
     write_problem(tmp_path)
     result = run(tmp_path, f"kind: alibi, epsilon: {EPSILON}")

@@ -25,6 +25,8 @@ from trainer.tests.noise import words_from
 from trainer.tests.staged_release.staged_helpers import own_noise
 from trainer.tests.trainer_helpers import CONFIG, INTEGERS, write_artifact, write_tables
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = '<script>alert("x")</script>'
 EVIL_COLUMN = '"><img src=x onerror=y>'
 TABLE = f"""

@@ -232,6 +232,7 @@ def test_a_loss_that_is_not_finite_is_null_in_the_result(tmp_path):
     assert json.loads((tmp_path / "run" / "result.json").read_text())["test_mse"] is None
 
 
+@pytest.mark.slow
 def test_a_model_from_python(tmp_path):
     class Constant:
         def init(self, key):

@@ -210,6 +210,7 @@ def test_compiler_and_verifier_agree_on_any_noise(seed, kind, loss):
     assert report.ok, report.checks[-1]
 
 
+@pytest.mark.slow
 def test_many_labels():
     labels, reach = 8_001, 30
     r = laplace_like(labels, 1, reach)

@@ -182,6 +182,7 @@ def test_neighbours_of_the_predicted_path_hold_the_next_optimum():
     assert np.isin(heavy.first * 401 + heavy.last, near.first * 401 + near.last).all()
 
 
+@pytest.mark.slow
 def test_a_largest_bias_is_priced_until_nothing_is_missing():
     # All but a hundred labels hardly ever occur, and yet may be off by no more than 1.
     k, epsilon = 1001, 4.0

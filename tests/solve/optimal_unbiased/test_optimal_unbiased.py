@@ -111,6 +111,7 @@ def test_larger_domain(epsilon):
     assert max(intervals, default=0) < 12 * 401
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.data())
 def test_random_problems(data):

@@ -76,6 +76,7 @@ def test_an_interaction_is_learned_that_no_sum_of_columns_has(place, name, metri
     assert result["test"][metric] < constant - 0.15 * abs(constant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_release_is_verified_and_replayed_from_features_alone(place, tmp_path, name):
     table = pq.read_table(place / "train.parquet").drop_columns(["y", "colour"])
@@ -86,6 +87,7 @@ def test_a_release_is_verified_and_replayed_from_features_alone(place, tmp_path,
     assert sum("asks what follows" in check.words for check in found) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["numbers", "classes"])
 def test_a_release_is_fitted_again_bit_by_bit_without_labels(place, tmp_path, name):
     for part in ("train", "test"):
@@ -114,6 +116,7 @@ def test_what_was_drawn_before_a_kill_is_not_drawn_again(place, tmp_path, done):
     assert (again.parts[done].answer != release.parts[done].answer).any()
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_resumed_as_it_is(place, tmp_path):
     folder = train(loaded(place, "classes"), tmp_path / "run").folder
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
@@ -169,6 +172,7 @@ def test_predictions_and_the_exported_model_agree_on_gaps_and_new_categories(pla
     onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
 
 
+@pytest.mark.slow
 def test_the_price_of_privacy_is_the_difference_of_two_runs_of_one_model(place, tmp_path):
     text = CONFIG.replace(
         "method: {epsilon: 4, delta: 1e-5, label_range: [0, 10]}",
@@ -294,6 +298,7 @@ def test_the_run_folder_is_small_and_only_its_release_holds_answers(place):
     assert not os.path.lexists(place / "numbers" / "representation")
 
 
+@pytest.mark.slow
 def test_private_classes_with_a_certificate_alone_are_learned_as_they_are(place, tmp_path):
     """Nothing is known of Pr[output | class], so that the model is of the private labels."""
     compile_text(SPECS["classes"].replace("name: classes", "name: alone")).write(place)

@@ -121,6 +121,7 @@ def test_classes(sigma):
     require(shifts(sums), squared_sensitivity(longest, classes=True), sigma, 6)
 
 
+@pytest.mark.slow
 def test_numbers(few_steps):
     values, longest = (
         (-3.0, -1.2, 0.4, 2.0),

@@ -148,6 +148,7 @@ train_command()
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_before_its_fit_keeps_its_release(place, tmp_path):
     for name in ("train.npz", "test.npz", "classes.yaml"):
         shutil.copy(place / name, tmp_path)

@@ -23,6 +23,7 @@ def moved(one, other):
     return int(np.square(one - other).sum()) * VOTE * VOTE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("teachers", [1, 2, 3, 6])
 def test_a_replaced_label_moves_one_vote_a_query(teachers):
     """All 729 labellings of six rows by three classes, and all their neighbours."""

@@ -223,6 +223,7 @@ HARMLESS = ("answer", "values", "weights", "offset", "floor", "shift", "clip", "
 """What may change a little if all digests are made to fit: no privacy rests on it."""
 
 
+@pytest.mark.slow
 def test_alterations_whose_digests_fit_change_no_promise(pair, tmp_path):
     """They are refused, or every part still has the noise that its own rows need."""
     own, release, twin = pair

@@ -58,6 +58,7 @@ def groups_of(rows):
     return [tuple(np.flatnonzero(rows.owners == user)) for user in range(rows.units)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_no_neighbour_moves_a_part_by_more_than_it_states(name):
     values = (0, 1, 2) if "classes" in name else NUMBERS

@@ -89,6 +89,7 @@ def stopped_at(monkeypatch, part):
     return drawn
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_draws_what_is_missing_and_nothing_else(tmp_path, monkeypatch):
     config, output = prepare(tmp_path)
     for part in range(6):

@@ -32,6 +32,7 @@ from training_studies.hardware import hardware
 from training_studies.rival_methods import CHOICES, METHODS, Rows, fits
 from training_studies.six_models import METHODS as OF_TABLES
 from training_studies.six_models import Runner, area
+from training_studies.six_tables import NUMBERS, SETS, SPEC
 
 from labeldp_compile.pipeline import compile_spec
 
@@ -47,16 +48,6 @@ METRIC = {
     "mnist": "error in %", "fashion-mnist": "error in %", "income, users": "AUC",
 }  # fmt: skip
 STAGED = "staged release"
-SPEC = """
-version: 1
-name: artifact
-goal: training
-label: {{column: label, domain: {{kind: integer, min: {low}, max: {high}}}}}
-loss: {loss}
-privacy: {{epsilon: {epsilon}, split: auto}}
-prior: {prior}
-mechanism: {{kind: {mechanism}}}
-"""
 
 
 @dataclass(frozen=True)
@@ -95,12 +86,13 @@ class Task:
         labels = pa.table({"label": rows.labels + low})
         pq.write_table(labels, folder / "train.parquet")
         text = SPEC.format(
-            low=low,
-            high=high,
+            label="label",
+            domain=f"{{kind: integer, min: {low}, max: {high}}}",
+            outside="clamp",
             epsilon=f"{float(epsilon):g}",
             loss="squared" if numbers else "zero_one",
             prior="{kind: private, data: train.parquet}" if numbers else "{kind: uniform}",
-            mechanism="optimal_unbiased" if numbers else "auto",
+            mechanism=NUMBERS if numbers else SETS,
         )
         spec = folder / "spec.yaml"
         spec.write_text(text, encoding="utf-8")

@@ -87,6 +87,7 @@ def train_command(
     find_run(output, loaded.digest, resume=resume)
     # JAX takes seconds to import: check the config and the folder first.
     from labeldp_trainer.progress import epoch_progress, step_progress  # noqa: PLC0415
+    from labeldp_trainer.representation.kind import nowhere  # noqa: PLC0415
     from labeldp_trainer.training import train  # noqa: PLC0415
 
     progress = epoch_progress(loaded.final.config.training.epochs, quiet=quiet)
@@ -97,7 +98,7 @@ def train_command(
         resume=resume,
         progress=progress,
         steps=steps,
-        announce=(lambda words: None) if quiet else tell,
+        announce=nowhere if quiet else tell,
         release=from_release,
     )
     if quiet:

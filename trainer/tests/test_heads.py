@@ -1,9 +1,16 @@
-"""How sure a model is of its classes, where noise makes sums say more than they can."""
+"""Softmax models from sums: how much they are penalised, and how sure they are."""
 
 import numpy as np
+import pytest
+from labeldp_trainer.config import OneRelease
 from labeldp_trainer.data.coded import Coded
-from labeldp_trainer.linear.heads import temperature
+from labeldp_trainer.linear.canonical import CanonicalFit, unit_coordinates
 from labeldp_trainer.linear.labels import fitted_labels
+from labeldp_trainer.linear.temperature import temperature
+from labeldp_trainer.one_release.fit import fitted_release
+from labeldp_trainer.one_release.make import drawn, planned
+from labeldp_trainer.one_release.rows import PublicRows
+from scipy.special import logsumexp
 
 
 def test_noise_does_not_make_a_model_certain():
@@ -11,18 +18,17 @@ def test_noise_does_not_make_a_model_certain():
     random = np.random.default_rng(0)
     labels = random.integers(0, 3, 900)
     used = np.eye(3, dtype=np.float32)[labels] + random.normal(0, 0.1, (900, 3)).astype(np.float32)
-    weights, factors = np.eye(3), np.ones(900, np.float32)
-    scores = used @ weights
+    scores, factors = used, np.ones(900, np.float32)
     certain = float(scores.max(axis=1).sum())
     for agreement in (certain, 1.02 * certain):
-        beta = temperature(used, weights, factors, agreement)
+        beta = temperature(scores, np.zeros(3), factors, agreement)
         logits = beta * scores
         logits -= logits.max(axis=1, keepdims=True)
         sure = 1 / np.exp(logits).sum(axis=1)
         assert 0.9 < sure.mean() < 0.999
     # below that, β makes the scores agree as much as they should
     agreement = 0.9 * certain
-    beta = temperature(used, weights, factors, agreement)
+    beta = temperature(scores, np.zeros(3), factors, agreement)
     share = np.exp(beta * scores) / np.exp(beta * scores).sum(axis=1, keepdims=True)
     assert np.isclose((share * scores).sum(), agreement, rtol=1e-5)
 
@@ -39,3 +45,92 @@ def test_fewer_rows_than_columns():
         vectors[:120], spectrum, coded, "softmax", groups=groups, shares=np.full(3, 1 / 3)
     )
     assert ((vectors[120:] @ w + b).argmax(axis=1) == labels[120:]).mean() > 0.95
+
+
+def test_the_response_is_the_slope_of_the_solution():
+    random = np.random.default_rng(2)
+    x = random.standard_normal((500, 6)).astype(np.float32) * np.geomspace(
+        1, 30, 6, dtype=np.float32
+    )
+    factors = random.uniform(0.5, 2, 500).astype(np.float32)
+    rows = x @ unit_coordinates(x, factors).astype(np.float32)
+    goal, change = random.normal(0, 0.1, (2, 6, 3))
+    for link, outputs in (("softmax", 3), ("poisson", 1)):
+        fit = CanonicalFit(link, rows, factors, np.linspace(-1, 0, outputs))
+        to, by = goal[:, :outputs], change[:, :outputs]
+        ends = [fit.solve(to + side * 0.02 * by, 0.1, np.zeros_like(to)) for side in (-1, 1)]
+        middle = fit.solve(to, 0.1, np.zeros_like(to))
+        slope = (ends[1] - ends[0]) / 0.04
+        error = np.abs(fit.response(middle, by, 0.1) - slope).max()
+        assert error < 0.02 * np.abs(slope).max()
+
+
+def true_scores(vectors):
+    weights = np.random.default_rng(6).normal(0, 1, (10, 8))
+    return vectors[:, :10] @ weights + np.array([0, 0, 0, 0, -1, -4, -4, -5])
+
+
+def with_rare_classes(n):
+    """Eight classes, of which three are rare, and 30 vectors of which 10 tell."""
+    random = np.random.default_rng(7)
+    vectors = random.standard_normal((n, 30)).astype(np.float32)
+    scores = true_scores(vectors) + random.gumbel(size=(n, 8))
+    return vectors, np.linspace(1, 0.1, 30), scores.argmax(axis=1)
+
+
+def far_apart(n):
+    """Four classes that a linear model tells apart almost always."""
+    random = np.random.default_rng(8)
+    labels = random.integers(0, 4, n)
+    vectors = random.standard_normal((n, 20)).astype(np.float32)
+    vectors[:, :4] += 3 * np.eye(4, dtype=np.float32)[labels]
+    return vectors, np.ones(20), labels
+
+
+def one_in_twenty(n):
+    random = np.random.default_rng(9)
+    vectors = random.standard_normal((n, 12)).astype(np.float32)
+    scores = 1.5 * vectors[:, 0] - vectors[:, 1] - 4 + random.logistic(size=n)
+    return vectors, np.ones(12), (scores > 0).astype(np.int64)
+
+
+def measured(made, epsilon):
+    """Log loss and accuracy of the softmax head and of ridge, on rows that did not train them."""
+    vectors, spectrum, labels = made
+    half = len(labels) // 2
+    rows = PublicRows(
+        count=half, vectors=vectors[:half], spectrum=spectrum, sha256="0" * 64, owners=None
+    )
+    method = OneRelease.model_validate({"kind": "one_release", "epsilon": epsilon, "delta": 1e-5})
+    plan = planned(rows, method, tuple(range(labels.max() + 1)))
+    release = drawn(plan, rows, labels[:half], method)
+    found = []
+    for head in ("softmax", "ridge"):
+        w, b = fitted_release(release, rows, head)
+        logits = (vectors[half:] @ w + b).astype(float)
+        logits -= logsumexp(logits, axis=1, keepdims=True)
+        y = labels[half:]
+        found.append((-logits[np.arange(len(y)), y].mean(), (logits.argmax(axis=1) == y).mean()))
+    return found
+
+
+@pytest.mark.parametrize("make", [with_rare_classes, far_apart, one_in_twenty])
+def test_a_softmax_is_no_worse_than_ridge_and_better_with_more_epsilon(make):
+    """The penalty is found from the release itself."""
+    made, losses = make(6000), []
+    for epsilon in (0.3, 2.0, 30.0):
+        (loss, accuracy), (ridge_loss, ridge_accuracy) = measured(made, epsilon)
+        assert accuracy > ridge_accuracy - 0.015
+        assert loss < ridge_loss + 0.02
+        losses.append(loss)
+    assert losses[0] > losses[1] > losses[2] - 0.01
+
+
+def test_without_noise_a_softmax_is_nearly_the_true_model():
+    vectors, spectrum, labels = with_rare_classes(12000)
+    train, coded = slice(6000), Coded.one_hot(labels[:6000].astype(np.int32), 8)
+    shares = np.bincount(labels[train]) / 6000
+    w, b = fitted_labels(vectors[train], spectrum, coded, "softmax", shares=shares)
+    found, best = (vectors[6000:] @ w + b).astype(float), true_scores(vectors[6000:])
+    losses = [logsumexp(own, axis=1) - own[np.arange(6000), labels[6000:]] for own in (found, best)]
+    assert losses[0].mean() < losses[1].mean() + 0.04

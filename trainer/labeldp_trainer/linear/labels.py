@@ -16,7 +16,8 @@ from scipy.sparse import csr_matrix
 
 from labeldp_trainer.config.method import Head
 from labeldp_trainer.data.coded import Coded
-from labeldp_trainer.linear.sums import Sums, fitted, of_groups, posterior, with_constant
+from labeldp_trainer.linear.heads import fitted
+from labeldp_trainer.linear.sums import Sums, of_groups, posterior, with_constant
 
 _CHUNK = 8192
 _NOISELESS = 1e-3  # least noise, as a share of the variance of targets
@@ -89,6 +90,7 @@ def label_sums(
         classes=shares is not None,
         used=lambda: _with_one(vectors),
         factors=lambda: np.ones(n, np.float32),
+        targets=targets,
     )
     left = 1 - _explained(sums) / (n * k * square)
     return dataclasses.replace(sums, unexplained=min(max(left, _NOISELESS), 1.0))

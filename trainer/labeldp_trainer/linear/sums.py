@@ -1,4 +1,4 @@
-"""From sums over rows to a linear model: first the signal by empirical Bayes, then the head.
+"""Sums over rows, and the signal in them by empirical Bayes.
 
 S = H·θ + noise. θ has independent priors of variance c·spectrum^p times the scale of a column of S;
 c and p of each group of columns, and the share of labels that no column explains, maximise the
@@ -16,8 +16,7 @@ from jaxtyping import Float32, Float64, Int32, Int64
 from scipy.linalg import blas, cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 
-from labeldp_trainer.config.method import Head
-from labeldp_trainer.linear.heads import canonical, penalty, temperature
+from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear.roots import stable_root
 
 _SHARES, _POWERS = (-2.5, -0.7), (0.4, 0.8, 1.4)
@@ -51,6 +50,7 @@ class Sums:
         classes: whether the k targets are the entries of one-hot labels.
         used: the columns x of all rows [n, d].
         factors: w of all rows [n].
+        targets: of all rows, if they may be looked at.
     """
 
     statistic: Float64[np.ndarray, "d k"]
@@ -69,6 +69,7 @@ class Sums:
     classes: bool
     used: Callable[[], Float32[np.ndarray, "n d"]]
     factors: Callable[[], Float32[np.ndarray, " n"]]
+    targets: Coded | None = None
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,20 @@ class Posterior:
         mean: [d, k].
         uncertain: the share that is left of the prior variance, of all columns but the constant.
         noise: [d, d] covariance of all noise of each column of the statistic.
+        gains: columns of the statistic, and the [d, d] matrix from them to their means.
     """
 
     mean: Float64[np.ndarray, "d k"]
     uncertain: float
     noise: Float64[np.ndarray, "d d"]
+    gains: list[tuple[Int64[np.ndarray, " c"], Float64[np.ndarray, "d d"]]]
+
+    def response(self, change: Float64[np.ndarray, "d k"]) -> Float64[np.ndarray, "d k"]:
+        """By how much the mean moves if the statistic moves by this, with the same prior."""
+        found = np.empty_like(change)
+        for columns, gain in self.gains:
+            found[:, columns] = gain @ change[:, columns]
+        return found
 
 
 def with_constant(
@@ -113,13 +123,16 @@ def posterior(sums: Sums) -> Posterior:
     noise = sums.noise + unexplained * sums.residual
     mean = np.empty_like(statistic)
     left, whole = 0.0, 0.0
+    gains = []
     for scale, columns in _levels(sums.scales):
         before = scale * variances
-        mean[:, columns], after = _conditioned(statistic[:, columns], sums.cross, noise, before)
+        gain, after = _conditioned(sums.cross, noise, before)
+        mean[:, columns] = gain @ statistic[:, columns]
+        gains.append((columns, gain))
         left += len(columns) * float(after[signal].sum())
         whole += len(columns) * float(before[signal].sum())
     # whole is 0 if noise leaves nothing but the constant
-    return Posterior(mean, min(left / whole, 1.0) if whole > 0 else 1.0, noise)
+    return Posterior(mean, min(left / whole, 1.0) if whole > 0 else 1.0, noise, gains)
 
 
 def _likeliest(
@@ -193,31 +206,6 @@ def _likeliest(
     return prior(found), math.exp(found[0])
 
 
-def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
-    """[d, k] weights of the used columns: they give logits, means, or logarithms of means
-    (Poisson).
-
-    Deterministic; reads no label.
-    """
-    found = posterior(sums)
-    # what the statistic would be without noise, and with the metric taken out of its rows
-    clean = sums.cross @ found.mean + sums.total[:, None] * sums.base[None, :]
-    clean = clean / sums.metric[:, None]
-    if not sums.classes:
-        if head == "poisson":
-            strength = penalty(found.uncertain)
-            return canonical("poisson", sums.used(), sums.factors(), clean, strength)
-        solved = found.mean.copy()
-        if sums.constant:
-            solved[0] += sums.base
-        return solved
-    scores = found.mean
-    used, factors = sums.used(), sums.factors()
-    if head == "softmax":
-        scores = canonical("softmax", used, factors, clean, penalty(found.uncertain))
-    return scores * temperature(used, scores, factors, float((scores * clean).sum()))
-
-
 def _lower(whole: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"]:
     """Cholesky factor. With fewer rows than columns, rounding can make the matrix indefinite."""
     try:
@@ -233,13 +221,12 @@ def _levels(scales: Float64[np.ndarray, " k"]) -> list[tuple[float, Int64[np.nda
 
 
 def _conditioned(
-    statistic: Float64[np.ndarray, "d k"],
     cross: Float64[np.ndarray, "d d"],
     noise: Float64[np.ndarray, "d d"],
     variances: Float64[np.ndarray, " d"],
-) -> tuple[Float64[np.ndarray, "d k"], Float64[np.ndarray, " d"]]:
-    """Mean and variances of θ, given S."""
+) -> tuple[Float64[np.ndarray, "d d"], Float64[np.ndarray, " d"]]:
+    """The matrix from S to the mean of θ, and the variances of θ given S."""
     factor = _lower((cross * variances[None, :]) @ cross.T + noise)
     gain = variances[:, None] * cho_solve((factor, True), cross).T
     left = variances - (gain * (cross * variances[None, :]).T).sum(axis=1)
-    return gain @ statistic, np.maximum(left, 0)
+    return gain, np.maximum(left, 0)

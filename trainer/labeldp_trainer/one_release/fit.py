@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from labeldp_trainer.config.method import Head
-from labeldp_trainer.linear.sums import Sums, fitted, of_groups, with_constant
+from labeldp_trainer.linear.heads import fitted
+from labeldp_trainer.linear.sums import Sums, of_groups, with_constant
 from labeldp_trainer.one_release.design import SIGNAL_SHARE, moments
 from labeldp_trainer.one_release.lattice import STEPS, UNIT
 from labeldp_trainer.one_release.make import target_variance

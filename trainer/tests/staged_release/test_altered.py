@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from labeldp_trainer.errors import TrainerError
+from labeldp_trainer.interactions.stages import MOST_SUMS
 from labeldp_trainer.one_release.lattice import squared_sensitivity
 from labeldp_trainer.one_release.rows import Users
 from labeldp_trainer.staged_release.check import checks, replayed
@@ -334,3 +335,9 @@ def test_parts_beyond_the_plan_and_facts_of_other_kinds_are_damage(pair, tmp_pat
         update = {sums[-1]: {name: None}}
         path.write_bytes(restated(release, lambda i, _, u=update: u.get(i, {})).to_bytes())
         assert "is damaged" in refused(own, path)
+    facts, arrays = contents(release)
+    for own_name, axis in (("weights", 1), ("answer", 0)):
+        name = f"parts.{sums[-1]}.{own_name}"
+        arrays[name] = np.repeat(arrays[name], MOST_SUMS, axis)
+    written(path, facts, arrays)  # a small file, and 600 times as much to compute
+    assert "is damaged" in refused(own, path)

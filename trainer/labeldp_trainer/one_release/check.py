@@ -73,8 +73,7 @@ def checks(
     )
     yield ReleaseCheck(
         found.longest <= facts.longest,
-        f"{moving} the sum by at most √{facts.squared_sensitivity:,}, measured on "
-        "the integers",
+        f"{moving} the sum by at most √{facts.squared_sensitivity:,}, measured on the integers",
     )
     proved = release.noise.proved_delta(epsilon)
     yield ReleaseCheck(

@@ -23,12 +23,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
@@ -64,9 +65,16 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, (text + "\n").encode())
 
 
+def _opened(path: Path) -> BinaryIO:
+    """Raises OSError, also for what is no file: a pipe would be waited for."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError("no file")
+    return path.open("rb")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises OSError, or ValueError for anything else."""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         data = file.read(_MAX_JSON + 1)
     try:
         value = json.loads(data) if len(data) <= _MAX_JSON else None
@@ -91,9 +99,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     ``DAMAGE``.
     """
     size, found = path.stat().st_size, {}
-    if not path.is_file():  # a pipe would be waited for
-        raise ValueError("no file")
-    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+    with _opened(path) as file, zipfile.ZipFile(file) as archive:
         inside = archive.infolist()
         whole = len({info.filename for info in inside}) == len(inside) <= _MOST_ARRAYS
         # entries that share their bytes would have more of them than the file
@@ -172,7 +178,8 @@ class RunFolder:
         """
         path = self.path / "config.yaml"
         try:
-            data = path.read_bytes()
+            with _opened(path) as file:
+                data = file.read()
             text = data.decode()
         except (OSError, ValueError):
             raise RunFolderError(f"{path}: is missing or damaged; start another run") from None

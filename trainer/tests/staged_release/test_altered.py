@@ -300,7 +300,9 @@ def test_facts_that_fit_one_another_but_not_the_rows_are_refused(pair, tmp_path)
                 facts = {"longest": longest, "squared_sensitivity": moved}
                 update = {number: facts | {"sigma": own.plan.sigma(number, moved)}}
                 said = words(lambda i, _, u=update: u.get(i, {}))
-                who = "a replaced label" if own.public.rows.users is None else "all labels of a user"
+                who = (
+                    "a replaced label" if own.public.rows.users is None else "all labels of a user"
+                )
                 assert f"part {number + 1}: {who}" in said
     moved = histogram_sensitivity(2)
 

@@ -184,6 +184,9 @@ def test_the_result_of_a_run_names_every_number_of_its_release(tmp_path, monkeyp
     path.write_bytes(dataclasses.replace(release, parts=(*release.parts[:-1], altered)).to_bytes())
     result = labeldp(config, "--verify-release", path)
     assert result.exit_code == 1 and "result.json" in result.output
+    (output / "result.json").write_text("[]", encoding="utf-8")  # of somebody else, too
+    result = labeldp(config, "--verify-release", path)
+    assert result.exit_code == 1 and "FAILED the run's result.json" in result.output
     path.rename(tmp_path / "release.npz")  # without the run no one can tell, and nothing is lost
     assert labeldp(config, "--verify-release", tmp_path / "release.npz").exit_code == 0
 

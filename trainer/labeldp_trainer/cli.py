@@ -215,9 +215,11 @@ def export_command(
     require_output(output, overwrite=overwrite)
     # JAX takes seconds to import: check the name first.
     from labeldp_trainer.onnx_export.write import check, onnx_model  # noqa: PLC0415
+    from labeldp_trainer.outcomes.runs import require_whole  # noqa: PLC0415
     from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
 
     trained = open_trained(run)
+    require_whole(run)  # the model carries its promise
     model = onnx_model(trained)
     found = check(trained, model, data)
     with replaced_when_whole(output) as part:

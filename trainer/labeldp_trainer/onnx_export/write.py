@@ -34,7 +34,6 @@ from labeldp_trainer.onnx_export.graph import (
     Tensor,
 )
 from labeldp_trainer.outcomes.predict import encoded_rows
-from labeldp_trainer.outcomes.runs import find_runs
 from labeldp_trainer.outcomes.trained import Trained
 from labeldp_trainer.run.folder import read_json
 
@@ -200,12 +199,11 @@ def _add_outputs(graph: ModelGraph, trained: Trained, y: Any) -> None:
 
 
 def _statement(trained: Trained) -> str:
-    """Raises RunFolderError if it is missing, or promises what the config does not."""
-    path = trained.folder.path
-    (run,) = find_runs([path])
-    if run.status == "damaged":
-        raise RunFolderError(f"{run.reason}; train again")
-    return json.dumps(read_json(path / "privacy.json"))
+    path = trained.folder.path / "privacy.json"
+    try:
+        return json.dumps(read_json(path))
+    except (OSError, ValueError):
+        raise RunFolderError(f"{path}: is missing or damaged; train again") from None
 
 
 def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart]:

@@ -107,6 +107,13 @@ def to_json(runs: Sequence[Run]) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, "runs": [asdict(run) for run in runs]}
 
 
+def require_whole(path: Path) -> None:
+    """Raise InputError if the run in a folder is damaged, or promises less than its config says."""
+    run = _read(path)
+    if run.status == "damaged":
+        raise InputError(str(run.reason))
+
+
 def comparable(runs: Sequence[Run]) -> list[list[Run]]:
     """The finished runs on the same data, best first; those with the most runs first."""
     found: dict[str, list[Run]] = {}

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_runtime.whole_file import partial_of, sync_folder
+from labeldp_verify.printable import printable
 
 from labeldp_compile.errors import InputError, refused
 from labeldp_compile.file_digest import file_digest
@@ -131,7 +132,7 @@ class PartsFolder:
             found = _ENDING.search(first or file.name)
             name += "" if found is None else found[0]
         form = format_of(Path(name))
-        if form is None or name != Path(name).name or name.startswith((".", "_")):
+        if form is None or Path(printable(name)).name != name or name.startswith((".", "_")):
             raise InputError(
                 f"--part: {name!r} is not the name of a part: expected letters, digits and dots, "
                 "such as 2026-11-26"

@@ -210,6 +210,14 @@ def test_a_run_without_privacy_is_red():
     assert "protects nobody" in found.says
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("area (m²), %", "area (m²), %"), ("rent €", "rent €"), ("<b>√\x1b", "�b���")],
+)
+def test_names_of_columns_are_shown_as_people_write_them(name, shown):
+    assert of_run(promise(), name, None, None, "").whose == f"The value of {shown} in each row."
+
+
 def test_how_many_values_a_person_has_is_said_to_be_declared(made):
     unit = "epsilon: 3, unit: person, person_column: who, labels_per_person: 3"
     text = INTEGER_SPEC.replace("epsilon: 1.0", unit)

@@ -120,6 +120,7 @@ def train_command(
 
 def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bool) -> None:
     loaded = load_config(config)
+    from labeldp_trainer.methods.statement import spent  # noqa: PLC0415
     from labeldp_trainer.outcomes.verified_release import verify_release  # noqa: PLC0415
     from labeldp_trainer.progress import step_progress  # noqa: PLC0415
 
@@ -129,9 +130,14 @@ def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bo
         for check in found:
             word = "ok" if check.ok else "FAILED"
             say(Marked(f"  {word:6} {check.words}", _STATUS[check.ok]))
-        word = "verified" if holds else "FAILED"
-        ending = "label DP by its noise; no file can prove that noise was drawn"
-        say(Marked(f"{file}: {word}, {ending}", _STATUS[holds]))
+        if holds:
+            method: Any = loaded.config.method  # of a release, else that was an error
+            promise = spent(method.epsilon, method.delta)
+            ending = f"verified: its noise gives {promise}; no file can prove that it was drawn"
+        else:
+            failed = sum(not check.ok for check in found)
+            ending = f"FAILED: {failed} check{'s do' if failed > 1 else ' does'} not hold"
+        say(Marked(f"{file}: {ending}", _STATUS[holds]))
     if not holds:
         raise SystemExit(1)
 
@@ -209,9 +215,11 @@ def export_command(
     require_output(output, overwrite=overwrite)
     # JAX takes seconds to import: check the name first.
     from labeldp_trainer.onnx_export.write import check, onnx_model  # noqa: PLC0415
+    from labeldp_trainer.outcomes.runs import require_whole  # noqa: PLC0415
     from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
 
     trained = open_trained(run)
+    require_whole(run)  # the model carries its promise
     model = onnx_model(trained)
     found = check(trained, model, data)
     with replaced_when_whole(output) as part:

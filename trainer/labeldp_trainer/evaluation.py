@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Float32, PyTree, Real, Shaped
 
+from labeldp_compile.tools.page.numbers import plain
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.dataset import batches
 from labeldp_trainer.losses import POISSON_FLOOR, Loss
@@ -146,4 +147,4 @@ def _worse(found: float | None, constant: float | None, *, larger_is_better: boo
 
 
 def _written(value: float | None) -> str:
-    return "not finite" if value is None else f"{value:.4g}"
+    return "not finite" if value is None else plain(value, 4)

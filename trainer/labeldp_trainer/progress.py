@@ -40,15 +40,17 @@ def step_progress(*, quiet: bool) -> Callable[[str, int, int], None]:
     """A function that is called with what is done, how much of it, and of how much."""
     if quiet or not sys.stderr.isatty():
         return lambda what, done, total: None
-    began, before = 0.0, ("", 0)
+    began, first, before = 0.0, 0, ("", 0)
 
     def show(what: str, done: int, total: int) -> None:
-        nonlocal began, before
+        nonlocal began, first, before
         if what != before[0] or done <= before[1]:
-            began = time.monotonic()
+            began, first = time.monotonic(), done
         before = (what, done)
-        left = (total - done) * (time.monotonic() - began) / max(done, 1)
-        _show(done, total, f"{what}  {left:.0f} s left")
+        left = ""  # how long a step takes is not known before the second call
+        if done > first:
+            left = f"  {(total - done) * (time.monotonic() - began) / (done - first):.0f} s left"
+        _show(done, total, f"{what}{left}")
 
     return show
 

@@ -265,9 +265,23 @@ def facts_with(place, **changes):
     return np.frombuffer(json.dumps(stated | changes).encode(), np.uint8)
 
 
+def with_outputs(place, count):
+    """Its first effect is on the same output many times, each with a picture of its own."""
+    with np.load(place / "staged" / FILE) as archive:
+        shown = json.loads(archive["facts"].tobytes())["shown"]
+        mean, deviation = (archive[f"shown.0.{name}"] for name in ("mean", "deviation"))
+    shown[0]["outputs"] *= count
+    return {
+        "facts": facts_with(place, shown=shown),
+        "shown__0__mean": np.repeat(mean, count, -1),
+        "shown__0__deviation": np.repeat(deviation, count, -1),
+    }
+
+
 @pytest.mark.parametrize(
     "changes",
     [
+        lambda place: with_outputs(place, 4),
         lambda place: {"importance": np.full(3, 1.0, np.float32)},
         lambda place: {"shown__0__mean": None},
         lambda place: {"columns__0__edges": np.array([2.0, 1.0], np.float32)},

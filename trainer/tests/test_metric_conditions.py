@@ -7,6 +7,8 @@ import re
 import pytest
 from click.testing import CliRunner
 from labeldp_trainer import parse_config, train
+from labeldp_trainer.outcomes.runs import Run
+from labeldp_trainer.outcomes.runs_table import runs_text
 
 from labeldp_compile.cli import main
 from trainer.tests.trainer_helpers import CLASSES, CONFIG, write_tables
@@ -72,3 +74,24 @@ def test_a_run_of_an_older_version_has_no_margin(place):
     finally:
         path.write_text(before)
     assert "estimates from the test rows" in text and "margin" not in text
+
+
+def run_of(**facts):
+    known = {
+        "label": "rent",
+        "method": "staged_release",
+        "metric": "mse",
+        "test": {"mse": 111889.6},
+    }
+    return Run("r", "done", constant={"mse": 29376.4}, **known | facts)
+
+
+def test_metrics_are_written_as_other_numbers_are():
+    text = "\n".join(runs_text([run_of(epsilon=1.0)]))
+    assert "predict the mean: 29,376" in text and "111,890" in text and "e+" not in text
+
+
+def test_runs_that_drew_noise_say_that_their_epsilon_adds_up():
+    words = "every run that draws noise spends it again"
+    assert words in runs_text([run_of(epsilon=1.0), run_of(epsilon=0.5)])[-1]
+    assert words not in runs_text([run_of(epsilon=1.0), run_of()])[-1]

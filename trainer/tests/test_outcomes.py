@@ -271,10 +271,9 @@ def test_a_damaged_run_is_listed_and_stops_nobody(place, tmp_path, case):
     assert found[str(tmp_path / "runs" / "whole")]["status"] == "done"
     assert found[str(folder)]["status"] == "damaged" and found[str(folder)]["reason"]
     assert f"damaged: {folder}" in labeldp("runs", tmp_path / "runs")
-    if case not in ("deep JSON", "a list", "words", "a word for ε"):  # of no use to a prediction
-        arguments = ("export", folder, "-o", tmp_path / "m.onnx", "--data", place / "test.parquet")
-        labeldp(*arguments, code=2)
-        assert not (tmp_path / "m.onnx").exists()
+    arguments = ("export", folder, "-o", tmp_path / "m.onnx", "--data", place / "test.parquet")
+    labeldp(*arguments, code=2)
+    assert not (tmp_path / "m.onnx").exists()
 
 
 @pytest.mark.parametrize(
@@ -287,6 +286,8 @@ def test_a_damaged_run_is_listed_and_stops_nobody(place, tmp_path, case):
         ("private", b'"epsilon": 1.5', b'"epsilon": true'),
         ("private", b'"delta": 0.0', b'"delta": -1.0'),
         ("private", b'"method": "alibi"', b'"method": "dp_sgd"'),
+        ("private", b'"unit": "label"', b'"unit": "user"'),
+        ("private", b'"details": {', b'"details": [], "d": {'),
         ("colours", b'"epsilon": null', b'"epsilon": 0.1'),
     ],
 )
@@ -299,6 +300,9 @@ def test_a_promise_of_less_than_the_config_says_is_damage(place, tmp_path, name,
     path.write_bytes(whole.replace(old, new))
     (run,) = runs(folder)
     assert run["status"] == "damaged" and run["epsilon"] is None
+    arguments = ("export", folder, "-o", tmp_path / "m.onnx", "--data", place / "test.parquet")
+    assert "damaged" in labeldp(*arguments, code=2)  # the model would carry the promise
+    assert not (tmp_path / "m.onnx").exists()
 
 
 def test_an_unfinished_run_is_listed(place, tmp_path):

@@ -2,7 +2,9 @@
 
 import sys
 
-from labeldp_trainer.progress import epoch_progress
+import pytest
+from labeldp_trainer import progress
+from labeldp_trainer.progress import epoch_progress, step_progress
 
 LINE = {"epoch": 3, "training_loss": 0.25, "test_loss": None, "examples_per_second": 12345.6}
 
@@ -21,3 +23,16 @@ def test_rates_on_a_terminal(monkeypatch, capsys):
 def test_nothing_in_a_file(capsys):
     epoch_progress(4, quiet=False)(LINE)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_time_left_is_that_of_the_steps_that_were_seen(monkeypatch, capsys, first):
+    """After the first call nobody knows it, and 0 seconds would be said of the longest part."""
+    clock = iter([10.0, 14.0, 14.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    show = step_progress(quiet=False)
+    show("stages", first, 4)
+    assert "left" not in capsys.readouterr().err
+    show("stages", first + 2, 4)
+    assert f"{2 * (2 - first)} s left" in capsys.readouterr().err

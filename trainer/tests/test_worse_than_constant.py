@@ -7,6 +7,7 @@ from labeldp_trainer.data import Task
 from labeldp_trainer.evaluation import constant_metrics, worse_than_constant
 from labeldp_trainer.losses import Loss
 
+from labeldp_compile.tools.page.numbers import plain
 from trainer.tests.command import document, labeldp, written
 from trainer.tests.one_release import release_helpers as release
 from trainer.tests.trainer_helpers import CLASSES, CONFIG, write_tables
@@ -25,8 +26,8 @@ def test_numbers_are_compared_by_what_is_reported(name, first, words):
     assert worse_than_constant(loss, worse | {first: constant[first]}, constant) == ()
     (note,) = worse_than_constant(loss, constant | {first: worse[first]}, constant)
     assert note == (
-        f"the model is worse than always predicting the {words}: test {first} {worse[first]:.4g}, "
-        f"{constant[first]:.4g} by the {words}"
+        f"the model is worse than always predicting the {words}: test {first} "
+        f"{plain(worse[first], 4)}, {plain(constant[first], 4)} by the {words}"
     )
 
 

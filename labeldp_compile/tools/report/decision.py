@@ -232,5 +232,5 @@ def _times(epsilon: Fraction) -> str:
 
 
 def _name(text: str) -> str:
-    """A name from a file as one short word of letters, digits and plain marks."""
-    return re.sub(r"[^\w. -]", "\N{REPLACEMENT CHARACTER}", clipped(text, _NAME_COLUMNS))
+    """A name from a file: short, of letters, digits and marks that names of columns have."""
+    return re.sub(r"[^\w .,()%/&€$£-]", "\N{REPLACEMENT CHARACTER}", clipped(text, _NAME_COLUMNS))

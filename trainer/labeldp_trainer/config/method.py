@@ -175,7 +175,7 @@ class _Release(NoisySum):
     default: StrictInt | StrictStr | Number | None = Field(
         None,
         description="what missing and unknown labels count as; default: the first class, or the "
-        "middle of label_range",
+        "middle of label_range, or (in a staged release) nothing",
     )
 
     def rules(self) -> Iterator[tuple[bool, str]]:

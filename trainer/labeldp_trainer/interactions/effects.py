@@ -20,7 +20,7 @@ from labeldp_trainer.interactions.terms import Term, Terms
 
 MOST_MAINS, MOST_PAIRS = 12, 6
 """The strongest ones, whose effects are kept."""
-_MOST_OUTPUTS = 3  # of an effect
+MOST_OUTPUTS = 3  # of an effect
 _Covariance = Callable[[slice], Float64[np.ndarray, "t t"]]
 
 
@@ -177,7 +177,7 @@ def _outputs(squares: Float64[np.ndarray, " k"]) -> tuple[int, ...]:
     """The strongest ones. Of two classes the second: what it gains, the first one loses."""
     if len(squares) == 2:
         return (1,)
-    return tuple(sorted(np.argsort(-squares, kind="stable")[:_MOST_OUTPUTS].tolist()))
+    return tuple(sorted(np.argsort(-squares, kind="stable")[:MOST_OUTPUTS].tolist()))
 
 
 def _axis(column: BinnedColumn) -> Axis:

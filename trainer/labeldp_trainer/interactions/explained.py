@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.interactions.effects import MOST_MAINS, MOST_PAIRS, Axis, Effect, Effects
+from labeldp_trainer.interactions.effects import (
+    MOST_MAINS,
+    MOST_OUTPUTS,
+    MOST_PAIRS,
+    Axis,
+    Effect,
+    Effects,
+)
 from labeldp_trainer.one_release.release import Whole, arrays_of_archive, require
 from labeldp_trainer.one_release.rows import ReleaseText
 from labeldp_trainer.run.folder import DAMAGE
@@ -24,7 +31,7 @@ _MOST_BINS = 128
 
 class _Shown(ReleaseText):
     term: tuple[int, ...] = Field(min_length=1, max_length=2)
-    outputs: tuple[int, ...] = Field(min_length=1)
+    outputs: tuple[int, ...] = Field(min_length=1, max_length=MOST_OUTPUTS)
 
 
 class _Facts(ReleaseText):

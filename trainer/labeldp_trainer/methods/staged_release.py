@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from pathlib import Path
 
 import numpy as np
@@ -137,14 +138,17 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         return ReleaseInStages(facts, tuple(columns))
 
     def _labels(self, setting: Setting, facts: StagedFacts) -> Labels:
-        """The true labels [n]: numbers in the range, or classes; none is refused or counted."""
+        """The true labels [n]: numbers in the range, or classes; none is refused or counted.
+
+        Without a default, a missing number stays NaN.
+        """
         train, default = setting.dataset.train, self.method.default
         values = train.columns[self.loaded.config.data.label]
         if facts.classes is not None:
             assert not isinstance(default, float)
             return class_labels(values, facts.classes, default)
         assert facts.label_range is not None and not isinstance(default, str)
-        return label_numbers(values, *facts.label_range, default)
+        return label_numbers(values, *facts.label_range, math.nan if default is None else default)
 
     def _require_fit(
         self,

@@ -66,14 +66,14 @@ def checks(
     if release.columns[-1] > rows.vectors.shape[1]:
         yield ReleaseCheck(False, "the weights are for other features")
         return
+    moving = "a replaced label moves" if rows.users is None else "all labels of a user move"
     found = lengths(release.weights.integer_rows(rows), rows)
     yield ReleaseCheck(
         found.sha256 == facts.rows_sha256, "the integer rows are those of the release"
     )
     yield ReleaseCheck(
         found.longest <= facts.longest,
-        f"a replaced label moves the sum by at most √{facts.squared_sensitivity:,}, measured on "
-        "the integers",
+        f"{moving} the sum by at most √{facts.squared_sensitivity:,}, measured on the integers",
     )
     proved = release.noise.proved_delta(epsilon)
     yield ReleaseCheck(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -21,13 +20,12 @@ from labeldp_trainer.discrete_gaussian.draw import ProvedNoise
 from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_sensitivity
 from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
-from labeldp_trainer.run.folder import DAMAGE
+from labeldp_trainer.run.folder import DAMAGE, read_arrays
 
 FILE = "release.npz"
 _ARRAYS = ("statistic", "columns", "metric", "facts")
 _MOST_BYTES = 1 << 31
 _MOST_FACTS = 1 << 24
-_MOST_ARRAYS = 1 << 16
 _LEAST_FLOOR = 1e-9  # no zero row is divided by less
 DECIMAL = r"^[0-9]{1,4}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?$"  # as Python writes floats
 _LATTICE = {"unit": UNIT, "label_steps": STEPS}
@@ -154,22 +152,11 @@ def read_release(path: Path) -> Release:
 
 
 def arrays_of_archive(path: Path) -> dict[str, Any]:
-    """The arrays of an archive that is not compressed: none takes more memory than the file has."""
-    with path.open("rb") as file:
-        require(path.is_file() and path.stat().st_size <= _MOST_BYTES)
-        with zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
-            require(len(set(names)) == len(names) <= _MOST_ARRAYS)
-            found = {}
-            for name in names:
-                info = archive.getinfo(name)
-                require(name.endswith(".npy") and info.compress_type == zipfile.ZIP_STORED)
-                require(info.file_size == info.compress_size <= _MOST_BYTES)
-                data = io.BytesIO(archive.read(info))
-                found[name.removesuffix(".npy")] = np.load(data, allow_pickle=False)
-                require(not data.read(1))
-            facts = found["facts"]
-            require(facts.dtype == np.uint8 and facts.size <= _MOST_FACTS)
+    """The arrays of an archive with facts. Raises an error of ``DAMAGE``."""
+    require(path.stat().st_size <= _MOST_BYTES)
+    found = read_arrays(path)
+    facts = found["facts"]
+    require(facts.dtype == np.uint8 and facts.size <= _MOST_FACTS)
     return found
 
 

@@ -54,9 +54,9 @@ def summary(explained: Explained, path: Path, *, verbose: bool) -> list[str]:
     ]
     kind: Any = "warning" if run.epsilon is None else "ok"
     return [
-        f"{run.name}: {len(chosen):,} terms, method {run.method}, {effects.rows:,} rows, label "
-        f"{explained.label}",
-        f"importance {explained.unit}, as the standard deviation of what a term adds:",
+        f"{run.name}: {len(chosen):,} term{'s' * (len(chosen) != 1)}, method {run.method}, "
+        f"{effects.rows:,} rows, label {explained.label}",
+        f"importance {explained.unit}, as the standard deviation of what a term adds (estimated):",
         *(f"  {line}" for line in text_table(["term", "importance", "typical error"], rows)),
         Marked(f"{explained.promise} {explained.publishing}", kind),
         str(path / PAGE),

@@ -46,8 +46,10 @@ def importance_figure(explained: Explained) -> Figure:
     )
     names = [clipped(explained.name(effects.terms[i]), 2 * _NAME_COLUMNS) for i in chosen]
     axes.set_yticks(places, names)
-    axes.set(ylim=(len(chosen) - 0.4, -0.6), xlabel=f"importance, {explained.unit}")
-    _name_numbers(axes.xaxis)
+    axes.set(ylim=(len(chosen) - 0.4, -0.6))
+    # long names leave little room: the label may begin below them
+    axes.set_xlabel(f"importance, {explained.unit}", loc="right")
+    _name_numbers(axes.xaxis, 4)
     tidy(axes, grid="x")
     return figure
 
@@ -214,8 +216,8 @@ def _name_bins(axis: Any, bins: Bins, used: Any) -> None:
         tick.set(rotation=40, ha="right", rotation_mode="anchor")
 
 
-def _name_numbers(axis: Any) -> None:
-    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+def _name_numbers(axis: Any, most: int = 6) -> None:
+    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(lambda number, _: plain(number, 4))
 
 

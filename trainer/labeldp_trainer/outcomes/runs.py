@@ -21,7 +21,7 @@ from labeldp_trainer.config.central import Central
 from labeldp_trainer.errors import InputError
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.folder import read_json
+from labeldp_trainer.run.folder import DAMAGE, read_json
 from labeldp_trainer.run.metrics import REPORTED, read_lines
 
 FORMAT_VERSION = "1.0"
@@ -107,6 +107,13 @@ def to_json(runs: Sequence[Run]) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, "runs": [asdict(run) for run in runs]}
 
 
+def require_whole(path: Path) -> None:
+    """Raise InputError if the run in a folder is damaged, or promises less than its config says."""
+    run = _read(path)
+    if run.status == "damaged":
+        raise InputError(str(run.reason))
+
+
 def comparable(runs: Sequence[Run]) -> list[list[Run]]:
     """The finished runs on the same data, best first; those with the most runs first."""
     found: dict[str, list[Run]] = {}
@@ -143,7 +150,7 @@ def _read(path: Path) -> Run:
         return _whole(path)
     except InputError as error:
         reason = str(error)
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+    except DAMAGE:
         reason = f"{path}: a file is missing or damaged"
     return Run(str(path), "damaged", reason)
 
@@ -159,7 +166,6 @@ def _whole(path: Path) -> Run:
             f"{path}: has no valid ε: an older version made its noise of float32 numbers, which "
             "discloses labels to anyone who knows the features. Do not publish it; train again"
         )
-    unit = "user" if promise["details"].get("unit") == "user" else "label"
     lines = read_lines(path / "metrics.jsonl")
     run = Run(
         str(path),
@@ -173,7 +179,7 @@ def _whole(path: Path) -> Run:
         loss=config.loss,
         epsilon=epsilon,
         delta=delta,
-        protects=None if epsilon is None else unit,
+        protects=None if epsilon is None else _unit(loaded),
         metric=REPORTED[config.loss],
         epochs=len(lines),
         seconds=_seconds(path),
@@ -198,10 +204,16 @@ def _whole(path: Path) -> Run:
     )
 
 
+def _unit(loaded: LoadedConfig) -> str:
+    """Whose labels are protected together."""
+    return "label" if loaded.config.examples_per_user is None else "user"
+
+
 def _promised(
     loaded: LoadedConfig, promise: Mapping[str, Any]
 ) -> tuple[float | None, float | None]:
-    """ε and δ of a statement, after checking that they are at least those of the config.
+    """ε and δ of a statement, after checking that they are at least those of the config, and about
+    the labels that the config protects together.
 
     Raises ValueError, KeyError or TypeError.
     """
@@ -212,10 +224,15 @@ def _promised(
         raise ValueError("a statement on another method")
     if epsilon is None:
         return None, None
+    details, most = promise["details"], loaded.config.examples_per_user
+    unit = _unit(loaded)
+    stated = details.get("unit", unit), details.get("max_examples_per_user", most)
+    if stated != (unit, most):
+        raise ValueError("other labels than in the config")
     spent = (exact(getattr(method, name, 0)) for name in ("epsilon", "epsilon_prior"))
     least, least_delta = sum(spent, Fraction()), getattr(method, "delta", 0.0)
     if not isinstance(method, Approximate):  # where ε is that of each label
-        least *= loaded.config.examples_per_user or 1
+        least *= most or 1
     if delta is None or epsilon < float(least) or delta < least_delta:
         raise ValueError("a smaller ε or δ than in the config")
     return epsilon, delta

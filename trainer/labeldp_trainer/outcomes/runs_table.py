@@ -9,9 +9,9 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.output import text_table
 from labeldp_compile.tools.page.document import page
+from labeldp_compile.tools.page.numbers import plain
 from labeldp_trainer.outcomes.runs import NONE, Run, comparable
 
-_DIGITS = 5
 _CONFIDENCE = 0.95
 _BEFORE = ["run", "method", "representation", "model", "ε", "δ", "protects"]
 _WORDS = {"run", "method", "representation", "model", "protects"}
@@ -102,6 +102,8 @@ def _note(alike: Sequence[Run]) -> str:
     note = f"metrics are estimates from {of}, one training run each; no ε covers test labels"
     if len(alike) > 1:
         note += "; the best of several runs looks better than it is"
+    if sum(run.epsilon is not None for run in alike) > 1:
+        note += "; ε is that of one run, and every run that draws noise spends it again"
     if rows is None or alike[0].metric != "accuracy":
         return f"{note}; no confidence interval is known"
     margin = at_most(math.sqrt(math.log(2 / (1 - _CONFIDENCE)) / (2 * rows)), 2)
@@ -125,7 +127,7 @@ def _cells(run: Run) -> list[str]:
 
 def shown(value: float | None) -> str:
     """A metric in a few digits."""
-    return NONE if value is None else f"{value:.{_DIGITS}g}"
+    return NONE if value is None else plain(value)
 
 
 def all_digits(value: float | None) -> str:

@@ -21,7 +21,7 @@ from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.representation import FOLDER, represented, reproduced, restored
 from labeldp_trainer.representation.kind import Steps, silent
-from labeldp_trainer.run.folder import read_json
+from labeldp_trainer.run.folder import DAMAGE, read_json
 from labeldp_trainer.sharding import Devices
 from labeldp_trainer.staged_release.check import PublicTable, replayed
 from labeldp_trainer.staged_release.check import checks as staged_checks
@@ -95,13 +95,14 @@ def _verify_staged(
             table,
             lambda draws: learner(setting, columns, codes, ends, draws, rows.shares).learn(),
         )
-    stated = path.parent / "result.json"
-    if stated.exists():
-        known = read_json(stated).get("release_sha256")
-        found.append(
-            ReleaseCheck(known == release.sha256, "the run's result.json names this release")
-        )
-    return found
+    try:
+        known = read_json(path.parent / "result.json").get("release_sha256")
+    except FileNotFoundError:  # a release without its run
+        return found
+    except DAMAGE:
+        known = None
+    same = known == release.sha256
+    return [*found, ReleaseCheck(same, "the run's result.json names this release")]
 
 
 def _check_published(

@@ -3,7 +3,6 @@
 import math
 import re
 import shutil
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.models import Params
-from labeldp_trainer.run.folder import read_arrays, write_arrays
+from labeldp_trainer.run.folder import DAMAGE, read_arrays, write_arrays
 
 _UNFINISHED = "*.orbax-checkpoint-tmp*"
 
@@ -111,7 +110,7 @@ def save_params(path: Path, params: Params) -> None:
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         return read_arrays(path)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise RunFolderError(f"{path}: cannot be read") from error
 
 
@@ -150,10 +149,13 @@ def load_tree(path: Path) -> Params:
     """Read parameters that are nested dictionaries, whichever these are. Raises RunFolderError."""
     arrays = _arrays(path)
     tree: dict[str, Any] = {}
-    for name, array in arrays.items():
-        *before, last = _PART.findall(name)
-        place = tree
-        for part in before:
-            place = place.setdefault(part, {})
-        place[last] = jnp.asarray(array)
+    try:
+        for name, array in arrays.items():
+            *before, last = _PART.findall(name)
+            place = tree
+            for part in before:
+                place = place.setdefault(part, {})
+            place[last] = jnp.asarray(array)
+    except (ValueError, TypeError):  # no name of a place, or an array where others are
+        raise RunFolderError(f"{path}: has the parameters of another model") from None
     return tree

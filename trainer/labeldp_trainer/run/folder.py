@@ -23,15 +23,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
+from numpy.lib.format import read_array
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig, parse_config
@@ -47,6 +49,7 @@ DAMAGE = (
 )
 """Errors from reading a file that is damaged, or that somebody else wrote."""
 _OTHERS_WRITE = 0o022
+_MOST_ARRAYS = 1 << 16
 _MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
 
@@ -62,9 +65,16 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, (text + "\n").encode())
 
 
+def _opened(path: Path) -> BinaryIO:
+    """Raises OSError, also for what is no file: a pipe would be waited for."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError("no file")
+    return path.open("rb")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises OSError, or ValueError for anything else."""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         data = file.read(_MAX_JSON + 1)
     try:
         value = json.loads(data) if len(data) <= _MAX_JSON else None
@@ -83,10 +93,26 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = 
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz archive; nothing in it is executed."""
-    # Open it here: numpy does not close a file that is not an archive.
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+    """The arrays of an archive as ``write_arrays`` writes it, that somebody else may have written.
+
+    Nothing in it is executed, and it takes no more memory than the file has. Raises an error of
+    ``DAMAGE``.
+    """
+    size, found = path.stat().st_size, {}
+    with _opened(path) as file, zipfile.ZipFile(file) as archive:
+        inside = archive.infolist()
+        whole = len({info.filename for info in inside}) == len(inside) <= _MOST_ARRAYS
+        # entries that share their bytes would have more of them than the file
+        if not whole or sum(info.file_size for info in inside) > size:
+            raise ValueError("names or sizes that no such archive has")
+        for info in inside:
+            if not info.filename.endswith(".npy") or info.compress_type != zipfile.ZIP_STORED:
+                raise ValueError("compressed, or no array")
+            with archive.open(info) as entry:
+                found[info.filename.removesuffix(".npy")] = read_array(entry, allow_pickle=False)
+                if entry.read(1):
+                    raise ValueError("more than an array")
+    return found
 
 
 FORMAT_VERSION = "1.0"
@@ -152,7 +178,8 @@ class RunFolder:
         """
         path = self.path / "config.yaml"
         try:
-            data = path.read_bytes()
+            with _opened(path) as file:
+                data = file.read()
             text = data.decode()
         except (OSError, ValueError):
             raise RunFolderError(f"{path}: is missing or damaged; start another run") from None
@@ -172,7 +199,7 @@ class RunFolder:
             if path.stat().st_mode & _OTHERS_WRITE:
                 raise RunFolderError(f"{path}: other users can write to it; start another run")
             return read_arrays(path)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        except DAMAGE:
             raise RunFolderError(
                 f"{self.path}: kept.npz is missing or damaged, so the run cannot resume without "
                 "spending again; start another run"

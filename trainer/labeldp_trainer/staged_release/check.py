@@ -82,6 +82,7 @@ def checks(
     yield ReleaseCheck(same, "the bins and basis functions of the columns follow from the features")
     if not same:
         return
+    moving = "a replaced label moves" if rows.users is None else "all labels of a user move"
     before = ReleaseInStages(facts.model_copy(update={"parts": ()}), release.columns)
     try:
         plan = BudgetPlan.of(epsilon, delta, classes=facts.classes is not None)
@@ -110,7 +111,7 @@ def checks(
             found is not None
             and found.sha256 == part.facts.rows_sha256
             and found.longest == part.facts.longest,
-            f"part {number}: a replaced label moves the sum by at most "
+            f"part {number}: {moving} the sum by at most "
             f"√{part.facts.squared_sensitivity:,}, measured on its integer rows",
         )
     proved = plan.proved_delta([part.noise for part in release.parts], epsilon)
@@ -139,7 +140,7 @@ def replayed(
         yield ReleaseCheck(
             _same_question(stated, question),
             f"part {part + 1} asks what follows from the features and the parts before it "
-            f"({len(stated.terms)} terms, {stated.rows.weights.shape[1]} sums)",
+            f"(terms: {len(stated.terms)}, sums: {stated.rows.weights.shape[1]})",
         )
 
 

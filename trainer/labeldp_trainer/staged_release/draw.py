@@ -44,7 +44,8 @@ class Draws:
         release: what is there so far.
         codes: [n, columns] bins of the rows.
         rows: whose they are.
-        true: gives the labels, numbers within the range or classes [n]; None if all is stored.
+        true: gives the labels, numbers within the range or classes [n]; None if all is stored. A
+            number that is NaN is in no bin, and equals every prediction.
         grown: called with the release whenever a part was drawn, before the next is decided.
         asked: called with the number of a stored part of sums and the question decided here.
         add_noise: gives what is released, from an exact statistic and the scale of its noise.
@@ -140,7 +141,8 @@ class Draws:
         """Shares of numbers in bins, without what noise alone may have made; the sum is 1."""
 
         def bins(y: Labels) -> Int64[np.ndarray, " n"]:
-            return np.searchsorted(edges[1:-1], of(y), side="right")
+            x = of(y)
+            return np.searchsorted(edges[1:-1], x[~np.isnan(x)], side="right")
 
         shares, noise = self._counted(bins, len(edges) - 1)
         kept = np.where(shares > self._bins.noise * noise, shares, 0.0)
@@ -205,7 +207,8 @@ class Draws:
             assert classes is not None
             entries = labels[:, None] == np.arange(len(classes))[None, :]
         else:
-            entries = in_steps((labels - self._predicted(offset)) / question.clip)[:, None]
+            apart = np.nan_to_num(labels - self._predicted(offset))  # nothing if it is missing
+            entries = in_steps(apart / question.clip)[:, None]
         total = np.zeros((question.size, entries.shape[1]), np.int64)
 
         def rows() -> Iterator[tuple[slice, Int32[np.ndarray, "b m"]]]:

@@ -23,6 +23,7 @@ from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.interactions.ask import LabelQuestion, Offset
 from labeldp_trainer.interactions.columns import MOST_VALUE, BinnedColumn
 from labeldp_trainer.interactions.design import RowWeights
+from labeldp_trainer.interactions.stages import MOST_SUMS
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, squared_sensitivity
 from labeldp_trainer.one_release.release import (
@@ -295,6 +296,7 @@ def _part(
     require(set(own) == {"answer", "weights", *(("offset",) if numbers else ())})
     outputs = 1 if facts.classes is None else len(facts.classes)
     require(weights.dtype == np.int32 and answer.shape == (weights.shape[1], outputs))
+    require(len(answer) <= MOST_SUMS)  # all rows times all sums are computed, part by part
     assert stated.terms is not None
     _require_whole(weights, stated.terms, columns)
     if numbers:

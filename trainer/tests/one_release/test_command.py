@@ -93,7 +93,7 @@ def test_releases_are_verified_from_features_alone(place, tmp_path, name):
     said = labeldp(tmp_path / f"{name}.yaml", "--verify-release", tmp_path / "release.npz")
     lines = said.splitlines()
     assert len(lines) == 10 and all(line.split()[0] == "ok" for line in lines[:-1])
-    assert "verified" in lines[-1]
+    assert "verified: its noise gives ε = " in lines[-1] and ", δ = " in lines[-1]
     given = {"release.npz", "train.npz", "test.npz", f"{name}.yaml"}
     assert {path.name for path in tmp_path.iterdir()} == given  # nothing is left behind
 
@@ -336,7 +336,10 @@ def test_a_release_that_was_changed_is_not_verified_and_not_fitted(place, tmp_pa
         tampered((place / "runs" / "classes" / "release.npz").read_bytes(), **FAILING[name])
     )
     said = labeldp(place / "classes.yaml", "--verify-release", path, code=1)
-    assert "FAILED" in said.splitlines()[-1] and "\x1b" not in said
+    last = said.splitlines()[-1]
+    assert "FAILED" in last and "ε" not in last and "\x1b" not in said  # nothing is promised
+    failed = said.count("  FAILED ")
+    assert f"{failed} check" in last
     folder = tmp_path / "run"
     options = ("-o", folder, "--from-release", path)
     assert "the release fails this check" in labeldp(place / "classes.yaml", *options, code=2)

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from labeldp_trainer.errors import TrainerError
+from labeldp_trainer.interactions.stages import MOST_SUMS
 from labeldp_trainer.one_release.lattice import squared_sensitivity
 from labeldp_trainer.one_release.rows import Users
 from labeldp_trainer.staged_release.check import checks, replayed
@@ -299,7 +300,10 @@ def test_facts_that_fit_one_another_but_not_the_rows_are_refused(pair, tmp_path)
                 facts = {"longest": longest, "squared_sensitivity": moved}
                 update = {number: facts | {"sigma": own.plan.sigma(number, moved)}}
                 said = words(lambda i, _, u=update: u.get(i, {}))
-                assert f"part {number + 1}: a replaced label" in said
+                who = (
+                    "a replaced label" if own.public.rows.users is None else "all labels of a user"
+                )
+                assert f"part {number + 1}: {who}" in said
     moved = histogram_sensitivity(2)
 
     def as_if_of_two(number, part):
@@ -334,3 +338,9 @@ def test_parts_beyond_the_plan_and_facts_of_other_kinds_are_damage(pair, tmp_pat
         update = {sums[-1]: {name: None}}
         path.write_bytes(restated(release, lambda i, _, u=update: u.get(i, {})).to_bytes())
         assert "is damaged" in refused(own, path)
+    facts, arrays = contents(release)
+    for own_name, axis in (("weights", 1), ("answer", 0)):
+        name = f"parts.{sums[-1]}.{own_name}"
+        arrays[name] = np.repeat(arrays[name], MOST_SUMS, axis)
+    written(path, facts, arrays)  # a small file, and 600 times as much to compute
+    assert "is damaged" in refused(own, path)

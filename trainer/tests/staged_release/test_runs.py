@@ -184,5 +184,32 @@ def test_the_result_of_a_run_names_every_number_of_its_release(tmp_path, monkeyp
     path.write_bytes(dataclasses.replace(release, parts=(*release.parts[:-1], altered)).to_bytes())
     result = labeldp(config, "--verify-release", path)
     assert result.exit_code == 1 and "result.json" in result.output
+    (output / "result.json").write_text("[]", encoding="utf-8")  # of somebody else, too
+    result = labeldp(config, "--verify-release", path)
+    assert result.exit_code == 1 and "FAILED the run's result.json" in result.output
     path.rename(tmp_path / "release.npz")  # without the run no one can tell, and nothing is lost
     assert labeldp(config, "--verify-release", tmp_path / "release.npz").exit_code == 0
+
+
+def test_without_a_default_a_missing_number_says_nothing(tmp_path, monkeypatch):
+    """It is in no bin, and like every prediction: a range that is far too wide moves nothing."""
+    exact = []
+
+    def keep(statistic, sigma):
+        exact.append(statistic.copy())
+        return np.full_like(statistic, sigma)
+
+    with_noise(monkeypatch, keep)
+    found = []
+    for labels in ([None, float("nan")], [0.5, None], [0.5]):
+        config, output = prepare(tmp_path, labels=labels)
+        config.write_text(config.read_text().replace(", default: 2", ""), encoding="utf-8")
+        assert labeldp(config, "-o", output).exit_code == 0
+        shutil.rmtree(output)
+        found.append(exact.copy())
+        exact.clear()
+    nothing, half, whole = found
+    assert len(nothing) == len(whole) == 6 and not any(part.any() for part in nothing)
+    for a, b in zip(half, whole, strict=True):
+        if a.ndim == 1:
+            assert np.count_nonzero(a) == np.count_nonzero(b) == 1 and 0 < a.sum() < b.sum()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float16, Float32, Float64
 
 from labeldp_trainer.interactions.ask import LabelQuestion, Source
+from labeldp_trainer.interactions.cells import BLOCK, CellSums
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import UNIT
 
-_KEPT_BYTES = 5 << 29  # of rows that are not computed again
+_KEPT_BYTES = 7 << 29  # of rows that are not computed again
+_TILE = 128  # sums that are added up together
 
 
 class KeptRows:
@@ -23,7 +26,7 @@ class KeptRows:
 
     def keep(self, part: slice, whole: Float64[np.ndarray, "b m"]) -> None:
         """Integer rows that have been computed; parts come in order."""
-        self.rows[part] = whole / UNIT
+        self.rows[part] = whole.astype(np.float32) * np.float32(1 / UNIT)
         self._there = part.stop
 
     @property
@@ -140,9 +143,7 @@ class Answers:
         answered, statistic, noise = source.sums(question, keep)
         answer = Answer(answered, self.terms.of(answered.terms), statistic, noise)
         if len(kept.rows) and not kept.complete:  # the answer was there already
-            kept = KeptRows(n, answered.size)
-            for part in self.terms.parts():
-                kept.keep(part, self._integers(answer, part))
+            kept = self._computed(answer, slice(None))
         if len(kept.rows):
             answer.kept = kept.rows
         if answered.offset is not None:
@@ -159,36 +160,50 @@ class Answers:
         if before is not None and before.working is working:
             known, same = new.take(before)
         added = [a for a, end in zip(self.found, np.cumsum(sizes), strict=True) if end > known]
-        for part, z in terms.chunks():
-            rows = {id(answer): self._rows(answer, part) for answer in self.found}
-            everything = np.concatenate(list(rows.values()), axis=1)
-            sloped = everything if working is None else everything * working.slope[part][:, None]
-            new.cross[known:] += sloped[:, known:].T @ z
-            if known and not same.all():
-                new.cross[:known, ~same] += sloped[:, :known].T @ z[:, ~same]
-            if not added:
-                continue
-            q = everything[:, known:]
+        others = np.flatnonzero(~same)
+        chosen = zip(terms.chosen, terms.places, strict=True)
+        missing = CellSums.of(terms.of(tuple(term for term, own in chosen if not same[own.start])))
+        every = CellSums.of(terms) if added else missing
+        for block in terms.parts(BLOCK):
+            rows = [self._rows(answer, block) for answer in self.found]
+            sloped = None if working is None else working.slope[block]
+            adder, other = every.adder(block), missing.adder(block)
+            for at, q in _tiles(rows, sloped):
+                if at.start >= known:
+                    new.cross[at] += adder.sums(q)
+                elif len(others):
+                    new.cross[at, others] += other.sums(q)[:, 1:]
+            if added:
+                self._squares(new, block, rows, known)
+        for square in (new.gram, new.alike):
+            square[known:, :known] = square[:known, known:].T
+        return new
+
+    def _squares(
+        self, new: AnswerSums, block: slice, rows: list[Float16[np.ndarray, "b m"]], known: int
+    ) -> None:
+        """Add all that is no product with the design."""
+        terms, working = new.terms, new.working
+        whole = Terms(terms.columns, terms.codes[block], ())
+        for part in whole.parts():
+            everything = np.concatenate([own[part] for own in rows], axis=1, dtype=np.float32)
+            at = slice(block.start + part.start, block.start + part.stop)
+            sloped = everything if working is None else everything * working.slope[at][:, None]
             new.gram[:, known:] += everything.T @ sloped[:, known:]
             if self.visible:
                 alike = everything
                 if working is None:
-                    alike = np.add.reduceat(everything, terms.first_of_alike(part), axis=0)
+                    alike = np.add.reduceat(everything, whole.first_of_alike(part), axis=0)
                 new.alike[:, known:] += alike.T @ alike[:, known:]
             new.slope[known:] += sloped[:, known:].sum(axis=0)
-            new.total[known:] += q.sum(axis=0)
-            compared = [
-                rows[id(answer)].T @ answer.offsets[part]
-                if answer.offsets is not None
-                else np.zeros(answer.question.size)
-                for answer in added
-            ]
-            new.offset[known:] += np.concatenate(compared)
+            new.total[known:] += everything[:, known:].sum(axis=0)
+            end = 0
+            for answer in self.found:
+                own, end = slice(end, end + answer.question.size), end + answer.question.size
+                if own.start >= known and answer.offsets is not None:
+                    new.offset[own] += everything[:, own].T @ answer.offsets[at]
             if working is not None:
-                new.offset[known:] -= q.T @ working.response[part]
-        for square in (new.gram, new.alike):
-            square[known:, :known] = square[:known, known:].T
-        return new
+                new.offset[known:] -= everything[:, known:].T @ working.response[at]
 
     def statistic(self) -> Float64[np.ndarray, "m k"]:
         """That of all answers."""
@@ -199,11 +214,27 @@ class Answers:
         sizes = [answer.question.size for answer in self.found]
         return np.repeat([answer.noise**2 for answer in self.found], sizes)
 
-    def _rows(self, answer: Answer, part: slice) -> Float32[np.ndarray, "b m"]:
-        if answer.kept is not None:
-            return answer.kept[part].astype(np.float32)
-        return (self._integers(answer, part) / UNIT).astype(np.float32)
+    def _rows(self, answer: Answer, block: slice) -> Float16[np.ndarray, "b m"]:
+        return self._computed(answer, block).rows if answer.kept is None else answer.kept[block]
 
-    def _integers(self, answer: Answer, part: slice) -> Float64[np.ndarray, "b m"]:
-        shares = None if self.shares is None else self.shares[part]
-        return answer.question.rows.integers(answer.terms.rows(part), shares)
+    def _computed(self, answer: Answer, block: slice) -> KeptRows:
+        table = Terms(self.terms.columns, self.terms.codes[block], ())
+        shares = None if self.shares is None else self.shares[block]
+        kept = KeptRows(len(table.codes), answer.question.size)
+        for part, whole in answer.question.integer_rows(table, shares):
+            kept.keep(part, whole)
+        return kept
+
+
+def _tiles(
+    rows: list[Float16[np.ndarray, "b m"]], slope: Float32[np.ndarray, " b"] | None
+) -> Iterator[tuple[slice, Float32[np.ndarray, "b t"]]]:
+    """Some columns of the rows of all answers at a time, times the slope."""
+    end = 0
+    for own in rows:
+        for first in range(0, own.shape[1], _TILE):
+            found = own[:, first : first + _TILE].astype(np.float32)
+            if slope is not None:
+                found *= slope[:, None]
+            yield slice(end + first, end + first + found.shape[1]), found
+        end += own.shape[1]

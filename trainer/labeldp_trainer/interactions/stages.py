@@ -21,6 +21,8 @@ from labeldp_trainer.interactions.design import DesignMoments, design_moments, r
 from labeldp_trainer.interactions.evidence import (
     Coefficients,
     NoisySums,
+    Uncertainty,
+    by_column,
     coefficients,
     variances_by_evidence,
 )
@@ -194,15 +196,15 @@ class Learner:
             prior = _prior(terms.chosen, known, stage, variance, left.spread)
             constant = variance
             working = None if point is None else point.working
-            covariance = np.diag(np.concatenate([[constant], prior[terms.term_of[1:]]]))
+            unknown = Uncertainty.before(by_column(prior, terms.term_of, constant))
             if answers.found:
                 sums = answers.sums(terms, working, sums)
                 evidence = self._evidence(answers, sums, moments, base, left, point)
-                covariance = coefficients(evidence, terms.term_of, prior, constant).covariance
+                unknown = coefficients(evidence, terms.term_of, prior, constant).uncertainty
             rows = row_weights(
                 terms,
                 moments,
-                covariance,
+                unknown,
                 self.source.noise(left.clip) / (1.0 if point is None else point.slope),
                 most=self.most_sums,
                 power=_POWERS[stage],
@@ -281,7 +283,7 @@ class Learner:
             evidence, terms.term_of, prior, kinds, constant, searched=searched
         )
         found = coefficients(evidence, terms.term_of, variances, constant, probability)
-        left = float((moments.gram * found.covariance).sum())
+        left = found.uncertainty.over(moments.gram)
         return Fit(terms, moments, found, base, evidence.scales, evidence.spread, left)
 
     def _evidence(

@@ -172,8 +172,7 @@ class KnownLabels:
         total: Any = 0.0
         terms = Terms(self.columns, self.codes, question.terms)
         compared = None if question.offset is None else question.offset.over(terms)
-        for part, z in terms.chunks():
-            whole = question.rows.integers(z)
+        for part, whole in question.integer_rows(terms, None):
             keep(part, whole)
             q = whole / UNIT
             t = self.targets.rows[self.targets.codes[part]]

@@ -208,12 +208,13 @@ class Draws:
             entries = in_steps((labels - self._predicted(offset)) / question.clip)[:, None]
         total = np.zeros((question.size, entries.shape[1]), np.int64)
 
-        def rows() -> Iterator[tuple[slice, Int32[np.ndarray, "b m"]]]:
-            for part, q in integer_rows(question, self.release, self.codes, self.rows):
+        def rows() -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
+            table = Terms(self.release.columns, self.codes, question.terms)
+            for part, q in question.integer_rows(table, self.rows.shares):
                 # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
                 np.add(total, (q.T @ entries[part].astype(np.float64)).astype(np.int64), out=total)
                 keep(part, q)
-                yield part, q.astype(np.int32)
+                yield part, q
 
         return lengths(rows(), self.rows), total
 
@@ -238,18 +239,6 @@ class Draws:
         return offset.over(Terms(self.release.columns, self.codes, ()))
 
 
-def integer_rows(
-    question: LabelQuestion,
-    release: ReleaseInStages,
-    codes: Int32[np.ndarray, "n c"],
-    rows: RowOwners,
-) -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
-    """The integer rows of a question, part by part, in float64."""
-    terms = Terms(release.columns, codes, question.terms)
-    for part, z in terms.chunks():
-        yield part, question.rows.integers(z, None if rows.shares is None else rows.shares[part])
-
-
 def measured(
     question: LabelQuestion,
     release: ReleaseInStages,
@@ -257,5 +246,5 @@ def measured(
     rows: RowOwners,
 ) -> Lengths:
     """The longest integer row of a question, and their digest."""
-    found = integer_rows(question, release, codes, rows)
-    return lengths(((part, q.astype(np.int32)) for part, q in found), rows)
+    table = Terms(release.columns, codes, question.terms)
+    return lengths(question.integer_rows(table, rows.shares), rows)

@@ -9,12 +9,11 @@ import numpy as np
 from jaxtyping import Bool, Float16, Float32, Float64
 
 from labeldp_trainer.interactions.ask import LabelQuestion, Source
-from labeldp_trainer.interactions.cells import BLOCK, CellSums
+from labeldp_trainer.interactions.cells import BLOCK, CellSums, tiles_of
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import UNIT
 
 _KEPT_BYTES = 7 << 29  # of rows that are not computed again
-_TILE = 128  # sums that are added up together
 
 
 class KeptRows:
@@ -232,9 +231,9 @@ def _tiles(
     """Some columns of the rows of all answers at a time, times the slope."""
     end = 0
     for own in rows:
-        for first in range(0, own.shape[1], _TILE):
-            found = own[:, first : first + _TILE].astype(np.float32)
+        for tile in tiles_of(own.shape[1]):
+            found = own[:, tile].astype(np.float32)
             if slope is not None:
                 found *= slope[:, None]
-            yield slice(end + first, end + first + found.shape[1]), found
+            yield slice(end + tile.start, end + tile.stop), found
         end += own.shape[1]

@@ -125,10 +125,12 @@ class Source(Protocol):
         extra: variance of the labels in answers beyond that of true ones.
         visible: whether labels may be looked at: sums have no noise of their own, and rows that no
             bin tells apart follow one another.
+        most_sums: for each output, of a question.
     """
 
     extra: float
     visible: bool
+    most_sums: int
 
     def labels(self) -> FirstGuess:
         """Where labels lie."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from labeldp_trainer.interactions.terms import CHUNK, Term, Terms
 
 BLOCK = 1 << 16
 """Rows that are in memory at once."""
-_TILE = 128  # sums that are looked up together: their tables fit a processor's cache
+_TILE = 136  # sums that are looked up together, at most: their tables fit a processor's cache
 _MOST_CELLS = 1 << 15
 _MOST_BOTH = 1 << 12  # of two main effects that are looked up together
 
@@ -79,8 +80,8 @@ class CellSums:
         for block in self.terms.parts(2 * BLOCK):
             cells, rows = self.cells(block), block.stop - block.start
             tiles = [
-                self._tile(weights[:, first : first + _TILE].astype(np.float64), cells, rows)
-                for first in range(0, weights.shape[1], _TILE)
+                self._tile(weights[:, tile].astype(np.float64), cells, rows)
+                for tile in tiles_of(weights.shape[1])
             ]
             rest = self.rest.of_rows(block)
             for part in rest.parts():
@@ -129,21 +130,23 @@ class CellSums:
 
     def adder(self, block: slice) -> _Adder:
         """What adds up products of some rows of the design."""
-        cells = self.cells(block)
         rest = self.rest.of_rows(block)
         ones = np.ones(len(rest.codes), np.float32)
         ends = np.arange(len(ones) + 1, dtype=np.int32)
-        shapes = [(len(group.entries), len(ones)) for group in self.groups]
-        return _Adder(
-            self,
-            rest,
-            [csc_array((ones, own, ends), shape) for own, shape in zip(cells, shapes, strict=True)],
-        )
+        groups = zip(self.groups, self.cells(block), strict=True)
+        cells = [csc_array((ones, own, ends), (len(g.entries), len(ones))) for g, own in groups]
+        return _Adder(self, rest, cells)
 
 
 @dataclass(frozen=True)
 class _Adder:
-    """Adds up products of some rows: ``rest`` are their terms without cells, ``cells`` one-hot."""
+    """Adds up products of some rows.
+
+    Attributes:
+        design: of all rows.
+        rest: those of the rows without cells.
+        cells: [cells, rows] one-hot, of each group.
+    """
 
     design: CellSums
     rest: Terms
@@ -159,6 +162,12 @@ class _Adder:
             for part in self.rest.parts():
                 found[:, self.design.places] += rows[part].T @ self.rest.rows(part)[:, 1:]
         return found
+
+
+def tiles_of(count: int) -> list[slice]:
+    """Some sums at a time, in parts of about the same size."""
+    ends = np.linspace(0, count, -(-count // _TILE) + 1).astype(int).tolist()
+    return [slice(first, end) for first, end in pairwise(ends)]
 
 
 def _columns(places: dict[Term, slice], chosen: list[Term]) -> Int64[np.ndarray, " k"]:

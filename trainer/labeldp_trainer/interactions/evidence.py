@@ -82,7 +82,7 @@ class NoisySums:
     ) -> Float64[np.ndarray, "m w"]:
         """A root of what the statistic takes from the prior covariance: gainᵀ·gain."""
         root, _ = self.factor(variances, scale)
-        seen = self.cross * (scale * variances)
+        seen = np.asfortranarray(self.cross) * (scale * variances)
         return np.asarray(solve_triangular(root, seen, lower=True, check_finite=False))
 
 

@@ -29,8 +29,6 @@ from labeldp_trainer.interactions.evidence import (
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 
 STAGES = 3
-MOST_SUMS = 600
-"""Rows of a stage's sums."""
 _MAIN, _INTERACTIONS = 0.6, 0.3  # of the variance of labels, before anything is known
 _POWERS = (0.4, 0.8, 1.0)  # of the spectrum, by stage
 _QUANTILE = 0.5  # of the lengths of rows: shorter ones are not made longer
@@ -165,7 +163,6 @@ class Learner:
         source: of answers.
         order: most columns in a term.
         shares: [n] that multiply rows, or None.
-        most_sums: rows of a stage's sums.
         stage_done: called with the number of stages that are done.
     """
 
@@ -175,7 +172,6 @@ class Learner:
     source: Source
     order: int = 3
     shares: Float32[np.ndarray, " n"] | None = None
-    most_sums: int = MOST_SUMS
     stage_done: Callable[[int], None] = lambda stage: None
 
     def learn(self) -> Fit:
@@ -206,7 +202,7 @@ class Learner:
                 moments,
                 unknown,
                 self.source.noise(left.clip) / (1.0 if point is None else point.slope),
-                most=self.most_sums,
+                most=self.source.most_sums,
                 power=_POWERS[stage],
                 quantile=_QUANTILE,
             )

@@ -26,7 +26,12 @@ from labeldp_trainer.one_release.lattice import STEPS, UNIT, Lengths, lengths, s
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.one_release.targets import in_steps
 from labeldp_trainer.staged_release.bins import HistogramBins
-from labeldp_trainer.staged_release.plan import COUNT, BudgetPlan, histogram_sensitivity
+from labeldp_trainer.staged_release.plan import (
+    COUNT,
+    MOST_SUMS,
+    BudgetPlan,
+    histogram_sensitivity,
+)
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
 
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
@@ -66,6 +71,7 @@ class Draws:
         self._plan = BudgetPlan.of(
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
+        self.most_sums = MOST_SUMS[facts.format_version]
         self._at, self._clipped, self._slope = 0, _CLIPPED, 1.0
 
     def labels(self) -> FirstGuess:

@@ -21,7 +21,6 @@ from labeldp_trainer.discrete_gaussian.delta import (
 )
 from labeldp_trainer.discrete_gaussian.draw import with_float
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
-from labeldp_trainer.interactions.stages import MOST_SUMS
 from labeldp_trainer.one_release.lattice import UNIT, squared_sensitivity
 from labeldp_trainer.staged_release.bins import MOST_BINS
 
@@ -45,6 +44,8 @@ KINDS: dict[bool, tuple[tuple[Kind, Fraction], ...]] = {
 """The parts of a release of classes, and of numbers, with their shares."""
 
 
+MOST_SUMS = {"1.0": 600, "1.1": 600, "1.2": 400}
+"""For each output, of a part, by version of ``release.npz``."""
 COUNT = 1 << 30
 """Lattice steps in a row of a histogram."""
 _SHORT = UNIT // 2  # no design has rows that are all shorter
@@ -101,7 +102,7 @@ class BudgetPlan:
             moved = histogram_sensitivity(most)
             if sums:
                 moved = squared_sensitivity(_SHORT * _SHORT, classes=outputs > 1)
-            size = MOST_SUMS * outputs if sums else MOST_BINS + outputs
+            size = max(MOST_SUMS.values()) * outputs if sums else MOST_BINS + outputs
             noises.append(NoisyRelease(moved, self.sigma(number, moved), size))
         if self.proved_delta(noises, epsilon) > delta:
             raise ValueError("δ is too small for the parts of a staged release; raise it")

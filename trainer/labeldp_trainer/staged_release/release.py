@@ -37,7 +37,7 @@ from labeldp_trainer.one_release.release import (
 )
 from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
 from labeldp_trainer.run.folder import DAMAGE
-from labeldp_trainer.staged_release.plan import COUNT, KINDS, Kind, histogram_sensitivity
+from labeldp_trainer.staged_release.plan import COUNT, KINDS, MOST_SUMS, Kind, histogram_sensitivity
 
 _LATTICE = {"unit": UNIT, "label_steps": STEPS, "count": COUNT}
 _MOST_TERMS = 1 << 13
@@ -96,7 +96,7 @@ class StagedFacts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON."""
 
     kind: Literal["staged_release"] = "staged_release"
-    format_version: Literal["1.0", "1.1"] = "1.1"
+    format_version: Literal["1.0", "1.1", "1.2"] = "1.2"
     classes: tuple[int | str, ...] | None
     label_range: tuple[Real, Real] | None
     epsilon: str = Field(pattern=DECIMAL)
@@ -237,7 +237,7 @@ def read_staged(path: Path) -> ReleaseInStages:
         stated = json.loads(text)
         known = stated["kind"] == "staged_release"
         version = str(stated["format_version"])
-        found = _parse(arrays, text) if known and version in ("1.0", "1.1") else None
+        found = _parse(arrays, text) if known and version in MOST_SUMS else None
     except FileNotFoundError:
         raise TrainerError(f"{path}: does not exist") from None
     except DAMAGE:

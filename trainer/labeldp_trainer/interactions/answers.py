@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Float16, Float32, Float64
+from jaxtyping import Bool, Float32, Float64, Int16
 
 from labeldp_trainer.interactions.ask import LabelQuestion, Source
 from labeldp_trainer.interactions.cells import BLOCK, CellSums, tiles_of
@@ -14,18 +14,19 @@ from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import UNIT
 
 _KEPT_BYTES = 7 << 29  # of rows that are not computed again
+_STEPS = 1 << 15  # of an entry of a kept row, which is less than 1
 
 
 class KeptRows:
-    """The rows of a question in half precision: sums over many rows need no more."""
+    """The rows of a question in 16 bits: sums over many rows need no more."""
 
     def __init__(self, count: int, size: int) -> None:
         """Nothing is there yet."""
-        self.rows, self._there = np.empty((count, size), np.float16), 0
+        self.rows, self._there = np.empty((count, size), np.int16), 0
 
     def keep(self, part: slice, whole: Float64[np.ndarray, "b m"]) -> None:
         """Integer rows that have been computed; parts come in order."""
-        self.rows[part] = whole.astype(np.float32) * np.float32(1 / UNIT)
+        np.rint(whole * (_STEPS / UNIT), out=self.rows[part], casting="unsafe")
         self._there = part.stop
 
     @property
@@ -43,7 +44,7 @@ class Answer:
         terms: of its rows.
         statistic: [m, K].
         noise: its deviation.
-        kept: [n, m] the rows, while there is room for them.
+        kept: [n, m] the rows in 1/_STEPS, while there is room for them.
         offsets: [n] predictions that labels were compared with; None of classes.
     """
 
@@ -51,7 +52,7 @@ class Answer:
     terms: Terms
     statistic: Float64[np.ndarray, "m k"]
     noise: float
-    kept: Float16[np.ndarray, "n m"] | None = None
+    kept: Int16[np.ndarray, "n m"] | None = None
     offsets: Float32[np.ndarray, " n"] | None = None
 
 
@@ -179,13 +180,14 @@ class Answers:
         return new
 
     def _squares(
-        self, new: AnswerSums, block: slice, rows: list[Float16[np.ndarray, "b m"]], known: int
+        self, new: AnswerSums, block: slice, rows: list[Int16[np.ndarray, "b m"]], known: int
     ) -> None:
         """Add all that is no product with the design."""
         terms, working = new.terms, new.working
         whole = Terms(terms.columns, terms.codes[block], ())
         for part in whole.parts():
             everything = np.concatenate([own[part] for own in rows], axis=1, dtype=np.float32)
+            everything *= np.float32(1 / _STEPS)
             at = slice(block.start + part.start, block.start + part.stop)
             sloped = everything if working is None else everything * working.slope[at][:, None]
             new.gram[:, known:] += everything.T @ sloped[:, known:]
@@ -213,7 +215,7 @@ class Answers:
         sizes = [answer.question.size for answer in self.found]
         return np.repeat([answer.noise**2 for answer in self.found], sizes)
 
-    def _rows(self, answer: Answer, block: slice) -> Float16[np.ndarray, "b m"]:
+    def _rows(self, answer: Answer, block: slice) -> Int16[np.ndarray, "b m"]:
         return self._computed(answer, block).rows if answer.kept is None else answer.kept[block]
 
     def _computed(self, answer: Answer, block: slice) -> KeptRows:
@@ -226,14 +228,13 @@ class Answers:
 
 
 def _tiles(
-    rows: list[Float16[np.ndarray, "b m"]], slope: Float32[np.ndarray, " b"] | None
+    rows: list[Int16[np.ndarray, "b m"]], slope: Float32[np.ndarray, " b"] | None
 ) -> Iterator[tuple[slice, Float32[np.ndarray, "b t"]]]:
     """Some columns of the rows of all answers at a time, times the slope."""
     end = 0
     for own in rows:
         for tile in tiles_of(own.shape[1]):
             found = own[:, tile].astype(np.float32)
-            if slope is not None:
-                found *= slope[:, None]
+            found *= np.float32(1 / _STEPS) if slope is None else slope[:, None] / _STEPS
             yield slice(end + tile.start, end + tile.stop), found
         end += own.shape[1]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
+from scipy.linalg import cholesky, qr
 
 from labeldp_trainer.interactions.columns import VALUE_BITS
 from labeldp_trainer.interactions.evidence import Uncertainty
@@ -80,7 +81,8 @@ def design_moments(terms: Terms) -> DesignMoments:
     own = np.bincount(terms.term_of + 1, squares, len(terms.chosen) + 1)
     scale = 1 / np.sqrt(np.maximum(own, 1e-12 * squares[0]))[terms.term_of + 1]
     z *= scale.astype(np.float32)
-    gram = z.T @ z / np.float32(len(z))
+    gram = z.T @ z
+    gram /= np.float32(len(z))
     # the constant's products with centred columns vanish
     gram[0, 1:] = gram[1:, 0] = 0.0
     return DesignMoments(mean, scale, gram)
@@ -123,7 +125,8 @@ def _leading(
     deviations = np.sqrt(np.maximum(np.diag(relative), 1e-30))
     relative /= deviations[:, None]
     relative /= deviations[None, :]
-    root = stable_root(relative)
+    root = stable_root(relative) if few else _single_root(relative)
+    del relative
     root *= deviations[:, None]
     if few:
         values, vectors = np.linalg.eigh(root.T @ gram @ root)
@@ -131,11 +134,20 @@ def _leading(
         start = np.random.default_rng(0).normal(size=(len(gram), most + _SPARE))
         basis = start.astype(np.float32)
         for _ in range(_ROUNDS):
-            basis, _ = np.linalg.qr(root.T @ (gram @ (root @ basis)))
+            found = root.T @ (gram @ (root @ basis))
+            basis, _ = qr(found, mode="economic", overwrite_a=True, check_finite=False)
         image = root @ basis
         values, turn = np.linalg.eigh((image.T @ (gram @ image)).astype(np.float64))
         vectors = basis @ turn
     return values[::-1][:most], root @ vectors[:, ::-1][:, :most]
+
+
+def _single_root(matrix: Float32[np.ndarray, "w w"]) -> Float32[np.ndarray, "w w"]:
+    """Lower Cholesky factor, in single precision, as that of numpy is not."""
+    try:
+        return np.asarray(cholesky(matrix, lower=True, check_finite=False))
+    except np.linalg.LinAlgError:
+        return stable_root(matrix).astype(np.float32)
 
 
 def _fitted(terms: Terms, weights: Int32[np.ndarray, "w m"], quantile: float) -> RowWeights:

@@ -51,7 +51,7 @@ class NoisySums:
     gram: Float64[np.ndarray, "m m"]
     spread: float
     scales: Float64[np.ndarray, " k"]
-    _whitened: dict[float, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    _whitened: dict[float, tuple[Any, Any, Any]] = field(default_factory=dict, repr=False)
 
     def levels(self) -> list[tuple[float, Int64[np.ndarray, " c"]]]:
         """Powers of 2, and the outputs whose scales are nearest to them."""
@@ -60,15 +60,18 @@ class NoisySums:
 
     def whitened(
         self, scale: float
-    ) -> tuple[Float64[np.ndarray, "m k"], Float32[np.ndarray, "m w"]]:
-        """Statistic and cross in units in which the noise of a column of S is the identity."""
+    ) -> tuple[Float64[np.ndarray, "m k"], Float64[np.ndarray, " m"], Float32[np.ndarray, "m w"]]:
+        """Statistic, and first column and all of cross, in units in which the noise of a column of
+        S is the identity. What the constant adds to it is too large for float32 if rows are many.
+        """
         if scale not in self._whitened:
             root = stable_root(self.noise + scale * self.spread * self.gram)
             both = np.concatenate([self.statistic, self.cross], axis=1)
             found = solve_triangular(root, both, lower=True)
             count = self.statistic.shape[1]
             # in the order of LAPACK, which copies others
-            self._whitened[scale] = found[:, :count], found[:, count:].astype(np.float32, order="F")
+            cross = found[:, count:].astype(np.float32, order="F")
+            self._whitened[scale] = found[:, :count], found[:, count], cross
         return self._whitened[scale]
 
     def factor(self, variances: Float64[np.ndarray, " w"], scale: float) -> Any:
@@ -78,10 +81,10 @@ class NoisySums:
         return np.asfortranarray(stable_root(whole)), True
 
     def gain(
-        self, variances: Float64[np.ndarray, " w"], scale: float
+        self, variances: Float64[np.ndarray, " w"], scale: float, factor: Any = None
     ) -> Float64[np.ndarray, "m w"]:
         """A root of what the statistic takes from the prior covariance: gainᵀ·gain."""
-        root, _ = self.factor(variances, scale)
+        root, _ = factor or self.factor(variances, scale)
         seen = np.asfortranarray(self.cross) * (scale * variances)
         return np.asarray(solve_triangular(root, seen, lower=True, check_finite=False))
 
@@ -192,10 +195,11 @@ def likeliest_factors(
     of_column = np.concatenate([[-1], np.searchsorted(names, kind)[term_of[1:]]])
     levels = []
     for scale, columns in evidence.levels():
-        statistic, cross = evidence.whitened(scale)
+        statistic, first, cross = evidence.whitened(scale)
         scaled = cross * np.sqrt(scale * v, dtype=np.float32)[None, :]
-        parts = [scaled[:, of_column == i] for i in range(-1, len(names))]
-        levels.append((statistic[:, columns], [part @ part.T for part in parts]))
+        parts = [scaled[:, of_column == i] for i in range(len(names))]
+        known = scale * v[0] * np.outer(first, first)
+        levels.append((statistic[:, columns], [known, *(part @ part.T for part in parts)]))
     powers = np.zeros(len(names))
     best = _log_likelihood(levels, powers)
     for step in _FACTORS:
@@ -241,9 +245,11 @@ def _expected_squares(
     total, outputs = np.zeros(len(v)), 0
     for scale, columns in evidence.levels():
         # in units in which the noise is the identity, and in float32, as steps are only approached
-        statistic, cross = evidence.whitened(scale)
+        statistic, first, cross = evidence.whitened(scale)
         scaled = cross * np.sqrt(scale * v, dtype=np.float32)[None, :]
+        scaled[:, 0] = 0.0
         whole = (scaled @ scaled.T).astype(np.float64, order="F")
+        whole += scale * v[0] * np.outer(first, first)
         whole[np.diag_indices_from(whole)] += 1.0
         root = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
         gain = cross.T @ cho_solve((root, True), statistic[:, columns], check_finite=False)
@@ -264,14 +270,14 @@ def coefficients(
 ) -> Coefficients:
     """Mean and covariance of θ; all but the constant's mean times a probability of effects."""
     v = by_column(variances, term_of, constant)
-    mean = np.zeros((len(v), len(evidence.scales)))
+    mean, factors = np.zeros((len(v), len(evidence.scales))), dict[float, Any]()
     for scale, columns in evidence.levels():
-        factor = evidence.factor(v, scale)
-        solved = cho_solve(factor, evidence.statistic[:, columns], check_finite=False)
+        factors[scale] = evidence.factor(v, scale)
+        solved = cho_solve(factors[scale], evidence.statistic[:, columns], check_finite=False)
         mean[:, columns] = scale * v[:, None] * (evidence.cross.T @ solved)
     mean[1:] *= probability
-    nearest = min((scale for scale, _ in evidence.levels()), key=lambda scale: abs(np.log2(scale)))
-    gain = evidence.gain(v, nearest) / np.sqrt(nearest)
+    nearest = min(factors, key=lambda scale: abs(np.log2(scale)))
+    gain = evidence.gain(v, nearest, factors[nearest]) / np.sqrt(nearest)
     return Coefficients(mean, Uncertainty(v, gain), variances, evidence)
 
 

@@ -16,7 +16,7 @@ def stable_root(matrix: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"
     size = float(np.trace(matrix)) / len(matrix)
     for jitter in _JITTERS:
         try:
-            return np.linalg.cholesky(matrix + jitter * size * np.eye(len(matrix), dtype=matrix.dtype))
+            return np.linalg.cholesky(matrix + jitter * size * np.eye(len(matrix)))
         except np.linalg.LinAlgError:
             continue
     values, vectors = np.linalg.eigh(matrix)

@@ -28,9 +28,9 @@ from labeldp_trainer.one_release.targets import in_steps
 from labeldp_trainer.staged_release.bins import HistogramBins
 from labeldp_trainer.staged_release.plan import (
     COUNT,
-    MOST_SUMS,
     BudgetPlan,
     histogram_sensitivity,
+    most_sums,
 )
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
 
@@ -71,7 +71,7 @@ class Draws:
         self._plan = BudgetPlan.of(
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
-        self.most_sums = MOST_SUMS[facts.format_version]
+        self.most_sums = most_sums(facts.format_version, facts.rows)
         self._at, self._clipped, self._slope = 0, _CLIPPED, 1.0
 
     def labels(self) -> FirstGuess:

@@ -44,11 +44,18 @@ KINDS: dict[bool, tuple[tuple[Kind, Fraction], ...]] = {
 """The parts of a release of classes, and of numbers, with their shares."""
 
 
-MOST_SUMS = {"1.0": 600, "1.1": 600, "1.2": 400}
-"""For each output, of a part, by version of ``release.npz``."""
+MOST_SUMS = 600
+"""For each output, of a part."""
+_MANY_ROWS, _SUMS_OF_MANY = 1 << 16, 400
 COUNT = 1 << 30
 """Lattice steps in a row of a histogram."""
 _SHORT = UNIT // 2  # no design has rows that are all shorter
+
+
+def most_sums(version: str, rows: int) -> int:
+    """For each output, of a part of a version of ``release.npz``; fewer of many rows, for speed."""
+    earlier = version in ("1.0", "1.1")
+    return MOST_SUMS if earlier or rows <= _MANY_ROWS else _SUMS_OF_MANY
 
 
 def histogram_sensitivity(rows: int) -> int:
@@ -102,7 +109,7 @@ class BudgetPlan:
             moved = histogram_sensitivity(most)
             if sums:
                 moved = squared_sensitivity(_SHORT * _SHORT, classes=outputs > 1)
-            size = max(MOST_SUMS.values()) * outputs if sums else MOST_BINS + outputs
+            size = MOST_SUMS * outputs if sums else MOST_BINS + outputs
             noises.append(NoisyRelease(moved, self.sigma(number, moved), size))
         if self.proved_delta(noises, epsilon) > delta:
             raise ValueError("δ is too small for the parts of a staged release; raise it")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from labeldp_trainer.staged_release.bins import MOST_BINS, HistogramBins
 from labeldp_trainer.staged_release.check import checks, replayed
+from labeldp_trainer.staged_release.plan import most_sums
 from labeldp_trainer.staged_release.release import read_staged
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
@@ -22,6 +23,12 @@ def test_bins_are_disjoint_and_cover_the_range(version, ends):
     assert (bins.labels[0], bins.labels[-1]) == ends
     assert (bins.sizes[0], bins.sizes[-1]) == (0, ends[1] - ends[0])
     assert max(len(bins.labels), len(bins.sizes)) <= MOST_BINS
+
+
+def test_fewer_sums_are_asked_of_many_rows():
+    assert {most_sums(v, n) for v in ("1.0", "1.1") for n in (10, 10**6)} == {600}
+    assert most_sums("1.2", 50_000) == 600 > most_sums("1.2", 100_000)
+    assert table(5, 60).draws(None).most_sums == 600
 
 
 def guess(labels, ends, seed):

@@ -99,7 +99,8 @@ class CellSums:
         self, weights: Float64[np.ndarray, "w t"], cells: list[Int32[np.ndarray, " b"]], rows: int
     ) -> Any:
         """Rows times weights, but for the rest of the terms: [b, t] of int32 or float64."""
-        constant, kind = weights[0] * (1 << VALUE_BITS), np.dtype(np.int32)
+        constant = weights[0] * (1 << VALUE_BITS)
+        kind: np.dtype[Any] = np.dtype(np.int32)
         tables, most = self._tables(weights, kind)
         # no sum of entries of tables exceeds the sum of the largest ones
         if not (abs(constant) + most).max() < 1 << 31:
@@ -183,9 +184,10 @@ def _grouped(terms: Terms) -> tuple[list[tuple[Term, list[Term]]], list[Term]]:
     groups = {term: [term] for term in few if len(term) > 1}
     alone: Term | None = None
     for main in (term for term in few if len(term) == 1):
-        pair = next((pair for pair in groups if len(pair) == 2 and main[0] in pair), None)
+        pairs = (both for both in groups if len(both) == 2 and main[0] in both)
+        pair: Term | None = next(pairs, None)
         if pair is None and alone is not None:
-            both = (*alone, *main)
+            both: Term = (*alone, *main)
             if np.prod(terms.shape(both)) <= min(most, _MOST_BOTH):
                 groups[both], pair, alone = groups.pop(alone), both, None
         if pair is None:

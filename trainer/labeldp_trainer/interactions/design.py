@@ -48,7 +48,8 @@ class RowWeights:
         self, total: Float64[np.ndarray, "b m"], shares: np.ndarray | None = None
     ) -> Float64[np.ndarray, "b m"]:
         """The integer rows of z·weights, in float64, in its place; shares multiply them."""
-        r = np.multiply(total, 2.0**-self.shift, out=total)
+        r = total
+        r *= 2.0**-self.shift
         np.clip(np.rint(r, out=r), -_LARGEST, _LARGEST, out=r)
         squares = np.einsum("bm,bm->b", r, r)
         long = squares >= _EXACT  # whole numbers below it have been added up exactly
@@ -57,7 +58,8 @@ class RowWeights:
         if shares is not None:
             factor = factor * shares
         r *= factor[:, None]
-        return np.rint(r, out=r)
+        np.rint(r, out=r)
+        return r
 
 
 @dataclass(frozen=True)

@@ -267,6 +267,7 @@ class Recorded:
     questions: list
     extra: float = 0.0
     visible: bool = False
+    most_sums: int = 600
 
     def noise(self, clip: float) -> float:
         """As expected by the design."""

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Float16, Float32, Float64
+from jaxtyping import Bool, Float32, Float64, Int16
 
 from labeldp_trainer.interactions.ask import LabelQuestion, Source
+from labeldp_trainer.interactions.cells import BLOCK, CellSums, tiles_of
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.lattice import UNIT
 
-_KEPT_BYTES = 5 << 29  # of rows that are not computed again
+_KEPT_BYTES = 7 << 29  # of rows that are not computed again
+_STEPS = 1 << 15  # of an entry of a kept row, which is less than 1
 
 
 class KeptRows:
-    """The rows of a question in half precision: sums over many rows need no more."""
+    """The rows of a question in 16 bits: sums over many rows need no more."""
 
     def __init__(self, count: int, size: int) -> None:
         """Nothing is there yet."""
-        self.rows, self._there = np.empty((count, size), np.float16), 0
+        self.rows, self._there = np.empty((count, size), np.int16), 0
 
     def keep(self, part: slice, whole: Float64[np.ndarray, "b m"]) -> None:
         """Integer rows that have been computed; parts come in order."""
-        self.rows[part] = whole / UNIT
+        np.rint(whole * (_STEPS / UNIT), out=self.rows[part], casting="unsafe")
         self._there = part.stop
 
     @property
@@ -41,7 +44,7 @@ class Answer:
         terms: of its rows.
         statistic: [m, K].
         noise: its deviation.
-        kept: [n, m] the rows, while there is room for them.
+        kept: [n, m] the rows in 1/_STEPS, while there is room for them.
         offsets: [n] predictions that labels were compared with; None of classes.
     """
 
@@ -49,7 +52,7 @@ class Answer:
     terms: Terms
     statistic: Float64[np.ndarray, "m k"]
     noise: float
-    kept: Float16[np.ndarray, "n m"] | None = None
+    kept: Int16[np.ndarray, "n m"] | None = None
     offsets: Float32[np.ndarray, " n"] | None = None
 
 
@@ -140,9 +143,7 @@ class Answers:
         answered, statistic, noise = source.sums(question, keep)
         answer = Answer(answered, self.terms.of(answered.terms), statistic, noise)
         if len(kept.rows) and not kept.complete:  # the answer was there already
-            kept = KeptRows(n, answered.size)
-            for part in self.terms.parts():
-                kept.keep(part, self._integers(answer, part))
+            kept = self._computed(answer, slice(None))
         if len(kept.rows):
             answer.kept = kept.rows
         if answered.offset is not None:
@@ -159,36 +160,51 @@ class Answers:
         if before is not None and before.working is working:
             known, same = new.take(before)
         added = [a for a, end in zip(self.found, np.cumsum(sizes), strict=True) if end > known]
-        for part, z in terms.chunks():
-            rows = {id(answer): self._rows(answer, part) for answer in self.found}
-            everything = np.concatenate(list(rows.values()), axis=1)
-            sloped = everything if working is None else everything * working.slope[part][:, None]
-            new.cross[known:] += sloped[:, known:].T @ z
-            if known and not same.all():
-                new.cross[:known, ~same] += sloped[:, :known].T @ z[:, ~same]
-            if not added:
-                continue
-            q = everything[:, known:]
+        others = np.flatnonzero(~same)
+        chosen = zip(terms.chosen, terms.places, strict=True)
+        missing = CellSums.of(terms.of(tuple(term for term, own in chosen if not same[own.start])))
+        every = CellSums.of(terms) if added else missing
+        for block in terms.parts(BLOCK):
+            rows = [self._rows(answer, block) for answer in self.found]
+            sloped = None if working is None else working.slope[block]
+            adder, other = every.adder(block), missing.adder(block)
+            for at, q in _tiles(rows, sloped):
+                if at.start >= known:
+                    new.cross[at] += adder.sums(q)
+                elif len(others):
+                    new.cross[at, others] += other.sums(q)[:, 1:]
+            if added:
+                self._squares(new, block, rows, known)
+        for square in (new.gram, new.alike):
+            square[known:, :known] = square[:known, known:].T
+        return new
+
+    def _squares(
+        self, new: AnswerSums, block: slice, rows: list[Int16[np.ndarray, "b m"]], known: int
+    ) -> None:
+        """Add all that is no product with the design."""
+        terms, working = new.terms, new.working
+        whole = Terms(terms.columns, terms.codes[block], ())
+        for part in whole.parts():
+            everything = np.concatenate([own[part] for own in rows], axis=1, dtype=np.float32)
+            everything *= np.float32(1 / _STEPS)
+            at = slice(block.start + part.start, block.start + part.stop)
+            sloped = everything if working is None else everything * working.slope[at][:, None]
             new.gram[:, known:] += everything.T @ sloped[:, known:]
             if self.visible:
                 alike = everything
                 if working is None:
-                    alike = np.add.reduceat(everything, terms.first_of_alike(part), axis=0)
+                    alike = np.add.reduceat(everything, whole.first_of_alike(part), axis=0)
                 new.alike[:, known:] += alike.T @ alike[:, known:]
             new.slope[known:] += sloped[:, known:].sum(axis=0)
-            new.total[known:] += q.sum(axis=0)
-            compared = [
-                rows[id(answer)].T @ answer.offsets[part]
-                if answer.offsets is not None
-                else np.zeros(answer.question.size)
-                for answer in added
-            ]
-            new.offset[known:] += np.concatenate(compared)
+            new.total[known:] += everything[:, known:].sum(axis=0)
+            end = 0
+            for answer in self.found:
+                own, end = slice(end, end + answer.question.size), end + answer.question.size
+                if own.start >= known and answer.offsets is not None:
+                    new.offset[own] += everything[:, own].T @ answer.offsets[at]
             if working is not None:
-                new.offset[known:] -= q.T @ working.response[part]
-        for square in (new.gram, new.alike):
-            square[known:, :known] = square[:known, known:].T
-        return new
+                new.offset[known:] -= everything[:, known:].T @ working.response[at]
 
     def statistic(self) -> Float64[np.ndarray, "m k"]:
         """That of all answers."""
@@ -199,11 +215,26 @@ class Answers:
         sizes = [answer.question.size for answer in self.found]
         return np.repeat([answer.noise**2 for answer in self.found], sizes)
 
-    def _rows(self, answer: Answer, part: slice) -> Float32[np.ndarray, "b m"]:
-        if answer.kept is not None:
-            return answer.kept[part].astype(np.float32)
-        return (self._integers(answer, part) / UNIT).astype(np.float32)
+    def _rows(self, answer: Answer, block: slice) -> Int16[np.ndarray, "b m"]:
+        return self._computed(answer, block).rows if answer.kept is None else answer.kept[block]
 
-    def _integers(self, answer: Answer, part: slice) -> Float64[np.ndarray, "b m"]:
-        shares = None if self.shares is None else self.shares[part]
-        return answer.question.rows.integers(answer.terms.rows(part), shares)
+    def _computed(self, answer: Answer, block: slice) -> KeptRows:
+        table = Terms(self.terms.columns, self.terms.codes[block], ())
+        shares = None if self.shares is None else self.shares[block]
+        kept = KeptRows(len(table.codes), answer.question.size)
+        for part, whole in answer.question.integer_rows(table, shares):
+            kept.keep(part, whole)
+        return kept
+
+
+def _tiles(
+    rows: list[Int16[np.ndarray, "b m"]], slope: Float32[np.ndarray, " b"] | None
+) -> Iterator[tuple[slice, Float32[np.ndarray, "b t"]]]:
+    """Some columns of the rows of all answers at a time, times the slope."""
+    end = 0
+    for own in rows:
+        for tile in tiles_of(own.shape[1]):
+            found = own[:, tile].astype(np.float32)
+            found *= np.float32(1 / _STEPS) if slope is None else slope[:, None] / _STEPS
+            yield slice(end + tile.start, end + tile.stop), found
+        end += own.shape[1]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float64, Int32
 
+from labeldp_trainer.interactions.cells import CellSums
 from labeldp_trainer.interactions.design import RowWeights
 from labeldp_trainer.interactions.terms import Term, Terms
 
@@ -64,6 +65,16 @@ class LabelQuestion:
         """How many sums there are for each output, m."""
         return int(self.rows.weights.shape[1])
 
+    def integer_rows(
+        self, table: Terms, shares: np.ndarray | None
+    ) -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
+        """The q of a table, whichever of its terms are chosen, part by part; shares multiply them.
+
+        They are the same on every processor.
+        """
+        for part, total in CellSums.of(table.of(self.terms)).products(self.rows.weights):
+            yield part, self.rows.integers(total, None if shares is None else shares[part])
+
 
 @dataclass(frozen=True)
 class FirstGuess:
@@ -114,10 +125,12 @@ class Source(Protocol):
         extra: variance of the labels in answers beyond that of true ones.
         visible: whether labels may be looked at: sums have no noise of their own, and rows that no
             bin tells apart follow one another.
+        most_sums: for each output, of a question.
     """
 
     extra: float
     visible: bool
+    most_sums: int
 
     def labels(self) -> FirstGuess:
         """Where labels lie."""

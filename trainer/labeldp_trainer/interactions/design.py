@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
+from scipy.linalg import cholesky, qr
 
 from labeldp_trainer.interactions.columns import VALUE_BITS
+from labeldp_trainer.interactions.evidence import Uncertainty
 from labeldp_trainer.interactions.terms import CHUNK, MOST_WEIGHT, Terms
 from labeldp_trainer.linear.roots import stable_root
 from labeldp_trainer.one_release.design import water_filling
@@ -21,6 +23,7 @@ from labeldp_trainer.one_release.lattice import UNIT
 
 MOST_ROWS_OF_GRAM = 10_000
 _LARGEST = 1 << 23  # an entry of a row before it is scaled: its square is added up in int64
+_EXACT = 1 << 53
 _ROUNDS = 3  # of subspace iteration, in float32: the rows need not be the very best ones
 _SPARE = 32
 
@@ -42,17 +45,21 @@ class RowWeights:
     floor: float
 
     def integers(
-        self, z: Float32[np.ndarray, "b w"], shares: np.ndarray | None = None
+        self, total: Float64[np.ndarray, "b m"], shares: np.ndarray | None = None
     ) -> Float64[np.ndarray, "b m"]:
-        """The integer rows, in float64; shares multiply them."""
-        r = np.rint(z.astype(np.float64) @ self.weights.astype(np.float64) * 2.0**-self.shift)
-        r = np.clip(r, -_LARGEST, _LARGEST)
-        lengths = np.sqrt(np.square(r.astype(np.int64)).sum(axis=1).astype(np.float64))
-        factor = (UNIT - UNIT / 1024) / np.maximum(lengths, self.floor)
+        """The integer rows of z·weights, in float64, in its place; shares multiply them."""
+        r = total
+        r *= 2.0**-self.shift
+        np.clip(np.rint(r, out=r), -_LARGEST, _LARGEST, out=r)
+        squares = np.einsum("bm,bm->b", r, r)
+        long = squares >= _EXACT  # whole numbers below it have been added up exactly
+        squares[long] = np.square(r[long].astype(np.int64)).sum(axis=1)
+        factor = (UNIT - UNIT / 1024) / np.maximum(np.sqrt(squares), self.floor)
         if shares is not None:
             factor = factor * shares
-        found: Float64[np.ndarray, "b m"] = np.rint(r * factor[:, None])
-        return found
+        r *= factor[:, None]
+        np.rint(r, out=r)
+        return r
 
 
 @dataclass(frozen=True)
@@ -62,33 +69,31 @@ class DesignMoments:
 
     mean: Float64[np.ndarray, " w"]
     scale: Float64[np.ndarray, " w"]
-    gram: Float64[np.ndarray, "w w"]
+    gram: Float32[np.ndarray, "w w"]
 
 
 def design_moments(terms: Terms) -> DesignMoments:
     """The constant is not centred. The columns of a term have together a mean square of 1."""
-    n = len(terms.codes)
-    step = -(-n // MOST_ROWS_OF_GRAM)
-    sample = Terms(terms.columns, terms.codes[::step], terms.chosen)
-    gram, total = np.zeros((terms.width, terms.width)), np.zeros(terms.width)
-    for _, z in sample.chunks():
-        gram += z.T @ z
-        total += z.sum(axis=0, dtype=np.float64)
-    count = len(sample.codes)
-    mean, gram = total / count, gram / count
+    sample = terms.of_rows(slice(None, None, -(-len(terms.codes) // MOST_ROWS_OF_GRAM)))
+    z = sample.rows(slice(None))
+    mean = z.mean(axis=0, dtype=np.float64)
     mean[0] = 0.0
-    gram -= mean[:, None] * mean[None, :]
+    z -= mean.astype(np.float32)
+    squares = np.einsum("nw,nw->w", z, z, dtype=np.float64) / len(z)
+    own = np.bincount(terms.term_of + 1, squares, len(terms.chosen) + 1)
+    scale = 1 / np.sqrt(np.maximum(own, 1e-12 * squares[0]))[terms.term_of + 1]
+    z *= scale.astype(np.float32)
+    gram = z.T @ z
+    gram /= np.float32(len(z))
     # the constant's products with centred columns vanish
     gram[0, 1:] = gram[1:, 0] = 0.0
-    squares = np.bincount(terms.term_of + 1, np.diag(gram), len(terms.chosen) + 1)
-    scale = 1 / np.sqrt(np.maximum(squares, 1e-12 * gram[0, 0]))[terms.term_of + 1]
-    return DesignMoments(mean, scale, gram * scale[:, None] * scale[None, :])
+    return DesignMoments(mean, scale, gram)
 
 
 def row_weights(
     terms: Terms,
     moments: DesignMoments,
-    covariance: Float64[np.ndarray, "w w"],
+    uncertainty: Uncertainty,
     noise: float,
     *,
     most: int,
@@ -96,19 +101,16 @@ def row_weights(
     quantile: float,
 ) -> RowWeights:
     """The weights of a stage whose noise on a sum of rows of length 1 is ``noise``."""
-    deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-30))
-    relative = covariance / deviations[:, None] / deviations[None, :]
-    root = stable_root(relative) * deviations[:, None]
-    values, vectors = _leading(root, moments.gram, most)
+    values, images = _leading(uncertainty, moments.gram, most)
     values = np.maximum(values, 1e-300)
     kept = values > 1e-9 * values[0]
-    values, vectors = values[kept], vectors[:, kept]
+    values, images = values[kept], images[:, kept]
     shaped = values**power
     shaped *= values.sum() / shaped.sum()
     precision = water_filling(shaped, (len(terms.codes) / noise) ** 2)
     used = precision > 0
     metric = np.sqrt(precision[used] / precision.max())
-    weights = root @ (vectors[:, used] * (metric / np.sqrt(values[used]))[None, :])
+    weights = images[:, used] * (metric / np.sqrt(values[used]))[None, :]
     weights *= moments.scale[:, None]
     weights[0] -= moments.mean[1:] @ weights[1:] / (1 << VALUE_BITS)
     whole = np.rint(weights * (MOST_WEIGHT / np.abs(weights).max())).astype(np.int32)
@@ -116,26 +118,44 @@ def row_weights(
 
 
 def _leading(
-    root: Float64[np.ndarray, "w w"], gram: Float64[np.ndarray, "w w"], most: int
+    uncertainty: Uncertainty, gram: Float32[np.ndarray, "w w"], most: int
 ) -> tuple[Float64[np.ndarray, " d"], Float64[np.ndarray, "w d"]]:
-    """The largest eigenvalues and their vectors of rootᵀ·gram·root, by subspace iteration."""
-    width = len(gram)
-    if width <= 2 * most:
+    """The largest eigenvalues of rootᵀ·gram·root with root·rootᵀ the covariance, and root times
+    their vectors; of many columns by subspace iteration."""
+    few = len(gram) <= 2 * most
+    relative = uncertainty.covariance(np.float64 if few else np.float32)
+    deviations = np.sqrt(np.maximum(np.diag(relative), 1e-30))
+    relative /= deviations[:, None]
+    relative /= deviations[None, :]
+    root = stable_root(relative) if few else _single_root(relative)
+    del relative
+    root *= deviations[:, None]
+    if few:
         values, vectors = np.linalg.eigh(root.T @ gram @ root)
-        return values[::-1][:most], vectors[:, ::-1][:, :most]
-    half, thin = root.astype(np.float32), gram.astype(np.float32)
-    basis = np.random.default_rng(0).normal(size=(width, most + _SPARE)).astype(np.float32)
-    for _ in range(_ROUNDS):
-        basis, _ = np.linalg.qr(half.T @ (thin @ (half @ basis)))
-    image = half @ basis
-    values, turn = np.linalg.eigh((image.T @ (thin @ image)).astype(np.float64))
-    return values[::-1][:most], (basis @ turn)[:, ::-1][:, :most]
+    else:
+        start = np.random.default_rng(0).normal(size=(len(gram), most + _SPARE))
+        basis = start.astype(np.float32)
+        for _ in range(_ROUNDS):
+            found = root.T @ (gram @ (root @ basis))
+            basis, _ = qr(found, mode="economic", overwrite_a=True, check_finite=False)
+        image = root @ basis
+        values, turn = np.linalg.eigh((image.T @ (gram @ image)).astype(np.float64))
+        vectors = basis @ turn
+    return values[::-1][:most], root @ vectors[:, ::-1][:, :most]
+
+
+def _single_root(matrix: Float32[np.ndarray, "w w"]) -> Float32[np.ndarray, "w w"]:
+    """Lower Cholesky factor, in single precision, as that of numpy is not."""
+    try:
+        return np.asarray(cholesky(matrix, lower=True, check_finite=False))
+    except np.linalg.LinAlgError:
+        return stable_root(matrix).astype(np.float32)
 
 
 def _fitted(terms: Terms, weights: Int32[np.ndarray, "w m"], quantile: float) -> RowWeights:
     """With a shift and a floor that suit a regular sample of the rows."""
     step = max(len(terms.codes) // CHUNK, 1)
-    z = Terms(terms.columns, terms.codes[::step], terms.chosen).rows(slice(None))
+    z = terms.of_rows(slice(None, None, step)).rows(slice(None))
     found = z.astype(np.float64) @ weights.astype(np.float64)
     shift = max(int(np.ceil(np.log2(max(np.abs(found).max(), 1.0) / (1 << 20)))), 0)
     lengths = np.sqrt(np.square(np.rint(found * 2.0**-shift)).sum(axis=1))

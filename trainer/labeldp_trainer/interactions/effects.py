@@ -12,7 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
-from scipy.linalg import solve_triangular
 
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.stages import Fit
@@ -126,16 +125,13 @@ def _parts(terms: Terms) -> list[slice]:
 
 def _posteriors(fit: Fit) -> list[tuple[np.ndarray, _Covariance]]:
     """Outputs whose scale is about the same, and the covariance of their coefficients of a term."""
-    evidence, prior = fit.found.evidence, fit.found.prior
+    evidence, prior = fit.found.evidence, fit.found.uncertainty.prior
 
     def of_scale(scale: float) -> _Covariance:
-        root = evidence.factor(prior, scale)[0]
+        gain = evidence.gain(prior, scale)
 
         def covariance(part: slice) -> Float64[np.ndarray, "t t"]:
-            variances = scale * prior[part]
-            seen = evidence.cross[:, part] * variances[None, :]
-            gain = solve_triangular(root, seen, lower=True, check_finite=False)
-            return np.asarray(np.diag(variances) - gain.T @ gain)
+            return np.asarray(np.diag(scale * prior[part]) - gain[:, part].T @ gain[:, part])
 
         return covariance
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float, Float32, Float64, Int64
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import expit
 
@@ -51,7 +51,7 @@ class NoisySums:
     gram: Float64[np.ndarray, "m m"]
     spread: float
     scales: Float64[np.ndarray, " k"]
-    _whitened: dict[float, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    _whitened: dict[float, tuple[Any, Any, Any]] = field(default_factory=dict, repr=False)
 
     def levels(self) -> list[tuple[float, Int64[np.ndarray, " c"]]]:
         """Powers of 2, and the outputs whose scales are nearest to them."""
@@ -60,20 +60,65 @@ class NoisySums:
 
     def whitened(
         self, scale: float
-    ) -> tuple[Float64[np.ndarray, "m k"], Float32[np.ndarray, "m w"]]:
-        """Statistic and cross in units in which the noise of a column of S is the identity."""
+    ) -> tuple[Float64[np.ndarray, "m k"], Float64[np.ndarray, " m"], Float32[np.ndarray, "m w"]]:
+        """Statistic, and first column and all of cross, in units in which the noise of a column of
+        S is the identity. What the constant adds to it is too large for float32 if rows are many.
+        """
         if scale not in self._whitened:
             root = stable_root(self.noise + scale * self.spread * self.gram)
             both = np.concatenate([self.statistic, self.cross], axis=1)
             found = solve_triangular(root, both, lower=True)
             count = self.statistic.shape[1]
-            self._whitened[scale] = found[:, :count], found[:, count:].astype(np.float32)
+            # in the order of LAPACK, which copies others
+            cross = found[:, count:].astype(np.float32, order="F")
+            self._whitened[scale] = found[:, :count], found[:, count], cross
         return self._whitened[scale]
 
     def factor(self, variances: Float64[np.ndarray, " w"], scale: float) -> Any:
         """Cholesky factor of the covariance of a column of S."""
-        whole = (self.cross * (scale * variances)) @ self.cross.T
-        return stable_root(whole + self.noise + scale * self.spread * self.gram), True
+        scaled = self.cross * np.sqrt(scale * variances)
+        whole = scaled @ scaled.T + self.noise + scale * self.spread * self.gram
+        return np.asfortranarray(stable_root(whole)), True
+
+    def gain(
+        self, variances: Float64[np.ndarray, " w"], scale: float, factor: Any = None
+    ) -> Float64[np.ndarray, "m w"]:
+        """A root of what the statistic takes from the prior covariance: gainᵀ·gain."""
+        root, _ = factor or self.factor(variances, scale)
+        seen = np.asfortranarray(self.cross) * (scale * variances)
+        return np.asarray(solve_triangular(root, seen, lower=True, check_finite=False))
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """The covariance of coefficients that are independent before they are measured.
+
+    Attributes:
+        prior: [w] variances before.
+        gain: [m, w] the covariance is the prior's less gainᵀ·gain.
+    """
+
+    prior: Float64[np.ndarray, " w"]
+    gain: Float64[np.ndarray, "m w"]
+
+    @classmethod
+    def before(cls, prior: Float64[np.ndarray, " w"]) -> Uncertainty:
+        """Nothing has been measured."""
+        return cls(prior, np.zeros((0, len(prior))))
+
+    def covariance(self, kind: type[np.floating[Any]]) -> Float[np.ndarray, "w w"]:
+        """As a matrix."""
+        gain = self.gain.astype(kind)
+        found = gain.T @ gain
+        np.negative(found, out=found)
+        found[np.diag_indices_from(found)] += self.prior.astype(kind)
+        return found
+
+    def over(self, gram: Float32[np.ndarray, "w w"]) -> float:
+        """Mean variance of a prediction, of columns whose mean products are given."""
+        gain = self.gain.astype(np.float32)
+        known = np.einsum("mw,mw->m", gain @ gram, gain)
+        return max(float(self.prior @ gram.diagonal()) - float(known.sum(dtype=np.float64)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -82,17 +127,15 @@ class Coefficients:
 
     Attributes:
         mean: [w, K].
-        covariance: [w, w] of an output of scale 1.
+        uncertainty: of an output of scale 1.
         variances: [G] prior variances of the terms' columns.
         evidence: what they were found from.
-        prior: [w] variances of the columns before it, for an output of scale 1.
     """
 
     mean: Float64[np.ndarray, "w k"]
-    covariance: Float64[np.ndarray, "w w"]
+    uncertainty: Uncertainty
     variances: Float64[np.ndarray, " g"]
     evidence: NoisySums
-    prior: Float64[np.ndarray, " w"]
 
 
 def variances_by_evidence(
@@ -148,14 +191,15 @@ def likeliest_factors(
 ) -> tuple[Float64[np.ndarray, " g"], float]:
     """[G] powers of 2 that multiply the variances of each kind, of largest marginal likelihood, and
     the probability of effects of these variances against that of the constant."""
-    v, names = _by_column(variances, term_of, constant), np.unique(kind)
+    v, names = by_column(variances, term_of, constant), np.unique(kind)
     of_column = np.concatenate([[-1], np.searchsorted(names, kind)[term_of[1:]]])
     levels = []
     for scale, columns in evidence.levels():
-        statistic, cross = evidence.whitened(scale)
+        statistic, first, cross = evidence.whitened(scale)
         scaled = cross * np.sqrt(scale * v, dtype=np.float32)[None, :]
-        parts = [scaled[:, of_column == i] for i in range(-1, len(names))]
-        levels.append((statistic[:, columns], [part @ part.T for part in parts]))
+        parts = [scaled[:, of_column == i] for i in range(len(names))]
+        known = scale * v[0] * np.outer(first, first)
+        levels.append((statistic[:, columns], [known, *(part @ part.T for part in parts)]))
     powers = np.zeros(len(names))
     best = _log_likelihood(levels, powers)
     for step in _FACTORS:
@@ -197,18 +241,20 @@ def _expected_squares(
     constant: float,
 ) -> Float64[np.ndarray, " g"]:
     """[G] the expected sum of squares of the terms' coefficients, for an output of scale 1."""
-    v = _by_column(variances, term_of, constant)
+    v = by_column(variances, term_of, constant)
     total, outputs = np.zeros(len(v)), 0
     for scale, columns in evidence.levels():
         # in units in which the noise is the identity, and in float32, as steps are only approached
-        statistic, cross = evidence.whitened(scale)
+        statistic, first, cross = evidence.whitened(scale)
         scaled = cross * np.sqrt(scale * v, dtype=np.float32)[None, :]
-        whole = (scaled @ scaled.T).astype(np.float64)
+        scaled[:, 0] = 0.0
+        whole = (scaled @ scaled.T).astype(np.float64, order="F")
+        whole += scale * v[0] * np.outer(first, first)
         whole[np.diag_indices_from(whole)] += 1.0
         root = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
         gain = cross.T @ cho_solve((root, True), statistic[:, columns], check_finite=False)
         solved = solve_triangular(root.astype(np.float32), cross, lower=True, check_finite=False)
-        left = np.square(solved).sum(axis=0, dtype=np.float64)
+        left = np.einsum("mw,mw->w", solved, solved).astype(np.float64)
         total += scale * v**2 * np.square(gain).sum(axis=1)
         total += len(columns) * (v - scale * v**2 * left)
         outputs += len(columns)
@@ -223,22 +269,20 @@ def coefficients(
     probability: float = 1.0,
 ) -> Coefficients:
     """Mean and covariance of θ; all but the constant's mean times a probability of effects."""
-    v = _by_column(variances, term_of, constant)
-    mean = np.zeros((len(v), len(evidence.scales)))
-    covariance = np.diag(v)
-    nearest = np.inf
+    v = by_column(variances, term_of, constant)
+    mean, factors = np.zeros((len(v), len(evidence.scales))), dict[float, Any]()
     for scale, columns in evidence.levels():
-        factor = evidence.factor(v, scale)
-        gain = scale * v[:, None] * evidence.cross.T
-        mean[:, columns] = gain @ cho_solve(factor, evidence.statistic[:, columns])
-        if abs(np.log2(scale)) < nearest:
-            nearest = abs(np.log2(scale))
-            covariance = np.diag(v) - gain @ cho_solve(factor, gain.T) / scale
+        factors[scale] = evidence.factor(v, scale)
+        solved = cho_solve(factors[scale], evidence.statistic[:, columns], check_finite=False)
+        mean[:, columns] = scale * v[:, None] * (evidence.cross.T @ solved)
     mean[1:] *= probability
-    return Coefficients(mean, covariance, variances, evidence, v)
+    nearest = min(factors, key=lambda scale: abs(np.log2(scale)))
+    gain = evidence.gain(v, nearest, factors[nearest]) / np.sqrt(nearest)
+    return Coefficients(mean, Uncertainty(v, gain), variances, evidence)
 
 
-def _by_column(
+def by_column(
     variances: Float64[np.ndarray, " g"], term_of: Int64[np.ndarray, " w"], constant: float
 ) -> Float64[np.ndarray, " w"]:
+    """[w] variances of all columns of the design: the constant's, and those of the terms."""
     return np.concatenate([[constant], variances[term_of[1:]]])

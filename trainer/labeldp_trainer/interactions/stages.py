@@ -21,14 +21,14 @@ from labeldp_trainer.interactions.design import DesignMoments, design_moments, r
 from labeldp_trainer.interactions.evidence import (
     Coefficients,
     NoisySums,
+    Uncertainty,
+    by_column,
     coefficients,
     variances_by_evidence,
 )
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 
 STAGES = 3
-MOST_SUMS = 600
-"""Rows of a stage's sums."""
 _MAIN, _INTERACTIONS = 0.6, 0.3  # of the variance of labels, before anything is known
 _POWERS = (0.4, 0.8, 1.0)  # of the spectrum, by stage
 _QUANTILE = 0.5  # of the lengths of rows: shorter ones are not made longer
@@ -163,7 +163,6 @@ class Learner:
         source: of answers.
         order: most columns in a term.
         shares: [n] that multiply rows, or None.
-        most_sums: rows of a stage's sums.
         stage_done: called with the number of stages that are done.
     """
 
@@ -173,7 +172,6 @@ class Learner:
     source: Source
     order: int = 3
     shares: Float32[np.ndarray, " n"] | None = None
-    most_sums: int = MOST_SUMS
     stage_done: Callable[[int], None] = lambda stage: None
 
     def learn(self) -> Fit:
@@ -194,17 +192,17 @@ class Learner:
             prior = _prior(terms.chosen, known, stage, variance, left.spread)
             constant = variance
             working = None if point is None else point.working
-            covariance = np.diag(np.concatenate([[constant], prior[terms.term_of[1:]]]))
+            unknown = Uncertainty.before(by_column(prior, terms.term_of, constant))
             if answers.found:
                 sums = answers.sums(terms, working, sums)
                 evidence = self._evidence(answers, sums, moments, base, left, point)
-                covariance = coefficients(evidence, terms.term_of, prior, constant).covariance
+                unknown = coefficients(evidence, terms.term_of, prior, constant).uncertainty
             rows = row_weights(
                 terms,
                 moments,
-                covariance,
+                unknown,
                 self.source.noise(left.clip) / (1.0 if point is None else point.slope),
-                most=self.most_sums,
+                most=self.source.most_sums,
                 power=_POWERS[stage],
                 quantile=_QUANTILE,
             )
@@ -281,7 +279,7 @@ class Learner:
             evidence, terms.term_of, prior, kinds, constant, searched=searched
         )
         found = coefficients(evidence, terms.term_of, variances, constant, probability)
-        left = float((moments.gram * found.covariance).sum())
+        left = found.uncertainty.over(moments.gram)
         return Fit(terms, moments, found, base, evidence.scales, evidence.spread, left)
 
     def _evidence(

@@ -89,7 +89,7 @@ class Terms:
             own = weights[place]
             table = self._leading(term)
             if table is not None and len(term) <= _TABULATED:
-                total += (table.astype(np.float64) @ own)[self._cells(term, self.codes)]
+                total += (table.astype(np.float64) @ own)[self.cells(term, self.codes)]
                 continue
             for part in self.parts():
                 total[part] += self._term(term, self.codes[part]).astype(np.float64) @ own
@@ -99,10 +99,14 @@ class Terms:
         """Other terms of the same rows."""
         return Terms(self.columns, self.codes, chosen)
 
-    def parts(self) -> Iterator[slice]:
+    def parts(self, size: int = CHUNK) -> Iterator[slice]:
         """The rows in parts."""
-        for start in range(0, len(self.codes), CHUNK):
-            yield slice(start, min(start + CHUNK, len(self.codes)))
+        for start in range(0, len(self.codes), size):
+            yield slice(start, min(start + size, len(self.codes)))
+
+    def of_rows(self, part: slice) -> Terms:
+        """The same terms of some rows."""
+        return Terms(self.columns, self.codes[part], self.chosen)
 
     def first_of_alike(self, part: slice) -> Int64[np.ndarray, " g"]:
         """Where runs of rows begin, in a part, that no bin tells apart."""
@@ -120,17 +124,22 @@ class Terms:
     def _leading(self, term: Term) -> Float32[np.ndarray, "c k"] | None:
         """The products of the first two columns of a term, in all cells; None if these are many."""
         if term not in self._tables:
-            counts = [len(self.columns[c].values) for c in term[:_TABULATED]]
+            counts = self.shape(term[:_TABULATED])
             cells = np.indices(counts, np.int32).reshape(len(counts), -1)
             few = cells.shape[1] <= min(_MOST_CELLS, max(len(self.codes), 1))
             ranks = ranks_of(self.columns, term)
             self._tables[term] = self._product(term, ranks, list(cells)) if few else None
         return self._tables[term]
 
-    def _cells(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Int32[np.ndarray, " b"]:
+    def shape(self, term: Term) -> list[int]:
+        """The bins of the columns of a term."""
+        return [len(self.columns[c].values) for c in term]
+
+    def cells(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Int32[np.ndarray, " b"]:
+        """Which cell of the bins of a term's columns each of some rows is in."""
         found = codes[:, term[0]]
-        for c in term[1:_TABULATED]:
-            found = found * np.int32(len(self.columns[c].values)) + codes[:, c]
+        for c, bins in zip(term[1:], self.shape(term)[1:], strict=True):
+            found = found * np.int32(bins) + codes[:, c]
         return found
 
     def _term(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Float32[np.ndarray, "b k"]:
@@ -138,7 +147,7 @@ class Terms:
         own = [codes[:, c] for c in term]
         if table is None:
             return self._product(term, ranks, own)
-        known = table[self._cells(term, codes)]
+        known = table[self.cells(term[:_TABULATED], codes)]
         return self._product(term[_TABULATED:], ranks[_TABULATED:], own[_TABULATED:], known)
 
     def _product(

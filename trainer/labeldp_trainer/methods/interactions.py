@@ -47,9 +47,9 @@ def learned_columns(setting: Setting) -> list[BinnedColumn]:
 
 
 def codes_of(columns: list[BinnedColumn], features: Any) -> Int32[np.ndarray, "n c"]:
-    """The bins of all rows."""
+    """The bins of all rows; those of a column follow one another in memory."""
     entries = entries_of(features)
-    return np.stack([c.codes(e) for c, e in zip(columns, entries, strict=True)], axis=1)
+    return np.stack([c.codes(e) for c, e in zip(columns, entries, strict=True)]).T
 
 
 def learner(
@@ -141,6 +141,7 @@ class KnownLabels:
         targets: n of K numbers each.
         base: [K] shares of classes; None of numbers.
         extra: variance of a target that randomizing added.
+        visible, most_sums: as in ``Source``.
     """
 
     columns: list[BinnedColumn]
@@ -149,6 +150,7 @@ class KnownLabels:
     base: Float64[np.ndarray, " k"] | None
     extra: float
     visible: bool = True
+    most_sums: int = 600
 
     def labels(self) -> FirstGuess:
         """Where labels lie."""
@@ -172,8 +174,7 @@ class KnownLabels:
         total: Any = 0.0
         terms = Terms(self.columns, self.codes, question.terms)
         compared = None if question.offset is None else question.offset.over(terms)
-        for part, z in terms.chunks():
-            whole = question.rows.integers(z)
+        for part, whole in question.integer_rows(terms, None):
             keep(part, whole)
             q = whole / UNIT
             t = self.targets.rows[self.targets.codes[part]]

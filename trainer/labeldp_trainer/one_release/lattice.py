@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int, Int32, Int64
+from jaxtyping import Float32, Float64, Int, Int32, Int64, Num
 
 from labeldp_trainer.one_release.rows import PublicRows, RowOwners
 
@@ -104,8 +104,8 @@ class Lengths(NamedTuple):
     sha256: str
 
 
-def lengths(chunks: Iterable[tuple[slice, Int[np.ndarray, "b d"]]], rows: RowOwners) -> Lengths:
-    """Measure integer rows, part by part.
+def lengths(chunks: Iterable[tuple[slice, Num[np.ndarray, "b d"]]], rows: RowOwners) -> Lengths:
+    """Measure integer rows, part by part; in float64, too.
 
     Raises ValueError for rows that are no rows of weights of scale UNIT and of finite vectors: the
     squares of others might not fit an int64.
@@ -114,10 +114,11 @@ def lengths(chunks: Iterable[tuple[slice, Int[np.ndarray, "b d"]]], rows: RowOwn
     squares = np.zeros(rows.count, np.int64)
     for part, integers in chunks:
         total.update(np.ascontiguousarray(integers, "<i4").tobytes())
-        wide = integers.astype(np.int64)
-        if np.square(wide.astype(np.float64)).sum(axis=1).max() > _MOST_SQUARED:
+        wide = integers.astype(np.float64, copy=False)
+        own = np.einsum("bd,bd->b", wide, wide)
+        if not own.max() <= _MOST_SQUARED:
             raise ValueError("a row is longer than any release has")
-        squares[part] = np.square(wide).sum(axis=1)
+        squares[part] = own  # whole numbers below 2^53: their sum is exact
     if owners is None:
         return Lengths(int(squares.max()), total.hexdigest())
     roots = np.array([_root_up(int(square) * _ROOT * _ROOT) for square in squares], np.int64)

@@ -23,6 +23,7 @@ from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.staged_release.release import ReleaseInStages
 
 _ALIKE = 1e-2
+_SPANS_ALIKE = 0.1  # their last directions come from a few steps of an iteration in float32
 _LABELS_ALIKE = 1e-3  # of the clip
 
 
@@ -197,4 +198,4 @@ def _same_span(a: Int32[np.ndarray, "w m"], b: Int32[np.ndarray, "w m"]) -> bool
     """The same Σ weights·weightsᵀ: what rows measure, whichever basis another processor found."""
     x, y = a / np.abs(a).max(), b / np.abs(b).max()
     left, right = x @ x.T, y @ y.T
-    return bool(np.linalg.norm(left - right) <= _ALIKE * np.linalg.norm(right))
+    return bool(np.linalg.norm(left - right) <= _SPANS_ALIKE * np.linalg.norm(right))

@@ -26,7 +26,12 @@ from labeldp_trainer.one_release.lattice import STEPS, UNIT, Lengths, lengths, s
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.one_release.targets import in_steps
 from labeldp_trainer.staged_release.bins import HistogramBins
-from labeldp_trainer.staged_release.plan import COUNT, BudgetPlan, histogram_sensitivity
+from labeldp_trainer.staged_release.plan import (
+    COUNT,
+    BudgetPlan,
+    histogram_sensitivity,
+    most_sums,
+)
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
 
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
@@ -67,6 +72,7 @@ class Draws:
         self._plan = BudgetPlan.of(
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
+        self.most_sums = most_sums(facts.format_version, facts.rows)
         self._at, self._clipped, self._slope = 0, _CLIPPED, 1.0
 
     def labels(self) -> FirstGuess:
@@ -211,12 +217,13 @@ class Draws:
             entries = in_steps(apart / question.clip)[:, None]
         total = np.zeros((question.size, entries.shape[1]), np.int64)
 
-        def rows() -> Iterator[tuple[slice, Int32[np.ndarray, "b m"]]]:
-            for part, q in integer_rows(question, self.release, self.codes, self.rows):
+        def rows() -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
+            table = Terms(self.release.columns, self.codes, question.terms)
+            for part, q in question.integer_rows(table, self.rows.shares):
                 # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
                 np.add(total, (q.T @ entries[part].astype(np.float64)).astype(np.int64), out=total)
                 keep(part, q)
-                yield part, q.astype(np.int32)
+                yield part, q
 
         return lengths(rows(), self.rows), total
 
@@ -241,18 +248,6 @@ class Draws:
         return offset.over(Terms(self.release.columns, self.codes, ()))
 
 
-def integer_rows(
-    question: LabelQuestion,
-    release: ReleaseInStages,
-    codes: Int32[np.ndarray, "n c"],
-    rows: RowOwners,
-) -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
-    """The integer rows of a question, part by part, in float64."""
-    terms = Terms(release.columns, codes, question.terms)
-    for part, z in terms.chunks():
-        yield part, question.rows.integers(z, None if rows.shares is None else rows.shares[part])
-
-
 def measured(
     question: LabelQuestion,
     release: ReleaseInStages,
@@ -260,5 +255,5 @@ def measured(
     rows: RowOwners,
 ) -> Lengths:
     """The longest integer row of a question, and their digest."""
-    found = integer_rows(question, release, codes, rows)
-    return lengths(((part, q.astype(np.int32)) for part, q in found), rows)
+    table = Terms(release.columns, codes, question.terms)
+    return lengths(question.integer_rows(table, rows.shares), rows)

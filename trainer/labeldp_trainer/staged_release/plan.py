@@ -21,7 +21,6 @@ from labeldp_trainer.discrete_gaussian.delta import (
 )
 from labeldp_trainer.discrete_gaussian.draw import with_float
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
-from labeldp_trainer.interactions.stages import MOST_SUMS
 from labeldp_trainer.one_release.lattice import UNIT, squared_sensitivity
 from labeldp_trainer.staged_release.bins import MOST_BINS
 
@@ -45,9 +44,18 @@ KINDS: dict[bool, tuple[tuple[Kind, Fraction], ...]] = {
 """The parts of a release of classes, and of numbers, with their shares."""
 
 
+MOST_SUMS = 600
+"""For each output, of a part."""
+_MANY_ROWS, _SUMS_OF_MANY = 1 << 16, 400
 COUNT = 1 << 30
 """Lattice steps in a row of a histogram."""
 _SHORT = UNIT // 2  # no design has rows that are all shorter
+
+
+def most_sums(version: str, rows: int) -> int:
+    """For each output, of a part of a version of ``release.npz``; fewer of many rows, for speed."""
+    earlier = version in ("1.0", "1.1")
+    return MOST_SUMS if earlier or rows <= _MANY_ROWS else _SUMS_OF_MANY
 
 
 def histogram_sensitivity(rows: int) -> int:

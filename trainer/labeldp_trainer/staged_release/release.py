@@ -97,7 +97,7 @@ class StagedFacts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON."""
 
     kind: Literal["staged_release"] = "staged_release"
-    format_version: Literal["1.0", "1.1"] = "1.1"
+    format_version: Literal["1.0", "1.1", "1.2"] = "1.2"
     classes: tuple[int | str, ...] | None
     label_range: tuple[Real, Real] | None
     epsilon: str = Field(pattern=DECIMAL)
@@ -238,7 +238,7 @@ def read_staged(path: Path) -> ReleaseInStages:
         stated = json.loads(text)
         known = stated["kind"] == "staged_release"
         version = str(stated["format_version"])
-        found = _parse(arrays, text) if known and version in ("1.0", "1.1") else None
+        found = _parse(arrays, text) if known and version in ("1.0", "1.1", "1.2") else None
     except FileNotFoundError:
         raise TrainerError(f"{path}: does not exist") from None
     except DAMAGE:

@@ -6,22 +6,29 @@ import numpy as np
 import pytest
 from labeldp_trainer.staged_release.bins import MOST_BINS, HistogramBins
 from labeldp_trainer.staged_release.check import checks, replayed
+from labeldp_trainer.staged_release.plan import most_sums
 from labeldp_trainer.staged_release.release import read_staged
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
 
-KEPT = Path(__file__).with_name("format-1.0.npz")
-"""The release of table(5, 60, epsilon=4.0) with own_noise of seed 0, drawn by format 1.0."""
+HERE = Path(__file__).parent
+"""Has the release of table(5, 60, epsilon=4.0) with own_noise of seed 0, drawn by each format."""
 
 
 @pytest.mark.parametrize("ends", [(0, 770), (-3, 1e6), (-9.5, -1), (250, 350), (0, 1e-9)])
-@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
 def test_bins_are_disjoint_and_cover_the_range(version, ends):
     bins = HistogramBins.of(version, ends)
     assert (np.diff(bins.labels) > 0).all() and (np.diff(bins.sizes) > 0).all()
     assert (bins.labels[0], bins.labels[-1]) == ends
     assert (bins.sizes[0], bins.sizes[-1]) == (0, ends[1] - ends[0])
     assert max(len(bins.labels), len(bins.sizes)) <= MOST_BINS
+
+
+def test_fewer_sums_are_asked_of_many_rows():
+    assert {most_sums(v, n) for v in ("1.0", "1.1") for n in (10, 10**6)} == {600}
+    assert most_sums("1.2", 50_000) == 600 > most_sums("1.2", 100_000)
+    assert table(5, 60).draws(None).most_sums == 600
 
 
 def guess(labels, ends, seed):
@@ -42,9 +49,10 @@ def test_a_range_that_is_too_wide_still_says_where_labels_lie(wider):
         assert 0.4 < 2 * found.clip / np.quantile(counts, 0.995) < 3
 
 
-def test_a_release_of_format_1_0_is_verified_and_replayed():
-    own, release = table(5, 60, epsilon=4.0), read_staged(KEPT)
-    assert release.facts.format_version == "1.0"
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_release_of_an_earlier_format_is_verified_and_replayed(version):
+    own, release = table(5, 60, epsilon=4.0), read_staged(HERE / f"format-{version}.npz")
+    assert release.facts.format_version == version
     found = [*checks(release, own.method, own.public, own.classes, "y")]
     found += replayed(release, own.public, own.learn)
     assert len(found) > 10

@@ -1,0 +1,33 @@
+"""Prior variances where rows are so many that the constant outweighs everything in float32."""
+
+import numpy as np
+from labeldp_trainer.interactions.evidence import NoisySums, variances_by_evidence
+
+COLUMNS, SUMS = 60, 90
+
+
+def released(constant):
+    """Sums of which the first column of the design explains ``constant`` times a direction."""
+    random = np.random.default_rng(0)
+    cross = random.normal(size=(SUMS, 1 + COLUMNS))
+    cross[:, 0] *= constant
+    effects = np.repeat([1.0, 0.1], COLUMNS // 2) * random.normal(size=COLUMNS)
+    statistic = cross[:, 1:] @ effects + random.normal(size=SUMS)
+    # what the constant explains is no effect
+    statistic -= cross[:, 0] * (cross[:, 0] @ statistic) / (cross[:, 0] @ cross[:, 0])
+    nothing = np.zeros((SUMS, SUMS))
+    return NoisySums(statistic[:, None], cross, np.eye(SUMS), nothing, 1.0, np.ones(1))
+
+
+def test_a_constant_of_many_rows_does_not_change_what_effects_are():
+    term_of = np.concatenate([[-1], np.repeat([0, 1], COLUMNS // 2)])
+    found = [
+        variances_by_evidence(
+            released(constant), term_of, np.full(2, 0.3), [1, 1], 10.0, searched=searched
+        )[0]
+        for constant in (10.0, 1e3)
+        for searched in (False, True)
+    ]
+    for few, many in zip(found[:2], found[2:], strict=True):
+        assert np.allclose(few, many, rtol=0.02)
+        assert few[0] > 10 * few[1]

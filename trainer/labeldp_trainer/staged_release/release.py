@@ -23,7 +23,6 @@ from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.interactions.ask import LabelQuestion, Offset
 from labeldp_trainer.interactions.columns import MOST_VALUE, BinnedColumn
 from labeldp_trainer.interactions.design import RowWeights
-from labeldp_trainer.interactions.stages import MOST_SUMS
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, squared_sensitivity
 from labeldp_trainer.one_release.release import (
@@ -38,7 +37,7 @@ from labeldp_trainer.one_release.release import (
 )
 from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
 from labeldp_trainer.run.folder import DAMAGE
-from labeldp_trainer.staged_release.plan import COUNT, KINDS, Kind, histogram_sensitivity
+from labeldp_trainer.staged_release.plan import COUNT, KINDS, MOST_SUMS, Kind, histogram_sensitivity
 
 _LATTICE = {"unit": UNIT, "label_steps": STEPS, "count": COUNT}
 _MOST_TERMS = 1 << 13

@@ -7,12 +7,11 @@ import json
 import numpy as np
 import pytest
 from labeldp_trainer.errors import TrainerError
-from labeldp_trainer.interactions.stages import MOST_SUMS
 from labeldp_trainer.one_release.lattice import squared_sensitivity
 from labeldp_trainer.one_release.rows import Users
 from labeldp_trainer.staged_release.check import checks, replayed
 from labeldp_trainer.staged_release.draw import measured
-from labeldp_trainer.staged_release.plan import histogram_sensitivity
+from labeldp_trainer.staged_release.plan import MOST_SUMS, histogram_sensitivity
 from labeldp_trainer.staged_release.release import ReleaseInStages, read_staged
 
 from trainer.tests.staged_release.staged_helpers import ALL, own_noise, table

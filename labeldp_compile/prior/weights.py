@@ -124,8 +124,12 @@ def _heard(squares: float, noise: float, shares: Floats) -> Floats:
 
 
 def _spread_of_tables(along: Floats, squares: Floats, noises: Floats) -> Floats:
-    """[d] λ with Σ c²/(n²·λ + σ²) = T, from c² [T, d] and n² [T, 1], by bisection."""
-    low, high = np.zeros(along.shape[1]), along.sum(axis=0) / squares.min()
+    """[d] λ with Σ c²/(n²·λ + σ²) = T, from c² [T, d] and n² [T, 1], by bisection.
+
+    A table whose noisy size is 0 says nothing of λ.
+    """
+    least = squares.min(where=squares > 0, initial=np.inf)
+    low, high = np.zeros(along.shape[1]), along.sum(axis=0) / least
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         more = (along / (squares * middle + noises)).sum(axis=0) > len(along)

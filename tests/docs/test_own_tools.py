@@ -14,6 +14,9 @@ from tests.docs.blocks import blocks_of
 LIBRARIES = ("lightgbm", "xgboost", "torch")
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def names(tmp_path_factory):
     """What the blocks define; those of libraries that are not installed are only compiled."""
@@ -45,7 +48,6 @@ def run(folder, program, *words):
     assert result.exit_code == 0, (words, result.output)
 
 
-@pytest.mark.slow
 def test_defaults_are_worse_than_a_constant_and_the_preset_is_better(names):
     assert names["default_mse"] > 1.1 * names["constant"]
     assert names["preset_mse"] < 0.95 * names["constant"]

@@ -71,6 +71,7 @@ def test_the_budget_of_a_verification_at_its_edges(model):
             check_bytes(model, budget=less)
 
 
+@pytest.mark.slow
 def test_a_refusal_for_size_is_no_verdict(model, tmp_path):
     path = tmp_path / "x.onnx"
     path.write_bytes(model)

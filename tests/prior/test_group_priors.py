@@ -237,6 +237,21 @@ def test_without_noise_to_speak_of_a_table_has_its_own_counts():
             assert shares(inside) == pytest.approx(shares(pooled_inside), abs=1e-3)
 
 
+def test_a_table_without_rows_takes_nothing_from_the_others():
+    plan, counts = plan_and_counts()
+    counts[1] = 0
+    sizes, rows = counts.sum(axis=1).tolist(), int(counts.sum())
+    everything, tables = level_counts(plan, plan.by_table(counts))
+    pooled, tables = (
+        NoisyHistogram(everything.tolist(), 0.01),
+        NoisyHistogram(tables.tolist(), 0.01),
+    )
+    found = table_weights(plan, pooled, tables, sizes, rows, 40)
+    assert found[1] == found[-1]
+    assert shares(found[0])[:20].sum() > 0.99
+    assert shares(found[2])[20:].sum() > 0.99
+
+
 def test_where_all_is_noise_tables_are_the_pooled_one():
     plan, counts = plan_and_counts()
     sizes, rows = counts.sum(axis=1).tolist(), int(counts.sum())

@@ -166,6 +166,7 @@ def test_features_are_read_as_they_are_declared(tmp_path):
             part(tmp_path, data | {"a": ["1", cell, "2", "3"]}, "y")
 
 
+@pytest.mark.slow
 def test_arrow_reads_no_number_otherwise_than_the_grammar():
     """So that it is no matter which of them reads a block of features."""
     generator = random.Random(1)

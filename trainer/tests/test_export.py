@@ -107,7 +107,11 @@ def test_models(place, data, model):
         (FLAT, "{kind: file, train: flat.npz, array: x}"),
         (IMAGES, "{kind: scattering, angles: 4, components: 20}"),
         (IMAGES.replace("images", "floats"), "{kind: scattering, orders: 1}"),
-        (IMAGES, "{kind: graph, of: scattering, neighbours: 4, dims: 6}"),
+        pytest.param(
+            IMAGES,
+            "{kind: graph, of: scattering, neighbours: 4, dims: 6}",
+            marks=pytest.mark.slow,
+        ),
         (TABLE, "{kind: graph, of: {kind: splines, knots: 3, min_count: 1}, dims: 4}"),
         (
             FLAT,

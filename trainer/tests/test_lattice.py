@@ -36,7 +36,9 @@ def length(vector):
     return sum(int(entry) ** 2 for entry in vector)
 
 
-@pytest.mark.parametrize("size", [1, 5, 1023, 1024, 1025, 15_210, 1_100_000])
+@pytest.mark.parametrize(
+    "size", [1, 5, 1023, 1024, 1025, 15_210, pytest.param(1_100_000, marks=pytest.mark.slow)]
+)
 def test_lengths_are_compared_exactly(size):
     """One step below, at and above the bound; and vectors that would overflow 64 bits."""
     random = np.random.default_rng(size)

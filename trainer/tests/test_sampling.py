@@ -86,6 +86,7 @@ def configure(batches="secret", **choices):
     return StepConfig(plan, 1.0, 2.0, hull_units=5, centre_units=4, **choices)
 
 
+@pytest.mark.slow
 def test_independent_batch_does_not_follow_the_private_one():
     draws = Randomness(KEY, configure(denoiser="alt_conv"), 3).steps(0, DRAWS)
     member = members(draws.indices, draws.mask, 20)

@@ -87,7 +87,7 @@ class _Search:
         self._to_unit = unit_coordinates(used, factors)
         enough = max(_MOST_SCORES // clean.shape[1], _ROWS_OF_COLUMN * len(used[0]))
         self._step = -(-len(used) // min(enough, _MOST_ROWS))
-        self._used = used[:: self._step]
+        self._used = np.ascontiguousarray(used[:: self._step])  # no view that keeps all rows
         part = factors[:: self._step]
         self._rows = self._used @ self._to_unit.astype(np.float32)
         self._share = part / np.float32(part.sum(dtype=np.float64))

@@ -413,10 +413,10 @@ def test_bands_are_narrower_where_less_noise_is_drawn():
 def test_deviations_are_those_of_the_posterior(classes):
     """Against its precision: 1/prior + Xᵀ·(noise)⁻¹·X, for each output by itself."""
     fit = Seeded(1).fit(classes)
-    effects, evidence, prior = effects_of(fit), fit.found.evidence, fit.found.prior
+    effects, evidence, prior = effects_of(fit), fit.found.evidence, fit.found.uncertainty.prior
     levels = {int(k): scale for scale, outputs in evidence.levels() for k in outputs}
     if classes is None:
-        assert np.array_equal(fit.found.prior[1:], fit.found.variances[fit.terms.term_of[1:]])
+        assert np.array_equal(prior[1:], fit.found.variances[fit.terms.term_of[1:]])
     else:
         assert len(set(levels.values())) > 1  # a class is rare
     for effect in effects.shown:

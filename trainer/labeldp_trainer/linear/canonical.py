@@ -77,6 +77,11 @@ class CanonicalFit:
         solved: Float64[np.ndarray, "r k"] = found.x.reshape(goal.shape)
         return solved
 
+    def partition(self, weights: Float64[np.ndarray, "r k"]) -> float:
+        """Σ w·A(x·W) / Σ w."""
+        at = jnp.asarray(weights, jnp.float32)
+        return float(_partition(self._link, at, self._rows))
+
     def response(
         self,
         weights: Float64[np.ndarray, "r k"],
@@ -132,6 +137,9 @@ def _partition_sum(link: Link, weights: Float[Array, "r k"], rows: _Rows) -> Flo
 
     found: Array = jax.lax.scan(of_chunk, jnp.float32(0), rows[:2])[0]
     return found
+
+
+_partition = jax.jit(_partition_sum, static_argnums=0)
 
 
 def _in_chunks(rows: Float32[np.ndarray, "n ..."], chunk: int) -> Float32[np.ndarray, "s c ..."]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Float64
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear.canonical import CanonicalFit, Link, unit_coordinates
@@ -30,7 +30,7 @@ _SURE = 2.0
 on training rows that were held out (income over $50,000, several rows a user)."""
 _PATIENCE = 2  # penalties in a row with no such fall, after which no smaller one is tried
 _PROBED, _MOST_PROBES = 1000, 8  # numbers of all draws of noise together, for a steady mean
-_MOST_SCORES, _MOST_ROWS, _ROWS_OF_COLUMN = 1 << 23, 1 << 15, 16
+_MOST_SCORES = 1 << 25
 _LEAST_MEAN = 1e-6
 
 
@@ -52,7 +52,7 @@ def least_loss(
         elif (failed := failed + 1) == _PATIENCE:
             break
     assert best is not None
-    return search.of_all_rows(best)
+    return search.of_columns(best)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class _Trial:
 
 
 class _Search:
-    """Models of one statistic. If rows are many, a regular sample of them is looked at."""
+    """Models of one statistic."""
 
     def __init__(
         self, link: Link, sums: Sums, found: Posterior, clean: Float64[np.ndarray, "d k"]
@@ -85,18 +85,17 @@ class _Search:
         used, factors = sums.used(), sums.factors()
         self._total = float(factors.sum(dtype=np.float64))
         self._to_unit = unit_coordinates(used, factors)
-        enough = max(_MOST_SCORES // clean.shape[1], _ROWS_OF_COLUMN * len(used[0]))
-        self._step = -(-len(used) // min(enough, _MOST_ROWS))
-        self._used = np.ascontiguousarray(used[:: self._step])  # no view that keeps all rows
-        part = factors[:: self._step]
-        self._rows = self._used @ self._to_unit.astype(np.float32)
-        self._share = part / np.float32(part.sum(dtype=np.float64))
         self._offset = self._base(clean)
-        self.fit = CanonicalFit(link, self._rows, self._share, self._offset)
+        rows = used @ self._to_unit.astype(np.float32)
+        self.fit = CanonicalFit(link, rows, factors, self._offset)
+        # a regular sample is enough for temperatures and noise, but not for a model of rare classes
+        step = -(-len(used) * clean.shape[1] // _MOST_SCORES)
+        self._looked = slice(None, None, step)
+        self._used, self._rows, part = used[::step], rows[::step], factors[::step]
+        self._share = part / np.float32(part.sum(dtype=np.float64))
         self.goal = self._in_unit(clean)
         self._raw = self._in_unit(sums.statistic / sums.metric[:, None])
-        # the noise of rows, of which only a sample is looked at
-        self._each = self._share * np.float32(self._total * self._step**0.5)
+        self._each = self._share * np.float32(self._total * step**0.5)
         self._covariance = sums.noise if sums.classes else found.noise
         self._root = stable_root(self._covariance) if self._covariance.any() else None
         coordinates = len(clean) * max(clean.shape[1] - 1, 1)
@@ -115,9 +114,7 @@ class _Search:
             excess += float((moved * self._in_unit(noise / metric)).sum()) / self._probes
         agreement = float((weights * self._raw).sum()) - excess
         beta = self._beta(scores, agreement)
-        logits = beta * scores.astype(np.float64) + self._offset
-        parts = logsumexp(logits, axis=1) if self._sums.classes else np.exp(logits[:, 0])
-        loss = float(self._share @ parts) - beta * agreement
+        loss = self.fit.partition(beta * weights) - beta * agreement
         return _Trial(penalty, weights, moved, beta, loss)
 
     def deviation(self, trial: _Trial, other: _Trial) -> float:
@@ -128,15 +125,9 @@ class _Search:
         moved = self._variance(trial.beta * trial.moved - other.beta * other.moved, means)
         return float((linear + 2 * (1 + 1 / self._probes) * moved) ** 0.5 / self._total)
 
-    def of_all_rows(self, trial: _Trial) -> Float64[np.ndarray, "d k"]:
+    def of_columns(self, trial: _Trial) -> Float64[np.ndarray, "d k"]:
         """[d, k] the weights of the used columns, with the offset in the constant's."""
-        weights = trial.weights
-        if self._step > 1:
-            used, factors = self._sums.used(), self._sums.factors()
-            rows = used @ self._to_unit.astype(np.float32)
-            fit = CanonicalFit(self._link, rows, factors, self._offset)
-            weights = fit.solve(self.goal, trial.penalty, weights)
-        solved: Float64[np.ndarray, "d k"] = self._to_unit @ (trial.beta * weights)
+        solved: Float64[np.ndarray, "d k"] = self._to_unit @ (trial.beta * trial.weights)
         if self._sums.constant:
             solved[0] += self._offset
         return solved
@@ -204,7 +195,7 @@ class _Search:
     def _left(
         self, means: Float64[np.ndarray, "n k"], targets: Coded
     ) -> Float64[np.ndarray, "n k"]:
-        left: Float64[np.ndarray, "n k"] = targets.rows[targets.codes[:: self._step]] - means
+        left: Float64[np.ndarray, "n k"] = targets.rows[targets.codes[self._looked]] - means
         return left
 
     def _variance(

@@ -22,9 +22,8 @@ from labeldp_trainer.linear.roots import stable_root
 from labeldp_trainer.linear.sums import Posterior, Sums
 from labeldp_trainer.linear.temperature import temperature
 
-_PENALTIES = tuple(
-    10 ** (-step / 2) for step in range(10)
-)  # the first gives the direction of ridge
+_PENALTIES = tuple(10 ** (-step / 2) for step in range(10))
+"""With the first, a softmax has the direction of ridge."""
 _SURE = 2.0
 """Standard deviations by which the estimate must fall: a convention. With 1, noise sometimes chose
 on training rows that were held out (income over $50,000, several rows a user)."""
@@ -60,14 +59,12 @@ class _Trial:
     """A model with one penalty.
 
     Attributes:
-        penalty: the factor of ½·Σ w·‖x·W‖².
         weights: [r, k] in unit coordinates.
         moved: [r, k] by how much a draw of noise moves the weights.
         beta: by what all weights are multiplied.
         loss: its estimate for a row, less a number that all models share.
     """
 
-    penalty: float
     weights: Float64[np.ndarray, "r k"]
     moved: Float64[np.ndarray, "r k"]
     beta: float
@@ -80,7 +77,6 @@ class _Search:
     def __init__(
         self, link: Link, sums: Sums, found: Posterior, clean: Float64[np.ndarray, "d k"]
     ) -> None:
-        self._link: Link = link
         self._sums, self._found = sums, found
         used, factors = sums.used(), sums.factors()
         self._total = float(factors.sum(dtype=np.float64))
@@ -115,7 +111,7 @@ class _Search:
         agreement = float((weights * self._raw).sum()) - excess
         beta = self._beta(scores, agreement)
         loss = self.fit.partition(beta * weights) - beta * agreement
-        return _Trial(penalty, weights, moved, beta, loss)
+        return _Trial(weights, moved, beta, loss)
 
     def deviation(self, trial: _Trial, other: _Trial) -> float:
         """Of the difference of two estimates: with W of S, ⟨W, noise⟩ is a linear term of noise and

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
 from labeldp_trainer.run.folder import DAMAGE
 from labeldp_trainer.staged_release.plan import COUNT, KINDS, MOST_SUMS, Kind, histogram_sensitivity
 
+Version = Literal["1.0", "1.1", "1.2"]
 _LATTICE = {"unit": UNIT, "label_steps": STEPS, "count": COUNT}
 _MOST_TERMS = 1 << 13
 _Terms = tuple[tuple[int, ...], ...]
@@ -96,7 +97,7 @@ class StagedFacts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON."""
 
     kind: Literal["staged_release"] = "staged_release"
-    format_version: Literal["1.0", "1.1", "1.2"] = "1.2"
+    format_version: Version = "1.2"
     classes: tuple[int | str, ...] | None
     label_range: tuple[Real, Real] | None
     epsilon: str = Field(pattern=DECIMAL)
@@ -237,7 +238,7 @@ def read_staged(path: Path) -> ReleaseInStages:
         stated = json.loads(text)
         known = stated["kind"] == "staged_release"
         version = str(stated["format_version"])
-        found = _parse(arrays, text) if known and version in ("1.0", "1.1", "1.2") else None
+        found = _parse(arrays, text) if known and version in get_args(Version) else None
     except FileNotFoundError:
         raise TrainerError(f"{path}: does not exist") from None
     except DAMAGE:

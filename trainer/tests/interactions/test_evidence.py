@@ -1,4 +1,4 @@
-"""Prior variances where rows are so many that the constant outweighs everything in float32."""
+"""Prior variances of many rows: float32 cannot hold what the constant adds to the sums."""
 
 import numpy as np
 from labeldp_trainer.interactions.evidence import NoisySums, variances_by_evidence

@@ -215,6 +215,16 @@ class Answers:
         sizes = [answer.question.size for answer in self.found]
         return np.repeat([answer.noise**2 for answer in self.found], sizes)
 
+    @property
+    def factors(self) -> Float32[np.ndarray, " n"]:
+        """What multiplies the rows."""
+        return np.ones(len(self.terms.codes), np.float32) if self.shares is None else self.shares
+
+    def rows(self, part: slice) -> Float32[np.ndarray, "b m"]:
+        """The rows q of all answers, of some rows of the table."""
+        found = [self._rows(answer, part) for answer in self.found]
+        return np.concatenate(found, axis=1, dtype=np.float32) * np.float32(1 / _STEPS)
+
     def _rows(self, answer: Answer, block: slice) -> Int16[np.ndarray, "b m"]:
         return self._computed(answer, block).rows if answer.kept is None else answer.kept[block]
 

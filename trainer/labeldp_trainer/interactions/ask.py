@@ -17,6 +17,28 @@ _LEAST_SHARE = 1e-3  # of a class
 
 
 @dataclass(frozen=True)
+class Guess:
+    """What is expected of effects before any answer, and how evenly a stage asks.
+
+    Attributes:
+        mains, interactions: shares of the variance of labels.
+        new: shares of what is left, for the new terms of the second and the third stage.
+        powers: of what is not known, by stage: with 1, what is asked minimises the expected error;
+            with less, more is asked of what is expected to be small.
+    """
+
+    mains: float
+    interactions: float
+    new: tuple[float, float]
+    powers: tuple[float, float, float]
+
+
+BROAD = Guess(0.6, 0.3, (0.2, 0.1), (0.4, 0.8, 1.0))
+MAINLY_MAINS = Guess(0.85, 0.05, (0.03, 0.02), (1.0, 1.0, 1.0))
+"""For noise that hides most interactions, as that of classes does, which are not centred."""
+
+
+@dataclass(frozen=True)
 class Offset:
     """A prediction that labels are compared with: base + unit·(z·weights), within ``ends``.
 
@@ -126,11 +148,13 @@ class Source(Protocol):
         visible: whether labels may be looked at: sums have no noise of their own, and rows that no
             bin tells apart follow one another.
         most_sums: for each output, of a question.
+        guess: what is asked is decided with.
     """
 
     extra: float
     visible: bool
     most_sums: int
+    guess: Guess
 
     def labels(self) -> FirstGuess:
         """Where labels lie."""

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32
 
 from labeldp_trainer.interactions.answers import Answers, AnswerSums, Working
-from labeldp_trainer.interactions.ask import LabelQuestion, Offset, Source
+from labeldp_trainer.interactions.ask import Guess, LabelQuestion, Offset, Source
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.design import DesignMoments, design_moments, row_weights
 from labeldp_trainer.interactions.evidence import (
@@ -29,11 +29,8 @@ from labeldp_trainer.interactions.evidence import (
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 
 STAGES = 3
-_MAIN, _INTERACTIONS = 0.6, 0.3  # of the variance of labels, before anything is known
-_POWERS = (0.4, 0.8, 1.0)  # of the spectrum, by stage
 _QUANTILE = 0.5  # of the lengths of rows: shorter ones are not made longer
 _TOP = 12  # columns that may be in pairs
-_NEW = {1: 0.2, 2: 0.1}  # of what is left, for the new terms of a stage
 _STRONGEST_PAIRS, _STRONGEST_COLUMNS = 5, 6  # that triples are made of
 _LEAST_MAIN, _LEAST_OTHER = 1e-6, (3e-4, 5e-4)  # of all variance, for a term to stay
 _CONSTANT = 10.0  # prior variance of the constant, in variances of labels
@@ -66,6 +63,7 @@ class Fit:
         scales: [K] variances of outputs, relative to one another.
         spread: variance that the model does not explain.
         uncertainty: mean variance of a prediction.
+        answers: that all of it follows from.
     """
 
     terms: Terms
@@ -75,6 +73,7 @@ class Fit:
     scales: Float64[np.ndarray, " k"]
     spread: float
     uncertainty: float
+    answers: Answers
 
     def raw(self) -> tuple[Float64[np.ndarray, "w k"], Float64[np.ndarray, " k"]]:
         """Coefficients of the integer columns, and what comes to the base."""
@@ -189,7 +188,7 @@ class Learner:
         for stage in range(STAGES):
             terms = self._limited(chosen)
             moments = design_moments(terms)
-            prior = _prior(terms.chosen, known, stage, variance, left.spread)
+            prior = _prior(terms.chosen, known, stage, variance, left.spread, self.source.guess)
             constant = variance
             working = None if point is None else point.working
             unknown = Uncertainty.before(by_column(prior, terms.term_of, constant))
@@ -203,14 +202,14 @@ class Learner:
                 unknown,
                 self.source.noise(left.clip) / (1.0 if point is None else point.slope),
                 most=self.source.most_sums,
-                power=_POWERS[stage],
+                power=self.source.guess.powers[stage],
                 quantile=_QUANTILE,
             )
             asked = LabelQuestion(terms.chosen, rows, offset, left.clip)
             answers.ask(self.source, asked)
             sums = answers.sums(terms, working, sums)
             evidence = self._evidence(answers, sums, moments, base, left, point)
-            fit = self._fitted(evidence, terms, moments, prior, known, start, constant)
+            fit = self._fitted(answers, evidence, terms, moments, prior, known, start, constant)
             for _ in range(self._more(stage)):
                 if point is not None:  # around what has been learned, once more
                     point = point.moved(fit)
@@ -218,7 +217,7 @@ class Learner:
                 else:
                     left = self._left(fit, self._offset(fit, base), left, variance)
                 evidence = self._evidence(answers, sums, moments, base, left, point)
-                fit = self._fitted(evidence, terms, moments, prior, known, start, constant)
+                fit = self._fitted(answers, evidence, terms, moments, prior, known, start, constant)
             self.stage_done(stage + 1)
             if stage < STAGES - 1:
                 point = point and point.moved(fit)
@@ -264,6 +263,7 @@ class Learner:
 
     def _fitted(
         self,
+        answers: Answers,
         evidence: NoisySums,
         terms: Terms,
         moments: DesignMoments,
@@ -280,7 +280,7 @@ class Learner:
         )
         found = coefficients(evidence, terms.term_of, variances, constant, probability)
         left = found.uncertainty.over(moments.gram)
-        return Fit(terms, moments, found, base, evidence.scales, evidence.spread, left)
+        return Fit(terms, moments, found, base, evidence.scales, evidence.spread, left, answers)
 
     def _evidence(
         self,
@@ -345,13 +345,18 @@ class Learner:
 
 
 def _prior(
-    chosen: Sequence[Term], known: Mapping[Term, float], stage: int, variance: float, spread: float
+    chosen: Sequence[Term],
+    known: Mapping[Term, float],
+    stage: int,
+    variance: float,
+    spread: float,
+    guess: Guess,
 ) -> Float64[np.ndarray, " g"]:
     """[G] prior variances of the columns of terms before a stage's answer."""
     if not known:
         main = np.array([len(term) == 1 for term in chosen])
-        shares = _MAIN / max(main.sum(), 1), _INTERACTIONS / max((~main).sum(), 1)
+        shares = guess.mains / max(main.sum(), 1), guess.interactions / max((~main).sum(), 1)
         return np.asarray(variance * np.where(main, *shares))
     new = [term for term in chosen if term not in known]
-    share = _NEW[stage] * spread / max(len(new), 1)
+    share = guess.new[stage - 1] * spread / max(len(new), 1)
     return np.array([known.get(term, share) for term in chosen])

@@ -10,6 +10,7 @@ of fresh labels of the same rows. All of this is post-processing, and the draws 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +18,12 @@ from jaxtyping import Float32, Float64
 from scipy.special import softmax
 
 from labeldp_trainer.data.coded import Coded
-from labeldp_trainer.linear.canonical import CanonicalFit, Link, unit_coordinates
+from labeldp_trainer.linear.canonical import CanonicalFit, Link
 from labeldp_trainer.linear.roots import stable_root
-from labeldp_trainer.linear.sums import Posterior, Sums
 from labeldp_trainer.linear.temperature import temperature
 
 _PENALTIES = tuple(10 ** (-step / 2) for step in range(10))
-"""With the first, a softmax has the direction of ridge."""
+"""With the first, in unit coordinates, a softmax has the direction of ridge."""
 _SURE = 2.0
 """Standard deviations by which the estimate must fall: a convention. With 1, noise sometimes chose
 on training rows that were held out (income over $50,000, several rows a user)."""
@@ -33,19 +33,60 @@ _MOST_SCORES = 1 << 25
 _LEAST_MEAN = 1e-6
 
 
-def least_loss(
-    link: Link, sums: Sums, found: Posterior, clean: Float64[np.ndarray, "d k"]
-) -> Float64[np.ndarray, "d k"]:
-    """[d, k] weights of the used columns: logits, or logarithms of means.
+@dataclass(frozen=True)
+class Observed:
+    """A statistic S = Σ u ⊗ t(y) + noise, and a model whose scores are x·W.
 
-    ``clean`` is the posterior mean of Σ w·x ⊗ t(y). Penalties fall as long as the estimated loss
-    falls by more than its noise explains. Deterministic.
+    Attributes:
+        link: of the model.
+        rows: [n, d] x of all rows.
+        factors: [n] weights w of the rows in the loss.
+        coordinates: [d, r] U of a penalty: that of W = U·c is ‖c‖².
+        constant: whether the first column is the 1.
+        noise: [m, m] covariance of the noise of a column of S: added for privacy, and, unless
+            labels are classes, that of labels given features.
+        seen: [d, k] Σ w·x ⊗ t(y) as S has it, linear in S.
+        clean: [d, k] its posterior mean, linear in S.
+        floor: the least Σ w·t(y) that noise lets one see.
+        sums_rows: u of a regular sample of the rows, given the step.
+        forward: [m, k] by which ⟨W, seen⟩ = ⟨forward(W), S⟩ + a constant.
+        change: by how much ``seen`` and ``clean`` move with S.
+        targets: of all rows, if they may be looked at.
     """
-    search = _Search(link, sums, found, clean)
-    best, failed, weights = None, 0, np.zeros_like(search.goal)
+
+    link: Link
+    rows: Float32[np.ndarray, "n d"]
+    factors: Float32[np.ndarray, " n"]
+    coordinates: Float64[np.ndarray, "d r"]
+    constant: bool
+    noise: Float64[np.ndarray, "m m"]
+    seen: Float64[np.ndarray, "d k"]
+    clean: Float64[np.ndarray, "d k"]
+    floor: float
+    sums_rows: Callable[[int], Float32[np.ndarray, "s m"]]
+    forward: Callable[[Float64[np.ndarray, "d k"]], Float64[np.ndarray, "m k"]]
+    change: Callable[
+        [Float64[np.ndarray, "m k"]],
+        tuple[Float64[np.ndarray, "d k"], Float64[np.ndarray, "d k"]],
+    ]
+    targets: Coded | None = None
+
+
+def least_loss(observed: Observed) -> Float64[np.ndarray, "d k"]:
+    """[d, k] weights of the columns: logits, or logarithms of means.
+
+    Penalties fall as long as the estimated loss falls by more than its noise explains. Weights
+    grow, and β falls with it: where β rises, the fit follows the noise, and the estimate of its
+    loss, which takes the fit for a linear function of the noise, is no good. Deterministic.
+    """
+    search = _Search(observed)
+    best, failed, weights, beta = None, 0, np.zeros_like(search.goal), np.inf
     for penalty in _PENALTIES:
         weights = search.fit.solve(search.goal, penalty, weights)
         trial = search.tried(weights, penalty)
+        if trial.beta > beta:
+            break
+        beta = trial.beta
         if best is None or trial.loss < best.loss - _SURE * search.deviation(trial, best):
             best, failed = trial, 0
         elif (failed := failed + 1) == _PATIENCE:
@@ -74,41 +115,38 @@ class _Trial:
 class _Search:
     """Models of one statistic."""
 
-    def __init__(
-        self, link: Link, sums: Sums, found: Posterior, clean: Float64[np.ndarray, "d k"]
-    ) -> None:
-        self._sums, self._found = sums, found
-        used, factors = sums.used(), sums.factors()
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
+        factors, outputs = observed.factors, observed.clean.shape[1]
+        self._classes = observed.link == "softmax"
         self._total = float(factors.sum(dtype=np.float64))
-        self._to_unit = unit_coordinates(used, factors)
-        self._offset = self._base(clean)
-        rows = used @ self._to_unit.astype(np.float32)
-        self.fit = CanonicalFit(link, rows, factors, self._offset)
+        self._to_unit = observed.coordinates
+        self._offset = self._base()
+        self._rows = observed.rows @ self._to_unit.astype(np.float32)
+        self.fit = CanonicalFit(observed.link, self._rows, factors, self._offset)
         # a regular sample is enough for temperatures and noise, but not for a model of rare classes
-        step = -(-len(used) * clean.shape[1] // _MOST_SCORES)
-        self._looked = slice(None, None, step)
-        self._used, self._rows, part = used[::step], rows[::step], factors[::step]
+        self._step = -(-len(factors) * outputs // _MOST_SCORES)
+        part = factors[:: self._step]
+        self._looked = self._rows[:: self._step]
         self._share = part / np.float32(part.sum(dtype=np.float64))
-        self.goal = self._in_unit(clean)
-        self._raw = self._in_unit(sums.statistic / sums.metric[:, None])
-        self._each = self._share * np.float32(self._total * step**0.5)
-        self._covariance = sums.noise if sums.classes else found.noise
-        self._root = stable_root(self._covariance) if self._covariance.any() else None
-        coordinates = len(clean) * max(clean.shape[1] - 1, 1)
+        # the noise of labels in a sum over the sample, as large as in one over all rows
+        self._sums_rows = observed.sums_rows(self._step) * np.float32(self._step**0.5)
+        self.goal, self._seen = self._in_unit(observed.clean), self._in_unit(observed.seen)
+        self._root = stable_root(observed.noise) if observed.noise.any() else None
+        coordinates = len(observed.noise) * max(outputs - 1, 1)
         self._probes = min(-(-_PROBED // coordinates), _MOST_PROBES)
 
     def tried(self, weights: Float64[np.ndarray, "r k"], penalty: float) -> _Trial:
         """The model of these weights, with the β that is estimated to be best."""
-        scores = self._rows @ weights.astype(np.float32)
+        scores = self._looked @ weights.astype(np.float32)
         beta = self._beta(scores, float((weights * self.goal).sum()))
         means = self._means(beta * scores)
-        excess, moved, metric = 0.0, np.zeros_like(weights), self._sums.metric[:, None]
+        excess, moved = 0.0, np.zeros_like(weights)
         for probe in reversed(range(self._probes)):
-            noise = self._noise(means, probe)
-            goal = self._sums.cross @ self._found.response(noise)
-            moved = self.fit.response(weights, self._in_unit(goal / metric), penalty)
-            excess += float((moved * self._in_unit(noise / metric)).sum()) / self._probes
-        agreement = float((weights * self._raw).sum()) - excess
+            seen, clean = self._observed.change(self._noise(means, probe))
+            moved = self.fit.response(weights, self._in_unit(clean), penalty)
+            excess += float((moved * self._in_unit(seen)).sum()) / self._probes
+        agreement = float((weights * self._seen).sum()) - excess
         beta = self._beta(scores, agreement)
         loss = self.fit.partition(beta * weights) - beta * agreement
         return _Trial(weights, moved, beta, loss)
@@ -116,26 +154,26 @@ class _Search:
     def deviation(self, trial: _Trial, other: _Trial) -> float:
         """Of the difference of two estimates: with W of S, ⟨W, noise⟩ is a linear term of noise and
         a quadratic one, whose mean is estimated with draws."""
-        means = self._means(trial.beta * (self._rows @ trial.weights.astype(np.float32)))
+        means = self._means(trial.beta * (self._looked @ trial.weights.astype(np.float32)))
         linear = self._variance(trial.beta * trial.weights - other.beta * other.weights, means)
         moved = self._variance(trial.beta * trial.moved - other.beta * other.moved, means)
         return float((linear + 2 * (1 + 1 / self._probes) * moved) ** 0.5 / self._total)
 
     def of_columns(self, trial: _Trial) -> Float64[np.ndarray, "d k"]:
-        """[d, k] the weights of the used columns, with the offset in the constant's."""
+        """[d, k] the weights of the columns, with the offset in the constant's."""
         solved: Float64[np.ndarray, "d k"] = self._to_unit @ (trial.beta * trial.weights)
-        if self._sums.constant:
+        if self._observed.constant:
             solved[0] += self._offset
         return solved
 
-    def _base(self, clean: Float64[np.ndarray, "d k"]) -> Float64[np.ndarray, " k"]:
+    def _base(self) -> Float64[np.ndarray, " k"]:
         """[k] the link of the means over all rows, at least as large as their noise."""
-        if not self._sums.constant:
+        clean = self._observed.clean
+        if not self._observed.constant:
             return np.zeros(clean.shape[1])
-        noise = float(self._found.noise[0, 0]) ** 0.5 / float(self._sums.metric[0])
-        means = np.maximum(clean[0], max(noise, _LEAST_MEAN * self._total)) / self._total
+        means = np.maximum(clean[0], max(self._observed.floor, _LEAST_MEAN * self._total))
         found: Float64[np.ndarray, " k"] = np.log(
-            means / means.sum() if self._sums.classes else means
+            means / (means.sum() if self._classes else self._total)
         )
         return found
 
@@ -144,18 +182,18 @@ class _Search:
         return found
 
     def _beta(self, scores: Float32[np.ndarray, "n k"], agreement: float) -> float:
-        if not self._sums.classes:
+        if not self._classes:
             return 1.0
         return temperature(scores, self._offset, self._share, agreement)
 
     def _means(self, scores: Float32[np.ndarray, "n k"]) -> Float64[np.ndarray, "n k"]:
         logits = scores.astype(np.float64) + self._offset
         found: Float64[np.ndarray, "n k"] = (
-            softmax(logits, axis=1) if self._sums.classes else np.exp(logits)
+            softmax(logits, axis=1) if self._classes else np.exp(logits)
         )
         return found
 
-    def _noise(self, means: Float64[np.ndarray, "n k"], probe: int) -> Float64[np.ndarray, "d k"]:
+    def _noise(self, means: Float64[np.ndarray, "n k"], probe: int) -> Float64[np.ndarray, "m k"]:
         """A draw of the noise of the statistic.
 
         Labels given features: classes are drawn from the model; residuals of targets that may be
@@ -163,22 +201,21 @@ class _Search:
         of what features do not explain is in the covariance.
         """
         random = np.random.default_rng(probe)
-        found = np.zeros((len(self._sums.metric), means.shape[1]))
+        found = np.zeros((len(self._observed.noise), means.shape[1]))
         if self._root is not None:
             normal = random.standard_normal(found.shape)
-            if self._sums.classes:
+            if self._classes:
                 normal -= normal.mean(axis=1, keepdims=True)
             found += self._root @ normal
-        if self._sums.classes:
+        if self._classes:
             residuals = self._residuals(means, random)
-            rows = self._used * self._each[:, None]
-            found += self._sums.metric[:, None] * (rows.T @ residuals.astype(np.float32))
+            found += self._sums_rows.T @ residuals.astype(np.float32)
         return found
 
     def _residuals(
         self, means: Float64[np.ndarray, "n k"], random: np.random.Generator
     ) -> Float64[np.ndarray, "n k"]:
-        targets = self._sums.targets
+        targets = self._observed.targets
         if targets is not None:
             signs = random.standard_normal(len(means))
             wild: Float64[np.ndarray, "n k"] = signs[:, None] * self._left(means, targets)
@@ -191,21 +228,21 @@ class _Search:
     def _left(
         self, means: Float64[np.ndarray, "n k"], targets: Coded
     ) -> Float64[np.ndarray, "n k"]:
-        left: Float64[np.ndarray, "n k"] = targets.rows[targets.codes[self._looked]] - means
+        left: Float64[np.ndarray, "n k"] = targets.rows[targets.codes[:: self._step]] - means
         return left
 
     def _variance(
         self, change: Float64[np.ndarray, "r k"], means: Float64[np.ndarray, "n k"]
     ) -> float:
-        """Of ⟨change, noise of the statistic⟩, where the means of labels are these."""
-        each = self._to_unit @ change / self._sums.metric[:, None]
-        if not self._sums.classes:
-            return float((each * (self._covariance @ each)).sum())
+        """Of ⟨change, what is seen⟩, where the means of labels are these."""
+        each = self._observed.forward(self._to_unit @ change)
+        if not self._classes:
+            return float((each * (self._observed.noise @ each)).sum())
         each -= each.mean(axis=1, keepdims=True)
-        scores = (self._rows @ change.astype(np.float32)).astype(np.float64)
-        targets = self._sums.targets
+        scores = (self._sums_rows @ each.astype(np.float32)).astype(np.float64)
+        targets = self._observed.targets
         if targets is not None:
             own = np.square((self._left(means, targets) * scores).sum(axis=1))
         else:
             own = (means * np.square(scores)).sum(axis=1) - np.square((means * scores).sum(axis=1))
-        return float((each * (self._covariance @ each)).sum() + np.square(self._each) @ own)
+        return float((each * (self._observed.noise @ each)).sum() + own.sum())

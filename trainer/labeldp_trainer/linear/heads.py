@@ -6,8 +6,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from labeldp_trainer.config.method import Head
-from labeldp_trainer.linear.choice import least_loss
-from labeldp_trainer.linear.sums import Sums, posterior
+from labeldp_trainer.linear.canonical import Link, unit_coordinates
+from labeldp_trainer.linear.choice import Observed, least_loss
+from labeldp_trainer.linear.sums import Posterior, Sums, posterior
 from labeldp_trainer.linear.temperature import temperature
 
 _MOST_SCORES = 1 << 23
@@ -24,7 +25,7 @@ def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
     clean = sums.cross @ found.mean + sums.total[:, None] * sums.base[None, :]
     clean = clean / sums.metric[:, None]
     if head != "ridge":
-        return least_loss(head, sums, found, clean)
+        return least_loss(_observed(head, sums, found, clean))
     solved = found.mean.copy()
     if sums.constant:
         solved[0] += sums.base
@@ -36,3 +37,26 @@ def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
     scores = (used[::step] @ solved).astype(np.float32)
     agreement = float((solved * clean).sum())
     return solved * temperature(scores, np.zeros(solved.shape[1]), share, agreement)
+
+
+def _observed(
+    link: Link, sums: Sums, found: Posterior, clean: Float64[np.ndarray, "d k"]
+) -> Observed:
+    """S with the metric taken out of its rows: u = w·x."""
+    used, factors, metric = sums.used(), sums.factors(), sums.metric[:, None]
+    noise = sums.noise if sums.classes else found.noise
+    return Observed(
+        link=link,
+        rows=used,
+        factors=factors,
+        coordinates=unit_coordinates(used, factors),
+        constant=sums.constant,
+        noise=noise / (metric * metric.T),
+        seen=sums.statistic / metric,
+        clean=clean,
+        floor=float(found.noise[0, 0]) ** 0.5 / float(sums.metric[0]),
+        sums_rows=lambda step: used[::step] * factors[::step, None],
+        forward=lambda weights: weights,
+        change=lambda noise: (noise, sums.cross @ found.response(metric * noise) / metric),
+        targets=sums.targets,
+    )

@@ -14,7 +14,9 @@ from jaxtyping import Float64, Int32
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.ask import (
+    BROAD,
     FirstGuess,
+    Guess,
     KeepRows,
     LabelQuestion,
     Offset,
@@ -25,6 +27,7 @@ from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn, entri
 from labeldp_trainer.interactions.effects import effects_of
 from labeldp_trainer.interactions.explained import FILE as EXPLAINED
 from labeldp_trainer.interactions.explained import to_bytes
+from labeldp_trainer.interactions.softmax import softmax_weights
 from labeldp_trainer.interactions.stages import STAGES, Fit, Learner, LearningTask
 from labeldp_trainer.interactions.terms import Terms, ranks_of
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
@@ -33,8 +36,8 @@ from labeldp_trainer.one_release.lattice import UNIT
 from labeldp_trainer.run.folder import write_bytes
 from labeldp_trainer.run.metrics import Line
 
-_SOFT_SHARES, _SOFT_COUNTS, _LEAST_SOFT = 0.4, 1.5, 1e-2
-"""Of the uncertainty of a prediction: how softly it is kept positive; and the least."""
+_SOFT_COUNTS, _LEAST_SOFT = 1.5, 1e-2
+"""Of the uncertainty of a count's prediction: how softly it is kept positive; and the least."""
 
 
 def learned_columns(setting: Setting) -> list[BinnedColumn]:
@@ -73,10 +76,11 @@ def learner(
     )
 
 
-def params_of(fit: Fit, ends: tuple[float, float] | None) -> Params:
-    """The parameters of ``models.Interactions``."""
+def params_of(fit: Fit, ends: tuple[float, float] | None, targets: Coded | None = None) -> Params:
+    """The parameters of ``models.Interactions``; ``targets`` are labels that may be looked at."""
     terms, unit = fit.terms, float(1 << VALUE_BITS)
-    weights, base = fit.raw()
+    many = ends is None and len(fit.base) > 1
+    weights, base = softmax_weights(fit, targets) if many else fit.raw()
     if ends is None and len(base) == 1:  # log-odds, as logits of two classes
         weights = np.concatenate([-weights / 2, weights / 2], axis=1)
         base = np.concatenate([-base / 2, base / 2])
@@ -96,18 +100,18 @@ def params_of(fit: Fit, ends: tuple[float, float] | None) -> Params:
             "weights": (weights[at : at + width] * unit).astype(np.float32),
         }
         at += width
-    times = _SOFT_SHARES if ends is None else _SOFT_COUNTS
-    soft = np.maximum(times * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
-    soft = np.broadcast_to(soft, base.shape)
-    low, high = (-np.inf, np.inf) if ends is None else ends
     found_params = {
         "base": (base + weights[0] * unit).astype(np.float32),
-        "softness": soft.astype(np.float32),
-        "log_softness": np.log(soft).astype(np.float32),
-        "ends": np.array([low, high], np.float32),
         "columns": columns,
         "terms": found,
     }
+    if ends is not None:
+        soft = np.maximum(_SOFT_COUNTS * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
+        found_params |= {
+            "softness": soft.astype(np.float32),
+            "log_softness": np.log(soft).astype(np.float32),
+            "ends": np.array(ends, np.float32),
+        }
     return jax.tree.map(jnp.asarray, found_params)
 
 
@@ -141,7 +145,7 @@ class KnownLabels:
         targets: n of K numbers each.
         base: [K] shares of classes; None of numbers.
         extra: variance of a target that randomizing added.
-        visible, most_sums: as in ``Source``.
+        visible, most_sums, guess: as in ``Source``.
     """
 
     columns: list[BinnedColumn]
@@ -151,6 +155,7 @@ class KnownLabels:
     extra: float
     visible: bool = True
     most_sums: int = 600
+    guess: Guess = BROAD
 
     def labels(self) -> FirstGuess:
         """Where labels lie."""
@@ -220,6 +225,6 @@ def known_labels_method(
         range_ = None if shares is not None else (ends or (-np.inf, np.inf))
         fit = learner(setting, columns, codes, range_, source).learn()
         keep_effects(run, fit)
-        return params_of(fit, ends), {}
+        return params_of(fit, ends, labels), {}
 
     return Staged(solve=solve, **stated)

@@ -23,9 +23,10 @@ class Interactions:
 
     The parameters say which terms there are. ``columns`` have ``edges`` of numbers or the ``bins``
     of codes; ``terms`` are named by their columns, as in "0x3", and hold a table [bins, rank] for
-    each of them and weights [product of ranks, k]. Numbers are clipped to ``ends``. Of two classes
-    f are logits. Probabilities of more classes, and counts, are softplus(f/s)·s with s the
-    ``softness``, so that they are positive.
+    each of them and weights [product of ranks, k]. Numbers are clipped to ``ends``. Of classes f
+    are logits. Counts are softplus(f/s)·s with s the ``softness``, so that they are positive. So
+    are the probabilities of more than two classes in parameters of before 2026-11-27, which have a
+    ``softness``.
     """
 
     loss: str
@@ -35,13 +36,13 @@ class Interactions:
     def init(self, key: PRNGKeyArray) -> Params:
         """No terms: the model before it is fitted."""
         del key
-        return {
-            "base": jnp.zeros(self.outputs),
+        start: Params = {"base": jnp.zeros(self.outputs), "columns": {}, "terms": {}}
+        if self.loss == "cross_entropy":
+            return start
+        return start | {
             "softness": jnp.ones(self.outputs),
             "log_softness": jnp.zeros(self.outputs),
             "ends": jnp.array([-jnp.inf, jnp.inf]),
-            "columns": {},
-            "terms": {},
         }
 
     def apply(self, params: Params, x: Any, key: PRNGKeyArray | None = None) -> Float[Any, "b k"]:
@@ -49,7 +50,7 @@ class Interactions:
         y = self._sum(params, x)
         if self.loss == "squared":
             return clip(y, params["ends"][0], params["ends"][1])
-        if self.loss == "cross_entropy" and self.outputs == _TWO:
+        if self.loss == "cross_entropy" and (self.outputs == _TWO or "softness" not in params):
             return y
         softness = params["softness"]
         logs = log_softplus(y / softness[None, :]) + params["log_softness"][None, :]
@@ -59,7 +60,7 @@ class Interactions:
         """The same. Raises ValueError if they are no parameters of such a model."""
         try:
             for name in ("base", "softness", "log_softness"):
-                if params[name].shape != (self.outputs,):
+                if name in params and params[name].shape != (self.outputs,):
                     raise ValueError(name)
             for term in params.setdefault("terms", {}).values():
                 if term["weights"].shape[1:] != (self.outputs,):

@@ -29,6 +29,7 @@ from labeldp_trainer.staged_release.bins import HistogramBins
 from labeldp_trainer.staged_release.plan import (
     COUNT,
     BudgetPlan,
+    guess,
     histogram_sensitivity,
     most_sums,
 )
@@ -73,6 +74,7 @@ class Draws:
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
         self.most_sums = most_sums(facts.format_version, facts.rows)
+        self.guess = guess(facts.format_version, classes=facts.classes is not None)
         self._at, self._clipped, self._slope = 0, _CLIPPED, 1.0
 
     def labels(self) -> FirstGuess:

@@ -21,6 +21,7 @@ from labeldp_trainer.discrete_gaussian.delta import (
 )
 from labeldp_trainer.discrete_gaussian.draw import with_float
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
+from labeldp_trainer.interactions.ask import BROAD, MAINLY_MAINS, Guess
 from labeldp_trainer.one_release.lattice import UNIT, squared_sensitivity
 from labeldp_trainer.staged_release.bins import MOST_BINS
 
@@ -56,6 +57,11 @@ def most_sums(version: str, rows: int) -> int:
     """For each output, of a part of a version of ``release.npz``; fewer of many rows, for speed."""
     earlier = version in ("1.0", "1.1")
     return MOST_SUMS if earlier or rows <= _MANY_ROWS else _SUMS_OF_MANY
+
+
+def guess(version: str, *, classes: bool) -> Guess:
+    """What a version of ``release.npz`` expects of effects."""
+    return MAINLY_MAINS if classes and version not in ("1.0", "1.1", "1.2") else BROAD
 
 
 def histogram_sensitivity(rows: int) -> int:

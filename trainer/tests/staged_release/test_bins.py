@@ -4,19 +4,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from labeldp_trainer.interactions.ask import BROAD, MAINLY_MAINS
 from labeldp_trainer.staged_release.bins import MOST_BINS, HistogramBins
 from labeldp_trainer.staged_release.check import checks, replayed
+from labeldp_trainer.staged_release.plan import guess as guess_of
 from labeldp_trainer.staged_release.plan import most_sums
 from labeldp_trainer.staged_release.release import read_staged
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
 
 HERE = Path(__file__).parent
-"""Has the release of table(5, 60, epsilon=4.0) with own_noise of seed 0, drawn by each format."""
+"""Has a release with own_noise of seed 0, drawn by each format."""
+TABLES = {
+    "1.0": {"seed": 5, "count": 60},
+    "1.1": {"seed": 5, "count": 60},
+    "1.2": {"seed": 6, "count": 80, "classes": ("a", "b", "c"), "order": 2},
+}
 
 
 @pytest.mark.parametrize("ends", [(0, 770), (-3, 1e6), (-9.5, -1), (250, 350), (0, 1e-9)])
-@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2", "1.3"])
 def test_bins_are_disjoint_and_cover_the_range(version, ends):
     bins = HistogramBins.of(version, ends)
     assert (np.diff(bins.labels) > 0).all() and (np.diff(bins.sizes) > 0).all()
@@ -29,6 +36,12 @@ def test_fewer_sums_are_asked_of_many_rows():
     assert {most_sums(v, n) for v in ("1.0", "1.1") for n in (10, 10**6)} == {600}
     assert most_sums("1.2", 50_000) == 600 > most_sums("1.2", 100_000)
     assert table(5, 60).draws(None).most_sums == 600
+
+
+def test_few_interactions_are_expected_of_classes():
+    assert {guess_of(v, classes=c) for v in ("1.0", "1.2") for c in (True, False)} == {BROAD}
+    assert guess_of("1.3", classes=False) == BROAD
+    assert table(5, 60, classes=("a", "b")).draws(None).guess == MAINLY_MAINS
 
 
 def guess(labels, ends, seed):
@@ -49,9 +62,10 @@ def test_a_range_that_is_too_wide_still_says_where_labels_lie(wider):
         assert 0.4 < 2 * found.clip / np.quantile(counts, 0.995) < 3
 
 
-@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("version", TABLES)
 def test_a_release_of_an_earlier_format_is_verified_and_replayed(version):
-    own, release = table(5, 60, epsilon=4.0), read_staged(HERE / f"format-{version}.npz")
+    own = table(**TABLES[version], epsilon=4.0)
+    release = read_staged(HERE / f"format-{version}.npz")
     assert release.facts.format_version == version
     found = [*checks(release, own.method, own.public, own.classes, "y")]
     found += replayed(release, own.public, own.learn)
@@ -60,7 +74,8 @@ def test_a_release_of_an_earlier_format_is_verified_and_replayed(version):
     x = own.public.features["numeric"][:, 0]
     noise = own_noise(np.random.default_rng(0))
     before = type(release)(release.facts.model_copy(update={"parts": ()}), release.columns)
-    draws = own.draws(np.clip(x, -1.0, 2.0), before, add_noise=noise)
+    y = np.clip(x, -1.0, 2.0) if own.classes is None else np.digitize(x, [-0.5, 0.5])
+    draws = own.draws(y, before, add_noise=noise)
     own.learn(draws)
     for part, drawn in zip(release.parts, draws.release.parts, strict=True):
         assert part.facts.kind == drawn.facts.kind and len(part.answer) == len(drawn.answer)

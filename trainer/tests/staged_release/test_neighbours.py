@@ -25,7 +25,7 @@ class Recorded:
     def __init__(self, draws):
         self.draws, self.questions = draws, []
         self.extra, self.visible = draws.extra, draws.visible
-        self.most_sums = draws.most_sums
+        self.most_sums, self.guess = draws.most_sums, draws.guess
 
     def noise(self, clip):
         return self.draws.noise(clip)

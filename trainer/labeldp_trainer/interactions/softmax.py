@@ -1,0 +1,189 @@
+"""The last fit of more than two classes: a softmax, where the answers were fitted by squares.
+
+Its scores are made of the few directions that the answers tell most about. They are combinations of
+the terms' columns, so that the model stays a sum of effects. The penalty is found from the known
+noise of the answers, as for one release (``linear/choice.py``). No label is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32
+from scipy.linalg import cho_solve
+
+from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.interactions.cells import BLOCK, CellSums
+from labeldp_trainer.interactions.columns import VALUE_BITS
+from labeldp_trainer.interactions.stages import Fit
+from labeldp_trainer.interactions.terms import MOST_WEIGHT
+from labeldp_trainer.linear.choice import Observed, least_loss
+from labeldp_trainer.linear.roots import stable_root
+
+_MOST = 128  # directions; what the others tell is hidden by noise
+_ROUNDING = 1e-6  # of sums in float32, relative to the mean of the diagonal
+
+
+def softmax_weights(
+    fit: Fit, targets: Coded | None
+) -> tuple[Float64[np.ndarray, "w k"], Float64[np.ndarray, " k"]]:
+    """Weights of the integer columns, and biases: they give logits.
+
+    ``targets`` are the labels of all rows, if they may be looked at. Deterministic.
+    """
+    directions = _directions(fit)
+    found = _Sums.of(fit, directions)
+    solved = least_loss(found.observed(fit, targets))
+    weights: Float64[np.ndarray, "w k"] = directions.of_columns(solved[1:])
+    return weights, solved[0]
+
+
+@dataclass(frozen=True)
+class _Directions:
+    """Some combinations of the integer columns z: x = z·whole·unit.
+
+    Attributes:
+        whole: [w, d] integers up to MOST_WEIGHT.
+        unit: [d] of x.
+    """
+
+    whole: Int32[np.ndarray, "w d"]
+    unit: Float64[np.ndarray, " d"]
+
+    @classmethod
+    def of(cls, weights: Float64[np.ndarray, "w d"]) -> _Directions:
+        """Weights, nearly."""
+        unit = np.maximum(np.abs(weights).max(axis=0), 1e-300) / MOST_WEIGHT
+        return cls(np.rint(weights / unit).astype(np.int32), unit)
+
+    def of_columns(self, solved: Float64[np.ndarray, "d k"]) -> Float64[np.ndarray, "w k"]:
+        """[w, k] what weights of the directions are for the columns."""
+        found: Float64[np.ndarray, "w k"] = self.whole @ (self.unit[:, None] * solved)
+        return found
+
+
+def _directions(fit: Fit) -> _Directions:
+    """Of which the answers tell most, relative to noise: those with the largest eigenvalues of the
+    prior covariance of a column of the statistic, in units of its noise. Their coefficients have
+    the same prior variance; that of the constant is as large as that of the largest direction."""
+    evidence, moments = fit.found.evidence, fit.moments
+    scale = min((scale for scale, _ in evidence.levels()), key=lambda each: abs(np.log2(each)))
+    prior = scale * fit.found.uncertainty.prior
+    prior[0] = 0.0  # the constant is a column of its own
+    _, _, cross = evidence.whitened(scale)
+    seen = cross * np.sqrt(prior, dtype=np.float32)[None, :]
+    values, vectors = np.linalg.eigh((seen @ seen.T).astype(np.float64))
+    kept = np.flatnonzero(values > _ROUNDING * values[-1])[::-1][:_MOST]
+    weights = prior[:, None] * (cross.T @ vectors[:, kept]) / np.sqrt(values[kept])[None, :]
+    squares = np.einsum("wd,wd->d", weights, moments.gram @ weights)
+    weights *= moments.scale[:, None] / np.sqrt(squares.max())
+    weights[0] -= moments.mean[1:] @ weights[1:] / (1 << VALUE_BITS)
+    return _Directions.of(weights)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Public sums over all rows, with w the shares of rows, f the fit, and x after a 1.
+
+    Attributes:
+        rows: [n, 1 + d] x.
+        square: [1 + d, 1 + d] Σ w·x·xᵀ.
+        design: [1 + d, columns] Σ w·x·zᵀ of centred and scaled columns z.
+        asked: [m, 1 + d] Σ q·w·xᵀ.
+        expected: [1 + d, k] Σ w·x ⊗ f.
+        total: [m] Σ q.
+        expected_answers: [m, k] Σ q ⊗ f.
+    """
+
+    rows: Float32[np.ndarray, "n d"]
+    square: Float64[np.ndarray, "d d"]
+    design: Float64[np.ndarray, "d w"]
+    asked: Float64[np.ndarray, "m d"]
+    expected: Float64[np.ndarray, "d k"]
+    total: Float64[np.ndarray, " m"]
+    expected_answers: Float64[np.ndarray, "m k"]
+
+    @classmethod
+    def of(cls, fit: Fit, directions: _Directions) -> _Sums:
+        """Block by block."""
+        weights, base = fit.raw()
+        means = _Directions.of(weights)
+        n, d, k = len(fit.terms.codes), len(directions.unit) + 1, len(base)
+        m, width = fit.found.evidence.cross.shape
+        found = cls(
+            np.ones((n, d), np.float32),
+            np.zeros((d, d)),
+            np.zeros((d, width)),
+            np.zeros((m, d)),
+            np.zeros((d, k)),
+            np.zeros(m),
+            np.zeros((m, k)),
+        )
+        cells = CellSums.of(fit.terms)
+        predicted = np.empty((n, k), np.float32)
+        for part, total in cells.products(np.concatenate([directions.whole, means.whole], axis=1)):
+            found.rows[part, 1:] = total[:, : d - 1] * directions.unit
+            predicted[part] = total[:, d - 1 :] * means.unit + base
+        factors = fit.answers.factors
+        for block in fit.terms.parts(BLOCK):
+            own, f = found.rows[block] * factors[block, None], predicted[block]
+            q = fit.answers.rows(block)
+            found.square[:] += own.T @ found.rows[block]
+            found.design[:] += cells.adder(block).sums(own)
+            found.asked[:] += q.T @ own
+            found.expected[:] += own.T @ f
+            found.total[:] += q.sum(axis=0, dtype=np.float64)
+            found.expected_answers[:] += q.T @ f
+        centred = found.design - found.square[:, :1] * fit.moments.mean[None, :]
+        found.design[:] = centred * fit.moments.scale[None, :]
+        return found
+
+    def observed(self, fit: Fit, targets: Coded | None) -> Observed:
+        """Σ w·x ⊗ t(y), as far as Σ q ⊗ t(y) tells it; the fit says the rest."""
+        evidence, answers, prior = fit.found.evidence, fit.answers, fit.found.uncertainty.prior
+        noise = np.diag(answers.noise())
+        statistic, k = answers.statistic(), len(fit.base)
+        # the entries of a one-hot label have the sum 1
+        statistic -= (statistic.sum(axis=1) - self.total)[:, None] / k
+        label = float((fit.base * (1 - fit.base)).mean())
+        told = _solved(label * evidence.gram + noise, label * self.asked)
+        same = _solved(self.square, self.asked.T @ told).T  # of x, what is told of it
+        gains = []
+        for scale, columns in evidence.levels():
+            seen = evidence.cross @ (scale * prior[:, None] * self.design.T)
+            solved = cho_solve(evidence.factor(prior, scale), seen, check_finite=False)
+            gains.append((columns, solved.T))
+
+        def change(
+            noise: Float64[np.ndarray, "m k"],
+        ) -> tuple[Float64[np.ndarray, "d k"], Float64[np.ndarray, "d k"]]:
+            clean = np.empty((len(self.square), noise.shape[1]))
+            for columns, gain in gains:
+                clean[:, columns] = gain @ noise[:, columns]
+            return told.T @ noise + clean - same @ clean, clean
+
+        return Observed(
+            link="softmax",
+            rows=self.rows,
+            factors=answers.factors,
+            coordinates=np.eye(len(self.square)),
+            constant=True,
+            noise=noise,
+            seen=told.T @ (statistic - self.expected_answers) + self.expected,
+            clean=self.expected,
+            floor=float(told[:, 0] @ noise @ told[:, 0]) ** 0.5,
+            sums_rows=lambda step: answers.rows(slice(None, None, step)),
+            forward=lambda weights: told @ weights,
+            change=change,
+            targets=targets,
+        )
+
+
+def _solved(
+    square: Float64[np.ndarray, "d d"], right: Float64[np.ndarray, "d r"]
+) -> Float64[np.ndarray, "d r"]:
+    root = stable_root(
+        square + _ROUNDING * float(square.trace()) / len(square) * np.eye(len(square))
+    )
+    return np.asarray(cho_solve((root, True), right, check_finite=False))

@@ -1,0 +1,53 @@
+"""The last fit of more than two classes is a softmax."""
+
+import numpy as np
+import pytest
+from labeldp_trainer.interactions.softmax import softmax_weights
+from labeldp_trainer.methods.interactions import params_of
+from scipy.special import logsumexp
+
+from trainer.tests.staged_release.staged_helpers import own_noise, table
+
+CLASSES = ("a", "b", "c", "rare")
+
+
+def logits(x):
+    """Main effects, and what two columns add together; the last class is one row in a hundred."""
+    a, b = np.nan_to_num(x[:, 0]), np.nan_to_num(x[:, 1])
+    return np.stack([1.5 * a, 1.5 * b, 2 * a * b, np.full(len(a), -3.0)], axis=1)
+
+
+def drawn(x, random):
+    return (logits(x) + random.gumbel(size=(len(x), 4))).argmax(axis=1).astype(np.int32)
+
+
+def loss(own, y):
+    return (logsumexp(own, axis=1) - own[np.arange(len(y)), y]).mean()
+
+
+def fitted(count, epsilon, seed, owners=None):
+    """Losses of true scores, of the softmax and of the fit by squares, on fresh labels."""
+    own = table(3, count, classes=CLASSES, owners=owners, epsilon=epsilon, delta=1e-5, order=2)
+    x, random = own.public.features["numeric"], np.random.default_rng(seed)
+    draws = own.draws(drawn(x, random), add_noise=own_noise(random))
+    fit, fresh = own.learn(draws), drawn(x, random)
+    weights, base = softmax_weights(fit, None)
+    found = np.stack([fit.terms.weighted(w) for w in weights.T], axis=1) + base
+    squares, bottom = fit.raw()
+    shares = np.stack([fit.terms.weighted(w) for w in squares.T], axis=1) + bottom
+    assert "softness" not in params_of(fit, None)
+    positive = np.log(np.maximum(shares, 1e-3))
+    return loss(logits(x), fresh), loss(found, fresh), loss(positive, fresh)
+
+
+def test_a_softmax_is_better_than_squares_and_near_the_truth():
+    for epsilon, most in ((0.5, 0.06), (2.0, 0.04), (8.0, 0.03)):
+        truth, found, squares = fitted(6000, epsilon, 0)
+        assert truth < found < min(squares, truth + most)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_rows_of_users_count_as_their_shares(most):
+    owners = np.arange(6000) // most
+    truth, found, squares = fitted(6000, 4.0, 1, owners)
+    assert truth < found < min(squares, truth + 0.06)

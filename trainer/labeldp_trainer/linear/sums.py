@@ -24,6 +24,7 @@ _MOST_STEPS = 30
 _LARGEST_POWER, _RANGE = 4.0, 12.0
 _LEAST_LOG, _MOST_LOG = math.log(1e-3), math.log(2.0)  # of the unexplained share
 _DOUBT = 0.7  # deviation of its logarithm
+_EXPECTED_POWER, _POWER_DOUBT = 1.0, 0.5
 _JITTER = 1e-6  # of the noise of an entry: more than the rounding of float32 sums
 
 
@@ -183,15 +184,18 @@ def _likeliest(
             )
             of_noise += len(columns) * trace - float((gain * (sums.residual @ gain)).sum())
         away = (point[0] - expected) / _DOUBT
+        aways = away**2 / 2
         slope = [counted * 0.5 * unexplained * of_noise + away / _DOUBT]
         for own, power in zip(groups, point[2::2], strict=True):
+            off = (power - _EXPECTED_POWER) / _POWER_DOUBT
+            aways += off**2 / 2
             shape = np.exp(power * logs[own])
             mean = float(shape @ logs[own]) / max(float(shape.sum()), 1e-300)
             slope += [
                 counted * float(slopes[own].sum()),
-                counted * float(slopes[own] @ (logs[own] - mean)),
+                counted * float(slopes[own] @ (logs[own] - mean)) + off / _POWER_DOUBT,
             ]
-        return counted * total + away**2 / 2, np.array(slope)
+        return counted * total + aways, np.array(slope)
 
     even = math.log(max(len(groups), 1))
     starts = [

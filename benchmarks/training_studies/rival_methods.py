@@ -30,7 +30,6 @@ from labeldp_trainer.one_release.lattice import (
     UNIT,
     Weights,
     label_sums,
-    lengths,
     squared_sensitivity,
 )
 from labeldp_trainer.one_release.make import drawn, planned
@@ -175,12 +174,12 @@ def walr(rows, epsilon, choice):
     x = weights.used(rows.vectors) * metric
     longest = float(np.sqrt(np.square(x).sum(axis=1).max()))
     weights = replace(weights, floor=longest, scale=float(UNIT))
-    found = lengths(weights.integer_rows(public), public)
+    found = weights.lengths(public)
     squared = squared_sensitivity(found.longest, classes=True)
     proved = ProvedNoise.least(squared, (p + 1) * rows.classes, epsilon, Fraction(DELTA))
     total = label_sums(weights, public, rows.labels, rows.classes)
     sums = noisy(total, proved.sigma) / UNIT
-    factors = np.ones(len(x)) if public.shares is None else public.shares
+    factors = weights.factors(public) * longest
     solved = _descended(x / longest, factors / factors.sum(), sums / factors.sum(), choice)
     solved *= metric[:, None] / longest
     return solved[1:], solved[0]

@@ -11,7 +11,6 @@ import numpy as np
 from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.one_release.lattice import lengths
 from labeldp_trainer.one_release.make import expectations
 from labeldp_trainer.one_release.release import Release
 from labeldp_trainer.one_release.rows import PublicRows
@@ -67,7 +66,7 @@ def checks(
         yield ReleaseCheck(False, "the weights are for other features")
         return
     moving = "a replaced label moves" if rows.users is None else "all labels of a user move"
-    found = lengths(release.weights.integer_rows(rows), rows)
+    found = release.weights.lengths(rows)
     yield ReleaseCheck(
         found.sha256 == facts.rows_sha256, "the integer rows are those of the release"
     )

@@ -69,7 +69,7 @@ def design(
     """
     precision = np.ones_like(prior)
     if not evenly:
-        precision = water_filling(prior, (len(rows.vectors) / noise) ** 2)
+        precision = water_filling(prior, (rows.units / noise) ** 2)
     columns = np.flatnonzero(precision > 0)
     metric = np.sqrt(precision[columns] / precision.max()).astype(np.float32)
     floor = _floor(Weights(columns, metric, 0.0, 1.0), rows.vectors, quantile)
@@ -109,20 +109,22 @@ def moments(weights: Weights, rows: PublicRows) -> RowMoments:
 
 
 def certified(
-    found: RowMoments, n: int, prior: Float64[np.ndarray, " d"], noise: float
+    found: RowMoments, units: int, prior: Float64[np.ndarray, " d"], noise: float
 ) -> tuple[float, float]:
     """The expected error tr (T⁻¹ + P)⁻¹ of coefficients, and how far it is from the best.
 
-    That is: by how much at most it exceeds the least of any noise shape for these n rows,
+    That is: by how much at most it exceeds the least of any noise shape for these rows,
     relatively. Rows b = H⁻¹·q estimate coefficients; noise of precision P hides a label if
-    b·P·b ≤ 1/noise² for all rows. By weak duality, with V the mean of b·bᵀ, no such P has an error
-    below (tr V^½)²/(tr T⁻¹V + 1/noise²).
+    b·P·b ≤ 1/noise² for all rows, and all labels of a user only if the sum of b·P·b over the user's
+    rows is at most that: some signs make ‖Σ ±P^½·b‖² at least as large. By weak duality, with V the
+    mean over ``units`` of the sum of b·bᵀ, no such P has an error below
+    (tr V^½)²/(tr T⁻¹V + 1/noise²).
     """
     cross, gram, _ = found
     inverse = np.linalg.pinv(cross)
     precision = cross.T @ cross / noise**2
     expected = float(np.trace(np.linalg.inv(np.diag(1 / prior) + precision)))
-    mean = inverse @ (gram / n) @ inverse.T
+    mean = inverse @ (gram / units) @ inverse.T
     roots = np.sqrt(np.maximum(np.linalg.eigvalsh((mean + mean.T) / 2), 0)).sum()
     least = roots**2 / (float((np.diag(mean) / prior).sum()) + 1 / noise**2)
     return expected, max(expected / least - 1, 0.0)

@@ -26,7 +26,6 @@ from labeldp_trainer.one_release.lattice import (
     UNIT,
     Weights,
     label_sums,
-    lengths,
     squared_sensitivity,
 )
 from labeldp_trainer.one_release.release import Facts, Release
@@ -54,12 +53,13 @@ def planned(
         _expectation(classes).quantile,
         evenly=method.goal == "coefficients",
     )
-    found = lengths(weights.integer_rows(rows), rows)
+    found = weights.lengths(rows)
     squared = squared_sensitivity(found.longest, classes=classes is not None)
     epsilon, delta = exact(method.epsilon), exact(method.delta)
     proved = ProvedNoise.least(squared, weights.width * width, epsilon, delta)
     expected, gap = expectations(weights, rows, method, classes)
     facts = Facts(
+        format_version="1.0" if rows.users is None else "1.1",
         classes=classes,
         label_range=None if classes is not None else method.label_range,
         epsilon=repr(method.epsilon),
@@ -90,7 +90,8 @@ def expectations(
     """
     found, prior = moments(weights, rows), _prior(rows, classes)
     noise = _expected_noise(rows, method, classes)
-    return certified(found, len(rows.vectors), prior[weights.columns], noise)
+    units = rows.count if weights.evenly else rows.units  # in format 1.0, users were not counted
+    return certified(found, units, prior[weights.columns], noise)
 
 
 def drawn(plan: Release, rows: PublicRows, labels: Any, method: OneRelease) -> Release:

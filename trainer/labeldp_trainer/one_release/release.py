@@ -37,12 +37,14 @@ class Facts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON.
 
     Attributes:
+        format_version: 1.1 of users, whose rows are weighted by what they move together; in 1.0,
+            each of m rows has the weight 1/m.
         classes: of the columns; None for numbers.
         label_range: whose ends are ±STEPS; None for classes.
         epsilon: as written in the config.
         delta: as written in the config.
         sigma: of the discrete Gaussian noise, in lattice steps.
-        longest: squared length of the longest row, or of a user's rows in all.
+        longest: squared length of the longest row, or a bound for the rows of a user in all.
         squared_sensitivity: of the statistic, under a replaced label (or all of a user's), in
             squared steps.
         floor, scale: of the weights.
@@ -55,7 +57,7 @@ class Facts(ReleaseText):
         label: the column that it is of; None in files of earlier versions.
     """
 
-    format_version: Literal["1.0"] = "1.0"
+    format_version: Literal["1.0", "1.1"] = "1.0"
     classes: tuple[int | str, ...] | None
     label_range: tuple[Real, Real] | None
     epsilon: str = Field(pattern=DECIMAL)
@@ -81,6 +83,7 @@ class Facts(ReleaseText):
         require_promise(self.epsilon, self.delta)
         moved = squared_sensitivity(self.longest, classes=self.classes is not None)
         require(self.squared_sensitivity == moved and self.lattice == _LATTICE)
+        require(self.users is not None or self.format_version == "1.0")
         return self
 
     def text(self) -> bytes:
@@ -108,7 +111,9 @@ class Release:
     @property
     def weights(self) -> Weights:
         """From vectors to rows q."""
-        return Weights(self.columns, self.metric, self.facts.floor, self.facts.scale)
+        facts = self.facts
+        evenly = facts.format_version == "1.0"
+        return Weights(self.columns, self.metric, facts.floor, facts.scale, evenly)
 
     @property
     def noise(self) -> ProvedNoise:
@@ -141,7 +146,7 @@ def read_release(path: Path) -> Release:
         text = arrays["facts"].tobytes()
         version = json.loads(text)["format_version"]
         require(type(version) is str)
-        found = _parse(arrays, text) if version == "1.0" else None
+        found = _parse(arrays, text) if version in ("1.0", "1.1") else None
     except FileNotFoundError:
         raise TrainerError(f"{path}: does not exist") from None
     except DAMAGE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,6 +52,25 @@ class RowOwners:
     def most_rows(self) -> int:
         """Of a user; 1 if a label is on its own."""
         return 1 if self.owners is None else int(np.bincount(self.owners).max())
+
+    def blocks(
+        self, most: int, together: int
+    ) -> Iterator[tuple[Int64[np.ndarray, " b"], Int64[np.ndarray, " b"]]]:
+        """Rows in the order of their users, in blocks of at most ``most`` rows of one user.
+
+        Yields the rows of some blocks, and the numbers 0, 1, … of these blocks.
+        """
+        assert self.owners is not None
+        order = np.argsort(self.owners, kind="stable")
+        counts = np.bincount(self.owners)
+        place = np.arange(self.count) - (np.cumsum(counts) - counts)[self.owners[order]]
+        begins = np.append(np.flatnonzero(place % most == 0), self.count)
+        for first in range(0, len(begins) - 1, together):
+            some = begins[first : first + together + 1]
+            yield (
+                order[some[0] : some[-1]],
+                np.repeat(np.arange(len(some) - 1), np.diff(some)),
+            )
 
     @cached_property
     def shares(self) -> Float32[np.ndarray, " n"] | None:

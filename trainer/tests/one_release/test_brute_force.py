@@ -12,7 +12,6 @@ from labeldp_trainer.one_release import lattice, targets
 from labeldp_trainer.one_release.lattice import (
     Weights,
     label_sums,
-    lengths,
     squared_sensitivity,
 )
 from labeldp_trainer.one_release.targets import label_steps
@@ -109,7 +108,7 @@ SHORT = dataclasses.replace(WEIGHTS, scale=8.0)  # for labels of several steps
 
 @pytest.mark.parametrize("sigma", [64, 90])
 def test_classes(sigma):
-    longest = lengths(WEIGHTS.integer_rows(rows(VECTORS)), rows(VECTORS)).longest
+    longest = WEIGHTS.lengths(rows(VECTORS)).longest
 
     def statistic(labels):
         return label_sums(WEIGHTS, rows(VECTORS), np.array(labels, np.int32), 3)
@@ -125,7 +124,7 @@ def test_classes(sigma):
 def test_numbers(few_steps):
     values, longest = (
         (-3.0, -1.2, 0.4, 2.0),
-        lengths(SHORT.integer_rows(rows(VECTORS)), rows(VECTORS)).longest,
+        SHORT.lengths(rows(VECTORS)).longest,
     )
 
     def statistic(labels):
@@ -145,7 +144,7 @@ def test_all_labels_of_a_user(few_steps, classes):
     table = rows(VECTORS, owners)
     groups = [tuple(np.flatnonzero(owners == user).tolist()) for user in range(3)]
     weights = WEIGHTS if classes else SHORT
-    longest = lengths(weights.integer_rows(table), table).longest
+    longest = weights.lengths(table).longest
 
     def statistic(labels):
         if classes:

@@ -1,5 +1,7 @@
 """What replaced labels move in the sum, on the integers that are summed; and what labels become."""
 
+import dataclasses
+import itertools
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_trainer.data.labels import Cells
+from labeldp_trainer.discrete_gaussian.draw import ProvedNoise
 from labeldp_trainer.one_release import lattice
+from labeldp_trainer.one_release.check import checks
 from labeldp_trainer.one_release.lattice import (
     STEPS,
     UNIT,
@@ -18,7 +22,8 @@ from labeldp_trainer.one_release.lattice import (
     lengths,
     squared_sensitivity,
 )
-from labeldp_trainer.one_release.make import drawn, planned
+from labeldp_trainer.one_release.make import drawn, expectations, planned
+from labeldp_trainer.one_release.release import Facts, read_release
 from labeldp_trainer.one_release.targets import class_labels, label_steps
 
 from trainer.tests.one_release.release_helpers import method, rows
@@ -50,9 +55,7 @@ def test_a_replaced_class_moves_the_sum_by_no_more_and_the_longest_row_by_all(se
     random = np.random.default_rng(seed)
     n, p = random.integers(1, 8), random.integers(1, 5)
     vectors, weights = some_vectors(random, n, p), some_weights(random, p)
-    stated = squared_sensitivity(
-        lengths(weights.integer_rows(rows(vectors)), rows(vectors)).longest, classes=True
-    )
+    stated = squared_sensitivity(weights.lengths(rows(vectors)).longest, classes=True)
     labels = random.integers(0, 3, n).astype(np.int32)
     before, found = label_sums(weights, rows(vectors), labels, 3), []
     for row in range(n):
@@ -68,9 +71,7 @@ def test_a_replaced_number_moves_the_sum_by_no_more_and_from_end_to_end_by_all(s
     random = np.random.default_rng(seed)
     n, p = random.integers(1, 8), random.integers(1, 5)
     vectors, weights = some_vectors(random, n, p), some_weights(random, p)
-    stated = squared_sensitivity(
-        lengths(weights.integer_rows(rows(vectors)), rows(vectors)).longest, classes=False
-    )
+    stated = squared_sensitivity(weights.lengths(rows(vectors)).longest, classes=False)
     labels = random.choice([-7.0, -1.0, 0.3, 5.0, np.nan, np.inf], n)
     ends, others = [], []
     for row in range(n):
@@ -96,7 +97,7 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
     if parallel:
         vectors = vectors[owners]
     table = rows(vectors, owners)
-    longest = lengths(weights.integer_rows(table), table).longest
+    longest = weights.lengths(table).longest
     labels = random.integers(0, 3, n).astype(np.int32)
     before, found = label_sums(weights, table, labels, 3), []
     numbers = []
@@ -121,14 +122,84 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
             assert largest >= stated - rounded * squared_sensitivity(1, classes=kind)
 
 
-def test_rows_of_users_are_rounded_up():
-    """Lengths are no whole numbers of the finer lattice: their sum must not be too small."""
+def test_rows_of_users_are_rounded_up(monkeypatch):
+    """Roots are no whole numbers of the finer lattice: their sum must not be too small."""
     vectors = np.array([[1.0, 1.0], [1.0, -1.0], [0.3, 0.2]], np.float32)
-    weights = Weights(np.array([1, 2]), np.ones(2, np.float32), 1e-6, 9.0)
+    weights = Weights(np.array([1, 2]), np.ones(2, np.float32), 1e-6, 9.0, evenly=True)
     table = rows(vectors, np.zeros(3, np.int64))
     integers = np.concatenate([q for *_, q in weights.chunks(table)]).astype(int)
-    exact = sum(Decimal(int(np.square(q).sum())).sqrt() for q in integers) ** 2
-    assert exact <= lengths(weights.integer_rows(table), table).longest <= exact + 2
+    products = np.abs(integers @ integers.T)
+    for most, blocks in ((64, [slice(0, 3)]), (1, [slice(0, 1), slice(1, 2), slice(2, 3)])):
+        monkeypatch.setattr(lattice, "_BLOCK", most)
+        exact = sum(Decimal(int(products[b, b].sum())).sqrt() for b in blocks) ** 2
+        assert exact <= weights.lengths(table).longest <= exact + 2
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(seeds)
+def test_no_signs_of_the_rows_of_a_user_move_the_sum_by_more(seed):
+    """All signs, blocks of any size; no bound is above that of earlier releases, without products.
+    Weighted by what they move together, the rows of a user move as much as one row."""
+    random = np.random.default_rng(seed)
+    n, p, most = random.integers(1, 9), random.integers(1, 4), int(random.integers(1, 5))
+    weights = some_weights(random, p)
+    owners = np.sort(random.integers(0, 3, n))
+    table = rows(some_vectors(random, n, p), np.unique(owners, return_inverse=True)[1])
+    signs = np.array(list(itertools.product((-1, 1), repeat=int(n))))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lattice, "_BLOCK", most)
+        for evenly in (False, True):
+            own = dataclasses.replace(weights, evenly=evenly)
+            integers = np.concatenate([q for _, q in own.integer_rows(table)]).astype(np.int64)
+            for user in range(table.units):
+                mine = table.owners == user
+                moved = np.square(signs[:, mine].astype(object) @ integers[mine].astype(object))
+                assert moved.sum(axis=1).max() <= own.lengths(table).longest
+            assert own.lengths(table).longest <= lengths(own.integer_rows(table), table).longest
+            assert own.lengths(table).longest <= UNIT * UNIT
+
+
+def test_rows_of_a_user_that_differ_keep_more_of_their_length():
+    """m rows at right angles have 1/√m of their length, equal rows 1/m; where the rows lie in the
+    file makes no difference."""
+    weights = Weights(np.arange(1, 5), np.ones(4, np.float32), 1e-6, FULL)
+    vectors = np.concatenate([np.eye(4), np.ones((4, 4)), [[1, 0, 0, 0]]])
+    order = np.random.default_rng(0).permutation(9)
+    table = rows(vectors[order], np.repeat([0, 1, 2], [4, 4, 1])[order])
+    factors = weights.factors(table) * np.linalg.norm(vectors[order], axis=1)
+    assert factors[np.argsort(order)] == pytest.approx([0.5] * 4 + [0.25] * 4 + [1], rel=2e-3)
+
+
+@pytest.mark.parametrize("users", [True, False])
+def test_releases_of_format_1_0_are_verified(tmp_path, users):
+    """Each of a user's m rows has the weight 1/m there, and no user but rows were counted."""
+    random = np.random.default_rng(4)
+    table = rows(random.normal(size=(60, 3)), np.arange(60) // 4 if users else None)
+    plan = planned(table, method(), CLASSES, "y")
+    assert plan.facts.format_version == ("1.1" if users else "1.0")
+    weights = dataclasses.replace(plan.weights, evenly=True)
+    measured = lengths(weights.integer_rows(table), table)
+    expected, gap = expectations(weights, table, method(), CLASSES)
+    moved = squared_sensitivity(measured.longest, classes=True)
+    noise = ProvedNoise.least(moved, plan.statistic.size, Fraction(1), Fraction("1e-5"))
+    known = plan.facts.model_dump() | {
+        "format_version": "1.0",
+        "longest": measured.longest,
+        "squared_sensitivity": moved,
+        "sigma": noise.sigma,
+        "rows_sha256": measured.sha256,
+        "expected_error": expected,
+        "gap": gap,
+    }
+    old = dataclasses.replace(plan, facts=Facts.model_validate(known))
+    (tmp_path / "release.npz").write_bytes(old.to_bytes())
+    for release in (read_release(tmp_path / "release.npz"), plan):
+        found = checks(release, table, method(), CLASSES, "y")
+        assert [check.words for check in found if not check.ok] == []
+    if users:  # with the other weights, the integers are others
+        other = Facts.model_validate(known | {"format_version": "1.1"})
+        wrong = dataclasses.replace(plan, facts=other)
+        assert not all(check.ok for check in checks(wrong, table, method(), CLASSES, "y"))
 
 
 def test_a_whole_release_keeps_what_it_states(noiseless):
@@ -163,7 +234,7 @@ def test_integer_rows_do_not_depend_on_how_they_are_cut_or_lie_in_memory(monkeyp
     for chunk in (1, 3, 64, 4096):
         monkeypatch.setattr(lattice, "_CHUNK", chunk)
         for given_vectors in (vectors, np.asfortranarray(vectors)):
-            found.add(lengths(weights.integer_rows(rows(given_vectors)), rows(given_vectors)))
+            found.add(weights.lengths(rows(given_vectors)))
             bits.add(factors(given_vectors).tobytes())
     assert len(found) == len(bits) == 1
 
@@ -173,7 +244,7 @@ def test_squares_that_do_not_fit_are_refused():
     weights = Weights(np.array([0, 1, 2, 3]), np.ones(4, np.float32), 1e-6, 2.0**32 - 2)
     with pytest.raises(ValueError, match="longer"):
         table = rows(np.ones((1, 3), np.float32))
-        lengths(weights.integer_rows(table), table)
+        weights.lengths(table)
 
 
 B = 2**60 + 1  # no float holds it

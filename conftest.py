@@ -3,9 +3,11 @@
 import ctypes
 import importlib.util
 import os
+import random
 import signal
 import sys
 from tempfile import TemporaryDirectory
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -92,6 +94,79 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # The key that marks what a user's labeldp wrote is the tests' own, and that of their children.
     os.environ["XDG_STATE_HOME"] = _STATE.name
+
+
+class Seeded:
+    """Bytes in the place of the kernel's: other ones in every call, but the same in every run.
+
+    All privacy noise of a process is drawn from ``labeldp_runtime.entropy``, which asks the kernel.
+    A forked child has bytes of its own; a process that is started anew asks its kernel.
+    """
+
+    def __init__(self) -> None:
+        self._source = random.Random(0)
+        self._child = b""
+        os.register_at_fork(before=self._before_a_fork, after_in_child=self._in_a_child)
+
+    def __call__(self, count: int) -> bytes:
+        return self._source.randbytes(count)
+
+    def begin(self, name: str) -> random.Random:
+        """Start the bytes of a test or a fixture; returns the source before."""
+        before, self._source = self._source, random.Random(name)
+        random.seed(name)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(crc32(name.encode()))
+        return before
+
+    def go_on(self, source: random.Random) -> None:
+        self._source = source
+
+    def _before_a_fork(self) -> None:
+        self._child = self(16)
+
+    def _in_a_child(self) -> None:
+        self._source = random.Random(self._child)
+
+
+_SEEDED = Seeded()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    _SEEDED.begin(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """What tests share is the same, whichever of them asks for it first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    index = getattr(request, "param_index", 0)
+    before = _SEEDED.begin(f"{fixturedef.baseid}::{fixturedef.argname}[{index}]")
+    try:
+        return (yield)
+    finally:
+        _SEEDED.go_on(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _noise_is_seeded():
+    """No test fails by chance. Yields what draws from the kernel."""
+    if not importlib.util.find_spec("labeldp_runtime"):
+        yield
+        return
+    entropy = importlib.import_module("labeldp_runtime.entropy")
+    with pytest.MonkeyPatch.context() as patch:
+        own = entropy._of_kernel
+        patch.setattr(entropy, "_of_kernel", _SEEDED)
+        yield own
+
+
+@pytest.fixture
+def secure_noise(_noise_is_seeded, monkeypatch):
+    """Bytes of the kernel, for tests of how they are drawn: they may fail once in 10^9 runs."""
+    monkeypatch.setattr("labeldp_runtime.entropy._of_kernel", _noise_is_seeded)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,7 +1,6 @@
 """What several tests of the compiler ask for by name."""
 
 from contextlib import chdir
-from itertools import count
 
 import pytest
 
@@ -18,23 +17,6 @@ def here(tmp_path):
     """A new folder in which commands are given."""
     with chdir(tmp_path):
         yield tmp_path
-
-
-@pytest.fixture
-def known_noise(monkeypatch):
-    """Noise of private priors that is the same in every run, so that solvers meet none by chance.
-
-    tests/prior tries the noise itself, and the demo and the tutorial compile with it.
-    """
-    from labeldp_compile.prior import discrete_laplace, obtain
-
-    seeds = count()
-
-    def noisy(counts, epsilon):
-        return discrete_laplace.seeded_histogram(counts, epsilon, next(seeds))
-
-    for module in (discrete_laplace, obtain):
-        monkeypatch.setattr(module, "noisy_histogram", noisy)
 
 
 @pytest.fixture

@@ -30,6 +30,8 @@ SPARK = (
 )
 # One site for these: it is built once.
 SITE = tuple(f"tests/docs/test_{name}.py" for name in ("examples", "links", "site"))
+# The same pages are drawn once for these.
+PAGES = tuple(f"tests/report/test_{name}.py" for name in ("decision", "numbers", "page", "verdict"))
 # The longest come first, that no worker waits for the other in the end.
 FIRST = (
     *SPARK,
@@ -82,7 +84,7 @@ def pytest_xdist_make_scheduler(config, log):
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            return next((group[0] for group in (SPARK, SITE) if file in group), file)
+            return next((group[0] for group in (SPARK, SITE, PAGES) if file in group), file)
 
     if config.option.dist != "loadfile":
         return None

@@ -38,6 +38,27 @@ def strict_dtypes_and_quick_compilation(request):
     jax.config.update("jax_disable_most_optimizations", before)
 
 
+_PICTURE = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_learning_curve():
+    """The first that is drawn serves all runs; test_metrics.py draws its own."""
+    from labeldp_trainer.methods import stepped
+
+    draw = stepped.draw_curve
+
+    def drawn(path, lines):
+        if not _PICTURE:
+            draw(path, lines)
+            _PICTURE.append(path.read_bytes())
+        path.write_bytes(_PICTURE[0])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stepped, "draw_curve", drawn)
+        yield
+
+
 @pytest.fixture
 def x64():
     """Float64 for comparisons to 1e-5 and better."""

@@ -91,11 +91,10 @@ _DRAWN = pictures._svg
 
 
 @pytest.fixture(autouse=True)
-def no_pictures(monkeypatch):
-    """Drawing takes most of the time of a page, and most tests read only its words."""
-    monkeypatch.setattr(pictures, "_svg", lambda *_, **options: "<svg></svg>")
+def words_alone(no_pictures):
+    """But in ``pages``."""
 
 
 @pytest.fixture
-def with_pictures(no_pictures, monkeypatch):
+def with_pictures(words_alone, monkeypatch):
     monkeypatch.setattr(pictures, "_svg", _DRAWN)

@@ -3,10 +3,14 @@
 import ctypes
 import importlib.util
 import os
+import random
 import signal
 import sys
 from tempfile import TemporaryDirectory
+from typing import Any
+from zlib import crc32
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -26,6 +30,8 @@ SPARK = (
 )
 # One site for these: it is built once.
 SITE = tuple(f"tests/docs/test_{name}.py" for name in ("examples", "links", "site"))
+# The same pages are drawn once for these.
+PAGES = tuple(f"tests/report/test_{name}.py" for name in ("decision", "numbers", "page", "verdict"))
 # The longest come first, that no worker waits for the other in the end.
 FIRST = (
     *SPARK,
@@ -78,7 +84,7 @@ def pytest_xdist_make_scheduler(config, log):
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            return next((group[0] for group in (SPARK, SITE) if file in group), file)
+            return next((group[0] for group in (SPARK, SITE, PAGES) if file in group), file)
 
     if config.option.dist != "loadfile":
         return None
@@ -92,6 +98,85 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # The key that marks what a user's labeldp wrote is the tests' own, and that of their children.
     os.environ["XDG_STATE_HOME"] = _STATE.name
+
+
+class Seeded:
+    """Bytes in the place of the kernel's: other ones in every call, but the same in every run.
+
+    All privacy noise of a process is drawn from ``labeldp_runtime.entropy``, which asks the kernel.
+    A forked child has bytes of its own; a process that is started anew asks its kernel. How often a
+    test would fail by chance is seen with other values of LABELDP_SEED.
+    """
+
+    def __init__(self) -> None:
+        self._source = random.Random(0)
+        self._child = b""
+        os.register_at_fork(before=self._before_a_fork, after_in_child=self._in_a_child)
+
+    def __call__(self, count: int) -> bytes:
+        return self._source.randbytes(count)
+
+    def begin(self, name: str) -> random.Random:
+        """Start the bytes of a test or a fixture; returns the source before."""
+        name = os.environ.get("LABELDP_SEED", "") + name
+        before, self._source = self._source, random.Random(name)
+        random.seed(name)
+        np.random.seed(crc32(name.encode()))
+        return before
+
+    def generator(self, seed: Any = None) -> np.random.Generator:
+        """Numpy's generator of a seed; where the kernel would give one, it is of these bytes."""
+        return _GENERATOR(int.from_bytes(self(16)) if seed is None else seed)
+
+    def go_on(self, source: random.Random) -> None:
+        self._source = source
+
+    def _before_a_fork(self) -> None:
+        self._child = self(16)
+
+    def _in_a_child(self) -> None:
+        self._source = random.Random(self._child)
+
+
+_GENERATOR, _SEEDED = np.random.default_rng, Seeded()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    _SEEDED.begin(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """What tests share is the same, whichever of them asks for it first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    index = getattr(request, "param_index", 0)
+    before = _SEEDED.begin(f"{fixturedef.baseid}::{fixturedef.argname}[{index}]")
+    try:
+        return (yield)
+    finally:
+        _SEEDED.go_on(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _noise_is_seeded():
+    """No test fails by chance. Yields what draws from the kernel."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np.random, "default_rng", _SEEDED.generator)
+        if not importlib.util.find_spec("labeldp_runtime"):
+            yield
+            return
+        entropy = importlib.import_module("labeldp_runtime.entropy")
+        own = entropy._of_kernel
+        patch.setattr(entropy, "_of_kernel", _SEEDED)
+        yield own
+
+
+@pytest.fixture
+def secure_noise(_noise_is_seeded, monkeypatch):
+    """Bytes of the kernel, for tests of how they are drawn: they may fail once in 10^9 runs."""
+    monkeypatch.setattr("labeldp_runtime.entropy._of_kernel", _noise_is_seeded)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,7 +1,5 @@
 """The errors that a user can fix. Each is an ``InputError``: one message and an exit code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from labeldp_verify.errors import InputError

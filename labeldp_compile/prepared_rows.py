@@ -1,7 +1,5 @@
 """Hosts that count no persons and keep no clock: what the rows must meet is said by the user."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from labeldp_runtime import UnpreparedRowsError

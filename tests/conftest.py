@@ -1,7 +1,6 @@
 """What several tests of the compiler ask for by name."""
 
 from contextlib import chdir
-from itertools import count
 
 import pytest
 
@@ -21,20 +20,11 @@ def here(tmp_path):
 
 
 @pytest.fixture
-def known_noise(monkeypatch):
-    """Noise of private priors that is the same in every run, so that solvers meet none by chance.
+def no_pictures(monkeypatch):
+    """Drawing takes most of the time of a page, and most tests read only its words."""
+    from labeldp_compile.tools.page import pictures
 
-    tests/prior tries the noise itself, and the demo and the tutorial compile with it.
-    """
-    from labeldp_compile.prior import discrete_laplace, obtain
-
-    seeds = count()
-
-    def noisy(counts, epsilon):
-        return discrete_laplace.seeded_histogram(counts, epsilon, next(seeds))
-
-    for module in (discrete_laplace, obtain):
-        monkeypatch.setattr(module, "noisy_histogram", noisy)
+    monkeypatch.setattr(pictures, "_svg", lambda *_, **options: "<svg></svg>")
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What one run of ``labeldp randomize`` draws: for the manifest, and for the ledger."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field

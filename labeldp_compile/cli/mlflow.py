@@ -1,7 +1,5 @@
 """``labeldp mlflow``: an artifact as an MLflow model."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``labeldp randomize``: replace the labels of a table by private labels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``labeldp serve``: an HTTP service that gives private labels."""
 
-from __future__ import annotations
-
 import importlib.util
 import ipaddress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sums over the entries, in exact fractions: what each data set may spend, and has spent."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction

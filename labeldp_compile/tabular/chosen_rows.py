@@ -1,7 +1,5 @@
 """Some rows of a batch with columns of any type."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Enforces the most rows of one person: which rows of a table are beyond it, by public columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field

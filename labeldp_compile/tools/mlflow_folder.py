@@ -1,7 +1,5 @@
 """The folder of an MLflow model of an artifact: written whole, or not at all."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

@@ -4,8 +4,6 @@ What a column is, its own methods say: an Arrow dictionary decodes itself, and S
 arrays turn themselves into numpy arrays. Nulls become None or NaN, which are no private label.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from math import isnan
 from typing import Any

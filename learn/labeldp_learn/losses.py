@@ -10,8 +10,6 @@ Poisson and squared loss on unbiased targets v, with E[v | y] = y. Both are line
 for a constant. So given the true label, their expectation is the loss on it, and v may be negative.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

@@ -18,8 +18,6 @@ The constants were chosen on four of the tables of ``benchmarks/own_tools.py`` a
 tuning there. No library is imported here. Early stopping is off: what it watches is mostly noise.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

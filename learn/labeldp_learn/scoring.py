@@ -1,7 +1,5 @@
 """Scorers of scikit-learn that take private labels, so that a search tunes on them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

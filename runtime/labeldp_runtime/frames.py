@@ -1,7 +1,5 @@
 """Where a frame's labels, groups and ids are, and where private columns go: for every engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

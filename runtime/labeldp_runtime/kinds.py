@@ -1,7 +1,5 @@
 """What goes into a randomizer and comes out of it, as type checkers see it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from typing import Protocol, TypeAlias, TypeVar
 

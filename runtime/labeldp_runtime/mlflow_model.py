@@ -3,8 +3,6 @@
 The model's folder holds no key. Its file comes from the environment variable ``LABELDP_KEY``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

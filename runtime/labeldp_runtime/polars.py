@@ -6,8 +6,6 @@ or if it was declared elementwise and the column is a literal: all rows then sha
 docs/engines.md has the list.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """What a service demands of an artifact before it uses it."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

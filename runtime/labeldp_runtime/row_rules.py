@@ -4,8 +4,6 @@
 other host does: each refuses such an artifact, unless the user says that the rows are prepared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from labeldp_runtime.errors import UnpreparedRowsError

@@ -20,7 +20,7 @@ mechanism: {kind: rr_on_bins}
 """
 
 
-def test_counts_of_a_cluster_become_a_prior_that_verifies(tmp_path, known_noise):
+def test_counts_of_a_cluster_become_a_prior_that_verifies(tmp_path):
     counted = {0: 60_000, 1: 60_000, 2: 60_000, 3: 60_000, 99: 30_000, None: 30_000}
     table = pa.table({"y": list(counted), "n": list(counted.values())})
     pq.write_table(table, tmp_path / "counts.parquet")

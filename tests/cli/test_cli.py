@@ -17,7 +17,6 @@ from click.testing import CliRunner
 from labeldp_compile.cli import main
 from labeldp_compile.pipeline import INSECURE
 
-pytestmark = pytest.mark.usefixtures("known_noise")
 SPECS = Path(__file__).parents[2] / "specs"
 SPEC = """
 version: 1

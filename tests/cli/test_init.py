@@ -15,7 +15,6 @@ from labeldp_compile.cli.starter_spec import scalar
 from labeldp_compile.spec import load_spec
 from tests.fixtures.blank import without_rows
 
-pytestmark = pytest.mark.usefixtures("known_noise")
 ROWS = 2000
 GENERATOR = np.random.default_rng(1)
 TABLE = pa.table(

@@ -20,7 +20,6 @@ from labeldp_compile.tools.sweep.candidates import find_candidates
 from tests.fixtures.blank import without_rows
 from verifier.tests.analysed import variances
 
-pytestmark = pytest.mark.usefixtures("known_noise")
 WEIGHTS = [9, 8, 7, 6, 5, 4]
 SPEC = f"""
 version: 1

@@ -1,16 +1,19 @@
 """Console blocks of a page: the commands in order, and whether they print what is shown."""
 
-import os
 import re
 import shlex
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
+
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
 
 ROOT = Path(__file__).parents[2]
 NOT_SHOWN = "…"
 _PROGRAMS = {
-    "labeldp": ["-m", "labeldp_compile.cli"],
     "labeldp-verify": ["-m", "labeldp_verify"],
     "python": [],
 }
@@ -43,20 +46,19 @@ def is_shown(shown, printed):
 
 
 def run_all(text, folder):
-    """What each command really prints, as on a terminal, in a folder like the clone."""
+    """What each command really prints, in a folder like the clone."""
     (folder / "specs").symlink_to(ROOT / "specs")
-    lines = []
-    for (program, *words), _ in examples(text):
-        done = subprocess.run(
-            [sys.executable, *_PROGRAMS[program], *words],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-            check=False,
-        )
-        output = done.stdout.decode()
-        assert done.returncode == 0, (words, output)
-        lines.append([line.rstrip() for line in output.splitlines()])
-    return lines
+    with chdir(folder):
+        return [_printed(*words) for words, _ in examples(text)]
+
+
+def _printed(program, *words):
+    if program == "labeldp":
+        done = CliRunner().invoke(main, words)
+        code, output = done.exit_code, done.output
+    else:
+        command = [sys.executable, *_PROGRAMS[program], *words]
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        code, output = made.returncode, made.stdout + made.stderr
+    assert code == 0, (words, output)
+    return [line.rstrip() for line in output.splitlines()]

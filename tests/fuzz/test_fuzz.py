@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", range(60))
-def test_specs(folder, known_noise, number):
+def test_specs(folder, number):
     try_spec(spec_file(Random(number)), folder)
 
 

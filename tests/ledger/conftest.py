@@ -232,7 +232,7 @@ def store():
 
 
 @pytest.fixture
-def bench(store, tmp_path, config, known_noise, request):
+def bench(store, tmp_path, config, request):
     if store == "sqlite":
         yield Bench(tmp_path)
         return

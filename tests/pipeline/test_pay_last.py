@@ -110,7 +110,7 @@ class Place:
 
 
 @pytest.fixture
-def place_at(tmp_path, known_noise, monkeypatch, once):
+def place_at(tmp_path, monkeypatch, once):
     return lambda with_ledger: Place(tmp_path, with_ledger, monkeypatch, once)
 
 

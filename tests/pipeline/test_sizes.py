@@ -99,7 +99,7 @@ def written(folder, generator):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_plan_never_promises_what_compile_refuses(tmp_path, limit, known_noise, seed):
+def test_plan_never_promises_what_compile_refuses(tmp_path, limit, seed):
     generator = np.random.default_rng(seed)
     promised = refused = 0
     names = ("COMFORTABLE_ENTRIES", "SINGLE_GRID_ENTRIES", "MAX_ENTRIES")

@@ -19,7 +19,6 @@ from labeldp_compile.prior import count_labels
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular.reader import TableReader, open_table
 
-pytestmark = pytest.mark.usefixtures("known_noise")
 SPEC = """
 version: 1
 name: visits

@@ -16,6 +16,8 @@ from runtime.tests.copied_process import COPIES, assert_unlike
 
 SURE = 1e-10  # how likely a test fails that need not
 
+pytestmark = pytest.mark.usefixtures("secure_noise")
+
 
 @pytest.mark.parametrize("x", ["1/1000000000", "1/3", "1", "5/2", "128", "300"])
 @pytest.mark.parametrize("bits", [64, 640])

@@ -26,7 +26,7 @@ from tests.proofs.artifacts import (
 SPECS = sorted((ROOT / "specs").glob("*.yaml"))
 
 
-def test_every_example_is_proved(theory, known_noise):
+def test_every_example_is_proved(theory):
     proofs = [proof_of_file(compile_spec(path).model) for path in SPECS]
     answer = checked(theory, proofs)
     assert len(proofs) >= 5 and answer.accepted, answer.why

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 
+from labeldp_compile.tools.page import pictures
 from labeldp_compile.tools.report.findings import examine
 from labeldp_compile.tools.report.page import report_page
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
@@ -75,5 +76,25 @@ def found(files):
 
 @pytest.fixture(scope="session")
 def pages(found):
-    """The page of each, made once."""
-    return cache(lambda name: report_page(found[name]))
+    """The page of each, with its pictures, made once."""
+
+    @cache
+    def page(name):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pictures, "_svg", _DRAWN)
+            return report_page(found[name])
+
+    return page
+
+
+_DRAWN = pictures._svg
+
+
+@pytest.fixture(autouse=True)
+def words_alone(no_pictures):
+    """But in ``pages``."""
+
+
+@pytest.fixture
+def with_pictures(words_alone, monkeypatch):
+    monkeypatch.setattr(pictures, "_svg", _DRAWN)

@@ -80,7 +80,7 @@ def test_names_of_others_are_shown_and_never_obeyed(pages):
     )
 
 
-def test_a_hostile_name_of_file_and_spec(tmp_path):
+def test_a_hostile_name_of_file_and_spec(tmp_path, with_pictures):
     spec = tmp_path / "spec.yaml"
     spec.write_text(INTEGER_SPEC + "# <script>alert(4)</script> \u202e\n", encoding="utf-8")
     artifact = compile_text(INTEGER_SPEC)
@@ -92,7 +92,7 @@ def test_a_hostile_name_of_file_and_spec(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_same_file_gives_the_same_bytes(files, tmp_path):
+def test_the_same_file_gives_the_same_bytes(files, tmp_path, with_pictures):
     one, other = tmp_path / "one.html", tmp_path / "other.html"
     assert labeldp("report", files["hostile"], "-o", one).exit_code == 0
     # In another process, whose hashes of strings differ. Nothing that compiles is loaded there.
@@ -199,7 +199,7 @@ def test_how_far_from_the_best_possible(pages, name, words):
     assert right == (name == "unbiased")
 
 
-def test_many_labels_are_summarised(tmp_path):
+def test_many_labels_are_summarised(tmp_path, with_pictures):
     text = re.sub(r"weights: \[.*\]", "data: none", INTEGER_SPEC.replace("max: 9", "max: 20_499"))
     text = text.replace("{kind: public, data: none}", "{kind: uniform}")
     spec = parse_spec(text.replace("20_499", "20499").replace("rr_on_bins", "randomized_response"))

@@ -6,7 +6,6 @@ from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -37,6 +36,8 @@ def labeldp(*arguments):
 
 def require_valid(text):
     """As the registry checks it: the schema, with formats, and how texts are quoted."""
+    import jsonschema  # takes seconds
+
     entry = yaml.safe_load(text)
     jsonschema.Draft7Validator.check_schema(SCHEMA)
     checker = jsonschema.Draft7Validator.FORMAT_CHECKER
@@ -69,11 +70,13 @@ def test_entries_are_valid_and_state_what_the_file_proves(file):
 
 def test_the_schema_refuses_what_is_not_filled_in_at_all():
     """So that the test above can fail: each required field, removed."""
+    from jsonschema import ValidationError
+
     text = registry_entry(check_file(OLD / FILES[0]), DAY)
     for field in SCHEMA["properties"]["deployment"]["properties"]["basic"]["required"]:
         entry = require_valid(text)
         del entry["deployment"]["basic"][field]
-        with pytest.raises(jsonschema.ValidationError):
+        with pytest.raises(ValidationError):
             require_valid(yaml.safe_dump(entry, default_style='"'))
 
 

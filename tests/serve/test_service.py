@@ -4,7 +4,6 @@ import json
 import shutil
 import socket
 
-import jsonschema
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -266,6 +265,8 @@ def test_an_unforeseen_error_discloses_nothing(monkeypatch, capfd):
 
 
 def test_the_document_fits_requests_and_answers(keyed):
+    import jsonschema  # takes seconds
+
     document = keyed.get("/openapi.json").json()
     for path in FILES:
         drawer = Randomizer.load(path)

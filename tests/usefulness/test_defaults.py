@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from click.testing import CliRunner
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify import check_file
@@ -39,7 +38,6 @@ def private_labels(folder, table, column, *told):
     return check_file(file).artifact.only, randomizer(labels, ids=np.arange(len(labels)))
 
 
-@pytest.mark.usefixtures("known_noise")
 def test_numbers(tmp_path):
     table = pq.read_table(SPECS_DATA / "randhie.parquet")
     order = np.random.default_rng(0).permutation(table.num_rows)
@@ -51,7 +49,6 @@ def test_numbers(tmp_path):
     assert model < 0.97 * constant
 
 
-@pytest.mark.usefixtures("known_noise")
 def test_categories(tmp_path):
     generator = np.random.default_rng(1)
     n, names = 5_000, np.array(["bread", "milk", "rice", "salt"])

@@ -4,9 +4,7 @@ Strict promotion: no silent broadcasting of ranks or widening of types.
 """
 
 import os
-import sys
 from importlib.util import find_spec
-from itertools import count
 
 import pytest
 
@@ -40,30 +38,32 @@ def strict_dtypes_and_quick_compilation(request):
     jax.config.update("jax_disable_most_optimizations", before)
 
 
+_PICTURE = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_learning_curve():
+    """The first that is drawn serves all runs; test_metrics.py draws its own."""
+    from labeldp_trainer.methods import stepped
+
+    draw = stepped.draw_curve
+
+    def drawn(path, lines):
+        if not _PICTURE:
+            draw(path, lines)
+            _PICTURE.append(path.read_bytes())
+        path.write_bytes(_PICTURE[0])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stepped, "draw_curve", drawn)
+        yield
+
+
 @pytest.fixture
 def x64():
     """Float64 for comparisons to 1e-5 and better."""
     with jax.enable_x64(True):
         yield
-
-
-@pytest.fixture
-def known_noise(monkeypatch):
-    """Noise of private priors that is the same in every run, so that solvers meet none by chance.
-
-    The compiler's own tests try the noise itself.
-    """
-    from labeldp_compile.prior import discrete_laplace
-
-    drawn, seeds = discrete_laplace.noisy_histogram, count()
-
-    def noisy(counts, epsilon):
-        return discrete_laplace.seeded_histogram(counts, epsilon, next(seeds))
-
-    for name, module in list(sys.modules.items()):
-        taken = getattr(module, "noisy_histogram", None)
-        if name.startswith("labeldp_compile.") and taken is drawn:
-            monkeypatch.setattr(module, "noisy_histogram", noisy)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_rows_of_users_are_chosen_without_labels():
             user_rows(loaded, DataPart(None, 2, {"user": missing}, "train"))
 
 
-def test_a_prior_that_saw_more_labels_of_a_user_is_refused(tmp_path, known_noise):
+def test_a_prior_that_saw_more_labels_of_a_user_is_refused(tmp_path):
     (tmp_path / "labels.csv").write_text("y\n" + "1\n" * 30 + "2\n" * 30)
     spec = INTEGERS.replace("{kind: uniform}", "{kind: private, data: ../labels.csv}")
     spec = re.sub(r"privacy: \{(.*)\}", r"privacy: {\1, split: paper}", spec)  # auto spends nothing

@@ -17,7 +17,6 @@ from trainer.tests.label_method_helpers import (
 from trainer.tests.trainer_helpers import CONFIG as TABLE
 from trainer.tests.trainer_helpers import table, write_tables
 
-pytestmark = pytest.mark.usefixtures("known_noise")
 TWO = "kind: clusters, k: 3, epsilon_prior: 0.3, epsilon: 1.2"
 
 

@@ -18,7 +18,7 @@ def remarks(directory, method):
 
 
 @pytest.mark.parametrize("kind", ["uniform", "private"])
-def test_the_cost_of_a_prior_is_that_of_one_compile(tmp_path, known_noise, kind):
+def test_the_cost_of_a_prior_is_that_of_one_compile(tmp_path, kind):
     (tmp_path / "labels.csv").write_text("y\n" + "1\n" * 30 + "2\n" * 30)
     spec = INTEGERS
     if kind == "private":

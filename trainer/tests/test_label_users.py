@@ -27,7 +27,7 @@ def write(directory, rows=600, shift=0):
         ("kind: clusters, k: 2, epsilon_prior: 0.1, epsilon: 0.7", 1.6),
     ],
 )
-def test_the_statement_is_for_all_labels_of_a_user(tmp_path, known_noise, method, epsilon):
+def test_the_statement_is_for_all_labels_of_a_user(tmp_path, method, epsilon):
     write(tmp_path)
     result = run(tmp_path, f"{method}, {USERS}", base=SHORT)
     said = statement(result.folder)
@@ -87,7 +87,7 @@ mechanism: {kind: randomized_response}
 
 
 @pytest.mark.parametrize("method", KEPT)
-def test_what_a_run_has_kept_must_fit_its_rows(tmp_path, known_noise, method):
+def test_what_a_run_has_kept_must_fit_its_rows(tmp_path, method):
     """Private labels of 350 rows trained 400 without a message."""
     write(tmp_path, 400)
     compile_text(SPEC).write(tmp_path)

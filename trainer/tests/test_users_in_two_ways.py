@@ -82,7 +82,7 @@ def setting(directory, method, label="y", most=MOST, more=""):
 
 @written
 @pytest.mark.parametrize("kind", RANDOMIZED)
-def test_no_more_labels_of_a_user_are_randomized_than_stated(tmp_path, known_noise, written, kind):
+def test_no_more_labels_of_a_user_are_randomized_than_stated(tmp_path, written, kind):
     write(tmp_path, written)
     write_artifact(tmp_path, CATEGORIES)
     given = setting(tmp_path, RANDOMIZED[kind], "colour", more=MODEL)

@@ -1,7 +1,5 @@
 """A check of a file: what it requires, and what it found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -13,8 +13,6 @@ Read it from top to bottom: 1 the protobuf, 2 the graph as terms, 3 what an inde
 integers of each form and their ratio, 5 what a graph must compute, 6 from the ratio to ε.
 """
 
-from __future__ import annotations
-
 import ast
 import struct
 import sys

@@ -1,7 +1,5 @@
 """``labeldp choose``: from targets to an ε, a mechanism, and lines for the spec."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

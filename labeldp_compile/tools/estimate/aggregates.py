@@ -1,7 +1,5 @@
 """From artifacts and tables of private labels to the estimates of each group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The artifacts of a service: each is verified before it answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -8,11 +8,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 Type = Literal["integer", "number", "text", "bytes"]
 KEY_BYTES, BLOCK = 32, 64  # of a key, and of SHA-256
 _PLAIN = re.compile(r"[A-Za-z0-9 _.,+-]*", re.ASCII)
+
+
+def typed(*names: str) -> dict[Type, str]:
+    """Something for each type, in their order."""
+    return dict(zip(get_args(Type), names, strict=True))
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,13 @@ class Dialect(ABC):
 
     name: ClassVar[str]
     types: ClassVar[dict[Type, str]]
+    literal: ClassVar[str]
+    """How bytes are written, with ``{}`` for their hexadecimal digits."""
+    text_of: ClassVar[str]
+    """What ``decoded`` writes, with ``{}`` for the expression. So are the next ones."""
+    bytes_of: ClassVar[str]
+    whole_of: ClassVar[str]
+    length_of: ClassVar[str]
     has_nul: ClassVar[bool] = True
     """Whether a text can hold the character NUL."""
 
@@ -101,9 +113,9 @@ class Dialect(ABC):
         """A float64, read from text by its shortest decimal form."""
         return f"CAST('{value!r}' AS {self.types['number']})"
 
-    @abstractmethod
     def data(self, value: bytes) -> str:
         """Bytes."""
+        return self.literal.format(value.hex())
 
     def text(self, value: str) -> str:
         """A text; decoded from bytes unless it is plain."""
@@ -111,13 +123,13 @@ class Dialect(ABC):
 
     # Conversions
 
-    @abstractmethod
     def decoded(self, e: str) -> str:
         """The text of which bytes are the UTF-8."""
+        return self.text_of.format(e)
 
-    @abstractmethod
     def utf8(self, e: str) -> str:
         """The bytes of a text."""
+        return self.bytes_of.format(e)
 
     def decimal(self, e: str) -> str:
         """The bytes of the decimal digits of a whole number."""
@@ -131,9 +143,9 @@ class Dialect(ABC):
         """The whole number that is at most this float64, which is not negative."""
         return f"CAST(FLOOR({e}) AS {self.types['integer']})"
 
-    @abstractmethod
     def unsigned(self, e: str) -> str:
         """The whole number in four bytes, the highest first."""
+        return self.whole_of.format(e)
 
     # Bytes and bits
 
@@ -141,9 +153,9 @@ class Dialect(ABC):
         """Bytes, one after the other; NULL if one is."""
         return " || ".join(parts)
 
-    @abstractmethod
     def length(self, e: str) -> str:
         """The number of bytes."""
+        return self.length_of.format(e)
 
     def part(self, e: str, start: str, length: int) -> str:
         """Some of the bytes, from ``start``, an expression; the first is 1."""
@@ -185,9 +197,11 @@ class Dialect(ABC):
 class WithHash(Dialect):
     """A database that has SHA-256, but no HMAC (RFC 2104)."""
 
-    @abstractmethod
+    hash_of: ClassVar[str]
+
     def sha256(self, e: str) -> str:
         """The 32 bytes of the hash of bytes."""
+        return self.hash_of.format(e)
 
     @abstractmethod
     def key_xor(self, byte: int) -> str:

@@ -6,10 +6,10 @@ from labeldp_compile.tools.sql.dialect import (
     KEY,
     KEY_BYTES,
     Routine,
-    Type,
     WithHash,
     guarded,
     selected,
+    typed,
 )
 
 
@@ -51,12 +51,13 @@ class DuckDb(OneExpression):
     head, ends = "MACRO", ("(", ")")
     failure = "error('{failure}')"
     field, struct = "'{name}': {expression}", "{{{fields}}}"
-    types: ClassVar[dict[Type, str]] = {
-        "integer": "BIGINT",
-        "number": "DOUBLE",
-        "text": "VARCHAR",
-        "bytes": "BLOB",
-    }
+    types = typed("BIGINT", "DOUBLE", "VARCHAR", "BLOB")
+    literal = "unhex('{}')"
+    text_of = "decode({})"
+    bytes_of = "encode({})"
+    whole_of = "CAST('0x' || hex({}) AS BIGINT)"
+    length_of = "octet_length({})"
+    hash_of = "unhex(sha256({}))"
 
     def usage(self, routine: Routine) -> list[str]:
         return [_call(routine, "getvariable('labeldp_key')")]
@@ -64,26 +65,8 @@ class DuckDb(OneExpression):
     def rights(self, routine: Routine) -> list[str]:
         return ["DuckDB has no rights: anyone who opens the database may call the macro."]
 
-    def data(self, value: bytes) -> str:
-        return f"unhex('{value.hex()}')"
-
-    def decoded(self, e: str) -> str:
-        return f"decode({e})"
-
-    def utf8(self, e: str) -> str:
-        return f"encode({e})"
-
-    def unsigned(self, e: str) -> str:
-        return f"CAST('0x' || hex({e}) AS BIGINT)"
-
-    def length(self, e: str) -> str:
-        return f"octet_length({e})"
-
     def part(self, e: str, start: str, length: int) -> str:
         return f"({e})[{start} : {start} + {length - 1}]"
-
-    def sha256(self, e: str) -> str:
-        return f"unhex(sha256({e}))"
 
     def key_xor(self, byte: int) -> str:
         bits = f"CAST('{f'{byte:08b}' * KEY_BYTES}' AS BIT)"
@@ -94,12 +77,13 @@ class Postgres(WithHash):
     """A function in PL/pgSQL, with the built-in sha256 and without an extension."""
 
     name = "postgres"
-    types: ClassVar[dict[Type, str]] = {
-        "integer": "bigint",
-        "number": "double precision",
-        "text": "text",
-        "bytes": "bytea",
-    }
+    types = typed("bigint", "double precision", "text", "bytea")
+    literal = "decode('{}', 'hex')"
+    text_of = "convert_from({}, 'UTF8')"
+    bytes_of = "convert_to({}, 'UTF8')"
+    whole_of = "('x' || encode({}, 'hex'))::bit(32)::bigint"
+    length_of = "octet_length({})"
+    hash_of = "sha256({})"
     has_nul = False
 
     def _signature(self, routine: Routine) -> str:
@@ -149,26 +133,8 @@ class Postgres(WithHash):
             f"GRANT EXECUTE ON FUNCTION {self._signature(routine)} TO owner_of_the_labels;",
         ]
 
-    def data(self, value: bytes) -> str:
-        return f"decode('{value.hex()}', 'hex')"
-
-    def decoded(self, e: str) -> str:
-        return f"convert_from({e}, 'UTF8')"
-
-    def utf8(self, e: str) -> str:
-        return f"convert_to({e}, 'UTF8')"
-
-    def unsigned(self, e: str) -> str:
-        return f"('x' || encode({e}, 'hex'))::bit(32)::bigint"
-
-    def length(self, e: str) -> str:
-        return f"octet_length({e})"
-
     def part(self, e: str, start: str, length: int) -> str:
         return f"substring({e} from ({start})::integer for {length})"
-
-    def sha256(self, e: str) -> str:
-        return f"sha256({e})"
 
     def key_xor(self, byte: int) -> str:
         # There is no exclusive or of bytes, but one of whole numbers.
@@ -189,36 +155,19 @@ class BigQuery(OneExpression):
     head, ends = "FUNCTION", ("((", "))")
     failure = "ERROR('{failure}')"
     field, struct = "{expression} AS {name}", "STRUCT({fields})"
-    types: ClassVar[dict[Type, str]] = {
-        "integer": "INT64",
-        "number": "FLOAT64",
-        "text": "STRING",
-        "bytes": "BYTES",
-    }
+    types = typed("INT64", "FLOAT64", "STRING", "BYTES")
+    literal = "FROM_HEX('{}')"
+    text_of = "CAST({} AS STRING)"
+    bytes_of = "CAST({} AS BYTES)"
+    whole_of = "CAST(CONCAT('0x', TO_HEX({})) AS INT64)"
+    length_of = "BYTE_LENGTH({})"
+    hash_of = "SHA256({})"
 
     def usage(self, routine: Routine) -> list[str]:
         return [_call(routine, "@key")]
 
     def rights(self, routine: Routine) -> list[str]:
         return ["Give roles/bigquery.routineDataViewer on it to the owner of the labels alone."]
-
-    def data(self, value: bytes) -> str:
-        return f"FROM_HEX('{value.hex()}')"
-
-    def decoded(self, e: str) -> str:
-        return f"CAST({e} AS STRING)"
-
-    def utf8(self, e: str) -> str:
-        return f"CAST({e} AS BYTES)"
-
-    def unsigned(self, e: str) -> str:
-        return f"CAST(CONCAT('0x', TO_HEX({e})) AS INT64)"
-
-    def length(self, e: str) -> str:
-        return f"BYTE_LENGTH({e})"
-
-    def sha256(self, e: str) -> str:
-        return f"SHA256({e})"
 
     def key_xor(self, byte: int) -> str:
         return f"({KEY.given} ^ {self.data(bytes([byte]) * KEY_BYTES)})"

@@ -13,6 +13,7 @@ from labeldp_compile.tools.sql.dialect import (
     Type,
     WithHash,
     guarded,
+    typed,
 )
 
 
@@ -61,12 +62,10 @@ class Sqlite(Query):
     name = "sqlite"
     key_source = "(SELECT :key AS key)"
     computed_once = "MATERIALIZED "
-    types: ClassVar[dict[Type, str]] = {
-        "integer": "INTEGER",
-        "number": "REAL",
-        "text": "TEXT",
-        "bytes": "BLOB",
-    }
+    types = typed("INTEGER", "REAL", "TEXT", "BLOB")
+    literal = "X'{}'"
+    text_of = "CAST({} AS TEXT)"
+    bytes_of = "CAST({} AS BLOB)"
 
     def join(self, *parts: str) -> str:
         """Bytes that are joined have the type of text in SQLite."""
@@ -96,15 +95,6 @@ class Sqlite(Query):
             factors.append(f" {sign} {1 << step}.0")
             power -= step
         return f"({top}.0{''.join(factors)})"
-
-    def data(self, value: bytes) -> str:
-        return f"X'{value.hex()}'"
-
-    def decoded(self, e: str) -> str:
-        return f"CAST({e} AS TEXT)"
-
-    def utf8(self, e: str) -> str:
-        return f"CAST({e} AS BLOB)"
 
     def floor(self, e: str) -> str:
         return f"CAST({e} AS INTEGER)"
@@ -183,12 +173,13 @@ class Spark(WithKeyView):
 
     name = "spark"
     failure = "raise_error('{failure}')"
-    types: ClassVar[dict[Type, str]] = {
-        "integer": "BIGINT",
-        "number": "DOUBLE",
-        "text": "STRING",
-        "bytes": "BINARY",
-    }
+    types = typed("BIGINT", "DOUBLE", "STRING", "BINARY")
+    literal = "X'{}'"
+    text_of = "decode({}, 'UTF-8')"
+    bytes_of = "CAST({} AS BINARY)"
+    whole_of = "CAST(conv(hex({}), 16, 10) AS BIGINT)"
+    length_of = "octet_length({})"
+    hash_of = "unhex(sha2({}, 256))"
     _FITS: ClassVar[dict[Type, str]] = {
         "integer": "typeof({e}) IN ('tinyint', 'smallint', 'int', 'bigint', 'void')",
         "number": "regexp_like(typeof({e}), '^(tinyint|smallint|int|bigint|float|double|decimal)')"
@@ -197,23 +188,8 @@ class Spark(WithKeyView):
         "bytes": "typeof({e}) IN ('binary', 'void')",
     }
 
-    def data(self, value: bytes) -> str:
-        return f"X'{value.hex()}'"
-
-    def decoded(self, e: str) -> str:
-        return f"decode({e}, 'UTF-8')"
-
-    def utf8(self, e: str) -> str:
-        return f"CAST({e} AS BINARY)"
-
     def decimal(self, e: str) -> str:
         return f"CAST(CAST({e} AS STRING) AS BINARY)"
-
-    def unsigned(self, e: str) -> str:
-        return f"CAST(conv(hex({e}), 16, 10) AS BIGINT)"
-
-    def length(self, e: str) -> str:
-        return f"octet_length({e})"
 
     def part(self, e: str, start: str, length: int) -> str:
         return f"substring({e}, CAST({start} AS INT), {length})"
@@ -223,9 +199,6 @@ class Spark(WithKeyView):
 
     def join(self, *parts: str) -> str:
         return f"concat({', '.join(parts)})"
-
-    def sha256(self, e: str) -> str:
-        return f"unhex(sha2({e}, 256))"
 
     def key_xor(self, byte: int) -> str:
         mask = int.from_bytes(bytes([byte] * 4), "big")
@@ -251,45 +224,23 @@ class Snowflake(WithKeyView):
     """Snowflake: what the documentation says of its functions."""
 
     name = "snowflake"
-    types: ClassVar[dict[Type, str]] = {
-        "integer": "NUMBER(38, 0)",
-        "number": "FLOAT",
-        "text": "VARCHAR",
-        "bytes": "BINARY",
-    }
-    _FITS: ClassVar[dict[Type, str]] = {
-        "integer": "NUMBER(%,0)%",
-        "number": "FLOAT%",
-        "text": "VARCHAR%",
-        "bytes": "BINARY%",
-    }
-
-    def data(self, value: bytes) -> str:
-        return f"TO_BINARY('{value.hex()}', 'HEX')"
-
-    def decoded(self, e: str) -> str:
-        return f"TO_VARCHAR({e}, 'UTF-8')"
-
-    def utf8(self, e: str) -> str:
-        return f"TO_BINARY({e}, 'UTF-8')"
+    types = typed("NUMBER(38, 0)", "FLOAT", "VARCHAR", "BINARY")
+    literal = "TO_BINARY('{}', 'HEX')"
+    text_of = "TO_VARCHAR({}, 'UTF-8')"
+    bytes_of = "TO_BINARY({}, 'UTF-8')"
+    whole_of = "TO_NUMBER(HEX_ENCODE({}), 'XXXXXXXX')"
+    length_of = "OCTET_LENGTH({})"
+    hash_of = "SHA2_BINARY({}, 256)"
+    _FITS = typed("NUMBER(%,0)%", "FLOAT%", "VARCHAR%", "BINARY%")
 
     def decimal(self, e: str) -> str:
         return self.utf8(f"TO_VARCHAR({e})")
-
-    def unsigned(self, e: str) -> str:
-        return f"TO_NUMBER(HEX_ENCODE({e}), 'XXXXXXXX')"
-
-    def length(self, e: str) -> str:
-        return f"OCTET_LENGTH({e})"
 
     def shift_right(self, e: str, bits: int) -> str:
         return f"BITSHIFTRIGHT({e}, {bits})" if bits else e
 
     def low_bits(self, e: str, bits: int) -> str:
         return f"BITAND({e}, {(1 << bits) - 1})"
-
-    def sha256(self, e: str) -> str:
-        return f"SHA2_BINARY({e}, 256)"
 
     def key_xor(self, byte: int) -> str:
         return f"BITXOR({KEY.given}, {self.data(bytes([byte]) * KEY_BYTES)})"

@@ -1,7 +1,5 @@
 """The whole file: what it is, in comments, and one statement."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

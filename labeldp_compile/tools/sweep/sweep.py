@@ -1,7 +1,5 @@
 """A sweep: all its points, and its JSON document."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Series of Polars."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

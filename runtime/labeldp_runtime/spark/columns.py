@@ -1,7 +1,5 @@
 """Columns of a Spark DataFrame: found by name, and their types."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any

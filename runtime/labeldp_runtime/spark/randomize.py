@@ -1,7 +1,5 @@
 """Randomize the label of a Spark DataFrame, with fresh random bits or with a key."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from functools import partial

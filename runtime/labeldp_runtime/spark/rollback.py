@@ -7,8 +7,6 @@ From 4.2 on, Spark compares checksums of what a map task wrote. If they differ, 
 follows, or fails the job.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -4,8 +4,6 @@ Spark pickles the object and sends it to every executor, with the plan's code. I
 artifact's bytes, so that no shared file system is needed, and no secret (``shipped``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The source of private labels: an artifact, or the certificate of one."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Plain stochastic gradients: every epoch visits the examples in a fresh order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

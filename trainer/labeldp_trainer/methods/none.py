@@ -1,7 +1,5 @@
 """``method: {kind: none}``: the true labels, without privacy."""
 
-from __future__ import annotations
-
 from labeldp_trainer.config import NoMethod
 from labeldp_trainer.methods.closed_form import coded_targets, solve_labels
 from labeldp_trainer.methods.interactions import known_labels_method

@@ -1,7 +1,5 @@
 """``method: {kind: one_release}``: one noisy statistic of the labels, and a fit to it alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

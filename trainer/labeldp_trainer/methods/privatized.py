@@ -6,8 +6,6 @@ again. If the artifact has a table for each public group, a row uses the table o
 private label may be the number of a set of classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The promise of a run on labels that a certified randomizer made private."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from labeldp_verify.claims import DECLARED_BY, Certificate, person_epsilon

@@ -1,7 +1,5 @@
 """``method: {kind: staged_release}``: adaptive noisy statistics of labels, and a fit to them."""
 
-from __future__ import annotations
-
 import functools
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The privacy statement of a run as JSON, as one line, and as paragraphs with headings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any

@@ -4,8 +4,6 @@ The operations of each part are counted from rows and pixels, and divided by the
 machine in a product of matrices that is timed now. So a machine that is busy has a longer forecast.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

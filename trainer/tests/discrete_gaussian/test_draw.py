@@ -11,6 +11,8 @@ from scipy.stats import chi2
 DRAWS, PER_DRAW = 12, 10_000
 SURE = 1e-10  # how likely a test fails that need not, one by one
 
+pytestmark = pytest.mark.usefixtures("secure_noise")
+
 
 def test_moments_of_the_noise():
     sigma = 1000

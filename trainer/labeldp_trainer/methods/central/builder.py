@@ -6,8 +6,6 @@ noisy sum is post-processing, so its promise is that of ``dp_sgd``. Measured
 learning rate, on both data sets of images.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The privacy statement of private training in the central model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from labeldp_trainer.config import Config

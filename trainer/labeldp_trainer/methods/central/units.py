@@ -1,7 +1,5 @@
 """What is learned from: the units of privacy, and the loss of one example."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets

@@ -11,8 +11,6 @@ Measured on ten classes of images (``docs/measured/training-on-sets.md``): 11 to
 sets in closed form at ε = 0.5, and ahead of them by 0.5 to 0.9 at ε = 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import jax

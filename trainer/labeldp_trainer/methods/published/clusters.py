@@ -5,8 +5,6 @@ DP, Section 5.2) or any other mechanism that labeldp compiles for groups, with a
 cluster. All of it is done once, before the first step, and kept. Accuracy was not measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

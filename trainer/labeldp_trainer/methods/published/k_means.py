@@ -1,7 +1,5 @@
 """Clusters of points, and the directions in which they differ most. No label is read."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -9,8 +9,6 @@ Measured on ten classes of images with two stages (``docs/measured/training-on-s
 points behind sets in closed form at ε = 0.5, and level with them at ε = 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial

@@ -36,8 +36,8 @@ from labeldp_trainer.one_release.lattice import UNIT
 from labeldp_trainer.run.folder import write_bytes
 from labeldp_trainer.run.metrics import Line
 
-_SOFT_COUNTS, _LEAST_SOFT = 1.5, 1e-2
-"""Of the uncertainty of a count's prediction: how softly it is kept positive; and the least."""
+_SOFT_SHARES, _SOFT_COUNTS, _LEAST_SOFT = 0.4, 1.5, 1e-2
+"""Of the uncertainty of a prediction: how softly it is kept positive; and the least."""
 
 
 def learned_columns(setting: Setting) -> list[BinnedColumn]:
@@ -76,11 +76,21 @@ def learner(
     )
 
 
-def params_of(fit: Fit, ends: tuple[float, float] | None, targets: Coded | None = None) -> Params:
-    """The parameters of ``models.Interactions``; ``targets`` are labels that may be looked at."""
+def params_of(
+    fit: Fit,
+    ends: tuple[float, float] | None,
+    targets: Coded | None = None,
+    *,
+    randomized: bool = False,
+) -> Params:
+    """The parameters of ``models.Interactions``; ``targets`` are labels that may be looked at.
+
+    More than two classes get a softmax, unless ``targets`` are randomized: their noise hides which
+    penalty is best.
+    """
     terms, unit = fit.terms, float(1 << VALUE_BITS)
     many = ends is None and len(fit.base) > 1
-    weights, base = softmax_weights(fit, targets) if many else fit.raw()
+    weights, base = softmax_weights(fit, targets) if many and not randomized else fit.raw()
     if ends is None and len(base) == 1:  # log-odds, as logits of two classes
         weights = np.concatenate([-weights / 2, weights / 2], axis=1)
         base = np.concatenate([-base / 2, base / 2])
@@ -105,12 +115,13 @@ def params_of(fit: Fit, ends: tuple[float, float] | None, targets: Coded | None 
         "columns": columns,
         "terms": found,
     }
-    if ends is not None:
-        soft = np.maximum(_SOFT_COUNTS * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
+    if ends is not None or (many and randomized):
+        times = _SOFT_SHARES if ends is None else _SOFT_COUNTS
+        soft = np.maximum(times * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
         found_params |= {
             "softness": soft.astype(np.float32),
             "log_softness": np.log(soft).astype(np.float32),
-            "ends": np.array(ends, np.float32),
+            "ends": np.array(ends or (-np.inf, np.inf), np.float32),
         }
     return jax.tree.map(jnp.asarray, found_params)
 
@@ -225,6 +236,6 @@ def known_labels_method(
         range_ = None if shares is not None else (ends or (-np.inf, np.inf))
         fit = learner(setting, columns, codes, range_, source).learn()
         keep_effects(run, fit)
-        return params_of(fit, ends, labels), {}
+        return params_of(fit, ends, labels, randomized=extra > 0), {}
 
     return Staged(solve=solve, **stated)

@@ -25,8 +25,8 @@ class Interactions:
     of codes; ``terms`` are named by their columns, as in "0x3", and hold a table [bins, rank] for
     each of them and weights [product of ranks, k]. Numbers are clipped to ``ends``. Of classes f
     are logits. Counts are softplus(f/s)·s with s the ``softness``, so that they are positive. So
-    are the probabilities of more than two classes in parameters of before 2026-11-27, which have a
-    ``softness``.
+    are the probabilities of more than two classes where parameters have a ``softness``: of private
+    labels, and of runs of earlier versions.
     """
 
     loss: str

@@ -148,7 +148,7 @@ class _Sums:
         statistic -= (statistic.sum(axis=1) - self.total)[:, None] / k
         label = float((fit.base * (1 - fit.base)).mean())
         told = _solved(label * evidence.gram + noise, label * self.asked)
-        same = _solved(self.square, self.asked.T @ told).T  # of x, what is told of it
+        same = _solved(self.square, self.asked.T @ told).T  # what S says of x
         gains = []
         for scale, columns in evidence.levels():
             seen = evidence.cross @ (scale * prior[:, None] * self.design.T)

@@ -29,7 +29,7 @@ _SURE = 2.0
 on training rows that were held out (income over $50,000, several rows a user)."""
 _PATIENCE = 2  # penalties in a row with no such fall, after which no smaller one is tried
 _PROBED, _MOST_PROBES = 1000, 8  # numbers of all draws of noise together, for a steady mean
-_MOST_SCORES = 1 << 25
+_MOST_SCORES, _MOST_ENTRIES = 1 << 25, 1 << 28  # of a sample of the rows: outputs, and u
 _LEAST_MEAN = 1e-6
 
 
@@ -125,7 +125,8 @@ class _Search:
         self._rows = observed.rows @ self._to_unit.astype(np.float32)
         self.fit = CanonicalFit(observed.link, self._rows, factors, self._offset)
         # a regular sample is enough for temperatures and noise, but not for a model of rare classes
-        self._step = -(-len(factors) * outputs // _MOST_SCORES)
+        scores, entries = len(factors) * outputs, len(factors) * len(observed.noise)
+        self._step = max(-(-scores // _MOST_SCORES), -(-entries // _MOST_ENTRIES))
         part = factors[:: self._step]
         self._looked = self._rows[:: self._step]
         self._share = part / np.float32(part.sum(dtype=np.float64))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from labeldp_trainer.interactions.softmax import softmax_weights
+from labeldp_trainer.linear import choice
 from labeldp_trainer.methods.interactions import params_of
 from scipy.special import logsumexp
 
@@ -44,6 +45,12 @@ def test_a_softmax_is_better_than_squares_and_near_the_truth():
     for epsilon, most in ((0.5, 0.06), (2.0, 0.04), (8.0, 0.03)):
         truth, found, squares = fitted(6000, epsilon, 0)
         assert truth < found < min(squares, truth + most)
+
+
+def test_noise_of_many_rows_is_drawn_for_a_sample(monkeypatch):
+    whole = fitted(6000, 4.0, 2)
+    monkeypatch.setattr(choice, "_MOST_ENTRIES", 6000 * 150 // 4)
+    assert fitted(6000, 4.0, 2)[1] < whole[1] + 0.01
 
 
 @pytest.mark.parametrize("most", [1, 3])

@@ -120,7 +120,11 @@ class Explained:
         """Of effects and importance."""
         if self.logistic:
             return "in log-odds"
-        return f"in units of {self.label}" if self.classes is None else "in probability"
+        return (
+            f"in units of {self.label}"
+            if self.classes is None
+            else "in probability, by least squares"
+        )
 
     @property
     def logistic(self) -> bool:

@@ -168,10 +168,7 @@ def test_the_planted_interaction_is_the_strongest_pair(place, name):
 def test_the_effects_are_the_planted_ones(place):
     """In units of the label, on the scale of the column: 2·a·(±1), less what it is on average."""
     found = open_explained(place / "none")
-    assert (
-        found.unit == "in probability, by least squares"
-        and found.outputs(found.mains[0])[1] == "Pr[_g]"
-    )
+    assert found.unit == "in probability" and found.outputs(found.mains[0])[1] == "Pr[_g]"
     found = open_explained(place / "staged")
     main = next(e for e in found.mains if found.name(e.term) == "c")
     names = dict(zip(found.bins[main.term[0]].names, main.mean[:, 0], strict=True))

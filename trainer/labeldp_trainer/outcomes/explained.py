@@ -120,11 +120,7 @@ class Explained:
         """Of effects and importance."""
         if self.logistic:
             return "in log-odds"
-        return (
-            f"in units of {self.label}"
-            if self.classes is None
-            else "in probability, by least squares"
-        )
+        return f"in units of {self.label}" if self.classes is None else "in probability"
 
     @property
     def logistic(self) -> bool:

@@ -269,6 +269,11 @@ class Recorded:
     visible: bool = False
     most_sums: int = 600
 
+    @property
+    def guess(self):
+        """As the version of the release has it."""
+        return self.draws.guess
+
     def noise(self, clip: float) -> float:
         """As expected by the design."""
         return self.draws.noise(clip)

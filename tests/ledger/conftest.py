@@ -28,6 +28,7 @@ from tests.ledger.postgres import PASSWORD, Server, programs
 SPEC = """
 version: 1
 name: {name}
+goal: labels
 label:
   column: y
   domain: {{kind: integer, min: 0, max: {last}}}
@@ -245,5 +246,6 @@ def bench(store, tmp_path, config, request):
 def used(bench):
     """Entries 0 (ledger), 1 (budget), 2 (spend) and 3 (prior)."""
     bench.open_budget("1")
-    assert bench.compile().exit_code == 0
+    done = bench.compile()
+    assert done.exit_code == 0, done.output
     return bench

@@ -11,6 +11,7 @@ from labeldp_compile.ledger_url import Url, is_url
 SPEC = """
 version: 1
 name: one
+goal: labels
 label: {{column: y, domain: {{kind: integer, min: 0, max: 3}}}}
 loss: squared
 privacy: {{epsilon: 1, split: paper, ledger: "{ledger}"}}
@@ -101,7 +102,7 @@ def test_a_spec_holds_no_password(tmp_path):
         spec = SPEC.format(ledger=url).replace("epsilon: 1", "epsilon: -1")
         (tmp_path / "one.yaml").write_text(spec, encoding="utf-8")
         result = CliRunner().invoke(main, ["plan", str(tmp_path / "one.yaml")])
-        assert "one.yaml:6: privacy.epsilon" in result.stderr and "secret" not in result.output
+        assert "one.yaml:7: privacy.epsilon" in result.stderr and "secret" not in result.output
 
 
 def test_without_its_driver(without):

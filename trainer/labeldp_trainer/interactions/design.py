@@ -71,6 +71,12 @@ class DesignMoments:
     scale: Float64[np.ndarray, " w"]
     gram: Float32[np.ndarray, "w w"]
 
+    def of_integer_columns(self, weights: Float64[np.ndarray, "w m"]) -> Float64[np.ndarray, "w m"]:
+        """What weights of centred and scaled columns are for integer ones."""
+        found: Float64[np.ndarray, "w m"] = weights * self.scale[:, None]
+        found[0] -= self.mean[1:] @ found[1:] / (1 << VALUE_BITS)
+        return found
+
 
 def design_moments(terms: Terms) -> DesignMoments:
     """The constant is not centred. The columns of a term have together a mean square of 1."""
@@ -111,8 +117,7 @@ def row_weights(
     used = precision > 0
     metric = np.sqrt(precision[used] / precision.max())
     weights = images[:, used] * (metric / np.sqrt(values[used]))[None, :]
-    weights *= moments.scale[:, None]
-    weights[0] -= moments.mean[1:] @ weights[1:] / (1 << VALUE_BITS)
+    weights = moments.of_integer_columns(weights)
     whole = np.rint(weights * (MOST_WEIGHT / np.abs(weights).max())).astype(np.int32)
     return _fitted(terms, whole, quantile)
 

@@ -58,6 +58,11 @@ class NoisySums:
         powers = np.round(np.log2(self.scales))
         return [(2.0**power, np.flatnonzero(powers == power)) for power in np.unique(powers)]
 
+    @property
+    def usual_level(self) -> float:
+        """The level nearest to 1."""
+        return min((scale for scale, _ in self.levels()), key=lambda scale: abs(np.log2(scale)))
+
     def whitened(
         self, scale: float
     ) -> tuple[Float64[np.ndarray, "m k"], Float64[np.ndarray, " m"], Float32[np.ndarray, "m w"]]:
@@ -276,7 +281,7 @@ def coefficients(
         solved = cho_solve(factors[scale], evidence.statistic[:, columns], check_finite=False)
         mean[:, columns] = scale * v[:, None] * (evidence.cross.T @ solved)
     mean[1:] *= probability
-    nearest = min(factors, key=lambda scale: abs(np.log2(scale)))
+    nearest = evidence.usual_level
     gain = evidence.gain(v, nearest, factors[nearest]) / np.sqrt(nearest)
     return Coefficients(mean, Uncertainty(v, gain), variances, evidence)
 

@@ -15,7 +15,6 @@ from scipy.linalg import cho_solve
 
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.interactions.cells import BLOCK, CellSums
-from labeldp_trainer.interactions.columns import VALUE_BITS
 from labeldp_trainer.interactions.stages import Fit
 from labeldp_trainer.interactions.terms import MOST_WEIGHT
 from labeldp_trainer.linear.choice import Observed, least_loss
@@ -68,7 +67,7 @@ def _directions(fit: Fit) -> _Directions:
     prior covariance of a column of the statistic, in units of its noise. Their coefficients have
     the same prior variance; that of the constant is as large as that of the largest direction."""
     evidence, moments = fit.found.evidence, fit.moments
-    scale = min((scale for scale, _ in evidence.levels()), key=lambda each: abs(np.log2(each)))
+    scale = evidence.usual_level
     prior = scale * fit.found.uncertainty.prior
     prior[0] = 0.0  # the constant is a column of its own
     _, _, cross = evidence.whitened(scale)
@@ -77,9 +76,7 @@ def _directions(fit: Fit) -> _Directions:
     kept = np.flatnonzero(values > _ROUNDING * values[-1])[::-1][:_MOST]
     weights = prior[:, None] * (cross.T @ vectors[:, kept]) / np.sqrt(values[kept])[None, :]
     squares = np.einsum("wd,wd->d", weights, moments.gram @ weights)
-    weights *= moments.scale[:, None] / np.sqrt(squares.max())
-    weights[0] -= moments.mean[1:] @ weights[1:] / (1 << VALUE_BITS)
-    return _Directions.of(weights)
+    return _Directions.of(moments.of_integer_columns(weights / np.sqrt(squares.max())))
 
 
 @dataclass(frozen=True)
@@ -183,6 +180,7 @@ class _Sums:
 def _solved(
     square: Float64[np.ndarray, "d d"], right: Float64[np.ndarray, "d r"]
 ) -> Float64[np.ndarray, "d r"]:
+    """square⁻¹·right, without what float32 does not tell from 0."""
     root = stable_root(
         square + _ROUNDING * float(square.trace()) / len(square) * np.eye(len(square))
     )

@@ -65,7 +65,11 @@ class Weights:
 
     def chunks(self, rows: PublicRows) -> Iterator[Chunk]:
         """Used columns and integer rows, part by part; shares multiply the rows."""
-        shares = self._shares(rows)
+        return self._chunks(rows, self._shares(rows))
+
+    def _chunks(
+        self, rows: PublicRows, shares: Float64[np.ndarray, " n"] | None
+    ) -> Iterator[Chunk]:
         for start in range(0, len(rows.vectors), _CHUNK):
             part = slice(start, min(start + _CHUNK, len(rows.vectors)))
             own = None if shares is None else shares[part]
@@ -77,10 +81,9 @@ class Weights:
 
     def lengths(self, rows: PublicRows) -> Lengths:
         """Of the integer rows. Raises ValueError for weights that no release has."""
-        if rows.owners is None:
-            return lengths(self.integer_rows(rows), rows)
         shares = self._shares(rows)
-        return lengths(self.integer_rows(rows), rows, self._spans(rows, shares))
+        integers = ((chunk.rows, chunk.integers) for chunk in self._chunks(rows, shares))
+        return lengths(integers, rows, None if rows.owners is None else self._spans(rows, shares))
 
     def _shares(self, rows: PublicRows) -> Float64[np.ndarray, " n"] | None:
         """[n] what the rows of users are multiplied by. No processor computes another number: up to

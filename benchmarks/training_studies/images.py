@@ -60,7 +60,7 @@ class MethodChoice:
 def central(kind, choices=""):
     """A method with noisy gradients."""
     text = f"{{{{kind: {kind}, epsilon: {{epsilon}}, delta: {{delta}}, clip_norm: {{clip}}"
-    text += f"{choices}}}}}"
+    text += f", microbatch: {{microbatch}}{choices}}}}}"
     return MethodChoice(text, PRIVATE_RATES)
 
 
@@ -146,6 +146,7 @@ class Runs:
             run |= {"true_epsilon": round(spent, 4)}
             run["accuracy"] = self._train(name, spent, rate, seed)
             run |= {"seconds": round(time.monotonic() - began), "hardware": hardware()}
+            run |= {"microbatch": a.microbatch} if noisy else {}
             with a.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(run, ensure_ascii=False) + "\n")
             print(f"  {json.dumps(run, ensure_ascii=False)}", file=sys.stderr, flush=True)
@@ -168,7 +169,12 @@ class Runs:
     def _train(self, name, spent, rate, seed):
         a = self.arguments
         method = METHODS[name].config.format(
-            epsilon=spent, delta=DELTA, hull=a.hull, clip=a.clip, artifact="artifact.onnx"
+            epsilon=spent,
+            delta=DELTA,
+            hull=a.hull,
+            clip=a.clip,
+            artifact="artifact.onnx",
+            microbatch=a.microbatch,
         )
         if "artifact" in method:
             spec = self.directory / "spec.yaml"
@@ -222,14 +228,16 @@ def key(run):
     return json.dumps({k: v for k, v in run.items() if k not in MEASURED}, sort_keys=True)
 
 
-MEASURED = ("true_epsilon", "accuracy", "seconds", "hardware")
+MEASURED = ("true_epsilon", "accuracy", "seconds", "hardware", "microbatch")
 
 
 def honest_epsilon(target, arguments):
     """The ε of label DP of the noise that add/remove accounting chooses for ``target``."""
     rows, batch = ROWS - HELD * (arguments.split == "held"), arguments.batch
     steps = arguments.epochs * round(rows / batch)  # those of the trainer
-    plan = NoisePlan(rows, batch, steps, padded_batch(rows, batch, steps, DELTA, 32))
+    plan = NoisePlan(
+        rows, batch, steps, padded_batch(rows, batch, steps, DELTA, arguments.microbatch)
+    )
     return epsilon(add_remove_noise_for_comparison_only(target, plan, DELTA), plan, DELTA)
 
 
@@ -291,6 +299,7 @@ def main(arguments=None):
     parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--hull", type=int, default=64, help="examples of alt_conv's hull")
     parser.add_argument("--clip", type=float, default=1.0, help="norm of a clipped gradient")
+    parser.add_argument("--microbatch", type=int, default=32, help="more is faster on a GPU")
     parser.add_argument("--split", choices=["test", "held"], default="test")
     parser.add_argument("--accounting", choices=["label", "add_remove"], default="label")
     parser.add_argument("--results", type=Path, default=RESULTS)

@@ -12,16 +12,18 @@ import hmac
 import json
 import os
 import secrets
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from labeldp_runtime.whole_file import replaced_when_whole
+from labeldp_runtime.whole_file import UnfinishedError, replaced_when_whole
 
 from labeldp_compile.own_file import OTHERS, read_own
 
 FIELD = "mark"
 _BYTES = 32
+_TRIES, _PAUSE = 100, 0.02  # seconds; another run needs some milliseconds to write a key
 
 
 def marked(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,12 +51,28 @@ def _key(*, make: bool) -> bytes | None:
         base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
         path = Path(base) / "labeldp" / "mark.key"
         if make and not path.exists():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with replaced_when_whole(path, most=0o600) as file:
-                file.write(secrets.token_bytes(_BYTES))
+            _create(path)
         found = read_own(path, _BYTES + 1, links=False)
     except (OSError, RuntimeError):  # for example, a user without a home folder
         return None
     is_own = found.is_file and found.status.st_uid == os.geteuid()  # not even root's
     whole = is_own and not found.status.st_mode & OTHERS and len(found.data) == _BYTES
     return found.data if whole else None
+
+
+def _create(path: Path) -> None:
+    """Write a key where none is. Of several runs at once, one writes it and all use it: a mark with
+    a key that was replaced would say nothing."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for _ in range(_TRIES):
+        try:
+            with replaced_when_whole(path, most=0o600, replace=False) as file:
+                file.write(secrets.token_bytes(_BYTES))
+        except FileExistsError:
+            return
+        except UnfinishedError:
+            time.sleep(_PAUSE)
+            if path.exists():
+                return
+        else:
+            return

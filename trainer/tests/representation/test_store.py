@@ -3,9 +3,12 @@
 import hashlib
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from labeldp_runtime.whole_file import name_held
 from labeldp_trainer import RunFolderError, load_config, train
 from labeldp_trainer.representation import restored, store
 from labeldp_trainer.run.own_mark import is_marked, marked
@@ -232,3 +235,28 @@ def test_a_key_that_others_can_read_marks_nothing(tmp_path, environment):
     assert not is_marked(facts) and marked({"a": 1}) == {"a": 1}
     environment(XDG_STATE_HOME=moved)  # where no folder can be
     assert marked({"a": 1}) == {"a": 1}
+
+
+def test_runs_that_start_at_once_share_one_key(tmp_path, environment):
+    environment(XDG_STATE_HOME=tmp_path)
+    runs = 8
+    ready = threading.Barrier(runs)
+
+    def first_mark(which):
+        ready.wait()
+        return marked({"run": which})
+
+    with ThreadPoolExecutor(runs) as pool:
+        found = list(pool.map(first_mark, range(runs)))
+    assert [is_marked(facts) for facts in found] == [True] * runs
+
+
+def test_a_key_that_another_run_writes_is_waited_for(tmp_path, environment):
+    environment(XDG_STATE_HOME=tmp_path)
+    key = tmp_path / "labeldp" / "mark.key"
+    key.parent.mkdir(mode=0o700)
+    with name_held(key):
+        threading.Timer(0.1, lambda: key.touch(mode=0o600)).start()
+        assert marked({"run": 1}) == {"run": 1}, "an empty key is none"
+    key.unlink()
+    assert is_marked(marked({"run": 1}))

@@ -197,7 +197,8 @@ def training_run(folder, text, version="1.0", coefficients=None):
     digest = hashlib.sha256(given).hexdigest()
     promise = {"method": parts["method"]["kind"], "details": {"unit": text}}
     promise |= {"adjacency": text, "mechanism": text, "statement": text, text: text}
-    promise |= dict.fromkeys(("released", "secret", "not_covered", "limits"), [text, "b"])
+    for key in ("released", "secret", "not_covered", "limits"):
+        promise[key] = [text, "b"]
     promise |= {"epsilon": 1.0, "delta": 1e-5} if coefficients else {"epsilon": None, "delta": 0.0}
     result = {"test_mse": 1.0, f"test_{text}": 2.0, "baselines": {"constant": {"mse": 3, text: 1}}}
     facts = {"format_version": version, "config_sha256": digest}

@@ -160,7 +160,7 @@ def test_a_convolution_by_pieces_is_one(monkeypatch, stride, size):
 
 
 def test_equal_models_are_one_object():
-    """So a second run in a process compiles less: programs are remembered by a model's functions."""
+    """So a second run in a process compiles less."""
     one, again = (build_model(parse_config(CONFIG), TABLE, 1) for _ in range(2))
     assert one is again
     assert build_model(parse_config(CONFIG), TABLE, 2) is not one

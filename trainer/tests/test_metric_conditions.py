@@ -95,7 +95,7 @@ def test_metrics_are_written_as_other_numbers_are():
 def test_runs_without_a_test_set_have_no_metrics():
     untested = {"test": {}, "constant": {}}
     one = run_of(**untested)
-    assert runs_text([one])[0] == "rent: not compared, for no run has a test set"
+    assert runs_text([one])[0] == "rent: not compared: no run has a test set"
     assert runs_text([one])[-1] == "no test set, so no metrics"
     text = "\n".join(runs_text([run_of(epsilon=e, **untested) for e in (1.0, 0.5)]))
     assert "estimates" not in text and "best" not in text and "test mse" not in text

@@ -85,7 +85,7 @@ def _table(alike: Sequence[Run]) -> RunsTable:
         blank = [NONE] * (len(_BEFORE) - 1)
         rows.insert(place, [constant, *blank, shown(first.baseline), NONE, NONE])
     best = NONE if first.no_privacy is None else shown(first.no_privacy)
-    title = f"{first.label}: not compared, for no run has a test set"
+    title = f"{first.label}: not compared: no run has a test set"
     if _are_tested(alike):
         title = (
             f"{first.label}: test {first.metric}, best first; {constant}: {shown(first.baseline)}; "

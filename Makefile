@@ -68,8 +68,8 @@ lint: $(STAMP)
 # pytest collects its testpaths even where --ignore names them.
 JAX_TESTS := trainer/tests tests/docs/test_tutorial.py tests/docs/test_scenes.py
 UNIT_TESTS := tests verifier/tests runtime/tests learn/tests --ignore=tests/docs/test_tutorial.py --ignore=tests/docs/test_scenes.py
-# Processes that are killed and resumed compile the same programs: what one has compiled, the next one reads.
-JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 \
+# Tests, and processes that are killed and resumed, compile the same programs: what one has compiled, the next one reads.
+JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 # Two processes of tests: linear algebra of several threads in each would wait for the other's.
 MARKED := not slow

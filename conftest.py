@@ -1,6 +1,7 @@
 """Settings of all tests: behaviour is tested, never wall time, and the same cases in every run."""
 
 import ctypes
+import gc
 import importlib.util
 import os
 import random
@@ -74,6 +75,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in {*left_out}]
     rank = {file: place for place, file in enumerate(FIRST)}
     items.sort(key=lambda item: rank.get(item.nodeid.split("::")[0], len(FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay: to look for garbage among them again and again takes a twentieth."""
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -187,6 +193,18 @@ def memory_is_given_back():
         sys.modules["pyarrow"].default_memory_pool().release_unused()
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)  # of glibc; musl has none
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_power_cut():
+    """What tests write need not outlive one, so none waits for the disk."""
+
+    def written(file: Any) -> None:
+        os.fstat(file if isinstance(file, int) else file.fileno())  # it must be open
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", written)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -34,8 +34,9 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from labeldp_trainer import parse_config, train
+from labeldp_trainer.config.representation import members
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.representation import build, represented, save
+from labeldp_trainer.representation import PartsLearner, represented, save
 from labeldp_trainer.training import read
 from training_studies.features import PART
 from training_studies.hardware import hardware
@@ -112,7 +113,7 @@ def cells(options):
                         yield task, representation, method, epsilon, seed
 
 
-class Timed(build._Learner):
+class Timed(PartsLearner):
     """Learns each part once for several representations, and takes the time of each."""
 
     def __init__(self, *given):
@@ -124,13 +125,14 @@ class Timed(build._Learner):
         """The same, whichever rows the outer representation is learned from."""
         config = config.model_copy(update={"unlabelled": ()})
         key = config.model_dump_json()
-        if key not in self._done:
-            for one in build.members(config):
-                self.learnt(one, shape)
-            began = clocks()
-            super().learnt(config, shape)
-            self.seconds[key] = [now - then for now, then in zip(clocks(), began, strict=True)]
-        return self._done[key]
+        if key in self.seconds:
+            return super().learnt(config, shape)
+        for one in members(config):
+            self.learnt(one, shape)
+        began = clocks()
+        found = super().learnt(config, shape)
+        self.seconds[key] = [now - then for now, then in zip(clocks(), began, strict=True)]
+        return found
 
     def spent(self, config):
         """Seconds, and seconds of the processor, of all parts of a representation."""
@@ -138,7 +140,7 @@ class Timed(build._Learner):
         while todo:
             one = todo.pop()
             parts[key] = self.seconds[key := one.model_dump_json()]
-            todo += build.members(one)
+            todo += members(one)
         return [round(sum(each), 1) for each in zip(*parts.values(), strict=True)]
 
 
@@ -155,14 +157,13 @@ def learn(directory, data, representations, pipe):
         shared.append(Timed(*given)) if not shared else None
         return shared[0]
 
-    build._Learner = learner
     for name, text in representations.items():
         config = CONFIG.format(data=data, representation=text, method="{kind: none}")
         loaded = parse_config(config, "config", directory)
         builder = open_method(loaded, None, None)
         original = read(loaded, builder, (loaded.config.data.label,))[0]
         folder = directory / folder_name(name)
-        dataset, representation = represented(loaded, original, folder)
+        dataset, representation = represented(loaded, original, folder, learner=learner)
         folder.mkdir(exist_ok=True)
         save(folder, representation, dataset)
         spent[name] = shared[0].spent(loaded.config.representation)

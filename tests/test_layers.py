@@ -42,8 +42,10 @@ def imports(node, *, inside=False):
             assert child.level == 0, "imports are absolute"
             yield child.module, inside
             yield from ((f"{child.module}.{alias.name}", inside) for alias in child.names)
+        elif isinstance(child, ast.expr):
+            continue  # no expression holds an import
         elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)):
-            function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
             yield from imports(child, inside=inside or function)
 
 

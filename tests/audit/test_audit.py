@@ -70,12 +70,12 @@ def test_a_faultless_function_is_not_accused():
 @pytest.mark.parametrize(
     ("name", "samples"),
     [
-        ("wrong_scale", 10_000_000),
-        ("redrawn_tail", 10_000_000),
+        pytest.param("wrong_scale", 10_000_000, marks=pytest.mark.slow),
+        pytest.param("redrawn_tail", 10_000_000, marks=pytest.mark.slow),
         ("clamped_around_the_label", 100_000),
         ("clamped_to_the_labels_of_the_call", 1_000_000),
         ("swapped_entries", 100_000),
-        ("neighbours_of_the_call", 5_000_000),
+        pytest.param("neighbours_of_the_call", 5_000_000, marks=pytest.mark.slow),
         ("word_for_two_rows", 100_000),
         ("words_of_a_block", 1_000_000),
         ("opposite_words", 1_000_000),

@@ -14,12 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Key, Randomizer
 
-from labeldp_compile.tabular import unique_ids
+from labeldp_compile.tabular import csv_file, parquet_file, unique_ids
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
-N = 150_000  # more than two batches
+N = 20_000  # more than two batches
 KILLS = int(os.environ.get("LABELDP_KILLS", "4"))
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch):
+    monkeypatch.setattr(parquet_file, "BATCH_ROWS", (1 << 13, 1 << 13))
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 18)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +40,7 @@ def place(tmp_path_factory):
             "number": ids,
             "name": pa.array([f"né {i}" for i in ids]),
             "constant": pa.array([7] * N),
-            "gap": pa.array([None if i == 70_000 else i for i in range(N)]),
+            "gap": pa.array([None if i == 10_000 else i for i in range(N)]),
             "ratio": generator.random(N),
             "y": pa.array(generator.poisson(2.0, N), mask=generator.random(N) < 0.01),
         }
@@ -185,8 +191,8 @@ def test_an_empty_table(place):
 @pytest.mark.slow
 def test_killed_runs_leave_nothing_and_a_rerun_gives_the_identical_file(place):
     """Set LABELDP_KILLS=50 for a longer run."""
-    large = pa.concat_tables([pq.read_table(place / "t.parquet")] * 2)
-    large = large.set_column(0, "number", pa.array(range(2 * N)))  # five batches
+    large = pa.concat_tables([pq.read_table(place / "t.parquet")] * 15)
+    large = large.set_column(0, "number", pa.array(range(15 * N)))  # of several usual batches
     pq.write_table(large, place / "large.parquet")
     assert keyed(place, "large.parquet", "expected.parquet").exit_code == 0
     output = place / "killed.parquet"

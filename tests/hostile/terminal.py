@@ -23,6 +23,8 @@ _context = click.Context(main)
 for _name in main.list_commands(_context):
     main.get_command(_context, _name)
 for _module in (
+    "dp_accounting",
+    "pandas",
     "labeldp_compile.tools.report.page",
     "labeldp_compile.tools.sweep.plot",
     "labeldp_trainer.cli",

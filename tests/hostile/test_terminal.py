@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from labeldp_runtime import Key
@@ -195,6 +196,9 @@ def training_run(folder, text, version="1.0", coefficients=None):
     (path / "config.yaml").write_bytes(given)
     digest = hashlib.sha256(given).hexdigest()
     promise = {"method": parts["method"]["kind"], "details": {"unit": text}}
+    promise |= {"adjacency": text, "mechanism": text, "statement": text, text: text}
+    for key in ("released", "secret", "not_covered", "limits"):
+        promise[key] = [text, "b"]
     promise |= {"epsilon": 1.0, "delta": 1e-5} if coefficients else {"epsilon": None, "delta": 0.0}
     result = {"test_mse": 1.0, f"test_{text}": 2.0, "baselines": {"constant": {"mse": 3, text: 1}}}
     facts = {"format_version": version, "config_sha256": digest}
@@ -245,6 +249,9 @@ CASES = {
     "inspect, shades": lambda f, t: ["inspect", many(f, t)],
     "report": lambda f, t: ["report", artifact(f, t), "-o", f / "x.html"],
     "report, keys": lambda f, t: ["report", artifact(f, t, keys=True), "-o", f / "x.html"],
+    "report, run": lambda f, t: [
+        *["report", training_run(f, t), "-o", f / "x.html", "--policy", policy(f, t)]
+    ],
     "prove, insecure": lambda f, t: ["prove", artifact(f, t, insecure=True), "-o", f / "x.v"],
     "prove, name": lambda f, t: ["prove", artifact(f, t), "-o", f / f"{t[:3]} x.v"],
     "audit": lambda f, t: ["audit", artifact(f, t), "--samples", "100000", "--no-processes"],
@@ -468,6 +475,33 @@ def test_nothing_that_a_file_says_is_obeyed(case, tmp_path):
         bad = {c for c in text if unicodedata.category(c)[0] == "C" or c in "\u2028\u2029"}
         assert bad <= {"\n", "\t"}, bad
         assert "\u0301" * 5 not in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"adjacency": ["a"]}, {"mechanism": {"a": 1}}, {"released": 5}, {"secret": ["a", 5]}),
+        *({"not_covered": {"a": 1}}, {"limits": "all"}, {"details": None}, {"statement": 5}),
+    ],
+    ids=str,
+)
+def test_words_of_a_statement_that_are_no_text_are_damage(change, tmp_path):
+    path = training_run(tmp_path, "b")
+    promise = json.loads((path / "privacy.json").read_text(encoding="utf-8"))
+    (path / "privacy.json").write_text(json.dumps(promise | change), encoding="utf-8")
+    found = CliRunner().invoke(main, ["report", str(path), "-o", str(tmp_path / "x.html")])
+    assert found.exit_code == 2, found.exception
+    assert found.output == f"labeldp: {path}: a file is missing or damaged\n"
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_what_a_statement_leaves_out_is_said(tmp_path):
+    path = training_run(tmp_path, "b")
+    promise = {"method": "none", "details": {}, "epsilon": None, "delta": 0.0}
+    (path / "privacy.json").write_text(json.dumps(promise), encoding="utf-8")
+    found = CliRunner().invoke(main, ["report", str(path), "-o", str(tmp_path / "x.html")])
+    assert found.exit_code == 0, found.exception
+    assert "<dd>not stated</dd>" in (tmp_path / "x.html").read_text(encoding="utf-8")
 
 
 def test_every_command_is_tried():

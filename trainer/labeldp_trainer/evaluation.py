@@ -26,13 +26,15 @@ CONSTANTS = {
     "absolute": "the median",
     "poisson": "the mean",
 }
+Apply = Callable[..., Array]
+"""That of a model."""
 Means = dict[str, Float[Array, ""]]
 Measure = Callable[[Float[Array, "b k"], Real[Array, "b ..."]], dict[str, Float[Array, " b"]]]
 """Quantities of each example, from a model's outputs and the targets."""
 
 
 def mean_metrics(
-    model: Model,
+    apply: Apply,
     measure: Measure,
     params: Params,
     x: PyTree[Shaped[Array, "n ..."]],
@@ -47,7 +49,7 @@ def mean_metrics(
         places = start + jnp.arange(chunk, dtype=jnp.int32)
         inside = places < n
         rows = jnp.minimum(places, n - 1)
-        outputs = model.apply(params, jax.tree.map(lambda leaf: leaf[rows], x))
+        outputs = apply(params, jax.tree.map(lambda leaf: leaf[rows], x))
         values = measure(outputs, targets[rows])
         sums = {
             name: jnp.sum(jnp.where(inside, value, jnp.zeros_like(value)))
@@ -56,7 +58,7 @@ def mean_metrics(
         return {name: totals[name] + value for name, value in sums.items()}, None
 
     first = jax.tree.map(lambda leaf: leaf[:1], (x, targets))
-    names = jax.eval_shape(lambda: measure(model.apply(params, first[0]), first[1]))
+    names = jax.eval_shape(lambda: measure(apply(params, first[0]), first[1]))
     zeros = {name: jnp.zeros((), jnp.float32) for name in names}
     starts = jnp.arange(steps, dtype=jnp.int32) * chunk
     totals, _ = jax.lax.scan(add, zeros, starts)
@@ -67,11 +69,12 @@ def make_evaluation(
     model: Model, loss: Loss
 ) -> Callable[[Params, PyTree[Shaped[Array, "n ..."]], Real[Array, " n"]], Means]:
     """A jitted function (params, x, targets) → the metrics of a test set."""
+    return partial(_evaluated, model.apply, loss)
 
-    def evaluate(params: Params, x: PyTree, targets: Array) -> Means:
-        return mean_metrics(model, loss.metrics, params, x, targets)
 
-    return jax.jit(evaluate)
+@partial(jax.jit, static_argnums=(0, 1))
+def _evaluated(apply: Apply, loss: Loss, params: Params, x: PyTree, targets: Array) -> Means:
+    return mean_metrics(apply, loss.metrics, params, x, targets)
 
 
 def predict(model: Model, params: Params, part: DataPart) -> Float32[np.ndarray, "n k"]:
@@ -84,7 +87,7 @@ def predict(model: Model, params: Params, part: DataPart) -> Float32[np.ndarray,
 
 
 @partial(jax.jit, static_argnums=0)
-def _applied(apply: Callable[..., Array], params: Params, x: PyTree) -> Array:
+def _applied(apply: Apply, params: Params, x: PyTree) -> Array:
     return apply(params, x)
 
 

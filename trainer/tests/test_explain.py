@@ -153,6 +153,7 @@ def test_the_statement_is_that_of_the_run(place, pages, name, promise, publishin
         assert words in said and words in found.text
     assert ("spends nothing more" in found.text) == (name != "none")
     assert document(place / name, "privacy")["statement"] in found.text
+    assert "nothing else in them was checked" in found.text
 
 
 @pytest.mark.parametrize("name", ["staged", "privatized", "none"])

@@ -17,11 +17,11 @@ from trainer.tests.trainer_helpers import CLASSES, CONFIG, write_artifact, write
 
 KEPT = Path(__file__).with_name("kept_json.json")
 NUMBERS = CONFIG.replace("mlp, hidden: [8], embedding: 2", "linear").replace(
-    "epochs: 3", "epochs: 1"
+    "epochs: 3, batch_size: 50, checkpoint_every: 3", "epochs: 1, batch_size: 50"
 )
 LISTED = CLASSES.replace("label: colour", "label: colour\n  classes: [red, green, blue]")
 COLOURS = LISTED.replace("mlp, hidden: [8], embedding: 2", "linear").replace(
-    "epochs: 3", "epochs: 1"
+    "epochs: 3, batch_size: 50, checkpoint_every: 3", "epochs: 1, batch_size: 50"
 )
 SHORT = LISTED[: LISTED.index("model:")] + "loss: cross_entropy\nmethod: {kind: none}\n"
 METHODS = {

@@ -82,13 +82,24 @@ def run_of(**facts):
         "method": "staged_release",
         "metric": "mse",
         "test": {"mse": 111889.6},
+        "constant": {"mse": 29376.4},
     }
-    return Run("r", "done", constant={"mse": 29376.4}, **known | facts)
+    return Run("r", "done", **known | facts)
 
 
 def test_metrics_are_written_as_other_numbers_are():
     text = "\n".join(runs_text([run_of(epsilon=1.0)]))
     assert "predict the mean: 29,376" in text and "111,890" in text and "e+" not in text
+
+
+def test_runs_without_a_test_set_have_no_metrics():
+    untested = {"test": {}, "constant": {}}
+    one = run_of(**untested)
+    assert runs_text([one])[0] == "rent: not compared: no run has a test set"
+    assert runs_text([one])[-1] == "no test set, so no metrics"
+    text = "\n".join(runs_text([run_of(epsilon=e, **untested) for e in (1.0, 0.5)]))
+    assert "estimates" not in text and "best" not in text and "test mse" not in text
+    assert text.endswith("every run that draws noise spends it again")
 
 
 def test_runs_that_drew_noise_say_that_their_epsilon_adds_up():

@@ -9,9 +9,11 @@ from labeldp_trainer.models import (
     Linear,
     Mlp,
     ResNet18,
+    build,
     build_model,
     cifar_cnn,
     count_parameters,
+    fresh_params,
     layers,
     mnist_cnn,
 )
@@ -122,7 +124,7 @@ def test_models_that_do_not_fit(model, shape, expected):
 def test_scale_and_offset():
     text = CONFIG.replace("hidden: [8]", "hidden: [], scale: 3")
     model = build_model(parse_config(text), TABLE, 1)
-    params = jax.tree.map(jnp.zeros_like, model.init(jax.random.key(0)))
+    params = jax.tree.map(jnp.zeros_like, jax.jit(model.init)(jax.random.key(0)))
     assert model.apply(params, features(TABLE, 1)).tolist() == [[4.5]]
     params["layers"][0]["b"] = jnp.ones(1)
     assert model.apply(params, features(TABLE, 1)).tolist() == [[7.5]]
@@ -146,11 +148,23 @@ def test_a_convolution_by_pieces_is_one(monkeypatch, stride, size):
         y = conv(x, {"w": w, "b": layer["b"]}, stride)
         return jnp.square(y).sum(), y
 
-    expected, found = (
-        jax.grad(function, (0, 1), has_aux=True)(layer["w"], x) for function in (whole, by_pieces)
-    )
+    def slopes(function):
+        return jax.jit(jax.grad(function, (0, 1), has_aux=True))(layer["w"], x)
+
+    expected, found = slopes(whole), slopes(by_pieces)
     monkeypatch.setattr(layers, "_PATCHES", 2 * 42 * size**2 * 3)
-    few = jax.grad(by_pieces, (0, 1), has_aux=True)(layer["w"], x)
+    few = slopes(by_pieces)
     for a, b, c in zip(*map(jax.tree.leaves, (expected, found, few)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(a, c, rtol=1e-4, atol=1e-4)
+
+
+def test_equal_models_are_one_object():
+    """So a second run in a process compiles less."""
+    one, again = (build_model(parse_config(CONFIG), TABLE, 1) for _ in range(2))
+    assert one is again
+    assert build_model(parse_config(CONFIG), TABLE, 2) is not one
+    fresh_params(parse_config(CONFIG), one)
+    known = build._fresh._cache_size()
+    fresh_params(parse_config(CONFIG.replace("epochs: 3", "epochs: 4")), again)
+    assert build._fresh._cache_size() == known

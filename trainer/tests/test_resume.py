@@ -19,9 +19,12 @@ TEXT = (
     CONFIG.replace(
         "{kind: none}", "{kind: privatized, artifact: numbers.onnx, key: k, id_column: id}"
     )
-    .replace("epochs: 3", "epochs: 30, early_stopping: {}, checkpoint_every: 2")
+    .replace("epochs: 3", "epochs: 30, early_stopping: {}")
+    .replace("checkpoint_every: 3", "checkpoint_every: 2")
     .replace("adam, learning_rate: 0.02", "momentum, learning_rate: 0.02, schedule: cosine")
 )
+
+SIX_EPOCHS = CONFIG.replace("epochs: 3", "epochs: 6").replace("every: 3", "every: 2")
 
 
 def arguments(directory, output, *options):
@@ -64,7 +67,7 @@ def test_kill_and_resume(tmp_path):
 
 def test_what_a_kill_left_of_a_checkpoint_is_not_spoken_of(tmp_path):
     write_tables(tmp_path)
-    write_config(tmp_path, CONFIG.replace("epochs: 3", "epochs: 6, checkpoint_every: 2"))
+    write_config(tmp_path, SIX_EPOCHS)
     held = [sys.executable, "-c", f"{HOLD}hold('cut', 4){TRAIN}", *arguments(tmp_path, "cut")]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     kill_behind(4, tmp_path / "cut" / "metrics.jsonl", held, env=environment)

@@ -65,7 +65,7 @@ def test_the_run_folder(tmp_path):
     assert lines[-1]["test_mse"] < 0.5 * lines[0]["test_mse"]
     assert json.loads((folder / "result.json").read_text())["test_mse"] == lines[-1]["test_mse"]
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
-    loaded = load_params(folder / "params.npz", result.model.init(jax.random.key(9)))
+    loaded = load_params(folder / "params.npz", jax.jit(result.model.init)(jax.random.key(9)))
     jax.tree.map(np.testing.assert_array_equal, loaded, result.params)
     assert json.loads((folder / "privacy.json").read_text())["epsilon"] is None
     assert (folder / "privacy.txt").read_text().startswith("Promise\n  There is no privacy")

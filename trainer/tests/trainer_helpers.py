@@ -48,7 +48,7 @@ model: {kind: mlp, hidden: [8], embedding: 2, offset: 4.5}
 loss: squared
 method: {kind: none}
 optimizer: {kind: adam, learning_rate: 0.02}
-training: {epochs: 3, batch_size: 50}
+training: {epochs: 3, batch_size: 50, checkpoint_every: 3}
 """
 
 CLASSES = (

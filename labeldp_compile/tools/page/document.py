@@ -42,11 +42,17 @@ def text_of(
     template: Path, filters: Mapping[str, Callable[[str], str]] | None = None, **facts: object
 ) -> str:
     """The text of a template that is not HTML, with its facts."""
+    known = _texts(template.parent, frozenset((filters or {}).items()))
+    return known.get_template(template.name).render(**facts)
+
+
+@cache
+def _texts(folder: Path, filters: frozenset[tuple[str, Callable[[str], str]]]) -> Environment:
     environment = Environment(  # noqa: S701  # not for a browser
-        loader=FileSystemLoader(template.parent), **_OPTIONS
+        loader=FileSystemLoader(folder), **_OPTIONS
     )
-    environment.filters |= filters or {}
-    return environment.get_template(template.name).render(**facts)
+    environment.filters |= dict(filters)
+    return environment
 
 
 @cache

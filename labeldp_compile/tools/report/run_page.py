@@ -92,9 +92,9 @@ def run_page(findings: RunFindings) -> str:
     lists = []
     for key, title in titles.items():
         items = promise.get(key) or []
-        items = [items] if isinstance(items, str) else list(items)
+        items = [items] if isinstance(items, str) else items
         if items:
-            lists.append((title, [_plain(str(item)) for item in items[:_MOST_ITEMS]]))
+            lists.append((title, [_plain(item) for item in items[:_MOST_ITEMS]]))
     delta = Fraction(promise["delta"] or 0)
     return page(
         "report/run.html",
@@ -105,6 +105,7 @@ def run_page(findings: RunFindings) -> str:
         policy=policy,
         run=run,
         promise=promise,
+        adjacency=_plain(promise.get("adjacency") or "not stated"),
         sha256=findings.sha256,
         lists=lists,
         fits_paper=sum(len(item) for _, items in lists for item in items) <= _MOST_ON_PAPER,

@@ -1,6 +1,7 @@
 """Plain stochastic gradients: every epoch visits the examples in a fresh order."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -47,14 +48,9 @@ def minibatch_method(
     n, batch = setting.dataset.train.rows, setting.loaded.config.training.batch_size
     steps = n // batch
 
-    @jax.jit
-    def draw_epoch(key: jax.Array) -> jax.Array:
-        order = jax.random.permutation(key, jnp.arange(n, dtype=jnp.int32))
-        return order[: steps * batch].reshape(steps, batch)
-
     def draw(key: jax.Array, first: int, count: int) -> jax.Array:
         assert (first % steps, count) == (0, steps)
-        rows: jax.Array = draw_epoch(key)
+        rows: jax.Array = _epoch_rows(n, batch, key)
         return rows
 
     arrays: tuple[Any, Any, Any] = (setting.dataset.train.features, targets, None)
@@ -92,7 +88,7 @@ def minibatch_method(
         def measure(outputs: jax.Array, y: jax.Array) -> Metrics:
             return {"loss": per_example(outputs, _decoded(y, arrays[2]))}
 
-        return mean_metrics(model, measure, params, *arrays[:2])["loss"]
+        return mean_metrics(model.apply, measure, params, *arrays[:2])["loss"]
 
     return Stepped(
         arrays=devices.everywhere(arrays),
@@ -105,6 +101,13 @@ def minibatch_method(
         keep=keep or {},
         notes=notes,
     )
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _epoch_rows(n: int, batch: int, key: jax.Array) -> jax.Array:
+    """[steps, batch] rows in a random order; those that fill no batch are left out."""
+    order = jax.random.permutation(key, jnp.arange(n, dtype=jnp.int32))
+    return order[: n // batch * batch].reshape(-1, batch)
 
 
 def _decoded(targets: jax.Array, rows: jax.Array | None) -> jax.Array:

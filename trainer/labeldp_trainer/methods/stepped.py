@@ -25,7 +25,7 @@ import optax
 from labeldp_trainer.errors import DivergedError
 from labeldp_trainer.losses import build_optimizer
 from labeldp_trainer.methods.method import Fitted, Method, Stored, TrainingRun
-from labeldp_trainer.models import Params
+from labeldp_trainer.models import Params, fresh_params
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.checkpoints import Checkpoints, State
 from labeldp_trainer.run.metrics import Line, append_line, draw_curve, keep_lines
@@ -95,7 +95,7 @@ class Stepped(Method):
             method = later(params, None if kept is None else kept.stored())
             folder = kept or stages.create(number, method.keep)
             later = method.later
-            params = jax.jit(setting.model.init)(jax.random.fold_in(seed_key, 2 * number - 2))
+            params = fresh_params(setting.loaded, setting.model, 2 * number - 2)
             key = jax.random.fold_in(seed_key, 2 * number - 1)
         draw_curve(run.folder.path / "learning_curve.png", lines)
         told = {"epochs": len(lines), "epoch_of_parameters": epoch, **run.tester()(params)}
@@ -192,10 +192,6 @@ def _make_epoch(
     most = min(steps, method.steps_at_once or steps)
 
     @jax.jit
-    def keys(key: jax.Array, epoch: jax.Array) -> jax.Array:
-        return jax.random.split(jax.random.fold_in(key, epoch))
-
-    @jax.jit
     def some(carry: Any, key: jax.Array, start: Any, drawn: Any, arrays: Any) -> Any:
         def one(carry: tuple[Params, Any], inputs: tuple[jax.Array, Any]) -> Any:
             params, opt_state = carry
@@ -229,7 +225,7 @@ def _make_epoch(
         return state, metrics | {"finite": jnp.stack(leaves).all()}
 
     def run(state: State, key: jax.Array, arrays: Any) -> tuple[State, Metrics]:
-        draw_key, steps_key = keys(key, state.epoch)
+        draw_key, steps_key = _two_keys(key, state.epoch)
         first = int(state.epoch) * steps
         carry, series = (state.params, state.opt_state), []
         for start in range(0, steps, most):
@@ -241,3 +237,9 @@ def _make_epoch(
         return result
 
     return run
+
+
+@jax.jit
+def _two_keys(key: jax.Array, epoch: jax.Array) -> jax.Array:
+    """Those of an epoch: for what is drawn, and for its steps."""
+    return jax.random.split(jax.random.fold_in(key, epoch))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -27,6 +29,7 @@ from labeldp_trainer.models.layers import clip, softplus_of_log
 
 Outputs = Float[Any, "b k"]
 _LARGEST_LOG = 30.0
+_KNOWN: dict[Model, Model] = {}
 _LEAST_SIDE = {"mnist": 4, "cifar": 8}  # pixels, so that at least one is left after pooling
 
 
@@ -80,7 +83,15 @@ class LogLink(_Around):
 
 
 def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Model:
-    """The model that a config asks for. Raises ConfigError if it does not fit the data."""
+    """The model that a config asks for. Raises ConfigError if it does not fit the data.
+
+    Equal models are one object: what was compiled for it once is not compiled again.
+    """
+    model = _built(loaded, shape, outputs)
+    return _KNOWN.setdefault(model, model)
+
+
+def _built(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Model:
     config = loaded.config.model
     if loaded.config.interactions is not None:
         return Interactions(loaded.config.loss, shape, outputs)
@@ -97,10 +108,15 @@ def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Mode
     return model
 
 
-def fresh_params(loaded: LoadedConfig, model: Model) -> Params:
-    """The parameters that training starts from, with the config's seed."""
+def fresh_params(loaded: LoadedConfig, model: Model, number: int = 0) -> Params:
+    """The parameters that training starts from, with a key of the config's seed."""
     key = jax.random.key(loaded.config.training.seed)
-    return jax.jit(model.init)(jax.random.fold_in(key, 0))
+    return _fresh(model.init, jax.random.fold_in(key, number))
+
+
+@partial(jax.jit, static_argnums=0)
+def _fresh(init: Callable[[PRNGKeyArray], Params], key: PRNGKeyArray) -> Params:
+    return init(key)
 
 
 def closed_form_model(loss: str, shape: FeatureShape, outputs: int) -> Clamped | LogLink | Linear:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from labeldp_trainer.config import LoadedConfig, NoMethod
 from labeldp_trainer.config.base import Approximate
@@ -29,6 +29,23 @@ NONE = "–"
 _numbers = TypeAdapter(
     dict[str, float | None], config=ConfigDict(strict=True, allow_inf_nan=False)
 ).validate_python
+
+
+class _Stated(BaseModel):
+    """The words of a statement, and the numbers behind ε."""
+
+    model_config = ConfigDict(strict=True)
+
+    adjacency: str = ""
+    mechanism: str = ""
+    details: dict[str, Any]
+    released: list[str] = []
+    secret: list[str] = []
+    not_covered: list[str] = []
+    limits: list[str] = []
+    statement: str = ""
+
+
 _SIGNS = ("run.json", "privacy.json", "result.json", "params.npz")
 
 
@@ -160,6 +177,7 @@ def _whole(path: Path) -> Run:
     facts, loaded = folder.facts(), folder.config()
     config = loaded.config
     promise = read_json(path / "privacy.json")
+    _Stated.model_validate(promise)
     epsilon, delta = _promised(loaded, promise)
     if isinstance(config.method, Central) and "noise" not in promise["details"]:
         raise InputError(

@@ -14,6 +14,7 @@ from labeldp_trainer.outcomes.runs import NONE, Run, comparable
 
 _CONFIDENCE = 0.95
 _BEFORE = ["run", "method", "representation", "model", "ε", "δ", "protects"]
+_ADDS_UP = "; ε is that of one run, and every run that draws noise spends it again"
 _WORDS = {"run", "method", "representation", "model", "protects"}
 
 
@@ -84,10 +85,12 @@ def _table(alike: Sequence[Run]) -> RunsTable:
         blank = [NONE] * (len(_BEFORE) - 1)
         rows.insert(place, [constant, *blank, shown(first.baseline), NONE, NONE])
     best = NONE if first.no_privacy is None else shown(first.no_privacy)
-    title = (
-        f"{first.label}: test {first.metric}, best first; {constant}: {shown(first.baseline)}; "
-        f"no privacy: {best}"
-    )
+    title = f"{first.label}: not compared: no run has a test set"
+    if _are_tested(alike):
+        title = (
+            f"{first.label}: test {first.metric}, best first; {constant}: {shown(first.baseline)}; "
+            f"no privacy: {best}"
+        )
     header = [*_BEFORE, f"test {first.metric}", "epochs", "seconds"]
     used = [i for i, column in enumerate(zip(*rows, strict=True)) if set(column) != {NONE}]
     kept = [[row[i] for i in used] for row in (header, *rows)]
@@ -96,18 +99,24 @@ def _table(alike: Sequence[Run]) -> RunsTable:
 
 def _note(alike: Sequence[Run]) -> str:
     """How reliable the metrics are. Accuracies lie in 0 … 1, so Hoeffding's bound holds."""
+    noisy = sum(run.epsilon is not None for run in alike) > 1
+    if not _are_tested(alike):
+        return f"no test set, so no metrics{_ADDS_UP * noisy}"
     known = {run.rows_tested for run in alike} - {None}
     rows = min((run.rows_tested for run in alike if run.rows_tested), default=None)
     of = "the test rows" if rows is None or len(known) > 1 else f"{rows:,} test rows"
     note = f"metrics are estimates from {of}, one training run each; no ε covers test labels"
     if len(alike) > 1:
         note += "; the best of several runs looks better than it is"
-    if sum(run.epsilon is not None for run in alike) > 1:
-        note += "; ε is that of one run, and every run that draws noise spends it again"
+    note += _ADDS_UP * noisy
     if rows is None or alike[0].metric != "accuracy":
         return f"{note}; no confidence interval is known"
     margin = at_most(math.sqrt(math.log(2 / (1 - _CONFIDENCE)) / (2 * rows)), 2)
     return f"{note}; an accuracy has a 95% margin of error of at most ±{margin} (Hoeffding)"
+
+
+def _are_tested(alike: Sequence[Run]) -> bool:
+    return any(run.test for run in alike)
 
 
 _CONSTANT = {"accuracy": "majority", "mse": "mean", "mae": "median", "loss": "mean"}

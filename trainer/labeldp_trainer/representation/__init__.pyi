@@ -1,5 +1,6 @@
 """The names that this room hands out; ``__init__.py`` loads each one when it is used."""
 
+from labeldp_trainer.representation.build import PartsLearner as PartsLearner
 from labeldp_trainer.representation.build import represented as represented
 from labeldp_trainer.representation.build import reproduced as reproduced
 from labeldp_trainer.representation.build import vectors_of_part as vectors_of_part

@@ -1,7 +1,9 @@
 """From the part ``representation`` of a config to vectors instead of features."""
 
+from __future__ import annotations
+
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,13 +68,15 @@ def represented(
     output: Path,
     steps: Steps = silent,
     announce: Announce = nowhere,
+    learner: Callable[..., PartsLearner] | None = None,
 ) -> tuple[Dataset, Representation | None]:
     """The data with vectors [n, width] instead of features, and the map from one to other;
     the data alone if the config has no representation.
 
     Takes those of ``output``, or of a run folder of this user beside it, if they were learned from
     the same features with the same options. No label is looked at. ``announce`` gets a sentence
-    with the time that learning may take. Raises InputError.
+    with the time that learning may take. ``learner`` makes a ``PartsLearner``: one that is given
+    for several representations learns what they share once. Raises InputError.
     """
     if loaded.config.representation is None:
         return dataset, None
@@ -88,7 +92,9 @@ def represented(
         counts = [sum(part.rows for part in some) for some in (known, parts)]
         if words := forecast(loaded.config.representation, inputs.shape.image, *counts):
             announce(words)
-        found = _learn(loaded, inputs, parts, known, facts, steps)
+        given = (loaded, parts, known, facts["seed"], steps)
+        own = (learner or PartsLearner)(*given)
+        found = _learn(loaded.config.representation, own, inputs, known, facts)
     representation, vectors = found
     train, *test = (
         replace(part, features=_require_finite(of_part, part))
@@ -208,16 +214,13 @@ def _seed(loaded: LoadedConfig) -> int:
 
 
 def _learn(
-    loaded: LoadedConfig,
+    config: AnyRepresentation,
+    learner: PartsLearner,
     inputs: Dataset,
-    parts: Sequence[DataPart],
     known: Sequence[DataPart],
     facts: dict[str, Any],
-    steps: Steps,
 ) -> tuple[Representation, list[NDArray[np.float32]]]:
-    config = loaded.config.representation
-    assert config is not None
-    found = _Learner(loaded, parts, known, facts["seed"], steps).learnt(config, inputs.shape)
+    found = learner.learnt(config, inputs.shape)
     representation = Representation(
         kind_name(config),
         inputs.shape,
@@ -237,7 +240,7 @@ class _Found(NamedTuple):
     notes: tuple[str, ...]
 
 
-class _Learner:
+class PartsLearner:
     """Learns a representation after those that it is made from; each only once."""
 
     def __init__(

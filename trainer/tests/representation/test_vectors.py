@@ -4,12 +4,15 @@ import jax
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from labeldp_trainer.data import load_data
+from labeldp_trainer.representation import PartsLearner, represented
 from labeldp_trainer.representation.tables import hashed_columns
 
 from trainer.tests.representation.representation_helpers import (
     PATCHES,
     TABLE,
     images,
+    loaded,
     vectors,
     write_images,
 )
@@ -203,3 +206,28 @@ def test_a_row_beside_many_equal_ones_stays_in_the_graph(tmp_path):
     _, after, _ = vectors(tmp_path, "{kind: graph, of: pca, neighbours: 4, dims: 5}")
     assert np.isfinite(after.train.features).all()
     np.testing.assert_allclose(after.train.features[:50].std(0), 0, atol=1e-3)
+
+
+def test_representations_with_one_learner_share_their_parts(tmp_path):
+    write_images(tmp_path)
+    learned, shared = [], []
+
+    class Seen(PartsLearner):
+        def learnt(self, config, shape):
+            learned.append((config.kind, super().learnt(config, shape)))
+            return learned[-1][1]
+
+    def learner(*given):
+        shared[:] = shared or [Seen(*given)]
+        return shared[0]
+
+    graph = f"{{kind: graph, of: {PATCHES}, dims: 6, landmarks: 50}}"
+    for number, text in enumerate((PATCHES, graph)):
+        config = loaded(tmp_path, text)
+        data = load_data(config, ("y",), ("y",))
+        after, _ = represented(config, data, tmp_path / f"run {number}", learner=learner)
+        _, alone, _ = vectors(tmp_path, text)
+        assert np.array_equal(after.train.features, alone.train.features)
+    (of_patches, first), (inside, again), (of_graph, _) = learned
+    assert (of_patches, inside, of_graph) == ("patches", "patches", "graph")
+    assert first is again

@@ -114,15 +114,15 @@ def _quantiles(there: Float32[np.ndarray, " n"]) -> Float32[np.ndarray, " e"]:
 
 
 def _edges(there: Float32[np.ndarray, " n"]) -> Float32[np.ndarray, " e"]:
-    """Where numbers are cut: around those that have more rows than a bin should, and at quantiles
-    of the others."""
+    """Where numbers are cut: around those in which two of the cuts at quantiles would fall, and at
+    quantiles of the others."""
     values, counts = np.unique(there, return_counts=True)
     if len(values) <= _BINS:
         return values[1:]
     own, left = np.zeros(len(values), bool), _BINS
-    while (heavy := ~own & (counts * left > counts[~own].sum())).any():
+    while (heavy := ~own & (counts * left > 2 * counts[~own].sum())).any():
         own |= heavy
-        left -= int(heavy.sum())  # never all: each has more than its share of what was left
+        left -= int(heavy.sum())  # at least half stay
     begins = own | np.r_[False, own[:-1]]
     others = np.flatnonzero(~own)
     before = np.cumsum(counts[others])

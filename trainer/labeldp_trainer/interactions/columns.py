@@ -8,6 +8,7 @@ Values are integers, so that every processor computes the same rows from them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,9 @@ _MAIN_NUMBERS, _IN_PAIRS_NUMBERS, _IN_PAIRS_CATEGORIES = 12, 5, 23
 _RANGE = 0.5  # of the kernel, in quantiles
 _LINEAR = 2.0  # weight of the part that is smooth over the whole range
 _NOTHING = 1e-6  # of the largest eigenvalue
+
+
+_EdgesOf = Callable[[Float32[np.ndarray, " n"]], Float32[np.ndarray, " e"]]
 
 
 @dataclass(frozen=True)
@@ -69,21 +73,24 @@ def entries_of(features: Features) -> list[np.ndarray]:
     return [*np.asarray(numeric).T, *np.asarray(categorical).T]
 
 
-def learn_columns(features: Features, vocabularies: tuple[int, ...]) -> list[BinnedColumn]:
-    """The columns of training features."""
+def learn_columns(
+    features: Features, vocabularies: tuple[int, ...], *, own_bins: bool = True
+) -> list[BinnedColumn]:
+    """The columns of training features.
+
+    ``own_bins``: numbers that many rows have get bins of their own, as they did not in the past.
+    """
     numeric = np.asarray(features["numeric"])
-    found = [_numbers(np.ascontiguousarray(numeric[:, j])) for j in range(numeric.shape[1])]
+    edges_of = _edges if own_bins else _quantiles
+    found = [
+        _numbers(np.ascontiguousarray(numeric[:, j]), edges_of) for j in range(numeric.shape[1])
+    ]
     codes = np.asarray(features["categorical"])
     return found + [_categories(codes[:, j], size) for j, size in enumerate(vocabularies)]
 
 
-def _numbers(entries: Float32[np.ndarray, " n"]) -> BinnedColumn:
-    there = entries[~np.isnan(entries)]
-    edges = np.unique(there)
-    if len(edges) > _BINS:
-        places = np.arange(1, _BINS) * (len(there) - 1) // _BINS
-        edges = np.unique(np.partition(there, places)[places])
-    edges = edges[1:] if len(edges) and edges[0] == there.min() else edges
+def _numbers(entries: Float32[np.ndarray, " n"], edges_of: _EdgesOf) -> BinnedColumn:
+    edges = edges_of(entries[~np.isnan(entries)])
     count = len(edges) + 1
     codes = BinnedColumn(edges, None, np.zeros((0, 0), np.int32), 0).codes(entries)
     at = np.linspace(0, 1, count)
@@ -94,6 +101,35 @@ def _numbers(entries: Float32[np.ndarray, " n"]) -> BinnedColumn:
     kernel[count, count] = 1.0
     values = _eigenfunctions(kernel, np.bincount(codes, minlength=count + 1), _MAIN_NUMBERS)
     return BinnedColumn(edges, None, values, min(values.shape[1], _IN_PAIRS_NUMBERS))
+
+
+def _quantiles(there: Float32[np.ndarray, " n"]) -> Float32[np.ndarray, " e"]:
+    """Where numbers are cut: at quantiles. Of a number that nearly all rows have, all other ones
+    share its bin."""
+    edges = np.unique(there)
+    if len(edges) > _BINS:
+        places = np.arange(1, _BINS) * (len(there) - 1) // _BINS
+        edges = np.unique(np.partition(there, places)[places])
+    return edges[1:] if len(edges) and edges[0] == there.min() else edges
+
+
+def _edges(there: Float32[np.ndarray, " n"]) -> Float32[np.ndarray, " e"]:
+    """Where numbers are cut: around those in which two of the cuts at quantiles would fall, and at
+    quantiles of the others."""
+    values, counts = np.unique(there, return_counts=True)
+    if len(values) <= _BINS:
+        return values[1:]
+    own, left = np.zeros(len(values), bool), _BINS
+    while (heavy := ~own & (counts * left > 2 * counts[~own].sum())).any():
+        own |= heavy
+        left -= int(heavy.sum())  # at least half stay
+    begins = own | np.r_[False, own[:-1]]
+    others = np.flatnonzero(~own)
+    before = np.cumsum(counts[others])
+    places = np.arange(1, left) * (before[-1] - 1) // left
+    begins[others[np.searchsorted(before, places, side="right")]] = True
+    begins[0] = False
+    return np.asarray(values[begins])
 
 
 def _categories(codes: Int32[np.ndarray, " n"], size: int) -> BinnedColumn:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
@@ -90,7 +89,7 @@ class Effects:
 def effects_of(fit: Fit) -> Effects:
     """The effects of a fit."""
     terms, outputs = fit.terms, len(fit.base)
-    parts = _parts(terms)
+    parts = terms.places
     posteriors = _posteriors(fit)
     squares, errors = np.zeros((len(parts), outputs)), np.zeros((len(parts), outputs))
     for number, part in enumerate(parts):
@@ -115,12 +114,6 @@ def effects_of(fit: Fit) -> Effects:
         axes={c: _axis(terms.columns[c]) for effect in shown for c in effect.term},
         shown=shown,
     )
-
-
-def _parts(terms: Terms) -> list[slice]:
-    """The columns of the design of each term; the constant comes before them."""
-    ends = np.cumsum([1, *terms.widths]).tolist()
-    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def _posteriors(fit: Fit) -> list[tuple[np.ndarray, _Covariance]]:

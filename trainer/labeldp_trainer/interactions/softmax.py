@@ -33,9 +33,9 @@ def softmax_weights(
     """
     directions = _directions(fit)
     found = _Sums.of(fit, directions)
-    solved = least_loss(found.observed(fit, targets))
+    solved, offset = least_loss(found.observed(fit, targets))
     weights: Float64[np.ndarray, "w k"] = directions.of_columns(solved[1:])
-    return weights, solved[0]
+    return weights, solved[0] + offset
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,7 @@ class _Sums:
             link="softmax",
             rows=self.rows,
             factors=answers.factors,
-            coordinates=np.eye(len(self.square)),
-            constant=True,
+            sums=self.expected[0],
             noise=noise,
             seen=told.T @ (statistic - self.expected_answers) + self.expected,
             clean=self.expected,

@@ -88,6 +88,38 @@ class Fit:
 
 
 @dataclass(frozen=True)
+class _Model:
+    """What a stage fits.
+
+    Attributes:
+        terms: of it.
+        moments: of their columns.
+        prior: [G] variances of the coefficients of terms, before they are found.
+        kinds: [G] of terms that are alike: new ones are a kind of their own.
+        base: [K] a prediction without features.
+        constant: prior variance of the constant.
+    """
+
+    terms: Terms
+    moments: DesignMoments
+    prior: Float64[np.ndarray, " g"]
+    kinds: Sequence[int]
+    base: Float64[np.ndarray, " k"]
+    constant: float
+
+    def fitted(self, answers: Answers, evidence: NoisySums, *, searched: bool) -> Fit:
+        """To answers, and what they say of the terms."""
+        term_of = self.terms.term_of
+        variances, probability = variances_by_evidence(
+            evidence, term_of, self.prior, self.kinds, self.constant, searched=searched
+        )
+        found = coefficients(evidence, term_of, variances, self.constant, probability)
+        left = found.uncertainty.over(self.moments.gram)
+        scales, spread = evidence.scales, evidence.spread
+        return Fit(self.terms, self.moments, found, self.base, scales, spread, left, answers)
+
+
+@dataclass(frozen=True)
 class _Left:
     """What terms do not explain of labels.
 
@@ -189,13 +221,14 @@ class Learner:
             terms = self._limited(chosen)
             moments = design_moments(terms)
             prior = _prior(terms.chosen, known, stage, variance, left.spread, self.source.guess)
-            constant = variance
+            kinds = [len(t) + 10 * (bool(known) and t not in known) for t in terms.chosen]
+            model = _Model(terms, moments, prior, kinds, start, _CONSTANT * variance)
             working = None if point is None else point.working
-            unknown = Uncertainty.before(by_column(prior, terms.term_of, constant))
+            unknown = Uncertainty.before(by_column(prior, terms.term_of, variance))
             if answers.found:
                 sums = answers.sums(terms, working, sums)
                 evidence = self._evidence(answers, sums, moments, base, left, point)
-                unknown = coefficients(evidence, terms.term_of, prior, constant).uncertainty
+                unknown = coefficients(evidence, terms.term_of, prior, variance).uncertainty
             rows = row_weights(
                 terms,
                 moments,
@@ -209,7 +242,7 @@ class Learner:
             answers.ask(self.source, asked)
             sums = answers.sums(terms, working, sums)
             evidence = self._evidence(answers, sums, moments, base, left, point)
-            fit = self._fitted(answers, evidence, terms, moments, prior, known, start, constant)
+            fit = model.fitted(answers, evidence, searched=self.source.visible)
             for _ in range(self._more(stage)):
                 if point is not None:  # around what has been learned, once more
                     point = point.moved(fit)
@@ -217,7 +250,7 @@ class Learner:
                 else:
                     left = self._left(fit, self._offset(fit, base), left, variance)
                 evidence = self._evidence(answers, sums, moments, base, left, point)
-                fit = self._fitted(answers, evidence, terms, moments, prior, known, start, constant)
+                fit = model.fitted(answers, evidence, searched=self.source.visible)
             self.stage_done(stage + 1)
             if stage < STAGES - 1:
                 point = point and point.moved(fit)
@@ -260,27 +293,6 @@ class Learner:
         unit = float(np.abs(weights).max()) / MOST_WEIGHT or 1.0
         whole = np.rint(weights[:, 0] / unit).astype(np.int32)
         return Offset(fit.terms.chosen, whole, unit, float(moved[0]), self.task.ends)
-
-    def _fitted(
-        self,
-        answers: Answers,
-        evidence: NoisySums,
-        terms: Terms,
-        moments: DesignMoments,
-        prior: Float64[np.ndarray, " g"],
-        known: Mapping[Term, float],
-        base: Float64[np.ndarray, " k"],
-        variance: float,
-    ) -> Fit:
-        # new terms are a kind of their own
-        kinds = [len(term) + 10 * (bool(known) and term not in known) for term in terms.chosen]
-        constant, searched = _CONSTANT * variance, self.source.visible
-        variances, probability = variances_by_evidence(
-            evidence, terms.term_of, prior, kinds, constant, searched=searched
-        )
-        found = coefficients(evidence, terms.term_of, variances, constant, probability)
-        left = found.uncertainty.over(moments.gram)
-        return Fit(terms, moments, found, base, evidence.scales, evidence.spread, left, answers)
 
     def _evidence(
         self,

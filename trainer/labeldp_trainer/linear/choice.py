@@ -35,18 +35,17 @@ _LEAST_MEAN = 1e-6
 
 @dataclass(frozen=True)
 class Observed:
-    """A statistic S = Σ u ⊗ t(y) + noise, and a model whose scores are x·W.
+    """A statistic S = Σ u ⊗ t(y) + noise, and a model whose scores are x·W + a constant.
 
     Attributes:
         link: of the model.
-        rows: [n, d] x of all rows.
+        rows: [n, r] x of all rows, in coordinates in which the penalty of W is ‖W‖².
         factors: [n] weights w of the rows in the loss.
-        coordinates: [d, r] U of a penalty: that of W = U·c is ‖c‖².
-        constant: whether the first column is the 1.
+        sums: [k] Σ w·t(y) as ``clean`` has it, for the constant; None if there is none.
         noise: [m, m] covariance of the noise of a column of S: added for privacy, and, unless
             labels are classes, that of labels given features.
-        seen: [d, k] Σ w·x ⊗ t(y) as S has it, linear in S.
-        clean: [d, k] its posterior mean, linear in S.
+        seen: [r, k] Σ w·x ⊗ t(y) as S has it, linear in S.
+        clean: [r, k] its posterior mean, linear in S.
         floor: the least Σ w·t(y) that noise lets one see.
         sums_rows: u of a regular sample of the rows, given the step.
         forward: [m, k] by which ⟨W, seen⟩ = ⟨forward(W), S⟩ + a constant.
@@ -55,25 +54,26 @@ class Observed:
     """
 
     link: Link
-    rows: Float32[np.ndarray, "n d"]
+    rows: Float32[np.ndarray, "n r"]
     factors: Float32[np.ndarray, " n"]
-    coordinates: Float64[np.ndarray, "d r"]
-    constant: bool
+    sums: Float64[np.ndarray, " k"] | None
     noise: Float64[np.ndarray, "m m"]
-    seen: Float64[np.ndarray, "d k"]
-    clean: Float64[np.ndarray, "d k"]
+    seen: Float64[np.ndarray, "r k"]
+    clean: Float64[np.ndarray, "r k"]
     floor: float
     sums_rows: Callable[[int], Float32[np.ndarray, "s m"]]
-    forward: Callable[[Float64[np.ndarray, "d k"]], Float64[np.ndarray, "m k"]]
+    forward: Callable[[Float64[np.ndarray, "r k"]], Float64[np.ndarray, "m k"]]
     change: Callable[
         [Float64[np.ndarray, "m k"]],
-        tuple[Float64[np.ndarray, "d k"], Float64[np.ndarray, "d k"]],
+        tuple[Float64[np.ndarray, "r k"], Float64[np.ndarray, "r k"]],
     ]
     targets: Coded | None = None
 
 
-def least_loss(observed: Observed) -> Float64[np.ndarray, "d k"]:
-    """[d, k] weights of the columns: logits, or logarithms of means.
+def least_loss(
+    observed: Observed,
+) -> tuple[Float64[np.ndarray, "r k"], Float64[np.ndarray, " k"]]:
+    """Weights and a constant: they give logits, or logarithms of means.
 
     Penalties fall as long as the estimated loss falls by more than its noise explains. Weights
     grow, and β falls with it: where β rises, the fit follows the noise, and the estimate of its
@@ -92,7 +92,7 @@ def least_loss(observed: Observed) -> Float64[np.ndarray, "d k"]:
         elif (failed := failed + 1) == _PATIENCE:
             break
     assert best is not None
-    return search.of_columns(best)
+    return best.beta * best.weights, search.offset
 
 
 @dataclass(frozen=True)
@@ -100,14 +100,16 @@ class _Trial:
     """A model with one penalty.
 
     Attributes:
-        weights: [r, k] in unit coordinates.
+        weights: [r, k].
         moved: [r, k] by how much a draw of noise moves the weights.
+        scores: [s, k] of the rows that are looked at, before ``beta``.
         beta: by what all weights are multiplied.
         loss: its estimate for a row, less a number that all models share.
     """
 
     weights: Float64[np.ndarray, "r k"]
     moved: Float64[np.ndarray, "r k"]
+    scores: Float32[np.ndarray, "s k"]
     beta: float
     loss: float
 
@@ -120,19 +122,17 @@ class _Search:
         factors, outputs = observed.factors, observed.clean.shape[1]
         self._classes = observed.link == "softmax"
         self._total = float(factors.sum(dtype=np.float64))
-        self._to_unit = observed.coordinates
-        self._offset = self._base()
-        self._rows = observed.rows @ self._to_unit.astype(np.float32)
-        self.fit = CanonicalFit(observed.link, self._rows, factors, self._offset)
+        self.offset = self._base()
+        self.fit = CanonicalFit(observed.link, observed.rows, factors, self.offset)
         # a regular sample is enough for temperatures and noise, but not for a model of rare classes
         scores, entries = len(factors) * outputs, len(factors) * len(observed.noise)
         self._step = max(-(-scores // _MOST_SCORES), -(-entries // _MOST_ENTRIES))
         part = factors[:: self._step]
-        self._looked = self._rows[:: self._step]
+        self._looked = observed.rows[:: self._step]
         self._share = part / np.float32(part.sum(dtype=np.float64))
         # the noise of labels in a sum over the sample, as large as in one over all rows
         self._sums_rows = observed.sums_rows(self._step) * np.float32(self._step**0.5)
-        self.goal, self._seen = self._in_unit(observed.clean), self._in_unit(observed.seen)
+        self.goal, self._seen = observed.clean / self._total, observed.seen / self._total
         self._root = stable_root(observed.noise) if observed.noise.any() else None
         coordinates = len(observed.noise) * max(outputs - 1, 1)
         self._probes = min(-(-_PROBED // coordinates), _MOST_PROBES)
@@ -145,50 +145,39 @@ class _Search:
         excess, moved = 0.0, np.zeros_like(weights)
         for probe in reversed(range(self._probes)):
             seen, clean = self._observed.change(self._noise(means, probe))
-            moved = self.fit.response(weights, self._in_unit(clean), penalty)
-            excess += float((moved * self._in_unit(seen)).sum()) / self._probes
+            moved = self.fit.response(weights, clean / self._total, penalty)
+            excess += float((moved * seen).sum() / self._total) / self._probes
         agreement = float((weights * self._seen).sum()) - excess
         beta = self._beta(scores, agreement)
         loss = self.fit.partition(beta * weights) - beta * agreement
-        return _Trial(weights, moved, beta, loss)
+        return _Trial(weights, moved, scores, beta, loss)
 
     def deviation(self, trial: _Trial, other: _Trial) -> float:
         """Of the difference of two estimates: with W of S, ⟨W, noise⟩ is a linear term of noise and
         a quadratic one, whose mean is estimated with draws."""
-        means = self._means(trial.beta * (self._looked @ trial.weights.astype(np.float32)))
+        means = self._means(trial.beta * trial.scores)
         linear = self._variance(trial.beta * trial.weights - other.beta * other.weights, means)
         moved = self._variance(trial.beta * trial.moved - other.beta * other.moved, means)
         return float((linear + 2 * (1 + 1 / self._probes) * moved) ** 0.5 / self._total)
 
-    def of_columns(self, trial: _Trial) -> Float64[np.ndarray, "d k"]:
-        """[d, k] the weights of the columns, with the offset in the constant's."""
-        solved: Float64[np.ndarray, "d k"] = self._to_unit @ (trial.beta * trial.weights)
-        if self._observed.constant:
-            solved[0] += self._offset
-        return solved
-
     def _base(self) -> Float64[np.ndarray, " k"]:
         """[k] the link of the means over all rows, at least as large as their noise."""
-        clean = self._observed.clean
-        if not self._observed.constant:
-            return np.zeros(clean.shape[1])
-        means = np.maximum(clean[0], max(self._observed.floor, _LEAST_MEAN * self._total))
+        sums = self._observed.sums
+        if sums is None:
+            return np.zeros(self._observed.clean.shape[1])
+        means = np.maximum(sums, max(self._observed.floor, _LEAST_MEAN * self._total))
         found: Float64[np.ndarray, " k"] = np.log(
             means / (means.sum() if self._classes else self._total)
         )
         return found
 
-    def _in_unit(self, statistic: Float64[np.ndarray, "d k"]) -> Float64[np.ndarray, "r k"]:
-        found: Float64[np.ndarray, "r k"] = self._to_unit.T @ statistic / self._total
-        return found
-
     def _beta(self, scores: Float32[np.ndarray, "n k"], agreement: float) -> float:
         if not self._classes:
             return 1.0
-        return temperature(scores, self._offset, self._share, agreement)
+        return temperature(scores, self.offset, self._share, agreement)
 
     def _means(self, scores: Float32[np.ndarray, "n k"]) -> Float64[np.ndarray, "n k"]:
-        logits = scores.astype(np.float64) + self._offset
+        logits = scores.astype(np.float64) + self.offset
         found: Float64[np.ndarray, "n k"] = (
             softmax(logits, axis=1) if self._classes else np.exp(logits)
         )
@@ -236,7 +225,7 @@ class _Search:
         self, change: Float64[np.ndarray, "r k"], means: Float64[np.ndarray, "n k"]
     ) -> float:
         """Of ⟨change, what is seen⟩, where the means of labels are these."""
-        each = self._observed.forward(self._to_unit @ change)
+        each = self._observed.forward(change)
         if not self._classes:
             return float((each * (self._observed.noise @ each)).sum())
         each -= each.mean(axis=1, keepdims=True)

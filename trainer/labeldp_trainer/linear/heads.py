@@ -25,7 +25,7 @@ def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
     clean = sums.cross @ found.mean + sums.total[:, None] * sums.base[None, :]
     clean = clean / sums.metric[:, None]
     if head != "ridge":
-        return least_loss(_observed(head, sums, found, clean))
+        return _least_loss(head, sums, found, clean)
     solved = found.mean.copy()
     if sums.constant:
         solved[0] += sums.base
@@ -39,24 +39,35 @@ def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
     return solved * temperature(scores, np.zeros(solved.shape[1]), share, agreement)
 
 
-def _observed(
+def _least_loss(
     link: Link, sums: Sums, found: Posterior, clean: Float64[np.ndarray, "d k"]
-) -> Observed:
-    """S with the metric taken out of its rows: u = w·x."""
+) -> Float64[np.ndarray, "d k"]:
+    """From S with the metric taken out of its rows: u = w·x."""
     used, factors, metric = sums.used(), sums.factors(), sums.metric[:, None]
     noise = sums.noise if sums.classes else found.noise
-    return Observed(
+    unit = unit_coordinates(used, factors)
+
+    def change(
+        noise: Float64[np.ndarray, "d k"],
+    ) -> tuple[Float64[np.ndarray, "r k"], Float64[np.ndarray, "r k"]]:
+        return unit.T @ noise, unit.T @ (sums.cross @ found.response(metric * noise) / metric)
+
+    observed = Observed(
         link=link,
-        rows=used,
+        rows=used @ unit.astype(np.float32),
         factors=factors,
-        coordinates=unit_coordinates(used, factors),
-        constant=sums.constant,
+        sums=clean[0] if sums.constant else None,
         noise=noise / (metric * metric.T),
-        seen=sums.statistic / metric,
-        clean=clean,
+        seen=unit.T @ (sums.statistic / metric),
+        clean=unit.T @ clean,
         floor=float(found.noise[0, 0]) ** 0.5 / float(sums.metric[0]),
         sums_rows=lambda step: used[::step] * factors[::step, None],
-        forward=lambda weights: weights,
-        change=lambda noise: (noise, sums.cross @ found.response(metric * noise) / metric),
+        forward=lambda weights: unit @ weights,
+        change=change,
         targets=sums.targets,
     )
+    weights, offset = least_loss(observed)
+    solved: Float64[np.ndarray, "d k"] = unit @ weights
+    if sums.constant:
+        solved[0] += offset
+    return solved

@@ -39,7 +39,7 @@ from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.metrics import Line
 from labeldp_trainer.staged_release.check import PublicTable, checks
 from labeldp_trainer.staged_release.draw import Draws, Labels
-from labeldp_trainer.staged_release.plan import BudgetPlan
+from labeldp_trainer.staged_release.plan import BudgetPlan, own_bins
 from labeldp_trainer.staged_release.release import FILE, ReleaseInStages, StagedFacts, read_staged
 
 
@@ -76,7 +76,8 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             require_declared(train.columns[label], classes, train.source, label)
         setting = limited_to_users(setting)
         rows, dataset = RowOwners(**row_owners(setting)), setting.dataset
-        columns = learned_columns(setting)
+        bins = stored is None or own_bins(stored.facts.format_version)
+        columns = learned_columns(setting, own_bins=bins)
         codes = codes_of(columns, dataset.train.features)  # of a stored release: the same bins
         release = stored or self._empty(setting, rows, columns)
         epsilon, delta = exact(self.method.epsilon), exact(self.method.delta)

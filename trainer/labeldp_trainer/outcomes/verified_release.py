@@ -25,6 +25,7 @@ from labeldp_trainer.run.folder import DAMAGE, read_json
 from labeldp_trainer.sharding import Devices
 from labeldp_trainer.staged_release.check import PublicTable, replayed
 from labeldp_trainer.staged_release.check import checks as staged_checks
+from labeldp_trainer.staged_release.plan import own_bins
 from labeldp_trainer.staged_release.release import read_staged
 from labeldp_trainer.training import read
 
@@ -85,7 +86,8 @@ def _verify_staged(
     )
     columns, features = list(release.columns), setting.dataset.train.features
     rows = RowOwners(**row_owners(setting))
-    codes = codes_of(learned_columns(setting), features)  # the release must have the same bins
+    learned = learned_columns(setting, own_bins=own_bins(release.facts.format_version))
+    codes = codes_of(learned, features)  # the release must have the same bins
     table = PublicTable(features, dataset.shape.vocabularies, codes, rows)
     found = list(staged_checks(release, method, table, loss.task.classes, loaded.config.data.label))
     if all(check.ok for check in found):

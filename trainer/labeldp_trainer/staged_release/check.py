@@ -19,7 +19,7 @@ from labeldp_trainer.one_release.check import ReleaseCheck
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.staged_release.draw import Draws, measured
-from labeldp_trainer.staged_release.plan import BudgetPlan
+from labeldp_trainer.staged_release.plan import BudgetPlan, own_bins
 from labeldp_trainer.staged_release.release import ReleaseInStages
 
 _ALIKE = 1e-2
@@ -78,7 +78,9 @@ def checks(
     yield ReleaseCheck(same, f"the features are those of the release ({facts.rows:,} rows)")
     if not same:
         return
-    learned = learn_columns(table.features, table.vocabularies)
+    learned = learn_columns(
+        table.features, table.vocabularies, own_bins=own_bins(facts.format_version)
+    )
     same = _same_columns(release.columns, learned)
     yield ReleaseCheck(same, "the bins and basis functions of the columns follow from the features")
     if not same:

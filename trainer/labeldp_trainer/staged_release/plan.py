@@ -64,6 +64,11 @@ def guess(version: str, *, classes: bool) -> Guess:
     return MAINLY_MAINS if classes and version not in ("1.0", "1.1", "1.2") else BROAD
 
 
+def own_bins(version: str) -> bool:
+    """Whether numbers that many rows have get bins of their own."""
+    return version not in ("1.0", "1.1", "1.2", "1.3")
+
+
 def histogram_sensitivity(rows: int) -> int:
     """Squared, of a histogram in which one owner has at most that many rows, in squared steps."""
     return 2 * rows * rows * COUNT * COUNT

@@ -12,7 +12,7 @@ from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners, Users
 from labeldp_trainer.staged_release.check import PublicTable
 from labeldp_trainer.staged_release.draw import Draws
-from labeldp_trainer.staged_release.plan import BudgetPlan
+from labeldp_trainer.staged_release.plan import BudgetPlan, own_bins
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
 ALL = os.environ.get("LABELDP_LONG") == "1"
@@ -66,15 +66,32 @@ class Table:
         return draws.release
 
 
-def table(seed, count, *, classes=None, owners=None, epsilon=1.0, delta=1e-2, order=1, colours=0):
-    """Two columns of numbers, one with a missing entry, and perhaps a column of colours."""
+def table(
+    seed,
+    count,
+    *,
+    classes=None,
+    owners=None,
+    epsilon=1.0,
+    delta=1e-2,
+    order=1,
+    colours=0,
+    usual=0.0,
+    version="1.4",
+):
+    """Two columns of numbers, one with a missing entry, and perhaps a column of colours.
+
+    About a share ``usual`` of the first column is 0.
+    """
     random = np.random.default_rng(seed)
     numeric = random.normal(size=(count, 2)).astype(np.float32)
     numeric[0, 1] = np.nan
+    if usual:
+        numeric[random.random(count) < usual, 0] = 0.0
     categorical = random.integers(1, 1 + max(colours, 1), (count, int(colours > 0)))
     features = {"numeric": numeric, "categorical": categorical.astype(np.int32)}
     vocabularies = (1 + colours,) * int(colours > 0)
-    columns = learn_columns(features, vocabularies)
+    columns = learn_columns(features, vocabularies, own_bins=own_bins(version))
     entries = entries_of(features)
     codes = np.stack([c.codes(e) for c, e in zip(columns, entries, strict=True)], axis=1)
     users = None
@@ -84,6 +101,7 @@ def table(seed, count, *, classes=None, owners=None, epsilon=1.0, delta=1e-2, or
         users = Users(column="user", max_examples_per_user=3, sha256=digest)
     rows = RowOwners(count=count, owners=owners, users=users)
     facts = StagedFacts(
+        format_version=version,
         classes=classes,
         label_range=None if classes is not None else ENDS,
         epsilon=repr(epsilon),

@@ -26,7 +26,7 @@ CONSTANTS = {
     "absolute": "the median",
     "poisson": "the mean",
 }
-Apply = Callable[..., Array]
+Apply = Callable[..., Float[Array, "b k"]]
 """That of a model."""
 Means = dict[str, Float[Array, ""]]
 Measure = Callable[[Float[Array, "b k"], Real[Array, "b ..."]], dict[str, Float[Array, " b"]]]

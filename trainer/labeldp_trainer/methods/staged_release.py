@@ -88,7 +88,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         except ValueError as error:
             raise self.loaded.error(("method", "epsilon"), str(error)) from None
         if stored is not None:
-            table = PublicTable(dataset.train.features, dataset.shape.vocabularies, codes, rows)
+            table = PublicTable(dataset.train.features, columns, codes, rows)
             self._require_fit(stored, table, classes)
             columns = list(stored.columns)
 

@@ -29,6 +29,7 @@ NONE = "–"
 _numbers = TypeAdapter(
     dict[str, float | None], config=ConfigDict(strict=True, allow_inf_nan=False)
 ).validate_python
+_SIGNS = ("run.json", "privacy.json", "result.json", "params.npz")
 
 
 class _Stated(BaseModel):
@@ -44,9 +45,6 @@ class _Stated(BaseModel):
     not_covered: list[str] = []
     limits: list[str] = []
     statement: str = ""
-
-
-_SIGNS = ("run.json", "privacy.json", "result.json", "params.npz")
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def _verify_staged(
     rows = RowOwners(**row_owners(setting))
     learned = learned_columns(setting, own_bins=own_bins(release.facts.format_version))
     codes = codes_of(learned, features)  # the release must have the same bins
-    table = PublicTable(features, dataset.shape.vocabularies, codes, rows)
+    table = PublicTable(features, learned, codes, rows)
     found = list(staged_checks(release, method, table, loss.task.classes, loaded.config.data.label))
     if all(check.ok for check in found):
         ends = release.facts.label_range

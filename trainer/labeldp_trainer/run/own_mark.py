@@ -50,7 +50,7 @@ def _key(*, make: bool) -> bytes | None:
     try:
         base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
         path = Path(base) / "labeldp" / "mark.key"
-        if make and not path.exists():
+        if make:
             _create(path)
         found = read_own(path, _BYTES + 1, links=False)
     except (OSError, RuntimeError):  # for example, a user without a home folder
@@ -63,8 +63,10 @@ def _key(*, make: bool) -> bytes | None:
 def _create(path: Path) -> None:
     """Write a key where none is. Of several runs at once, one writes it and all use it: a mark with
     a key that was replaced would say nothing."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for _ in range(_TRIES):
+        if path.exists():
+            return
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             with replaced_when_whole(path, most=0o600, replace=False) as file:
                 file.write(secrets.token_bytes(_BYTES))
@@ -72,7 +74,3 @@ def _create(path: Path) -> None:
             return
         except UnfinishedError:
             time.sleep(_PAUSE)
-            if path.exists():
-                return
-        else:
-            return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,12 +14,12 @@ from labeldp_verify.rounded import at_most
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import Features, array_digest
 from labeldp_trainer.interactions.ask import LabelQuestion, Offset
-from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn, learn_columns
+from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
 from labeldp_trainer.one_release.check import ReleaseCheck
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.staged_release.draw import Draws, measured
-from labeldp_trainer.staged_release.plan import BudgetPlan, own_bins
+from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.staged_release.release import ReleaseInStages
 
 _ALIKE = 1e-2
@@ -33,13 +33,13 @@ class PublicTable:
 
     Attributes:
         features: of the training rows.
-        vocabularies: codes of each categorical column.
-        codes: [n, columns] their bins.
+        columns: their bins and basis functions, as they are learned from the features.
+        codes: [n, columns] the bins of the rows.
         rows: whose they are.
     """
 
     features: Features
-    vocabularies: tuple[int, ...]
+    columns: Sequence[BinnedColumn]
     codes: Int32[np.ndarray, "n c"]
     rows: RowOwners
 
@@ -78,10 +78,7 @@ def checks(
     yield ReleaseCheck(same, f"the features are those of the release ({facts.rows:,} rows)")
     if not same:
         return
-    learned = learn_columns(
-        table.features, table.vocabularies, own_bins=own_bins(facts.format_version)
-    )
-    same = _same_columns(release.columns, learned)
+    same = _same_columns(release.columns, table.columns)
     yield ReleaseCheck(same, "the bins and basis functions of the columns follow from the features")
     if not same:
         return
@@ -147,7 +144,7 @@ def replayed(
         )
 
 
-def _same_columns(stated: tuple[BinnedColumn, ...], learned: list[BinnedColumn]) -> bool:
+def _same_columns(stated: Sequence[BinnedColumn], learned: Sequence[BinnedColumn]) -> bool:
     """The same bins, and basis functions up to a sign and the rounding of another processor."""
     if len(stated) != len(learned):
         return False

@@ -113,7 +113,7 @@ def table(
         features_sha256=array_digest(features),
         in_pairs=tuple(column.in_pairs for column in columns),
     )
-    public = PublicTable(features, vocabularies, codes, rows)
+    public = PublicTable(features, columns, codes, rows)
     return Table(public, ReleaseInStages(facts, tuple(columns)), order)
 
 

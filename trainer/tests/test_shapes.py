@@ -26,6 +26,7 @@ from labeldp_trainer.dp_gradient import (
     projection,
     tree,
 )
+from labeldp_trainer.linear import simplex
 from labeldp_trainer.methods import users
 from labeldp_trainer.models import cnn, dense, layers
 from labeldp_trainer.randomize import NoisyOneHot, RRWithRowPriors, dealt, exact
@@ -187,7 +188,7 @@ def calls():
     yield projection.project_gram, (made, W), {}
     yield projection.project_matrix_free, (free, W), {}
     yield projection.project_onto_span, (free, W), {}
-    yield projection.project_onto_simplex, (linear,), {}
+    yield simplex.nearest_probabilities, (np.ones((3, 2), np.float32),), {}
     yield losses.gaussian_log_delta, (np.ones(3), 1.0), {}
     yield words.secret_key, (), {}
     yield words.Words.draw, (stream, 3), {}
@@ -226,7 +227,7 @@ def test_annotations_are_true():
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
-        (projection.project_onto_simplex, (jnp.ones((2, 2)),)),
+        (simplex.project_onto_simplex, (jnp.ones((2, 2)),)),
         (layers.group_norm, (jnp.ones((2, 4)), layers.norm_init(4), 2)),
         (dealt, (np.arange(3), np.arange(4), np.arange(3))),
     ],

@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float, Int, PyTree
 
 from labeldp_trainer.dp_gradient.hull import Materialised, Vertices
 from labeldp_trainer.dp_gradient.tree import dot, tiny
+from labeldp_trainer.linear.simplex import project_onto_simplex
 
 _STEPS_A_VERTEX = 32  # of `project_gram`: a target inside a hull of 640 vertices takes 17
 
@@ -245,16 +246,6 @@ def solve_simplex_qp(
     )
     last = lax.while_loop(lambda s: ~s.done & (s.iterations < max_iterations), step, first)
     return last.a / jnp.sum(last.a), last.iterations
-
-
-def project_onto_simplex(v: Float[Array, " m"]) -> Float[Array, " m"]:
-    """Return the point of the unit simplex nearest to v (Wang and Carreira-Perpiñán 2013)."""
-    m = v.shape[0]
-    descending = -jnp.sort(-v)
-    ranks = jnp.arange(1, m + 1, dtype=v.dtype)
-    shifts = (1.0 - jnp.cumsum(descending)) / ranks
-    active = jnp.sum(descending + shifts > 0)
-    return jnp.maximum(v + shifts[jnp.maximum(active - 1, 0)], 0.0)
 
 
 def _at(vertices: Vertices, target: PyTree, a: Array) -> _Point:

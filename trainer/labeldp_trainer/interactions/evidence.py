@@ -85,6 +85,23 @@ class NoisySums:
         whole = scaled @ scaled.T + self.noise + scale * self.spread * self.gram
         return np.asfortranarray(stable_root(whole)), True
 
+    def factors(self, variances: Float64[np.ndarray, " w"]) -> dict[float, Any]:
+        """Those of all levels."""
+        return {scale: self.factor(variances, scale) for scale, _ in self.levels()}
+
+    def means(
+        self,
+        variances: Float64[np.ndarray, " w"],
+        factors: dict[float, Any],
+        statistic: Float64[np.ndarray, "m k"],
+    ) -> Float64[np.ndarray, "w k"]:
+        """The posterior means of θ if this were the statistic: linear in it."""
+        found = np.zeros((len(variances), len(self.scales)))
+        for scale, columns in self.levels():
+            solved = cho_solve(factors[scale], statistic[:, columns], check_finite=False)
+            found[:, columns] = scale * variances[:, None] * (self.cross.T @ solved)
+        return found
+
     def gain(
         self, variances: Float64[np.ndarray, " w"], scale: float, factor: Any = None
     ) -> Float64[np.ndarray, "m w"]:
@@ -275,11 +292,8 @@ def coefficients(
 ) -> Coefficients:
     """Mean and covariance of θ; all but the constant's mean times a probability of effects."""
     v = by_column(variances, term_of, constant)
-    mean, factors = np.zeros((len(v), len(evidence.scales))), dict[float, Any]()
-    for scale, columns in evidence.levels():
-        factors[scale] = evidence.factor(v, scale)
-        solved = cho_solve(factors[scale], evidence.statistic[:, columns], check_finite=False)
-        mean[:, columns] = scale * v[:, None] * (evidence.cross.T @ solved)
+    factors = evidence.factors(v)
+    mean = evidence.means(v, factors, evidence.statistic)
     mean[1:] *= probability
     nearest = evidence.usual_level
     gain = evidence.gain(v, nearest, factors[nearest]) / np.sqrt(nearest)

@@ -3,6 +3,10 @@
 Its scores are made of the few directions that the answers tell most about. They are combinations of
 the terms' columns, so that the model stays a sum of effects. The penalty is found from the known
 noise of the answers, as for one release (``linear/choice.py``). No label is needed.
+
+What the answers do not tell, the fit by squares says. It may predict numbers below 0, with which no
+label agrees, so the probabilities nearest to its predictions take their place there. The softmax is
+fitted to either, whichever has the smaller estimated loss: where noise is large, to probabilities.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from labeldp_trainer.interactions.stages import Fit
 from labeldp_trainer.interactions.terms import MOST_WEIGHT
 from labeldp_trainer.linear.choice import Observed, least_loss
 from labeldp_trainer.linear.roots import stable_root
+from labeldp_trainer.linear.simplex import nearest_probabilities, probabilities_moved
 
 _MOST = 128  # directions; what the others tell is hidden by noise
 _ROUNDING = 1e-6  # of sums in float32, relative to the mean of the diagonal
@@ -81,22 +86,28 @@ def _directions(fit: Fit) -> _Directions:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Public sums over all rows, with w the shares of rows, f the fit, and x after a 1.
+    """Public sums over all rows: w the shares of rows, f the fit, p the probabilities nearest to
+    it, and x after a 1.
 
     Attributes:
+        cells: of the terms.
         rows: [n, 1 + d] x.
+        predicted: [n, k] f.
         square: [1 + d, 1 + d] Σ w·x·xᵀ.
         design: [1 + d, columns] Σ w·x·zᵀ of centred and scaled columns z.
         asked: [m, 1 + d] Σ q·w·xᵀ.
-        expected: [1 + d, k] Σ w·x ⊗ f.
+        predicted_sums, expected: [1 + d, k] Σ w·x ⊗ f, and of p.
         total: [m] Σ q.
-        expected_answers: [m, k] Σ q ⊗ f.
+        expected_answers: [m, k] Σ q ⊗ p.
     """
 
+    cells: CellSums
     rows: Float32[np.ndarray, "n d"]
+    predicted: Float32[np.ndarray, "n k"]
     square: Float64[np.ndarray, "d d"]
     design: Float64[np.ndarray, "d w"]
     asked: Float64[np.ndarray, "m d"]
+    predicted_sums: Float64[np.ndarray, "d k"]
     expected: Float64[np.ndarray, "d k"]
     total: Float64[np.ndarray, " m"]
     expected_answers: Float64[np.ndarray, "m k"]
@@ -109,29 +120,32 @@ class _Sums:
         n, d, k = len(fit.terms.codes), len(directions.unit) + 1, len(base)
         m, width = fit.found.evidence.cross.shape
         found = cls(
+            CellSums.of(fit.terms),
             np.ones((n, d), np.float32),
+            np.empty((n, k), np.float32),
             np.zeros((d, d)),
             np.zeros((d, width)),
             np.zeros((m, d)),
             np.zeros((d, k)),
+            np.zeros((d, k)),
             np.zeros(m),
             np.zeros((m, k)),
         )
-        cells = CellSums.of(fit.terms)
-        predicted = np.empty((n, k), np.float32)
-        for part, total in cells.products(np.concatenate([directions.whole, means.whole], axis=1)):
+        both = np.concatenate([directions.whole, means.whole], axis=1)
+        for part, total in found.cells.products(both):
             found.rows[part, 1:] = total[:, : d - 1] * directions.unit
-            predicted[part] = total[:, d - 1 :] * means.unit + base
+            found.predicted[part] = total[:, d - 1 :] * means.unit + base
         factors = fit.answers.factors
         for block in fit.terms.parts(BLOCK):
-            own, f = found.rows[block] * factors[block, None], predicted[block]
-            q = fit.answers.rows(block)
+            own, f = found.rows[block] * factors[block, None], found.predicted[block]
+            q, p = fit.answers.rows(block), nearest_probabilities(f)
             found.square[:] += own.T @ found.rows[block]
-            found.design[:] += cells.adder(block).sums(own)
+            found.design[:] += found.cells.adder(block).sums(own)
             found.asked[:] += q.T @ own
-            found.expected[:] += own.T @ f
+            found.predicted_sums[:] += own.T @ f
+            found.expected[:] += own.T @ p
             found.total[:] += q.sum(axis=0, dtype=np.float64)
-            found.expected_answers[:] += q.T @ f
+            found.expected_answers[:] += q.T @ p
         centred = found.design - found.square[:, :1] * fit.moments.mean[None, :]
         found.design[:] = centred * fit.moments.scale[None, :]
         return found
@@ -146,19 +160,14 @@ class _Sums:
         label = float((fit.base * (1 - fit.base)).mean())
         told = _solved(label * evidence.gram + noise, label * self.asked)
         same = _solved(self.square, self.asked.T @ told).T  # what S says of x
-        gains = []
-        for scale, columns in evidence.levels():
-            seen = evidence.cross @ (scale * prior[:, None] * self.design.T)
-            solved = cho_solve(evidence.factor(prior, scale), seen, check_finite=False)
-            gains.append((columns, solved.T))
+        factors = evidence.factors(prior)
 
         def change(
             noise: Float64[np.ndarray, "m k"],
-        ) -> tuple[Float64[np.ndarray, "d k"], Float64[np.ndarray, "d k"]]:
-            clean = np.empty((len(self.square), noise.shape[1]))
-            for columns, gain in gains:
-                clean[:, columns] = gain @ noise[:, columns]
-            return told.T @ noise + clean - same @ clean, clean
+        ) -> tuple[Float64[np.ndarray, "d k"], tuple[Float64[np.ndarray, "d k"], ...]]:
+            moved = evidence.means(prior, factors, noise)
+            expected = self._moved(fit, moved)
+            return told.T @ noise + expected - same @ expected, (self.design @ moved, expected)
 
         return Observed(
             link="softmax",
@@ -167,13 +176,27 @@ class _Sums:
             sums=self.expected[0],
             noise=noise,
             seen=told.T @ (statistic - self.expected_answers) + self.expected,
-            clean=self.expected,
+            goals=(self.predicted_sums, self.expected),
             floor=float(told[:, 0] @ noise @ told[:, 0]) ** 0.5,
             sums_rows=lambda step: answers.rows(slice(None, None, step)),
             forward=lambda weights: told @ weights,
             change=change,
             targets=targets,
         )
+
+    def _moved(
+        self, fit: Fit, coefficients: Float64[np.ndarray, "w k"]
+    ) -> Float64[np.ndarray, "d k"]:
+        """How Σ w·x ⊗ p moves, to first order, if coefficients of the fit do."""
+        weights = coefficients * fit.moments.scale[:, None]
+        base = -fit.moments.mean[1:] @ weights[1:]
+        change, factors = _Directions.of(weights), fit.answers.factors
+        found = np.zeros((self.rows.shape[1], len(base)))
+        for part, total in self.cells.products(change.whole):
+            moved = (total * change.unit + base).astype(np.float32)
+            own = self.rows[part] * factors[part, None]
+            found += own.T @ probabilities_moved(self.predicted[part], moved)
+        return found
 
 
 def _solved(

@@ -41,15 +41,15 @@ class Observed:
         link: of the model.
         rows: [n, r] x of all rows, in coordinates in which the penalty of W is ‖W‖².
         factors: [n] weights w of the rows in the loss.
-        sums: [k] Σ w·t(y) as ``clean`` has it, for the constant; None if there is none.
+        sums: [k] Σ w·t(y) as a goal has it, for the constant; None if there is none.
         noise: [m, m] covariance of the noise of a column of S: added for privacy, and, unless
             labels are classes, that of labels given features.
         seen: [r, k] Σ w·x ⊗ t(y) as S has it, linear in S.
-        clean: [r, k] its posterior mean, linear in S.
+        goals: [r, k] what models may be fitted to: posterior means of it. The first is linear in S.
         floor: the least Σ w·t(y) that noise lets one see.
         sums_rows: u of a regular sample of the rows, given the step.
         forward: [m, k] by which ⟨W, seen⟩ = ⟨forward(W), S⟩ + a constant.
-        change: by how much ``seen`` and ``clean`` move with S.
+        change: by how much ``seen`` and the goals move with S, to first order.
         targets: of all rows, if they may be looked at.
     """
 
@@ -59,13 +59,13 @@ class Observed:
     sums: Float64[np.ndarray, " k"] | None
     noise: Float64[np.ndarray, "m m"]
     seen: Float64[np.ndarray, "r k"]
-    clean: Float64[np.ndarray, "r k"]
+    goals: tuple[Float64[np.ndarray, "r k"], ...]
     floor: float
     sums_rows: Callable[[int], Float32[np.ndarray, "s m"]]
     forward: Callable[[Float64[np.ndarray, "r k"]], Float64[np.ndarray, "m k"]]
     change: Callable[
         [Float64[np.ndarray, "m k"]],
-        tuple[Float64[np.ndarray, "r k"], Float64[np.ndarray, "r k"]],
+        tuple[Float64[np.ndarray, "r k"], tuple[Float64[np.ndarray, "r k"], ...]],
     ]
     targets: Coded | None = None
 
@@ -77,13 +77,22 @@ def least_loss(
 
     Penalties fall as long as the estimated loss falls by more than its noise explains. Weights
     grow, and β falls with it: where β rises, the fit follows the noise, and the estimate of its
-    loss, which takes the fit for a linear function of the noise, is no good. Deterministic.
+    loss, which takes the fit for a linear function of the noise, is no good. Of several goals, the
+    one whose model has the smallest estimate is taken. Deterministic.
     """
     search = _Search(observed)
-    best, failed, weights, beta = None, 0, np.zeros_like(search.goal), np.inf
+    found = [_least_penalty(search, which) for which in range(len(observed.goals))]
+    best = min(found, key=lambda trial: trial.loss)
+    return best.beta * best.weights, search.offset
+
+
+def _least_penalty(search: _Search, which: int) -> _Trial:
+    """Of the models that are fitted to one of the goals."""
+    goal = search.goals[which]
+    best, failed, weights, beta = None, 0, np.zeros_like(goal), np.inf
     for penalty in _PENALTIES:
-        weights = search.fit.solve(search.goal, penalty, weights)
-        trial = search.tried(weights, penalty)
+        weights = search.fit.solve(goal, penalty, weights)
+        trial = search.tried(weights, penalty, which)
         if trial.beta > beta:
             break
         beta = trial.beta
@@ -92,7 +101,7 @@ def least_loss(
         elif (failed := failed + 1) == _PATIENCE:
             break
     assert best is not None
-    return best.beta * best.weights, search.offset
+    return best
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ class _Search:
 
     def __init__(self, observed: Observed) -> None:
         self._observed = observed
-        factors, outputs = observed.factors, observed.clean.shape[1]
+        factors, outputs = observed.factors, observed.seen.shape[1]
         self._classes = observed.link == "softmax"
         self._total = float(factors.sum(dtype=np.float64))
         self.offset = self._base()
@@ -132,20 +141,22 @@ class _Search:
         self._share = part / np.float32(part.sum(dtype=np.float64))
         # the noise of labels in a sum over the sample, as large as in one over all rows
         self._sums_rows = observed.sums_rows(self._step) * np.float32(self._step**0.5)
-        self.goal, self._seen = observed.clean / self._total, observed.seen / self._total
+        self.goals = [goal / self._total for goal in observed.goals]
+        self._seen = observed.seen / self._total
         self._root = stable_root(observed.noise) if observed.noise.any() else None
         coordinates = len(observed.noise) * max(outputs - 1, 1)
         self._probes = min(-(-_PROBED // coordinates), _MOST_PROBES)
 
-    def tried(self, weights: Float64[np.ndarray, "r k"], penalty: float) -> _Trial:
-        """The model of these weights, with the β that is estimated to be best."""
+    def tried(self, weights: Float64[np.ndarray, "r k"], penalty: float, which: int) -> _Trial:
+        """The model of these weights, for one of the goals, with the β that is estimated to be
+        best."""
         scores = self._looked @ weights.astype(np.float32)
-        beta = self._beta(scores, float((weights * self.goal).sum()))
+        beta = self._beta(scores, float((weights * self.goals[which]).sum()))
         means = self._means(beta * scores)
         excess, moved = 0.0, np.zeros_like(weights)
         for probe in reversed(range(self._probes)):
-            seen, clean = self._observed.change(self._noise(means, probe))
-            moved = self.fit.response(weights, clean / self._total, penalty)
+            seen, goals = self._observed.change(self._noise(means, probe))
+            moved = self.fit.response(weights, goals[which] / self._total, penalty)
             excess += float((moved * seen).sum() / self._total) / self._probes
         agreement = float((weights * self._seen).sum()) - excess
         beta = self._beta(scores, agreement)
@@ -164,7 +175,7 @@ class _Search:
         """[k] the link of the means over all rows, at least as large as their noise."""
         sums = self._observed.sums
         if sums is None:
-            return np.zeros(self._observed.clean.shape[1])
+            return np.zeros(self._observed.seen.shape[1])
         means = np.maximum(sums, max(self._observed.floor, _LEAST_MEAN * self._total))
         found: Float64[np.ndarray, " k"] = np.log(
             means / (means.sum() if self._classes else self._total)

@@ -49,8 +49,8 @@ def _least_loss(
 
     def change(
         noise: Float64[np.ndarray, "d k"],
-    ) -> tuple[Float64[np.ndarray, "r k"], Float64[np.ndarray, "r k"]]:
-        return unit.T @ noise, unit.T @ (sums.cross @ found.response(metric * noise) / metric)
+    ) -> tuple[Float64[np.ndarray, "r k"], tuple[Float64[np.ndarray, "r k"]]]:
+        return unit.T @ noise, (unit.T @ (sums.cross @ found.response(metric * noise) / metric),)
 
     observed = Observed(
         link=link,
@@ -59,7 +59,7 @@ def _least_loss(
         sums=clean[0] if sums.constant else None,
         noise=noise / (metric * metric.T),
         seen=unit.T @ (sums.statistic / metric),
-        clean=unit.T @ clean,
+        goals=(unit.T @ clean,),
         floor=float(found.noise[0, 0]) ** 0.5 / float(sums.metric[0]),
         sums_rows=lambda step: used[::step] * factors[::step, None],
         forward=lambda weights: unit @ weights,

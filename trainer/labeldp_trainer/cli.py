@@ -39,7 +39,8 @@ def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
 )
 @click.option("--resume", is_flag=True, help="Resume an interrupted run.")
 @_path(
-    "--from-release", help="Fit an existing release.npz; this spends nothing (method one_release)."
+    "--from-release",
+    help="Fit an existing release.npz; this spends nothing (one_release and staged_release).",
 )
 @_path(
     "--verify-release",

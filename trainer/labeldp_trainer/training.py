@@ -91,8 +91,8 @@ def train(
     its last checkpoint, or starts if it had not. On the same kind and number of devices it ends
     with bitwise the same parameters. ``progress`` is called with the metrics of every epoch,
     ``steps`` with the progress of a representation, ``announce`` with an estimate of its time
-    before it is learned. ``release`` is a ``release.npz`` that method ``one_release`` fits instead
-    of a new one.
+    before it is learned. ``release`` is a ``release.npz`` that methods ``one_release`` and
+    ``staged_release`` fit instead of a new one.
 
     Raises InputError for everything that the user can fix. Then there is no run folder, unless
     training diverged.

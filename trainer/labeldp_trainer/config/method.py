@@ -155,8 +155,9 @@ class Privatized(UserLevel):
         )
 
 
-LARGEST_END = 1e30
-"""The largest absolute label: models use float32."""
+LARGEST_END, LEAST_WIDTH = 1e18, 1e-18
+"""The largest label, and the narrowest range of labels: models use float32, and squares."""
+_LEAST_SHARE = 1e-4  # of the larger end: with 1e-5, rounding began to cost accuracy
 
 
 Head = Literal["ridge", "softmax", "poisson"]
@@ -179,10 +180,19 @@ class _Release(NoisySum):
     )
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Labels fit into float32."""
+        """Labels fit into float32, and are told apart there."""
         yield from super().rules()
-        beyond = max(map(abs, self.label_range or (0,))) > LARGEST_END
-        yield beyond, f"label_range: must not exceed {LARGEST_END:g}; rescale the labels"
+        low, high = self.label_range or (0, 1)
+        largest, width = max(abs(low), abs(high)), high - low
+        reason = f"label_range: must not exceed {LARGEST_END:g}; rescale the labels"
+        yield largest > LARGEST_END, reason
+        reason = f"label_range: must be wider than {LEAST_WIDTH:g}; rescale the labels"
+        yield 0 < width < LEAST_WIDTH, reason
+        reason = (
+            f"label_range: must be wider than its larger end times {_LEAST_SHARE:g}, as models use "
+            "float32; subtract a number from the labels"
+        )
+        yield 0 < width < _LEAST_SHARE * largest, reason
 
 
 class OneRelease(_Release):

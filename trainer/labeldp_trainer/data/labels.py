@@ -49,11 +49,16 @@ class Cells:
 
     def read(self, one: Callable[[bytes], int]) -> NDArray[np.int64]:
         """The result [n] of ``one`` for each cell in UTF-8. Each distinct cell is read once."""
-        encoded = distinct(self.values)
-        found = [one(cell) for cell in encoded.dictionary.to_pylist()]
-        entries = np.array([*found, 0], np.int64)  # the last entry is for nulls
-        result: NDArray[Any] = by_entries(encoded, entries)
-        return result
+        return _read(self.values, one)
+
+
+def _read(values: pa.Array, one: Callable[[bytes], int]) -> NDArray[np.int64]:
+    """The result [n] of ``one`` for the bytes of each text; −1 for a null."""
+    encoded = distinct(values)
+    found = [one(text) for text in encoded.dictionary.to_pylist()]
+    entries = np.array([*found, -1], np.int64)  # the last entry is for nulls
+    result: NDArray[Any] = by_entries(encoded, entries)
+    return result
 
 
 def taken(column: Any, rows: NDArray[np.int64]) -> Any:
@@ -83,14 +88,14 @@ class Task:
                     "from an unbiased randomizer, use a regression loss"
                 )
             return found.astype(np.int32)
-        array = values.numbers() if isinstance(values, Cells) else as_numpy(values)
-        if array.dtype.kind not in "buif":
+        array = numbers(values)
+        if array is None:
             raise DataError(f"{source}: {column!r} does not hold numbers")
         with np.errstate(all="ignore"):  # numpy would warn of a label that is too large for float32
-            numbers = array.astype(np.float32)
-        if not np.isfinite(numbers).all():
+            found = array.astype(np.float32)
+        if not np.isfinite(found).all():
             raise DataError(f"{source}: {column!r} has labels that are missing, NaN or infinite")
-        return numbers
+        return found
 
 
 def places(values: Any, known: Sequence[int | str | float]) -> NDArray[np.int64]:
@@ -102,13 +107,41 @@ def places(values: Any, known: Sequence[int | str | float]) -> NDArray[np.int64]
     place = {value: index for index, value in enumerate(known)}
     if isinstance(values, Cells):
         return values.read(_finder(place))
+    values = plain(values)
+    if isinstance(values, pa.Array) and _is_text(values.type):
+        # pyarrow quotes text that is not UTF-8 in an error, so it is read as bytes
+        encoded = {text.encode(): at for text, at in place.items() if isinstance(text, str)}
+        return _read(values, lambda text: encoded.get(text, -1))
     return np.array([place.get(value, -1) for value in _items(values)], np.int64)
+
+
+def numbers(values: Any) -> NDArray[Any] | None:
+    """Numbers [n] or booleans of a column; None if its type has none. A null becomes NaN, and no
+    label decides how another is read."""
+    if isinstance(values, Cells):
+        return values.numbers()
+    values = plain(values)
+    if isinstance(values, pa.Array):
+        if pa.types.is_boolean(values.type):
+            values = values.cast(pa.int8())  # with a null among them, they would be objects
+        if not (pa.types.is_floating(values.type) or _is_exact(values.type)):
+            return None
+    array = as_numpy(values)
+    return array if array.dtype.kind in "buif" else None
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def _items(values: Any) -> list[Any]:
     """The values one by one. A null must not turn large integers into floats."""
-    if isinstance(values, pa.Array | pa.ChunkedArray) and pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
     kind = getattr(values, "type", None)
     if kind is not None and pa.types.is_nested(kind):
         return [None] * len(values)  # lists cannot be classes, and cannot be looked up
@@ -134,15 +167,21 @@ def _finder(place: Mapping[int | str | float, int]) -> Callable[[bytes], int]:
     return find
 
 
+def plain(column: Any) -> Any:
+    """A column in one piece and in the type of its values: a dictionary and an extension type are
+    only how they are stored."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    while isinstance(column, pa.ExtensionArray | pa.DictionaryArray):
+        is_coded = isinstance(column, pa.DictionaryArray)
+        column = column.dictionary_decode() if is_coded else column.storage
+    return column
+
+
 def as_numpy(values: Any) -> NDArray[Any]:
     """A column as numpy. Numbers keep their type; nulls become NaN or None; cells become names."""
-    if isinstance(values, Cells):
-        values = values.names()
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
+    values = plain(values.names() if isinstance(values, Cells) else values)
     if isinstance(values, pa.Array):
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
         if pa.types.is_decimal(values.type):
             values = values.cast(pa.float64())
         return np.asarray(values.to_numpy(zero_copy_only=False))

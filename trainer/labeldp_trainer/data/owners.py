@@ -26,7 +26,7 @@ from jaxtyping import Int64
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.number_cells import number_in
-from labeldp_trainer.data.labels import Cells
+from labeldp_trainer.data.labels import Cells, plain
 from labeldp_trainer.errors import DataError
 
 _MISSING = None
@@ -82,12 +82,7 @@ def _distinct(
 
 def _plain(column: pa.Array | pa.ChunkedArray, source: str, name: str) -> Any:
     """Text, bytes and decimals as an Arrow array without nulls; other columns as numpy arrays."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = column.storage
-    if pa.types.is_dictionary(column.type):
-        return _plain(column.dictionary_decode(), source, name)
+    column = plain(column)
     if column.null_count or pa.types.is_null(column.type):
         raise _nobody(source, name)
     kind, wide = column.type, {"string_view": pa.large_string(), "binary_view": pa.large_binary()}

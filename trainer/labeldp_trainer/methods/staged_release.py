@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 import numpy as np
-from labeldp_runtime.whole_file import replaced_when_whole
+from labeldp_runtime.whole_file import UnfinishedError, replaced_when_whole
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
@@ -36,10 +36,11 @@ from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.one_release.targets import class_labels, label_numbers
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
+from labeldp_trainer.run.folder import require_own
 from labeldp_trainer.run.metrics import Line
 from labeldp_trainer.staged_release.check import PublicTable, checks
 from labeldp_trainer.staged_release.draw import Draws, Labels
-from labeldp_trainer.staged_release.plan import BudgetPlan, own_bins
+from labeldp_trainer.staged_release.plan import BudgetPlan, DeltaError, own_bins
 from labeldp_trainer.staged_release.release import FILE, ReleaseInStages, StagedFacts, read_staged
 
 
@@ -67,6 +68,8 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             self.columns = self.columns[1:]
         elif folder is None:
             raise RunFolderError(f"{path}: some stages are missing; resume the run that drew it")
+        else:
+            require_own(path)
 
     def build(self, setting: Setting) -> Staged:
         """Everything but the stages themselves. Raises InputError."""
@@ -106,8 +109,11 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             ends = release.facts.label_range
             try:
                 fit = learner(setting, columns, codes, ends, draws, rows.shares).learn()
-            except ValueError as error:
+            except DeltaError as error:
                 raise self.loaded.error(("method", "delta"), str(error)) from None
+            except np.linalg.LinAlgError:
+                reason = "rounding hides the fit to what was released, which is kept"
+                raise self.loaded.error(("method",), reason) from None
             keep_effects(run, fit)
             facts: Line = {"release_sha256": draws.release.sha256}
             return params_of(fit, ends), facts
@@ -196,7 +202,11 @@ def _write_after(path: Path, grown: ReleaseInStages) -> None:
     Of two processes that resume a run, only one gets its part into the file, which is locked here.
     What the other has drawn is seen by no one.
     """
-    with replaced_when_whole(path) as file:
-        if read_staged(path).sha256 != grown.parts[-1].facts.previous_sha256:
-            raise RunFolderError(f"{path}: another process has resumed this run; wait for it")
-        file.write(grown.to_bytes())
+    resumed = RunFolderError(f"{path}: another process has resumed this run; wait for it")
+    try:
+        with replaced_when_whole(path) as file:
+            if read_staged(path).sha256 != grown.parts[-1].facts.previous_sha256:
+                raise resumed
+            file.write(grown.to_bytes())
+    except UnfinishedError:
+        raise resumed from None

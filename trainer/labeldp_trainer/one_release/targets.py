@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Float64, Int32, Int64
 
-from labeldp_trainer.data.labels import Cells, as_numpy, places
+from labeldp_trainer.data.labels import numbers, places
 from labeldp_trainer.one_release.lattice import STEPS
 
 
@@ -25,11 +24,13 @@ def label_numbers(
     values: Any, low: float, high: float, default: float | None
 ) -> Float64[np.ndarray, " n"]:
     """n labels, moved into [low, high]. What is not a number becomes the default, or the middle."""
-    numbers = _numbers(values)
+    found = numbers(values)
     other = (low + high) / 2 if default is None else default
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # numpy would warn of some labels
+        # the type of a column is public, and so it is if it says that there are no numbers
+        each = np.full(len(values), np.nan) if found is None else found.astype(np.float64)
         inside: Float64[np.ndarray, " n"] = np.clip(
-            np.where(np.isnan(numbers), other, numbers), low, high
+            np.where(np.isnan(each), other, each), low, high
         )
     return inside
 
@@ -48,17 +49,3 @@ def in_steps(shares: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
     """Numbers in [−1, 1] in steps; what lies beyond becomes an end."""
     steps: Int64[np.ndarray, " n"] = np.rint(np.clip(shares, -1.0, 1.0) * STEPS).astype(np.int64)
     return steps
-
-
-def _numbers(values: Any) -> Float64[np.ndarray, " n"]:
-    if isinstance(values, Cells):
-        return values.numbers()
-    if isinstance(values, pa.Array | pa.ChunkedArray) and pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if isinstance(values, pa.Array | pa.ChunkedArray) and pa.types.is_boolean(values.type):
-        values = values.cast(pa.int8())  # with a null among them, they would be objects
-    array = as_numpy(values)
-    if array.dtype.kind in "buif":
-        return array.astype(np.float64)
-    # a column of another type: its type is public and says that it has no numbers
-    return np.full(len(array), np.nan)

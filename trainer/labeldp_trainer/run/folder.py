@@ -54,9 +54,18 @@ _MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file that appears whole or not at all."""
-    with replaced_when_whole(path) as file:
+    """Write a file that appears whole or not at all, and that only its owner can change."""
+    with replaced_when_whole(path, most=0o777 & ~_OTHERS_WRITE) as file:
         file.write(data)
+
+
+def require_own(path: Path) -> None:
+    """Raise RunFolderError if other users can change a file that decides what is drawn.
+
+    Raises OSError.
+    """
+    if path.stat().st_mode & _OTHERS_WRITE:
+        raise RunFolderError(f"{path}: other users can write to it; start another run")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -196,8 +205,7 @@ class RunFolder:
         """
         path = self.path / "kept.npz"
         try:
-            if path.stat().st_mode & _OTHERS_WRITE:
-                raise RunFolderError(f"{path}: other users can write to it; start another run")
+            require_own(path)
             return read_arrays(path)
         except DAMAGE:
             raise RunFolderError(

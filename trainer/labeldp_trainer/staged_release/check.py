@@ -15,6 +15,7 @@ from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import Features, array_digest
 from labeldp_trainer.interactions.ask import LabelQuestion, Offset
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
+from labeldp_trainer.interactions.design import RowWeights
 from labeldp_trainer.one_release.check import ReleaseCheck
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
@@ -175,11 +176,9 @@ def _same_question(stated: LabelQuestion, found: LabelQuestion) -> bool:
         return False
     if not _same_offset(stated.offset, found.offset, stated.clip):
         return False
-    return bool(
-        np.array_equal(a.weights, b.weights)
-        and a.shift == b.shift
-        and np.isclose(a.floor, b.floor, rtol=_ALIKE)
-    ) or _same_span(a.weights, b.weights)
+    if np.array_equal(a.weights, b.weights) and a.shift == b.shift:
+        return bool(np.isclose(a.floor, b.floor, rtol=_ALIKE))
+    return _same_span(a.weights, b.weights) and _same_grain(a, b)
 
 
 def _same_offset(a: Offset | None, b: Offset | None, clip: float) -> bool:
@@ -191,6 +190,18 @@ def _same_offset(a: Offset | None, b: Offset | None, clip: float) -> bool:
     apart = np.abs(a.weights * a.unit - b.weights * b.unit).max(initial=0)
     one = 1 << VALUE_BITS
     return bool(apart * one <= _LABELS_ALIKE * max(clip, 1e-300) + 2 * a.unit * one)
+
+
+def _same_grain(a: RowWeights, b: RowWeights) -> bool:
+    """Rounded as finely, and short rows as short, whatever the units of the weights are."""
+    one, other = _unit(a), _unit(b)
+    near = np.isclose(a.floor * one, b.floor * other, rtol=_SPANS_ALIKE)
+    return bool(near and 0.4 < one / other < 2.5)  # a shift may differ by 1
+
+
+def _unit(rows: RowWeights) -> float:
+    """What 1 of a rounded row is, of the largest weight."""
+    return float(2.0**rows.shift / np.abs(rows.weights).max())
 
 
 def _same_span(a: Int32[np.ndarray, "w m"], b: Int32[np.ndarray, "w m"]) -> bool:

@@ -29,6 +29,7 @@ from labeldp_trainer.staged_release.bins import HistogramBins
 from labeldp_trainer.staged_release.plan import (
     COUNT,
     BudgetPlan,
+    DeltaError,
     guess,
     histogram_sensitivity,
     most_sums,
@@ -241,7 +242,7 @@ class Draws:
         empty = ReleasePart(facts, exact, weights, offset)
         noises = [*(part.noise for part in self.release.parts), empty.noise]
         if self._plan.proved_delta(noises, Fraction(stated.epsilon)) > Fraction(stated.delta):
-            raise ValueError("δ is too small for the parts of a staged release; raise it")
+            raise DeltaError()
         answer = self.add_noise(exact.reshape(len(exact), -1), facts.sigma).reshape(exact.shape)
         self.release = self.release.with_part(ReleasePart(facts, answer, weights, offset))
         self.grown(self.release)

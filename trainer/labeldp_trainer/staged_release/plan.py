@@ -74,6 +74,14 @@ def histogram_sensitivity(rows: int) -> int:
     return 2 * rows * rows * COUNT * COUNT
 
 
+class DeltaError(ValueError):
+    """δ does not pay for what a staged release would tell."""
+
+    def __init__(self) -> None:
+        """The same words wherever it shows."""
+        super().__init__("δ is too small for the parts of a staged release; raise it")
+
+
 @dataclass(frozen=True)
 class BudgetPlan:
     """The parts of a release and what each may spend.
@@ -123,4 +131,4 @@ class BudgetPlan:
             size = MOST_SUMS * outputs if sums else MOST_BINS + outputs
             noises.append(NoisyRelease(moved, self.sigma(number, moved), size))
         if self.proved_delta(noises, epsilon) > delta:
-            raise ValueError("δ is too small for the parts of a staged release; raise it")
+            raise DeltaError()

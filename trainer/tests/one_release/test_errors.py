@@ -46,6 +46,8 @@ WRONG = {
     "no room": (given(NUMBERS, "-6, 6", "6, 6"), ":6: method"),
     "one end": (given(NUMBERS, "-6, 6", "6"), ":6: method.label_range"),
     "an endless range": (given(NUMBERS, "-6, 6", "-1e308, 1e308"), "rescale"),
+    "a range of one point": (given(NUMBERS, "-6, 6", "0, 5e-324"), "rescale"),
+    "a far range": (given(NUMBERS, "-6, 6", "1.7e9, 1.7001e9"), "subtract a number"),
     "a range for classes": (given(CLASSES, "1e-5", "1e-5, label_range: [0, 1]"), "label_range"),
     "counts below 0": (POISSON, ":6: method.label_range"),
     "a model": (CLASSES + "model: {kind: linear}\n", ":7: model"),

@@ -321,6 +321,19 @@ def test_facts_that_fit_one_another_but_not_the_rows_are_refused(pair, tmp_path)
     assert "the features are" in words(lambda i, _: {}, rows=61)
 
 
+@pytest.mark.parametrize(("times", "more"), [(50, 0), (50, 3), (1, 5)])
+def test_rows_are_as_fine_and_short_ones_as_short_as_they_were(pair, tmp_path, times, more):
+    own, release, _ = pair
+    path, last = tmp_path / "release.npz", len(release.parts) - 1
+
+    def coarser(number, part):
+        floor, shift = part.facts.floor, part.facts.shift
+        return {"floor": times * floor, "shift": shift + more} if number == last else {}
+
+    path.write_bytes(rehashed(own, restated(release, coarser)).to_bytes())
+    assert refused(own, path) is not None
+
+
 def test_parts_beyond_the_plan_and_facts_of_other_kinds_are_damage(pair, tmp_path):
     """No place of a file is left where anything could be added."""
     own, release, _ = pair

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from labeldp_runtime.whole_file import replaced_when_whole
 from labeldp_trainer.methods import staged_release as method_module
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.release import read_staged
@@ -126,6 +127,33 @@ def test_a_run_without_its_release_is_not_resumed(tmp_path, monkeypatch):
     result = labeldp(config, "-o", output, "--resume")
     assert result.exit_code == 2 and "release.npz: does not exist" in result.stderr
     assert not drawn
+
+
+def test_a_release_that_others_can_change_is_not_resumed(tmp_path, monkeypatch):
+    """They could take back what was drawn."""
+    config, output = prepare(tmp_path)
+    stopped_at(monkeypatch, 3)
+    assert isinstance(labeldp(config, "-o", output).exception, KilledError)
+    assert not (output / "release.npz").stat().st_mode & 0o022
+    (output / "release.npz").chmod(0o666)
+    drawn = stopped_at(monkeypatch, 6)
+    result = labeldp(config, "-o", output, "--resume")
+    assert result.exit_code == 2 and "other users can write to it" in result.stderr
+    assert not drawn
+
+
+def test_a_process_that_is_writing_is_waited_for(tmp_path, monkeypatch):
+    """Another output would be another release."""
+    config, output = prepare(tmp_path)
+    stopped_at(monkeypatch, 2)
+    labeldp(config, "-o", output)
+    stopped_at(monkeypatch, 6)
+    with pytest.raises(KilledError), replaced_when_whole(output / "release.npz"):
+        result = labeldp(config, "-o", output, "--resume")
+        raise KilledError
+    assert result.exit_code == 2
+    assert "another process has resumed this run; wait for it" in result.stderr
+    assert len(read_staged(output / "release.npz").parts) == 2
 
 
 def test_of_two_processes_that_resume_a_run_one_gives_up(tmp_path, monkeypatch):

@@ -193,7 +193,7 @@ def _same_offset(a: Offset | None, b: Offset | None, clip: float) -> bool:
 
 
 def _same_grain(a: RowWeights, b: RowWeights) -> bool:
-    """Rounded as finely, and short rows as short, whatever the units of the weights are."""
+    """Rounded as finely, and short rows as short, in any units of the weights."""
     one, other = _unit(a), _unit(b)
     near = np.isclose(a.floor * one, b.floor * other, rtol=_SPANS_ALIKE)
     return bool(near and 0.4 < one / other < 2.5)  # a shift may differ by 1

@@ -75,7 +75,7 @@ def histogram_sensitivity(rows: int) -> int:
 
 
 class DeltaError(ValueError):
-    """δ does not pay for what a staged release would tell."""
+    """δ is too small for what a staged release would tell."""
 
     def __init__(self) -> None:
         """The same words wherever it shows."""

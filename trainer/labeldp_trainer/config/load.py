@@ -285,7 +285,7 @@ def _release_rules(loss: str, method: OneRelease | StagedRelease) -> Iterator[Ru
         yield bool(fit) and method.head not in (None, *fit), "method.head", reason
     if loss == "cross_entropy":
         return
-    reason = "this key is missing; give the smallest and largest label, [low, high]"
+    reason = "missing: give the smallest and largest label, [low, high], or list data.classes"
     yield ends is None, "method.label_range", reason
     if ends is not None:
         reason = "must not be negative: the labels of loss: poisson are counts"

@@ -184,10 +184,10 @@ def _numbers(
     for j in np.flatnonzero(gaps).tolist():
         if j >= columns:
             raise _no_dates(found, dates[(j - columns) // len(DATE_FEATURES)], gaps[j])
+        remedy = "leave these cells empty" if missing else "fill these in, drop the rows"
         raise DataError(
             f"{found.source}: {gaps[j]:,} of {found.rows:,} rows have no finite number in the "
-            f"feature {names[j]!r}; fill these in, drop the rows, or list the column under "
-            "categorical"
+            f"feature {names[j]!r}; {remedy}, or list the column under categorical"
         )
     return numbers
 

@@ -26,7 +26,7 @@ from labeldp_compile.prior.histogram import indexes_of_columns
 from labeldp_compile.tabular.columns import group_array
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.coded import Coded
-from labeldp_trainer.data.labels import Cells, as_numpy, places, taken
+from labeldp_trainer.data.labels import Cells, numbers, places, taken
 
 MOST_ENTRIES = 1 << 24
 """Of Pr[output | label]; larger matrices are not computed."""
@@ -135,15 +135,15 @@ def added_variance(targets: Coded, parts: Sequence[TableRows], *, classes: bool)
 
 
 def _on_lattice(randomizer: AdditiveRandomizer, labels: Any) -> bool:
-    array = labels.numbers() if isinstance(labels, Cells) else as_numpy(labels)
-    if array.dtype.kind not in "buif":
+    array = numbers(labels)
+    if array is None:
         return False
-    numbers = np.unique(array.astype(np.float64))
-    if not np.isfinite(numbers).all():
+    values = np.unique(array.astype(np.float64))
+    if not np.isfinite(values).all():
         return False
     with np.errstate(over="ignore"):
-        steps = np.rint((numbers - randomizer.origin) / randomizer.unit)
+        steps = np.rint((values - randomizer.origin) / randomizer.unit)
     points = np.clip(steps, randomizer.low, randomizer.high)
     # the graph's own two float64 operations; what division rounded away is looked for exactly
-    left = numbers[points * randomizer.unit + randomizer.origin != numbers]
+    left = values[points * randomizer.unit + randomizer.origin != values]
     return all(len(randomizer.points_of(number)) for number in left.tolist())

@@ -35,6 +35,10 @@ class UnfinishedError(OSError):
     """An unfinished file is in the way and may not be removed; the message says why."""
 
 
+class BusyError(UnfinishedError):
+    """Another process writes the file now."""
+
+
 def say_removed(partial: Path) -> None:
     """One line on stderr."""
     line = f"labeldp: {partial}: removed; a killed run had left it"
@@ -198,7 +202,7 @@ def _removed(partial: Path) -> bool:
         if not _is(partial, handle):
             return False
         if locked is False:
-            raise UnfinishedError(
+            raise BusyError(
                 f"{partial}: another run is writing this output now: wait for it, or choose "
                 "another output"
             )

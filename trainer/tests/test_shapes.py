@@ -162,6 +162,13 @@ KEY = jax.random.key(0)
 IMAGES = FeatureShape(0, (), (9, 8, 2))
 
 
+def simplex_calls(point):
+    rows = np.ones((3, 2), np.float32)
+    yield simplex.project_onto_simplex, (point,), {}
+    yield simplex.nearest_probabilities, (rows,), {}
+    yield simplex.probabilities_moved, (rows, rows), {}
+
+
 def calls():
     """(function, arguments, options) of each kind of shape that is stated."""
     whole, stream = lattice.NoiseLattice(1.0, 2.0), words.Words(np.arange(8, dtype=np.uint32), 0, 0)
@@ -188,7 +195,7 @@ def calls():
     yield projection.project_gram, (made, W), {}
     yield projection.project_matrix_free, (free, W), {}
     yield projection.project_onto_span, (free, W), {}
-    yield simplex.nearest_probabilities, (np.ones((3, 2), np.float32),), {}
+    yield from simplex_calls(linear)
     yield losses.gaussian_log_delta, (np.ones(3), 1.0), {}
     yield words.secret_key, (), {}
     yield words.Words.draw, (stream, 3), {}

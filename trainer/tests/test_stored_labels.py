@@ -18,6 +18,10 @@ def opaque(values):
     return pa.ExtensionArray.from_storage(pa.opaque(values.type, "any", "vendor"), values)
 
 
+def booleans(values):
+    return pa.array([None if value is None else bool(value) for value in values])
+
+
 def bool8(values):
     return pa.ExtensionArray.from_storage(pa.bool8(), pa.array(values, pa.int8()))
 
@@ -33,13 +37,11 @@ NUMBERS = {
     "decimals": lambda values: pa.array(
         [v if v is None else Decimal(v) for v in values], pa.decimal128(9, 2)
     ),
-    "booleans": lambda values: pa.array([v if v is None else bool(v) for v in values]),
+    "booleans": booleans,
     "dictionary": lambda values: pa.array(values).dictionary_encode(),
     "bool8": bool8,
     "opaque": lambda values: opaque(pa.array(values)),
-    "opaque booleans": lambda values: opaque(
-        pa.array([v if v is None else bool(v) for v in values])
-    ),
+    "opaque booleans": lambda values: opaque(booleans(values)),
     "opaque dictionary": lambda values: opaque(pa.array(values).dictionary_encode()),
     "twice opaque, in chunks": lambda values: in_chunks(opaque(opaque(pa.array(values)))),
 }

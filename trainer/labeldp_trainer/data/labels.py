@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from labeldp_runtime.columns.arrow import by_entries, distinct
+from labeldp_runtime.columns.arrow import by_entries, distinct, is_number, is_text
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.csv_file import empty_is_null
@@ -108,7 +108,7 @@ def places(values: Any, known: Sequence[int | str | float]) -> NDArray[np.int64]
     if isinstance(values, Cells):
         return values.read(_finder(place))
     values = plain(values)
-    if isinstance(values, pa.Array) and _is_text(values.type):
+    if isinstance(values, pa.Array) and is_text(values.type):
         # pyarrow quotes text that is not UTF-8 in an error, so it is read as bytes
         encoded = {text.encode(): at for text, at in place.items() if isinstance(text, str)}
         return _read(values, lambda text: encoded.get(text, -1))
@@ -124,20 +124,10 @@ def numbers(values: Any) -> NDArray[Any] | None:
     if isinstance(values, pa.Array):
         if pa.types.is_boolean(values.type):
             values = values.cast(pa.int8())  # with a null among them, they would be objects
-        if not (pa.types.is_floating(values.type) or _is_exact(values.type)):
+        if not is_number(values.type):
             return None
     array = as_numpy(values)
     return array if array.dtype.kind in "buif" else None
-
-
-def _is_exact(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
 
 
 def _items(values: Any) -> list[Any]:

@@ -71,10 +71,18 @@ class DesignMoments:
     scale: Float64[np.ndarray, " w"]
     gram: Float32[np.ndarray, "w w"]
 
-    def of_integer_columns(self, weights: Float64[np.ndarray, "w m"]) -> Float64[np.ndarray, "w m"]:
-        """What weights of centred and scaled columns are for integer ones."""
+    def raw(
+        self, weights: Float64[np.ndarray, "w m"]
+    ) -> tuple[Float64[np.ndarray, "w m"], Float64[np.ndarray, " m"]]:
+        """What weights of centred and scaled columns are for integer ones, and a constant beside
+        them."""
         found: Float64[np.ndarray, "w m"] = weights * self.scale[:, None]
-        found[0] -= self.mean[1:] @ found[1:] / (1 << VALUE_BITS)
+        return found, -(self.mean[1:] @ found[1:])
+
+    def of_integer_columns(self, weights: Float64[np.ndarray, "w m"]) -> Float64[np.ndarray, "w m"]:
+        """The same, with the constant in the first column."""
+        found, constant = self.raw(weights)
+        found[0] += constant / (1 << VALUE_BITS)
         return found
 
 

@@ -188,8 +188,7 @@ class _Sums:
         self, fit: Fit, coefficients: Float64[np.ndarray, "w k"]
     ) -> Float64[np.ndarray, "d k"]:
         """How Σ w·x ⊗ p moves, to first order, if coefficients of the fit do."""
-        weights = coefficients * fit.moments.scale[:, None]
-        base = -fit.moments.mean[1:] @ weights[1:]
+        weights, base = fit.moments.raw(coefficients)
         change, factors = _Directions.of(weights), fit.answers.factors
         found = np.zeros((self.rows.shape[1], len(base)))
         for part, total in self.cells.products(change.whole):

@@ -77,8 +77,8 @@ class Fit:
 
     def raw(self) -> tuple[Float64[np.ndarray, "w k"], Float64[np.ndarray, " k"]]:
         """Coefficients of the integer columns, and what comes to the base."""
-        weights = self.found.mean * self.moments.scale[:, None]
-        return weights, self.base - self.moments.mean[1:] @ weights[1:]
+        weights, constant = self.moments.raw(self.found.mean)
+        return weights, self.base + constant
 
     @property
     def explained(self) -> float:

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 import numpy as np
-from labeldp_runtime.whole_file import UnfinishedError, replaced_when_whole
+from labeldp_runtime.whole_file import BusyError, UnfinishedError, replaced_when_whole
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
@@ -208,5 +208,7 @@ def _write_after(path: Path, grown: ReleaseInStages) -> None:
             if read_staged(path).sha256 != grown.parts[-1].facts.previous_sha256:
                 raise resumed
             file.write(grown.to_bytes())
-    except UnfinishedError:
+    except BusyError:
         raise resumed from None
+    except UnfinishedError as error:  # says what is in the way
+        raise RunFolderError(str(error)) from None

@@ -49,13 +49,14 @@ DAMAGE = (
 )
 """Errors from reading a file that is damaged, or that somebody else wrote."""
 _OTHERS_WRITE = 0o022
+_OWN = 0o777 & ~_OTHERS_WRITE
 _MOST_ARRAYS = 1 << 16
 _MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file that appears whole or not at all, and that only its owner can change."""
-    with replaced_when_whole(path, most=0o777 & ~_OTHERS_WRITE) as file:
+    with replaced_when_whole(path, most=_OWN) as file:
         file.write(data)
 
 
@@ -95,8 +96,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = False) -> None:
-    """Write an uncompressed .npz archive. If it is secret, only its owner can ever read it."""
-    with replaced_when_whole(path, most=0o600 if secret else 0o7777) as file:
+    """Write an uncompressed .npz archive that only its owner can change, or, if it is secret,
+    read."""
+    with replaced_when_whole(path, most=0o600 if secret else _OWN) as file:
         # numpy's stub takes any keyword for allow_pickle
         np.savez(file, **arrays)  # type: ignore[arg-type]
 

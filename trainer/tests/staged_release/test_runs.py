@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -117,28 +118,26 @@ def test_a_run_that_is_killed_draws_what_is_missing_and_nothing_else(tmp_path, m
     assert again.exit_code == 0, again.output
 
 
-def test_a_run_without_its_release_is_not_resumed(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("happens", "expected"),
+    [
+        (Path.unlink, "release.npz: does not exist"),
+        (lambda path: path.chmod(0o666), "other users can write to it"),
+    ],
+    ids=["it is gone", "others can change it"],
+)
+def test_a_run_is_not_resumed_without_a_release_of_its_own(
+    tmp_path, monkeypatch, happens, expected
+):
     """Someone may have seen what it drew: the same stages would be drawn a second time."""
     config, output = prepare(tmp_path)
     stopped_at(monkeypatch, 3)
     assert isinstance(labeldp(config, "-o", output).exception, KilledError)
-    (output / "release.npz").unlink()
-    drawn = stopped_at(monkeypatch, 6)
-    result = labeldp(config, "-o", output, "--resume")
-    assert result.exit_code == 2 and "release.npz: does not exist" in result.stderr
-    assert not drawn
-
-
-def test_a_release_that_others_can_change_is_not_resumed(tmp_path, monkeypatch):
-    """They could take back what was drawn."""
-    config, output = prepare(tmp_path)
-    stopped_at(monkeypatch, 3)
-    assert isinstance(labeldp(config, "-o", output).exception, KilledError)
     assert not (output / "release.npz").stat().st_mode & 0o022
-    (output / "release.npz").chmod(0o666)
+    happens(output / "release.npz")
     drawn = stopped_at(monkeypatch, 6)
     result = labeldp(config, "-o", output, "--resume")
-    assert result.exit_code == 2 and "other users can write to it" in result.stderr
+    assert result.exit_code == 2 and expected in result.stderr
     assert not drawn
 
 
@@ -153,6 +152,18 @@ def test_a_process_that_is_writing_is_waited_for(tmp_path, monkeypatch):
         raise KilledError
     assert result.exit_code == 2
     assert "another process has resumed this run; wait for it" in result.stderr
+    assert len(read_staged(output / "release.npz").parts) == 2
+
+
+def test_what_else_is_in_the_way_of_a_part_is_named(tmp_path, monkeypatch):
+    """Waiting would not help."""
+    config, output = prepare(tmp_path)
+    stopped_at(monkeypatch, 2)
+    labeldp(config, "-o", output)
+    (output / ".release.npz.labeldp-partial").symlink_to(tmp_path)
+    stopped_at(monkeypatch, 6)
+    result = labeldp(config, "-o", output, "--resume")
+    assert result.exit_code == 2 and "is in the way" in result.stderr
     assert len(read_staged(output / "release.npz").parts) == 2
 
 

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import click
 from labeldp_verify.reading.figures import belief_in_words
@@ -47,26 +48,15 @@ BEST = "◄"
 @verbose_option
 @json_option
 @quiet_option
-def choose_command(
-    spec: Path,
-    mean_error: str | None,
-    share_error: str | None,
-    label_error: str | None,
-    rows: int | None,
-    max_belief: str | None,
-    verbose: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def choose_command(spec: Path, verbose: bool, as_json: bool, quiet: bool, **asked: Any) -> None:
     """Find the smallest ε, and the mechanism, that make private labels good enough.
 
     Uses the label, loss, goal and prior of SPEC, and ignores its ε and mechanism. A margin of error
     holds for all labels in the range. No label is read: a private prior is treated as uniform. Exit
     code 1: no ε up to 20 reaches the targets.
     """
-    asked = Asked(mean_error, share_error, label_error, rows, max_belief)
     with observing("counting labels", quiet=quiet) as observer:
-        choice = choose_spec(spec, asked, observer)
+        choice = choose_spec(spec, Asked(**asked), observer)
     show(as_json, choice.to_json, lambda: _in_words(choice, verbose=verbose))
 
 

@@ -209,30 +209,22 @@ def _released(found: Released, *, verbose: bool) -> list[str]:
         f"condition: {CONDITION}",
     ]
     last = _first(found.measured)
-    margin = max(last.high - last.value, last.value - last.low)
     name = clipped(last.model, 2 * _NAMES)
-    return [*lines, f"{last.metric} of {name}: {last.value:.5g} ± {margin:.2g} (these rows)"]
+    return [*lines, f"{last.metric} of {name}: {_plus_minus(last)} (these rows)"]
 
 
 def _metrics(measured: Sequence[Any], *, verbose: bool, last: str | None = None) -> list[str]:
     """A table of the metrics, or of the first ones; ``last`` is one more number of each."""
-    grouped = any(getattr(one, "group", None) is not None for one in measured)
     shown = measured if verbose else measured[:_LINES]
     numbers = ["value", "low", "high", *([last] if last else [])]
-    rows = [
-        [
-            *(
-                [clipped("all rows" if m.group is None else str(m.group), _NAMES)]
-                if grouped
-                else []
-            ),
-            m.metric,
-            clipped(m.model, 2 * _NAMES),
-            *(f"{getattr(m, number):.5g}" for number in numbers),
-        ]
-        for m in shown
-    ]
-    heads = [*(["group"] if grouped else []), "metric", "model", "estimate", *numbers[1:]]
+    heads, rows = ["metric", "model", "estimate", *numbers[1:]], []
+    for m in shown:
+        values = [f"{getattr(m, number):.5g}" for number in numbers]
+        rows.append([m.metric, clipped(m.model, 2 * _NAMES), *values])
+    if any(getattr(one, "group", None) is not None for one in measured):
+        heads.insert(0, "group")
+        for m, row in zip(shown, rows, strict=True):
+            row.insert(0, clipped("all rows" if m.group is None else str(m.group), _NAMES))
     lines = text_table(heads, rows, left=range(len(heads) - len(numbers)))
     if len(shown) < len(measured):
         lines.append(f"{len(measured) - len(shown):,} more: --verbose or --json shows them")
@@ -254,23 +246,12 @@ def _in_words(found: Evaluation, difference: Decimal | None, *, verbose: bool) -
         "",
         *_metrics(found.measured, verbose=verbose),
     ]
-    if verbose:
-        for model, bins in found.calibration.items():
-            lines += [
-                "",
-                f"calibration of {clipped(model, _NAMES)}, from its smallest predictions:",
-            ]
-            lines += text_table(
-                ["predicted", "observed", "low", "high", "lift", "rows"],
-                [
-                    [
-                        *(f"{x:.4g}" for x in (b.predicted, b.observed, b.low, b.high, b.lift)),
-                        f"{b.rows:,}",
-                    ]
-                    for b in bins
-                ],
-                left=(),
-            )
+    for model, bins in found.calibration.items() if verbose else ():
+        name = clipped(model, _NAMES)
+        lines += ["", f"calibration of {name}, from its smallest predictions:"]
+        numbers = ["predicted", "observed", "low", "high", "lift"]
+        rows = [[*(f"{getattr(b, n):.4g}" for n in numbers), f"{b.rows:,}"] for b in bins]
+        lines += text_table([*numbers, "rows"], rows, left=())
     return [*lines, "", *_conclusion(found, difference)]
 
 
@@ -283,12 +264,15 @@ def _conclusion(found: Evaluation, difference: Decimal | None) -> list[str]:
             f"to settle a difference of {difference:g} in {last.metric}: about "
             f"{last.rows_to_settle(float(difference)):,} rows"
         )
-    margin = f"{last.value:.5g} ± {max(last.high - last.value, last.value - last.low):.2g}"
+    what, rows = _plus_minus(last), f"({last.rows:,} rows)"
     if " − " not in last.model:
-        return [
-            *lines,
-            f"{last.metric} of {clipped(last.model, _NAMES)}: {margin} ({last.rows:,} rows)",
-        ]
+        return [*lines, f"{last.metric} of {clipped(last.model, _NAMES)}: {what} {rows}"]
     settled = "settled" if last.low > 0 or last.high < 0 else "not settled"
     name = clipped(last.model, 2 * _NAMES)
-    return [*lines, f"{last.metric}, {name}: {margin}: {settled} ({last.rows:,} rows)"]
+    return [*lines, f"{last.metric}, {name}: {what}: {settled} {rows}"]
+
+
+def _plus_minus(measured: Any) -> str:
+    """A metric and its margin of error, which is the longer side of the interval."""
+    margin = max(measured.high - measured.value, measured.value - measured.low)
+    return f"{measured.value:.5g} ± {margin:.2g}"

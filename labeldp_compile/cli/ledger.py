@@ -1,5 +1,6 @@
 """``labeldp ledger``: how much ε may be spent on each data set, and how much was spent."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,6 @@ from labeldp_compile.ledger.place import place_name
 from labeldp_compile.whole_file import require_output
 
 FORMAT_VERSION = "1.0"
-_FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of a URL stay two
 _COLUMNS = 40
 _COUNTED = [
     "ε₁ of the private priors of compiles and sweeps whose specs name this ledger, and ε of the "
@@ -64,8 +64,17 @@ def ledger_command() -> None:
     """
 
 
-@ledger_command.command("init", epilog=example("labeldp ledger init budget.ledger"))
-@_FILE
+def _command(name: str, line: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Decorator that makes a function of FILE a command of the group; ``line`` is its example."""
+
+    def add(function: Callable[..., None]) -> click.Command:
+        with_file = click.argument("file", type=click.Path(path_type=str))  # "//" of a URL stays
+        return ledger_command.command(name, epilog=example(line))(with_file(function))
+
+    return add
+
+
+@_command("init", "labeldp ledger init budget.ledger")
 def init_command(file: str) -> None:
     """Create an empty ledger: FILE with mode 0600, or tables in the database of a URL."""
     create_ledger(file, tell)
@@ -73,11 +82,7 @@ def init_command(file: str) -> None:
     tell(f"{name}: an empty ledger; set a budget with: labeldp ledger set-budget")
 
 
-@ledger_command.command(
-    "set-budget",
-    epilog=example("labeldp ledger set-budget budget.ledger --data-set visits --epsilon 1"),
-)
-@_FILE
+@_command("set-budget", "labeldp ledger set-budget budget.ledger --data-set visits --epsilon 1")
 @click.option("--data-set", required=True, metavar="NAME", help="data_set in the spec's prior.")
 @click.option("--epsilon", required=True, metavar="ε", help="Budget for all versions together.")
 @click.option("--reason", metavar="TEXT", help="Who decided, and why; kept in the chain.")
@@ -90,8 +95,7 @@ def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | Non
     tell(f"{place_name(file)}: entry {entry.number}: {data_set} may spend ε = {epsilon}")
 
 
-@ledger_command.command("show", epilog=example("labeldp ledger show budget.ledger --json"))
-@_FILE
+@_command("show", "labeldp ledger show budget.ledger --json")
 @json_option
 def show_command(file: str, as_json: bool) -> None:
     """Show each data set's budget, its spending on private priors and metrics, and all entries.
@@ -105,8 +109,7 @@ def show_command(file: str, as_json: bool) -> None:
     _require_written_by_labeldp(file, contents)
 
 
-@ledger_command.command("head", epilog=example("labeldp ledger head budget.ledger"))
-@_FILE
+@_command("head", "labeldp ledger head budget.ledger")
 def head_command(file: str) -> None:
     """Print the hash of the last entry. Keep it where the ledger's owner cannot change it."""
     contents = read_contents(file)
@@ -114,10 +117,7 @@ def head_command(file: str) -> None:
     say(head_text(contents.entries))
 
 
-@ledger_command.command(
-    "verify", epilog=example("labeldp ledger verify budget.ledger --head $(cat noted-head)")
-)
-@_FILE
+@_command("verify", "labeldp ledger verify budget.ledger --head $(cat noted-head)")
 @click.option("--head", metavar="HASH", help="A hash noted earlier: it must be in the chain.")
 def verify_command(file: str, head: str | None) -> None:
     """Check that no entry was altered, and that no budget was ever exceeded.
@@ -142,10 +142,7 @@ def verify_command(file: str, head: str | None) -> None:
     )
 
 
-@ledger_command.command(
-    "upgrade", epilog=example("labeldp ledger upgrade postgresql://owner@db.example/budgets")
-)
-@_FILE
+@_command("upgrade", "labeldp ledger upgrade postgresql://owner@db.example/budgets")
 def upgrade_command(file: str) -> None:
     """Bring a ledger of an earlier labeldp up to date, as its owner. Repeating it is safe.
 
@@ -157,10 +154,7 @@ def upgrade_command(file: str) -> None:
     tell(f"{place_name(file)}: up to date{taken}")
 
 
-@ledger_command.command(
-    "export", epilog=example("labeldp ledger export budget.ledger --csv entries.csv")
-)
-@_FILE
+@_command("export", "labeldp ledger export budget.ledger --csv entries.csv")
 @click.option(
     "--csv",
     type=PATH,

@@ -53,7 +53,7 @@ sign_option = click.option(
 
 
 def signing_key(path: Path | None) -> PrivateKey | None:
-    """The key of ``--sign``, if it is given. Raises InputError."""
+    """The private key in this file, if one is given. Raises InputError."""
     if path is None:
         return None
     from labeldp_compile.signing import read_private_key  # noqa: PLC0415  # cryptography
@@ -75,8 +75,7 @@ class Whole(click.IntRange):
             whole = read_whole(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(f"{error}, got {value!r}", param, ctx)
-        number: int = super().convert(whole, param, ctx)
-        return number
+        return super().convert(whole, param, ctx)
 
 
 def decimal_of(option: str, text: str) -> Decimal:

@@ -68,7 +68,11 @@ def plan_command(
     """
     if out is not None:
         require_output(out, spec, policy, endings=(SUFFIX,), overwrite=overwrite)
-    judged, loaded = None, None if policy is None else _loaded(policy)
+    judged = loaded = None
+    if policy is not None:
+        from labeldp_compile.tools.policy import load_policy  # noqa: PLC0415
+
+        loaded = load_policy(policy)
     plan = plan_spec(spec)
     if loaded is not None:
         judged = _judged(plan, spec, loaded)
@@ -87,12 +91,6 @@ def plan_command(
         met = {"path": str(policy), "sha256": loaded.sha256} if loaded is not None else None
         save_plan(plan, spec, out, met)
         tell(f"{out}: labeldp compile {out} does exactly this, or nothing")
-
-
-def _loaded(policy: Path) -> LoadedPolicy:
-    from labeldp_compile.tools.policy import load_policy  # noqa: PLC0415
-
-    return load_policy(policy)
 
 
 def _judged(plan: Plan, spec: Path, policy: LoadedPolicy) -> Judged:
@@ -355,17 +353,14 @@ def _domain(domain: Domain) -> str:
         shown = ", ".join(printable(str(value)) for value in domain.values[:6])
         more = ", …" if domain.size > 6 else ""
         return f"one of {shown}{more} (k = {domain.size:,})"
-    if isinstance(domain, GridDomain):
-        how = "at random, so that the mean is kept" if domain.rounding == "unbiased" else "nearest"
-        steps = [high - low for low, high in pairwise(domain.values)]
-        return (
-            f"{domain.min:g} … {domain.max:g} on {domain.points:,} points, {min(steps):g} to "
-            f"{max(steps):g} apart, rounded {how} (k = {domain.size:,})"
-        )
     if isinstance(domain, RealDomain):
         how = "at random, so that the mean is kept" if domain.rounding == "unbiased" else "nearest"
+        apart = ""
+        if isinstance(domain, GridDomain):
+            steps = [high - low for low, high in pairwise(domain.values)]
+            apart = f" {min(steps):g} to {max(steps):g} apart,"
         return (
-            f"{domain.min:g} … {domain.max:g} on {domain.points:,} points, rounded {how} "
+            f"{domain.min:g} … {domain.max:g} on {domain.points:,} points,{apart} rounded {how} "
             f"(k = {domain.size:,})"
         )
     return f"the integers {domain.min} … {domain.max} (k = {domain.size:,})"

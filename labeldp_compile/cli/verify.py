@@ -22,6 +22,7 @@ from labeldp_compile.cli.options import (
     json_option,
     overwrite_option,
     signature_options,
+    signing_key,
 )
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.errors import InputError
@@ -95,11 +96,7 @@ def verify_command(
         raise click.UsageError(f"{option} is for one FILE only")
     if attest is None and (attest_key is not None or overwrite):
         raise click.UsageError("--attest-key and --overwrite need --attest")
-    signer = None
-    if attest_key is not None:
-        from labeldp_compile.signing import read_private_key  # noqa: PLC0415  # cryptography
-
-        signer = read_private_key(attest_key)
+    signer = signing_key(attest_key)
     if attest is not None:
         inputs = [*files, spec, signing.signature, signing.public_key, attest_key]
         require_output(attest, *inputs, overwrite=overwrite)

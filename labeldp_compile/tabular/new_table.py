@@ -7,6 +7,7 @@ holds every text unchanged.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,23 +48,14 @@ def write_new_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
 def in_batches(schema: pa.Schema, rows: Iterable[tuple[object, ...]]) -> Iterator[pa.RecordBatch]:
     """Rows of Python values, one for each column, as batches."""
-    held: list[tuple[object, ...]] = []
-    for row in rows:
-        held.append(row)
-        if len(held) == _BATCH:
-            yield _batch(schema, held)
-            held = []
-    if held:
-        yield _batch(schema, held)
+    left = iter(rows)
+    while held := list(islice(left, _BATCH)):
+        columns = zip(zip(*held, strict=True), schema, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in columns]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 _BATCH = 1 << 16
-
-
-def _batch(schema: pa.Schema, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _cell(column: pa.Array) -> pa.Array:

@@ -112,8 +112,7 @@ def _steps(table: pa.Table) -> list[_Step]:
     true = table[LABEL].to_numpy().clip(LOW, HIGH).astype(float)
 
     def randomized() -> npt.NDArray[np.float64]:
-        labels: npt.NDArray[np.float64] = pq.read_table(private)[LABEL].to_numpy().astype(float)
-        return labels
+        return pq.read_table(private)[LABEL].to_numpy().astype(float)
 
     def show_table() -> None:
         pq.write_table(table, source)

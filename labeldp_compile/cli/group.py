@@ -46,8 +46,7 @@ class _Commands(Group):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"labeldp_compile.cli.{cmd_name}")
-        found: click.Command = getattr(module, f"{cmd_name}_command")
-        return found
+        return getattr(module, f"{cmd_name}_command")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

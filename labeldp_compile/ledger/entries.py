@@ -119,8 +119,7 @@ class Entry:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """The body as it was given."""
-        facts: dict[str, Any] = json.loads(self.body)
-        return facts
+        return json.loads(self.body)
 
 
 def next_entry(entries: Sequence[Entry], kind: str, facts: dict[str, Any]) -> Entry:

@@ -130,8 +130,7 @@ class PriorAccount:
             f"({self._epsilon} = {float(question.epsilon):g} was spent by entry "
             f"{found.facts['spend']}); nothing is spent, and no label is read"
         )
-        answer: dict[str, Any] = found.facts["answer"]
-        return answer
+        return found.facts["answer"]
 
     def forecast(self, question: AskedOfLabels) -> tuple[str, bool]:
         """A line on what would happen, and whether an answer would be recalled.

@@ -34,8 +34,7 @@ BY_DEFAULT = tuple(kind for kind in KINDS if kind != "rr_top_k")
 def mechanism_class(kind: str) -> type[Mechanism]:
     """The class of a mechanism, from the file of its name."""
     module = import_module(f"labeldp_compile.mechanisms.{kind}")
-    found: type[Mechanism] = getattr(module, _CLASSES[kind])
-    return found
+    return getattr(module, _CLASSES[kind])
 
 
 @cache

@@ -111,5 +111,4 @@ def dual_of_zero_one(prior: Floats, epsilon: float) -> Floats:
     c = np.max(e * np.cumsum(ranked) / (e + np.arange(len(prior))))
     if epsilon == 0:
         return np.where(prior > c, 0.0, prior)
-    alpha: Floats = np.minimum(prior, (c - prior) / math.expm1(epsilon))
-    return alpha
+    return np.minimum(prior, (c - prior) / math.expm1(epsilon))

@@ -94,8 +94,7 @@ def _values(path: Path, name: str, values: pa.Array) -> list[Any]:
     kind = value_type(values.type)
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise refused(path, f"{name!r} has the type {kind}, expected text or integers")
-    found: list[Any] = values.to_pylist()
-    return found
+    return values.to_pylist()
 
 
 def of_one_kind(values: list[Any]) -> list[Any]:

@@ -83,8 +83,7 @@ def label_indexes(domain: Domain) -> Callable[[Sequence[NDArray[Any]]], NDArray[
         # Only randomized rounding reads the words; the Laplace noise protects the counts.
         entropy = random_words(*shape) if words == 2 else np.zeros(shape, dtype=np.uint64)
         feed = {**dict(zip(inputs, labels, strict=True)), "entropy": entropy}
-        result: NDArray[np.int64] = session.run(None, feed)[0]
-        return result
+        return session.run(None, feed)[0]
 
     return indexes
 
@@ -115,8 +114,7 @@ def indexes_of_columns(groups: Groups) -> Callable[[Sequence[NDArray[Any]]], NDA
     def indexes(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
         feed = dict(zip(inputs, columns, strict=True))
         feed["label"] = np.zeros(len(columns[0]), dtype=np.int64)
-        result: NDArray[np.int64] = session.run(None, feed)[0]
-        return result
+        return session.run(None, feed)[0]
 
     return indexes
 

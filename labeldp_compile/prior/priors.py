@@ -40,8 +40,7 @@ class TablePrior:
     @property
     def weights(self) -> list[int]:
         """[k] integers in proportion to the prior."""
-        weights: list[int] = self.statement["weights"]
-        return weights
+        return self.statement["weights"]
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,7 @@ class Prior:
     @property
     def rows(self) -> int | None:
         """n, where it is stated."""
-        rows: int | None = self.statement.get("rows")
-        return rows
+        return self.statement.get("rows")
 
     def to_answer(self) -> dict[str, Any]:
         """What a ledger keeps: one statement; with several tables, it contains the others."""

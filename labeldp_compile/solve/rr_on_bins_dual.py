@@ -235,8 +235,7 @@ class _Search:
         objective = np.append(np.zeros(k), -1.0)
         square = sparse.csc_matrix((k + 1, k + 1))
         solver = clarabel.DefaultSolver(square, objective, matrix, right, cones, settings)
-        found: Floats = np.asarray(solver.solve().x)[:k] * unit
-        return found
+        return np.asarray(solver.solve().x)[:k] * unit
 
     def _minima(self, alpha: Floats) -> tuple[Floats, Floats]:
         return piece_minima(self._loss, self._y, self._p, self._epsilon, alpha)

@@ -23,8 +23,7 @@ def row_bytes(column: pa.Array) -> NDArray[np.int64] | int:
     if pa.types.is_dictionary(kind):
         entries = _each(column.dictionary)
         codes: Any = column.indices.cast(pa.int64()).fill_null(len(entries)).to_numpy()
-        found: NDArray[np.int64] = np.append(entries, 0)[codes]
-        return found
+        return np.append(entries, 0)[codes]
     if pa.types.is_struct(kind):
         return sum((row_bytes(child) for child in column.flatten()), start=0)
     if pa.types.is_nested(kind):

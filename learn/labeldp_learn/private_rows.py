@@ -99,8 +99,7 @@ class PrivateRows:
         if not self.is_small:
             return np.asarray(start)
         counts = np.bincount(self.codes, self.counts, minlength=self.matrix.shape[1])
-        found: Floats = np.round(likeliest_shares(self.matrix, counts, start), _DIGITS)
-        return found
+        return np.round(likeliest_shares(self.matrix, counts, start), _DIGITS)
 
     def goal(self, of: str | None = None) -> Floats:
         """[k, j] what the targets of each label are: its number, or its one-hot row.

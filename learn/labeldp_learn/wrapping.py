@@ -77,8 +77,7 @@ class Wrapping(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, x, y, skip_check_array=True)
         if sample_weight is None:
             return None
-        found: NDArray[np.float64] = _check_sample_weight(sample_weight, x)
-        return found
+        return _check_sample_weight(sample_weight, x)
 
     def _fitted(
         self,

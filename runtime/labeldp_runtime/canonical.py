@@ -71,8 +71,7 @@ def _confined(labels: NDArray[Any], domain: dict[str, Any], default: Any) -> NDA
     """Labels inside [min, max]; NaN fails every comparison, as in the graph."""
     low, high = (labels.dtype.type(domain[end]) for end in ("min", "max"))
     if default is None and labels.dtype.kind == "i":  # the same, several times as fast
-        inside: NDArray[Any] = np.minimum(np.maximum(labels, low), high)
-        return inside
+        return np.minimum(np.maximum(labels, low), high)
     if default is None:
         raised = np.where(labels >= low, labels, low)
         return np.where(raised <= high, raised, high)

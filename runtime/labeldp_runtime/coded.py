@@ -46,8 +46,7 @@ class Texts:
 
     def array(self) -> NDArray[Any]:
         """[n] objects, each a str."""
-        texts: NDArray[Any] = self.entries[self.codes]
-        return texts
+        return self.entries[self.codes]
 
 
 def coded(data: bytes) -> CodedGraph | None:

@@ -116,8 +116,7 @@ def _number(value: Any) -> _Number | None:
     """The number that an object is, as one of the built-in types; None if it is none."""
     kind = type(value)
     if kind is float or kind is int:
-        number: _Number = value
-        return number
+        return value
     # By identity: looking a type up in a dictionary would call its metaclass.
     read = _NUMPY.get(id(kind))
     if read is None:

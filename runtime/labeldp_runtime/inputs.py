@@ -161,8 +161,7 @@ class Inputs:
             number: Any = np.uint64(0)
             for name, of_array, size in parts:
                 number = number * size + of_array(feed[name])
-            found: NDArray[np.uint64] = number
-            return found
+            return number
 
         return numbers
 

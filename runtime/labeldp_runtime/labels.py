@@ -91,8 +91,7 @@ def labels_of(cells: Cells, element_type: str, missing: Missing) -> NDArray[Any]
         else:
             own = from_objects(values.values, element_type, missing)
         entries = np.concatenate([own, nothing])
-        in_order: NDArray[Any] = entries[cells.codes]  # of which the last is that of nulls
-        return in_order
+        return entries[cells.codes]  # of which the last is that of nulls
     if isinstance(values, np.ndarray):
         found = _numbers(values, element_type, missing)
     else:
@@ -124,8 +123,7 @@ def integers_of(cells: Cells, missing: int) -> NDArray[np.int64]:
     values = cells.values
     if isinstance(values, Cells):
         entries = np.append(integers_of(values, missing), np.int64(missing))
-        in_order: NDArray[np.int64] = entries[cells.codes]
-        return in_order
+        return entries[cells.codes]
     if not isinstance(values, np.ndarray):
         found = np.fromiter((_integer(v, missing) for v in values), np.int64, len(values))
     elif values.dtype.kind == "u":

@@ -107,8 +107,7 @@ def run_graph(
     session: onnxruntime.InferenceSession, limbs: int, feed: Feed, words: NDArray[np.uint64]
 ) -> list[NDArray[Any]]:
     """What the graph answers to a feed [n] and words [n] or [n, w], which it takes in limbs."""
-    outputs: list[NDArray[Any]] = session.run(None, {**feed, _WORDS: in_limbs(words, limbs)})
-    return outputs
+    return session.run(None, {**feed, _WORDS: in_limbs(words, limbs)})
 
 
 def as_texts(texts: list[NDArray[Any] | None], outputs: list[NDArray[Any]]) -> Outputs:

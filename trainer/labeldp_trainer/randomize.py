@@ -67,8 +67,7 @@ class RRWithRowPriors:
         """
         cost = float(self.ratio) + np.arange(prior.shape[1])
         weights = np.cumsum(prior, axis=1) / cost[None, :]
-        k: Int64[np.ndarray, " n"] = np.argmax(weights, axis=1) + 1
-        return k
+        return np.argmax(weights, axis=1) + 1
 
     def answers(
         self,
@@ -131,8 +130,7 @@ def dealt(
     share, more = total // hands, total % hands
     large = more * (share + 1)
     behind = more + (index - large) // np.maximum(share, 1)
-    hand: Int[np.ndarray, " n"] = np.where(index < large, index // (share + 1), behind)
-    return hand
+    return np.where(index < large, index // (share + 1), behind)
 
 
 class NoisyOneHot:

@@ -220,8 +220,7 @@ def _test_arrays(
     if part is None:
         return None
     targets = loss.task.targets(part.columns[label], part.source, label)
-    arrays: tuple[Any, Any] = devices.everywhere((part.features, targets))
-    return arrays
+    return devices.everywhere((part.features, targets))
 
 
 def _encoder(setting: Setting, output: Path, model_from: str) -> dict[str, Any]:

@@ -34,8 +34,7 @@ def lower_bound(successes: Any, trials: Any, error: float) -> Floats:
         error: one-sided, for each bound.
     """
     c, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
-    bound: Floats = np.where(c > 0, betaincinv(np.maximum(c, 0.5), n - c + 1, error), 0.0)
-    return bound
+    return np.where(c > 0, betaincinv(np.maximum(c, 0.5), n - c + 1, error), 0.0)
 
 
 def upper_bound(successes: Any, trials: Any, error: float) -> Floats:

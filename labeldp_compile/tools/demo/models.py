@@ -55,5 +55,4 @@ def compare(
 def _ridge(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """[d] weights of standardized features for centred labels."""
     gram = x.T @ x + _PENALTY * np.eye(x.shape[1])
-    found: npt.NDArray[np.float64] = np.linalg.solve(gram, x.T @ (y - y.mean()))
-    return found
+    return np.linalg.solve(gram, x.T @ (y - y.mean()))

@@ -159,8 +159,7 @@ def _tails(
     up_to = probabilities.cumsum(axis=1)
     from_it = up_to[:, -1:] - up_to + probabilities
     tail = np.take_along_axis(np.minimum(up_to, from_it), seen, axis=1)[:, 0]
-    result: NDArray[np.bool_] = tail > confidence.miss / 2
-    return result
+    return tail > confidence.miss / 2
 
 
 def _nearest(
@@ -176,5 +175,4 @@ def _nearest(
     with_it = without + np.take_along_axis(probabilities, seen, axis=1)[:, 0]
     # The count is accepted if 5% are removed already, or if keeping it is closer to 5%.
     nearer = (with_it > confidence.largest_miss) | (without + with_it > 2 * miss)
-    result: NDArray[np.bool_] = (without >= miss) | ((with_it > miss) & nearer)
-    return result
+    return (without >= miss) | ((with_it > miss) & nearer)

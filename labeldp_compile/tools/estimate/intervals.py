@@ -155,5 +155,4 @@ def _end(value: Floats, variance: Variance, ratio: float, side: int) -> Floats:
     """The smaller or the larger root of (θ − value)² = ratio·variance(θ)."""
     scale, middle = 1 + ratio * variance.curvature, ratio * variance.slope / 2
     reach = np.sqrt(middle**2 + scale * ratio * np.maximum(variance.at_estimate, 0.0))
-    result: Floats = value + (middle + side * reach) / scale
-    return result
+    return value + (middle + side * reach) / scale

@@ -99,8 +99,7 @@ class LinearEstimators:
 
     def estimate(self, counts: OutputCounts) -> Floats:
         """Estimates [j] of the functionals' means."""
-        result: Floats = counts.mean(self.of_output[counts.outputs])
-        return result
+        return counts.mean(self.of_output[counts.outputs])
 
     def variance(self, counts: OutputCounts, target: Target, shares: Floats) -> Variance:
         """The variance of g(o), of one row, for each value of the functional.
@@ -133,8 +132,7 @@ class LinearEstimators:
     def jump(self, shares: Floats) -> Floats:
         """[j] the size of the noise that matters if it is rare: √(fourth moment/variance)."""
         spread = np.maximum(shares @ self._variance.of_label, _TINY)
-        result: Floats = np.sqrt(shares @ self._fourth / spread)
-        return result
+        return np.sqrt(shares @ self._fourth / spread)
 
     def log_chance(self, counts: OutputCounts) -> float:
         """log of a bound on the probability that estimates are this far outside the possible range.
@@ -169,8 +167,7 @@ class LinearEstimators:
     @cached_property
     def under_uniform(self) -> Floats:
         """[j] the variance of g(o), if all classes are equally likely; no label decides it."""
-        result: Floats = self._second.of_label.mean(axis=0) - self.functionals.mean(axis=0) ** 2
-        return result
+        return self._second.of_label.mean(axis=0) - self.functionals.mean(axis=0) ** 2
 
     def by_output(self, outputs: int) -> tuple[Floats, Floats]:
         """[m, j] the estimators g, and unbiased estimators of Var[g | y]."""
@@ -194,14 +191,12 @@ class LinearEstimators:
         f, g = self.functionals / scale, self.of_output / scale
         second, third, fourth = (self.inverse.table @ g**power for power in (2, 3, 4))
         central = np.maximum(fourth - 4 * f * third + 6 * f**2 * second - 3 * f**4, 0.0)
-        result: Floats = central * scale**4
-        return result
+        return central * scale**4
 
     @cached_property
     def _scale(self) -> Floats:
         """[j] the largest |g|; g is divided by it before powers are computed."""
-        result: Floats = np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
-        return result
+        return np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
 
     def _moment(self, of_label: Floats) -> Moment:
         of_output = self.inverse.weights @ of_label

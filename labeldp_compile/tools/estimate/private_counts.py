@@ -45,8 +45,7 @@ class OutputCounts:
 
     def mean(self, of_outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """The mean over all rows of a value per output, [u] or [u, j]."""
-        result: NDArray[np.float64] = self.counts @ of_outputs / self.rows
-        return result
+        return self.counts @ of_outputs / self.rows
 
 
 @dataclass(frozen=True)
@@ -246,5 +245,4 @@ def _places(given: pa.Array, known: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_floating(known.type):  # −0 and 0 are the same number
         given, known = pc.add(given, 0.0), pc.add(known, 0.0)
     places = pc.fill_null(pc.index_in(given, value_set=known), -1)
-    result: NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
-    return result
+    return places.to_numpy(zero_copy_only=False).astype(np.int64)

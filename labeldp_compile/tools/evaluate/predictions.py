@@ -90,5 +90,4 @@ def array_of(column: pa.ChunkedArray) -> NDArray[Any]:
             column = pc.cast(pc.utf8_trim_whitespace(column), pa.float64())
         except pa.ArrowInvalid:
             return np.asarray(column.to_pylist(), object)
-    found: NDArray[Any] = column.to_numpy()
-    return found
+    return column.to_numpy()

@@ -107,5 +107,4 @@ def most_telling(found: Posteriors) -> int:
 
 
 def _means(numbers: Floats, starts: list[int]) -> Floats:
-    means: Floats = np.add.reduceat(numbers, starts[:-1]) / np.diff(starts)
-    return means
+    return np.add.reduceat(numbers, starts[:-1]) / np.diff(starts)

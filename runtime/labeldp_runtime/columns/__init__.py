@@ -76,8 +76,7 @@ def read_ids(values: Any) -> Ids:
     """
     if isinstance(values, IntegerIds | ByteIds):
         return values
-    found: Ids = (library_of(values) or plain).ids(values)
-    return found
+    return (library_of(values) or plain).ids(values)
 
 
 def column_arrays(values: Any) -> list[Any]:

@@ -33,8 +33,7 @@ def cells(values: Any) -> list[Cells]:
     values = _series(values)
     kind = values.dtype
     if _in_arrow(kind):
-        found: list[Cells] = _arrow().cells(_arrow_array(values))
-        return found
+        return _arrow().cells(_arrow_array(values))
     if isinstance(kind, np.dtype | pd.SparseDtype):
         return plain.cells(np.asarray(values))
     return [_of_extension(values)]
@@ -80,8 +79,7 @@ def ids(values: Any) -> Ids:
     if isinstance(kind, pd.CategoricalDtype):
         return ids(values.astype(kind.categories.dtype))
     if _in_arrow(kind):
-        found: Ids = _arrow().ids(_arrow_array(values))
-        return found
+        return _arrow().ids(_arrow_array(values))
     if isinstance(kind, np.dtype):
         return plain.ids(values.to_numpy())
     if pd.api.types.is_integer_dtype(kind):
@@ -114,7 +112,6 @@ def arrays(values: Any) -> list[Any]:
     """The arrays of numpy or Arrow that hold a column."""
     inner = getattr(values, "array", values)
     if hasattr(inner, "_pa_array"):  # what __arrow_array__ gives then is no copy
-        found: list[Any] = _arrow().arrays(inner.__arrow_array__())
-        return found
+        return _arrow().arrays(inner.__arrow_array__())
     kind = getattr(values, "dtype", None)
     return [np.asarray(inner)] if isinstance(kind, np.dtype) else []

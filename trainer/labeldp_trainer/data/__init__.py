@@ -61,8 +61,7 @@ def load_data(
 def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> DataPart:
     """The features of one more file of the same kind as the data. Raises DataError."""
     encoder: Any = dataset.encoder
-    part: DataPart = encoder.part(_read(loaded, name, ()))
-    return part
+    return encoder.part(_read(loaded, name, ()))
 
 
 def _read(

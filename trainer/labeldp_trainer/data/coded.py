@@ -50,5 +50,4 @@ class Coded:
 
     def each(self) -> Float64[np.ndarray, "n k"]:
         """The targets of all examples, [n, k]."""
-        found: Float64[np.ndarray, "n k"] = self.rows[self.codes]
-        return found
+        return self.rows[self.codes]

@@ -57,8 +57,7 @@ def _read(values: pa.Array, one: Callable[[bytes], int]) -> NDArray[np.int64]:
     encoded = distinct(values)
     found = [one(text) for text in encoded.dictionary.to_pylist()]
     entries = np.array([*found, -1], np.int64)  # the last entry is for nulls
-    result: NDArray[Any] = by_entries(encoded, entries)
-    return result
+    return by_entries(encoded, entries)
 
 
 def taken(column: Any, rows: NDArray[np.int64]) -> Any:
@@ -136,10 +135,8 @@ def _items(values: Any) -> list[Any]:
     if kind is not None and pa.types.is_nested(kind):
         return [None] * len(values)  # lists cannot be classes, and cannot be looked up
     if kind is not None and pa.types.is_integer(kind):
-        found: list[Any] = values.to_pylist()
-        return found
-    items: list[Any] = as_numpy(values).tolist()
-    return items
+        return values.to_pylist()
+    return as_numpy(values).tolist()
 
 
 def _finder(place: Mapping[int | str | float, int]) -> Callable[[bytes], int]:

@@ -61,8 +61,7 @@ def _key(value: Any) -> Hashable:
         return value or _MISSING
     if isinstance(value, float) and math.isnan(value):
         return _MISSING
-    key: Hashable = value
-    return key
+    return value
 
 
 def _distinct(

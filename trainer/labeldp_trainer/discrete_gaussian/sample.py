@@ -81,8 +81,7 @@ def _accepted(draw: Draw, candidates: int, sigma: np.uint64) -> Int64[np.ndarray
         waiting = waiting[passed]
         waiting = waiting[k[waiting] >= trials]
     size = k * np.int64(sigma) + j.astype(np.int64)
-    signed: Int64[np.ndarray, " c"] = np.where(negative, -size, size)[accepted]
-    return signed
+    return np.where(negative, -size, size)[accepted]
 
 
 def _whole_parts(draw: Draw, count: int) -> Int64[np.ndarray, " c"]:

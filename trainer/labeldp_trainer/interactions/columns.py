@@ -57,14 +57,10 @@ class BinnedColumn:
     ) -> Int32[np.ndarray, " n"]:
         """The bin of each entry."""
         if self.bins is not None:
-            known: Int32[np.ndarray, " n"] = self.bins[entries]
-            return known
+            return self.bins[entries]
         assert self.edges is not None
         found = np.searchsorted(self.edges, entries, side="right")
-        bins: Int32[np.ndarray, " n"] = np.where(
-            np.isnan(entries), len(self.edges) + 1, found
-        ).astype(np.int32)
-        return bins
+        return np.where(np.isnan(entries), len(self.edges) + 1, found).astype(np.int32)
 
 
 def entries_of(features: Features) -> list[np.ndarray]:

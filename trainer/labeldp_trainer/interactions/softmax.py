@@ -63,8 +63,7 @@ class _Directions:
 
     def of_columns(self, solved: Float64[np.ndarray, "d k"]) -> Float64[np.ndarray, "w k"]:
         """[w, k] what weights of the directions are for the columns."""
-        found: Float64[np.ndarray, "w k"] = self.whole @ (self.unit[:, None] * solved)
-        return found
+        return self.whole @ (self.unit[:, None] * solved)
 
 
 def _directions(fit: Fit) -> _Directions:

@@ -37,8 +37,7 @@ def unit_coordinates(
         gram += (rows * factors[start : start + 8192, None]).T @ rows
     values, directions = np.linalg.eigh(gram / factors.sum(dtype=np.float64))
     kept = values > _ROUNDING * values[-1]
-    found: Float64[np.ndarray, "d r"] = directions[:, kept] / np.sqrt(values[kept])[None, :]
-    return found
+    return directions[:, kept] / np.sqrt(values[kept])[None, :]
 
 
 class CanonicalFit:
@@ -74,8 +73,7 @@ class CanonicalFit:
 
         options = {"maxiter": _ITERATIONS, "ftol": 1e-8, "gtol": 1e-6, "maxcor": 20}
         found = minimize(both, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-        solved: Float64[np.ndarray, "r k"] = found.x.reshape(goal.shape)
-        return solved
+        return found.x.reshape(goal.shape)
 
     def partition(self, weights: Float64[np.ndarray, "r k"]) -> float:
         """Σ w·A(x·W) / Σ w."""
@@ -105,8 +103,7 @@ def _gradient(
         fit: Array = 0.5 * strength * jnp.vdot(weights, weights) - jnp.vdot(weights, goal)
         return fit + _partition_sum(link, weights, rows)
 
-    found: tuple[Array, Array] = jax.value_and_grad(objective)(weights)
-    return found
+    return jax.value_and_grad(objective)(weights)
 
 
 @functools.partial(jax.jit, static_argnames="link")
@@ -123,10 +120,9 @@ def _response(
         curved: Array = jax.jvp(slope, (weights,), (direction,))[1]
         return curved + strength * direction
 
-    found: Array = cg(  # type: ignore[no-untyped-call]
+    return cg(  # type: ignore[no-untyped-call]
         bent, change, tol=_ANSWERED, maxiter=_ITERATIONS
     )[0]
-    return found
 
 
 def _partition_sum(link: Link, weights: Float[Array, "r k"], rows: _Rows) -> Float[Array, ""]:
@@ -135,8 +131,7 @@ def _partition_sum(link: Link, weights: Float[Array, "r k"], rows: _Rows) -> Flo
         x, w = chunk
         return total + jnp.dot(w, _PARTITIONS[link](x @ weights + rows[2][None, :])), None
 
-    found: Array = jax.lax.scan(of_chunk, jnp.float32(0), rows[:2])[0]
-    return found
+    return jax.lax.scan(of_chunk, jnp.float32(0), rows[:2])[0]
 
 
 _partition = jax.jit(_partition_sum, static_argnums=0)

@@ -177,10 +177,7 @@ class _Search:
         if sums is None:
             return np.zeros(self._observed.seen.shape[1])
         means = np.maximum(sums, max(self._observed.floor, _LEAST_MEAN * self._total))
-        found: Float64[np.ndarray, " k"] = np.log(
-            means / (means.sum() if self._classes else self._total)
-        )
-        return found
+        return np.log(means / (means.sum() if self._classes else self._total))
 
     def _beta(self, scores: Float32[np.ndarray, "n k"], agreement: float) -> float:
         if not self._classes:
@@ -189,10 +186,7 @@ class _Search:
 
     def _means(self, scores: Float32[np.ndarray, "n k"]) -> Float64[np.ndarray, "n k"]:
         logits = scores.astype(np.float64) + self.offset
-        found: Float64[np.ndarray, "n k"] = (
-            softmax(logits, axis=1) if self._classes else np.exp(logits)
-        )
-        return found
+        return softmax(logits, axis=1) if self._classes else np.exp(logits)
 
     def _noise(self, means: Float64[np.ndarray, "n k"], probe: int) -> Float64[np.ndarray, "m k"]:
         """A draw of the noise of the statistic.
@@ -219,18 +213,15 @@ class _Search:
         targets = self._observed.targets
         if targets is not None:
             signs = random.standard_normal(len(means))
-            wild: Float64[np.ndarray, "n k"] = signs[:, None] * self._left(means, targets)
-            return wild
+            return signs[:, None] * self._left(means, targets)
         below = np.cumsum(means, axis=1)[:, :-1]
         classes = (random.random(len(means))[:, None] > below).sum(axis=1)
-        found: Float64[np.ndarray, "n k"] = np.eye(means.shape[1])[classes] - means
-        return found
+        return np.eye(means.shape[1])[classes] - means
 
     def _left(
         self, means: Float64[np.ndarray, "n k"], targets: Coded
     ) -> Float64[np.ndarray, "n k"]:
-        left: Float64[np.ndarray, "n k"] = targets.rows[targets.codes[:: self._step]] - means
-        return left
+        return targets.rows[targets.codes[:: self._step]] - means
 
     def _variance(
         self, change: Float64[np.ndarray, "r k"], means: Float64[np.ndarray, "n k"]

@@ -102,8 +102,7 @@ def _sums_by_code(
     """Σ x of the rows with each code 0 … u − 1."""
     rows = np.arange(len(x))
     members = csr_matrix((np.ones(len(x)), (which, rows)), shape=(count, len(x)))
-    sums: Float64[np.ndarray, "u d"] = members @ x
-    return sums
+    return members @ x
 
 
 def _explained(sums: Sums) -> float:

@@ -35,5 +35,4 @@ _nearest = jax.jit(jax.vmap(project_onto_simplex))
 
 @jax.jit
 def _moved(predicted: Float[Array, "n k"], change: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    moved: Array = jax.jvp(jax.vmap(project_onto_simplex), (predicted,), (change,))[1]
-    return moved
+    return jax.jvp(jax.vmap(project_onto_simplex), (predicted,), (change,))[1]

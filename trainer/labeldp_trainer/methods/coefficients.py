@@ -82,5 +82,4 @@ def _without(column: OriginalColumn, why: Why) -> Coefficient:
 
 
 def _listed(numbers: Float64[np.ndarray, " k"]) -> list[float]:
-    listed: list[float] = numbers.tolist()
-    return listed
+    return numbers.tolist()

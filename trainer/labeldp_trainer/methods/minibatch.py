@@ -50,8 +50,7 @@ def minibatch_method(
 
     def draw(key: jax.Array, first: int, count: int) -> jax.Array:
         assert (first % steps, count) == (0, steps)
-        rows: jax.Array = _epoch_rows(n, batch, key)
-        return rows
+        return _epoch_rows(n, batch, key)
 
     arrays: tuple[Any, Any, Any] = (setting.dataset.train.features, targets, None)
     if isinstance(targets, Coded):

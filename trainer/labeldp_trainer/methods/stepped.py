@@ -233,8 +233,7 @@ def _make_epoch(
             drawn = method.draw(draw_key, first + start, count)
             carry, told = some(carry, steps_key, np.int32(start), drawn, arrays)
             series.append(told)
-        result: tuple[State, Metrics] = finish(state, carry, series, arrays)
-        return result
+        return finish(state, carry, series, arrays)
 
     return run
 

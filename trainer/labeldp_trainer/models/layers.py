@@ -148,8 +148,7 @@ def _conv_by_pieces(w: Array, x: Array, stride: int) -> Array:
     one = jax.checkpoint(partial(_conv_as_product, stride=stride))
     rows = max(_PATCHES // patches, 1)
     few = len(x) <= rows
-    y: Array = one(w, x) if few else lax.map(lambda z: one(w, z[None])[0], x, batch_size=rows)
-    return y
+    return one(w, x) if few else lax.map(lambda z: one(w, z[None])[0], x, batch_size=rows)
 
 
 def _conv_as_product(w: Array, x: Array, stride: int) -> Array:

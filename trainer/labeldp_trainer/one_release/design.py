@@ -92,8 +92,7 @@ def water_filling(prior: Float64[np.ndarray, " d"], budget: float) -> Float64[np
     counts = np.arange(1, len(costs) + 1)
     levels = (budget + sums) / counts
     level = levels[np.flatnonzero(levels > costs)[-1]]
-    filled: Float64[np.ndarray, " d"] = np.maximum(0.0, level - 1 / prior)
-    return filled
+    return np.maximum(0.0, level - 1 / prior)
 
 
 def moments(weights: Weights, rows: PublicRows) -> RowMoments:

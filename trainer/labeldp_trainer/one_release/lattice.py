@@ -91,8 +91,7 @@ class Weights:
         if rows.owners is None or self.evenly:
             return rows.shares
         spans = np.maximum(self._spans(rows, None), 1)
-        shares: Float64[np.ndarray, " n"] = np.minimum(self.scale * _ROOT / spans, 1.0)[rows.owners]
-        return shares
+        return np.minimum(self.scale * _ROOT / spans, 1.0)[rows.owners]
 
     def _spans(
         self, rows: PublicRows, shares: Float64[np.ndarray, " n"] | None

@@ -78,8 +78,7 @@ class RowOwners:
         if self.owners is None:
             return None
         counts = np.bincount(self.owners)
-        shares: Float32[np.ndarray, " n"] = (1 / counts[self.owners]).astype(np.float32)
-        return shares
+        return (1 / counts[self.owners]).astype(np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,5 +47,4 @@ def label_steps(
 
 def in_steps(shares: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
     """Numbers in [−1, 1] in steps; what lies beyond becomes an end."""
-    steps: Int64[np.ndarray, " n"] = np.rint(np.clip(shares, -1.0, 1.0) * STEPS).astype(np.int64)
-    return steps
+    return np.rint(np.clip(shares, -1.0, 1.0) * STEPS).astype(np.int64)

@@ -103,8 +103,7 @@ class Explained:
     @property
     def strongest(self) -> list[int]:
         """The numbers of all terms by importance."""
-        order: list[int] = np.argsort(-self.effects.importance, kind="stable").tolist()
-        return order
+        return np.argsort(-self.effects.importance, kind="stable").tolist()
 
     def name(self, term: Term) -> str:
         """A term by its columns."""

@@ -83,8 +83,7 @@ class Checkpoints:
             ) from error
         leaves, structure = jax.tree.flatten(like)
         restored = [found.get(str(index), leaf) for index, leaf in enumerate(leaves)]
-        state: State = jax.tree.unflatten(structure, restored)
-        return state
+        return jax.tree.unflatten(structure, restored)
 
 
 def _remove_unfinished(path: Path) -> None:

@@ -78,5 +78,4 @@ def project_to_simplex(shares: Floats) -> Floats:
     falling = -np.sort(-shares, axis=-1)
     levels = (falling.cumsum(axis=-1) - 1.0) / np.arange(1, shares.shape[-1] + 1)
     kept = (falling > levels).cumsum(axis=-1).argmax(axis=-1)[..., None]
-    result: Floats = np.maximum(shares - np.take_along_axis(levels, kept, axis=-1), 0.0)
-    return result
+    return np.maximum(shares - np.take_along_axis(levels, kept, axis=-1), 0.0)

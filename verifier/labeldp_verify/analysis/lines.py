@@ -36,11 +36,11 @@ class StepFunction:
             return whole([0] * len(points))
         j = self._segments(points)
         inside = (points - self.ends[j]).astype(object)
-        return self._sums[j] + inside * self._numbers[j]  # type: ignore[no-any-return]
+        return self._sums[j] + inside * self._numbers[j]
 
     def between(self, starts: Points, ends: Points) -> Whole:
         """The integrals from ``starts`` to ``ends``."""
-        return self.upto(ends) - self.upto(starts)  # type: ignore[no-any-return]
+        return self.upto(ends) - self.upto(starts)
 
     def _segments(self, points: Points) -> NDArray[np.intp]:
         """The segments that hold points of a line that is not empty."""

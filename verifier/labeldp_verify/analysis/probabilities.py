@@ -169,8 +169,7 @@ class _WindowRows(_Rows):
         starts = np.array(self._r.offsets, dtype=np.int64)
         outputs = np.full_like(starts, output)
         inside = self._extra.between(outputs, starts, starts + self._r.window)
-        probabilities: Floats = (self._base[output] + inside) / float(self._r.words)
-        return probabilities
+        return (self._base[output] + inside) / float(self._r.words)
 
 
 def _additive_row(r: AdditiveRandomizer, label: int) -> list[int]:
@@ -239,17 +238,14 @@ class _NoiseRows(_Rows):
 
     def _weights(self, noise: NDArray[np.int64]) -> Floats:
         block, shape = self._inside(self._shapes, noise)
-        weights: Floats = self._blocks[block] * shape
-        return weights
+        return self._blocks[block] * shape
 
     def at_most(self, noise: NDArray[np.int64]) -> Floats:
         """[n] Pr[the noise ≤ each]."""
         block, inside = self._inside(self._upto, noise)
-        total: Floats = self._before[block] + self._blocks[block] * inside
-        return total
+        return self._before[block] + self._blocks[block] * inside
 
     def at_least(self, noise: NDArray[np.int64]) -> Floats:
         """[n] Pr[the noise ≥ each]."""
         block, inside = self._inside(self._from, noise)
-        total: Floats = self._behind[block] + self._blocks[block] * inside
-        return total
+        return self._behind[block] + self._blocks[block] * inside

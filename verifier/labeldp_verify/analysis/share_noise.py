@@ -52,8 +52,7 @@ def share_variances(randomizer: Randomizer, prior: NDArray[np.float64]) -> NDArr
     words = randomizer.words
     outside = np.array([low * (words - low) / rise**2 for low in lows])
     inside = np.array([(low + rise) * (words - low - rise) / rise**2 for low in lows])
-    variances: NDArray[np.float64] = prior * inside + (1 - prior) * outside
-    return variances
+    return prior * inside + (1 - prior) * outside
 
 
 def least_share_noise(classes: int, ratio: Fraction) -> Fraction:

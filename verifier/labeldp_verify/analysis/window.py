@@ -74,7 +74,7 @@ class WindowAnalysis(ListedAnalysis[WindowRandomizer]):
         """The base line as a whole, and the integral over each window."""
         r, (offsets, where) = self.randomizer, self._places
         inside = self._extra_line(numbers).between(offsets, offsets + r.window)
-        return (inside + sum(map(mul, r.base, numbers)))[where]  # type: ignore[no-any-return]
+        return (inside + sum(map(mul, r.base, numbers)))[where]
 
     def _extra_line(self, numbers: Sequence[int]) -> StepFunction:
         """The integers ``numbers`` [m] of the outputs on the extra line."""

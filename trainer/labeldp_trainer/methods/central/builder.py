@@ -50,8 +50,7 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
         def draw(key: jax.Array, first: int, count: int) -> StepDraws:
             # The loop's key comes from the public seed: no noise may depend on it.
             del key
-            drawn: StepDraws = devices.everywhere(randomness.steps(first, count))
-            return drawn
+            return devices.everywhere(randomness.steps(first, count))
 
         def gradient(
             params: Params, key: jax.Array, drawn: Any, arrays: Any

@@ -123,8 +123,7 @@ def _features(setting: Setting, method: Clusters) -> Floats:
                 else f"{data.kind} files have"
             )
             raise setting.loaded.error(("method", "columns"), f"{what} no columns")
-        flat: Floats = np.asarray(features, np.float64).reshape(len(features), -1)
-        return flat
+        return np.asarray(features, np.float64).reshape(len(features), -1)
     wanted, numeric = method.columns, data.numeric_features
     parts = []
     for name in wanted or (*numeric, *data.categorical):

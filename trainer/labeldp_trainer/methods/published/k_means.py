@@ -31,8 +31,7 @@ def principal_components(points: Floats, components: int) -> Floats:
         return points
     centred = points - points.mean(axis=0)[None, :]
     _, directions = np.linalg.eigh(centred.T @ centred)
-    projected: Floats = centred @ directions[:, ::-1][:, :components]
-    return projected
+    return centred @ directions[:, ::-1][:, :components]
 
 
 def _spread(points: Floats, clusters: int, random: np.random.Generator) -> Floats:
@@ -46,5 +45,4 @@ def _spread(points: Floats, clusters: int, random: np.random.Generator) -> Float
         # With fewer distinct points than centres, other centres may be anywhere: they stay empty.
         weights = distances / total if total > 0 else None
         chosen.append(int(random.choice(len(points), p=weights)))
-    centres: Floats = points[chosen]
-    return centres
+    return points[chosen]

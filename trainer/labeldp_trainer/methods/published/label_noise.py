@@ -64,10 +64,7 @@ class LabelNoiseBuilder(MethodBuilder[L]):
 def true_classes(setting: Setting) -> Int32[np.ndarray, " n"]:
     """[n] the true labels as indices of classes. Raises DataError."""
     train, label = setting.dataset.train, setting.loaded.config.data.label
-    classes: Int32[np.ndarray, " n"] = setting.loss.task.targets(
-        train.columns[label], train.source, label
-    )
-    return classes
+    return setting.loss.task.targets(train.columns[label], train.source, label)
 
 
 def statement(

@@ -250,8 +250,7 @@ def cut(key: PRNGKeyArray, images: Images) -> Images:
 
     def near(key: PRNGKeyArray, size: int) -> Bool[Array, "b s"]:
         centre = jax.random.randint(key, (b, 1), 0, size)
-        inside: Array = jnp.abs(jnp.arange(size)[None, :] - centre) < half
-        return inside
+        return jnp.abs(jnp.arange(size)[None, :] - centre) < half
 
     hole = near(row_key, height)[:, :, None, None] & near(column_key, width)[:, None, :, None]
     return jnp.where(hole, images.mean(axis=(1, 2), keepdims=True), images)

@@ -67,8 +67,7 @@ def _with_others(queries: Int64[np.ndarray, " q"], n: int, seed: int) -> Int64[n
     """The queries, followed by other random rows, up to the most rows of a graph."""
     others = np.setdiff1d(np.arange(n), queries)
     more = np.random.default_rng(seed).permutation(others)[: max(_MOST_ROWS - len(queries), 0)]
-    found: Int64[np.ndarray, " r"] = np.concatenate([queries, np.sort(more)])
-    return found
+    return np.concatenate([queries, np.sort(more)])
 
 
 def propagated(

@@ -1,7 +1,5 @@
 """The spec as pydantic models. They forbid unknown keys and convert nothing without a message."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from decimal import Decimal

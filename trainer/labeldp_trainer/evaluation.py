@@ -1,7 +1,5 @@
 """Metrics of a data set of any size, in batches inside jit, and those of the best constant."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Losses and optimizers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -17,8 +17,6 @@ weights, w(o)/w(S − o) ≤ r ≤ e^(ε/2) for all o makes one entry (ε/2)-DP;
 changes two entries (Theorem 10 in docs/privacy.md).
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Context, Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The columns of a regression on features as they are: numbers, and differences of categories."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -11,8 +11,6 @@ and a time, by ISO 8601:
 The calendar is the Gregorian one, also before it was used. A time counts to the millisecond.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from datetime import UTC, datetime

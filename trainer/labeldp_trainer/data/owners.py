@@ -12,8 +12,6 @@ makes the promise stronger than stated, because it then covers changes of both t
 one user as two would break it. A row without a user (null, NaN, NaT, empty text) is refused.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

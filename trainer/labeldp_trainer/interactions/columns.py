@@ -6,8 +6,6 @@ kernel on its bins (of the identity for categories), centred and orthogonal on t
 Values are integers, so that every processor computes the same rows from them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

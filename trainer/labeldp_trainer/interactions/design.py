@@ -6,8 +6,6 @@ the coefficients given all earlier stages, each with a precision by water-fillin
 change.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

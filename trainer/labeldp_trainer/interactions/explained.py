@@ -1,7 +1,5 @@
 """The file ``explained.npz`` of a run folder: what ``labeldp explain`` shows. It has no labels."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -5,8 +5,6 @@ log Σ exp, or exp. The coordinates are those in which Σ w·x·xᵀ is the iden
 well conditioned in them, and weights that give nearly the same predictions are near.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Literal

@@ -1,7 +1,5 @@
 """From sums over rows to a linear model: first the signal, then the head."""
 
-from __future__ import annotations
-
 import numpy as np
 from jaxtyping import Float64
 

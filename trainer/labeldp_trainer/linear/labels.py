@@ -6,8 +6,6 @@ is a function of the private label o, so Σ x ⊗ t̂ = Σ_o (Σ x of the rows w
 memory never holds n × k numbers.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

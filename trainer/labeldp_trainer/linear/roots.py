@@ -1,7 +1,5 @@
 """Square roots of covariances that rounding may have made indefinite."""
 
-from __future__ import annotations
-
 import numpy as np
 from jaxtyping import Float64
 

@@ -1,7 +1,5 @@
 """The probabilities that are nearest to predictions of classes, which may be below 0 or above 1."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

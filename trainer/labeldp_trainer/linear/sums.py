@@ -6,8 +6,6 @@ marginal likelihood of S, times priors of p and the share. All of this is post-p
 of features.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

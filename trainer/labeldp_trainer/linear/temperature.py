@@ -1,7 +1,5 @@
 """How sure a softmax model is of its classes: one factor of its scores."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

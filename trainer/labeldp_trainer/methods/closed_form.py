@@ -1,7 +1,5 @@
 """What all methods share that fit a linear model to sums over all rows."""
 
-from __future__ import annotations
-
 import numpy as np
 from jaxtyping import Float32, Float64, Real
 

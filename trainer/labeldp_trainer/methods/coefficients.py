@@ -1,7 +1,5 @@
 """From a method to ``coefficients.json``, if its vectors are linear in the features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -27,8 +27,6 @@ taken from the artifact's prior. All of this post-processes private labels. Wher
 has a table of its own, this is done for the rows of each table alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

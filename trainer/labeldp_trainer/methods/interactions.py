@@ -1,7 +1,5 @@
 """From what was learned of a table in stages to the parameters of a model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 A method is built once, from the config and the data. The code that runs it knows nothing else.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ Where an artifact has several tables, public columns say which one randomizes a 
 as ``labeldp randomize`` reads them. Unlisted values and nulls have the table of all other rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Unbiased targets of private labels, and how much noise they have under each label."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Chooses the rows of each user that take part, without reading labels."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import NamedTuple
 

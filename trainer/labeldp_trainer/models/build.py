@@ -1,7 +1,5 @@
 """Builds the model that the part ``model`` of a config describes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Convolutional networks for images: those of the papers, and ResNet-18."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Linear functions and multilayer perceptrons on tables, flat arrays or flattened images."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """A sum of effects of columns, pairs and triples: what ``interactions`` learns, as a model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Verifies a release from its file and the features, without the run that made it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from fractions import Fraction

@@ -7,8 +7,6 @@ pⱼ = max(0, μ − 1/τⱼ²). Columns with none are left out. How far this is
 same rows is certified by duality (``gap``).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

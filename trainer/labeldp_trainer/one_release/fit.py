@@ -1,7 +1,5 @@
 """From a release and public vectors to a linear model. No label is needed: anyone can do it."""
 
-from __future__ import annotations
-
 import numpy as np
 from jaxtyping import Float32, Float64
 

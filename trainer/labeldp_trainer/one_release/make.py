@@ -1,7 +1,5 @@
 """From vectors and labels to a release: all that is decided, before the labels are looked at."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -3,8 +3,6 @@
 It can be published. Anyone who has the features can verify it and fit models, which spends nothing.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The rows that a release is made of: public vectors, and whose they are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

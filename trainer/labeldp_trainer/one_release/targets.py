@@ -1,7 +1,5 @@
 """True labels as whole numbers: classes, or lattice steps. No label is refused, or counted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a run with a model of interactions learned, with the names of columns, bins and classes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta

@@ -1,7 +1,5 @@
 """The pictures of what a model of interactions learned."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A finished run, ready to predict: config, encoder, model and parameters from its folder."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

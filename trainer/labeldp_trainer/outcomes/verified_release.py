@@ -1,7 +1,5 @@
 """``labeldp train --verify-release``: checks a release against the features of a config."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -4,8 +4,6 @@ The package imports its checker, helpers and converters as well, which nothing h
 take longer to load than numpy. These are the same classes as ``onnx.ModelProto`` and the others.
 """
 
-from __future__ import annotations
-
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import TYPE_CHECKING, Any

@@ -6,8 +6,6 @@ cluster is nearly one class, its counts show it through much noise. ``labeldp co
 this. It spends ε on the histogram of all rows first, and pools groups with too few rows.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Shared by methods that randomize labels themselves, once, and train on the result."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 

@@ -1,7 +1,5 @@
 """``method: {kind: pate}``: noisy votes of teachers, and a student that learns from them alone."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -9,8 +9,6 @@ Strongly changed images show the same thing but are harder to classify: brighter
 further, and with a square cut out (Cutout, DeVries and Taylor 2017).
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

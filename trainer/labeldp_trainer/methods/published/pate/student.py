@@ -6,8 +6,6 @@ these, every row gets its likeliest class: ``propagation`` uses a graph of neare
 rows, ``ridge`` the regression that teachers use. Then a model is fitted to all rows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
 from scipy.sparse import csr_matrix

@@ -3,8 +3,6 @@
 They vote on rows in the middle of clusters, which are chosen from features alone.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

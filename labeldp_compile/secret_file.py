@@ -3,13 +3,10 @@
 from pathlib import Path
 
 from labeldp_runtime import keys
-
-from labeldp_compile.errors import InputError
+from labeldp_verify.errors import readable
 
 
 def read_secret(path: Path, most: int) -> tuple[bytes, str | None]:
     """``labeldp_runtime.keys.read_secret``, whose OSErrors are InputErrors."""
-    try:
+    with readable(path):
         return keys.read_secret(path, most)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

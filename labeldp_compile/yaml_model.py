@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
+from labeldp_verify.errors import read_at_most
 from labeldp_verify.printable import one_line
 from labeldp_verify.reading.numerals import MAX_EXPONENT, is_moderate
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
@@ -217,11 +218,7 @@ class Document(Generic[M]):
 
     def read(self, path: Path) -> tuple[str, bytes]:
         """The text of a file, and its bytes. Raises ``error``."""
-        try:
-            with path.open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise self.error(f"{path}: cannot be read: {error.strerror}") from error
+        data = read_at_most(path, MAX_BYTES + 1, self.error)
         if len(data) > MAX_BYTES:
             raise self.error(f"{path}: a {self.name} has at most {MAX_BYTES:,} bytes: {WAY_OUT}")
         try:

@@ -12,6 +12,7 @@ import click
 from labeldp_verify import Budget, check_bytes, read_artifact
 from labeldp_verify.budget import enforced, naming
 from labeldp_verify.claims import decimals
+from labeldp_verify.errors import read_at_most
 from labeldp_verify.kernel import integers_of
 
 from labeldp_compile.cli.command import DoesNotHoldError, command, does_not_verify
@@ -125,12 +126,7 @@ def _proof_of(file: Path, signed: Signed | None, budget: Budget) -> tuple[Proof,
 
 def _require_same(file: Path, given: Path, expected: bytes) -> None:
     """Exit with 1 unless ``given`` holds these bytes. Raises InputError if it cannot be read."""
-    try:
-        with given.open("rb") as opened:
-            found = opened.read(len(expected) + 1)
-    except OSError as error:
-        raise InputError(f"{given}: cannot be read: {error.strerror}") from None
-    if found != expected:
+    if read_at_most(given, len(expected) + 1) != expected:
         raise DoesNotHoldError(
             f"{given}: IS NOT THE PROOF ABOUT {file}. Even if Coq accepts it, it proves nothing "
             "about this artifact: it is about another artifact, was altered, or was written by "

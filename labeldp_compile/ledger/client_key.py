@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labeldp_runtime.whole_file import replaced_when_whole
+from labeldp_verify.errors import readable
 from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import DataError, InputError
@@ -165,11 +166,8 @@ def keyed_digests(keys: Sequence[bytes], table: Path) -> list[str]:
 
 def _of_file(keys: Sequence[bytes], file: Path) -> list[str]:
     macs = [hmac.new(key, digestmod=hashlib.sha256) for key in keys]
-    try:
-        with file.open("rb") as stream:
-            while block := stream.read(_BLOCK):
-                for mac in macs:
-                    mac.update(block)
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
+    with readable(file, DataError), file.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            for mac in macs:
+                mac.update(block)
     return [mac.hexdigest() for mac in macs]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_runtime.whole_file import replaced_when_whole
+from labeldp_verify.errors import readable
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import BrokenChainError, Entry
@@ -126,10 +127,8 @@ class SqliteStore(Store):
 
     def free_bytes(self) -> int | None:
         """What the file's disk has left; raises InputError."""
-        try:
+        with readable(self._path):
             return shutil.disk_usage(self._path.absolute().parent).free
-        except OSError as error:
-            raise InputError(f"{self._path}: cannot be read: {error.strerror}") from error
 
 
 class _SqliteRows(LedgerRows):

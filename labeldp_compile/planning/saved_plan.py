@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from labeldp_verify.errors import read_at_most, readable
 from labeldp_verify.graph import canonical_json
 from labeldp_verify.printable import json_text, one_line
 
@@ -67,10 +68,8 @@ class SavedPlan:
 
     def require_same(self) -> None:
         """Raise ChangedError unless the spec and its data are as they were. Reads no label."""
-        try:
+        with readable(self.spec):
             source = self.spec.read_bytes()
-        except OSError as error:
-            raise InputError(f"{self.spec}: cannot be read: {error.strerror}") from None
         self.require_spec(hashlib.sha256(source).hexdigest())
         spec, data = load_spec(self.spec)
         digest = hashlib.sha256(data).hexdigest()
@@ -130,12 +129,9 @@ def save_plan(plan: Plan, spec: Path, path: Path, policy: dict[str, Any] | None)
 def read_plan(path: Path) -> SavedPlan:
     """The plan in a file. Raises InputError for anything but an unaltered file of ``save_plan``."""
     wrong = InputError(f"{path}: is no plan of labeldp plan --out, or was altered")
+    data = read_at_most(path, MAX_BYTES + 1)
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
         document = json.loads(data) if len(data) <= MAX_BYTES else None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise wrong from None
     if not isinstance(document, dict) or set(document) != _FIELDS:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from labeldp_verify.bundle import without_doubles
+from labeldp_verify.errors import readable
 from labeldp_verify.graph import canonical_json
 from pydantic import Field, StrictInt, model_validator
 
@@ -49,11 +50,9 @@ class DataStamp(Strict):
     @classmethod
     def of(cls, name: str, path: Path) -> DataStamp:
         """The stamp of a file or folder as it is now; raises DataError."""
-        try:
+        with readable(path, DataError):
             files = [file.stat() for file in files_of(path)]
             latest = max(status.st_mtime_ns for status in (path.stat(), *files))
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
         size = sum(status.st_size for status in files)
         return cls(name=name, size=size, modified_ns=latest)
 

@@ -12,7 +12,7 @@ import pytest
 from labeldp_runtime import Policy, Randomizer
 from labeldp_verify import check_bytes, check_file
 from labeldp_verify.graph import write_model
-from labeldp_verify.signature import read_signed, signature_path
+from labeldp_verify.signature import read_signed_beside, signature_path
 
 from labeldp_compile import spec_match
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
@@ -114,7 +114,7 @@ def test_a_newer_format_changes_no_private_label(older, newer):
 def test_the_signature_still_holds():
     for folder in PLAIN:
         artifact, public = HERE / folder / f"{SIGNED}.onnx", HERE / folder / "public.pem"
-        signed = read_signed(signature_path(artifact), public)
+        signed = read_signed_beside(artifact, public, signature_path(artifact))
         assert check_file(artifact, signed=signed).ok
         Randomizer.load(artifact, require=Policy(public_key=public))
 

@@ -5,6 +5,10 @@ with its exit code, 2 unless it says otherwise. A check that does not hold is no
 kind: ``verify`` reports it and exits with 1.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 from labeldp_verify.printable import one_line
 
 
@@ -20,3 +24,18 @@ class InputError(Exception):
     def __init__(self, message: str) -> None:
         """Keep the message, made printable."""
         super().__init__(one_line(message))
+
+
+@contextmanager
+def readable(path: Path, kind: type[InputError] = InputError) -> Iterator[None]:
+    """Turn an OSError of the block into an error that says that the path cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def read_at_most(path: Path, most: int, kind: type[InputError] = InputError) -> bytes:
+    """The first bytes of a file. Raises an error of this kind if it cannot be read."""
+    with readable(path, kind), path.open("rb") as file:
+        return file.read(most)

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
 from labeldp_verify.bundle import BundleError, key_hint, require_signed, signed_bytes
-from labeldp_verify.errors import InputError
+from labeldp_verify.errors import InputError, read_at_most
 from labeldp_verify.signature_files import bundle_path, signature_path
 
 MAX_KEY_BYTES = 1 << 16
@@ -75,23 +75,18 @@ def path_for(artifact: Path, key: PublicKey) -> Path:
     return beside(artifact)
 
 
-def read_signed(signature: Path, public_key: Path) -> Signed:
-    """The signature and the key; InputError if one is missing or not of its kind."""
-    return Signed(_read(signature), read_public_key(public_key))
-
-
 def read_signed_beside(artifact: Path, public_key: Path, signature: Path | None = None) -> Signed:
     """The key and the signature, by default the one beside the artifact that fits the key.
 
     Raises InputError if one is missing or not of its kind.
     """
     key = read_public_key(public_key)
-    return Signed(_read(signature or path_for(artifact, key)), key)
+    return Signed(read_at_most(signature or path_for(artifact, key), MAX_KEY_BYTES), key)
 
 
 def read_public_key(path: Path) -> PublicKey:
     """A public key in a PEM file; InputError if it is missing or not of its kind."""
-    return load_public_key(_read(path), str(path))
+    return load_public_key(read_at_most(path, MAX_KEY_BYTES), str(path))
 
 
 def load_public_key(pem: bytes, source: str) -> PublicKey:
@@ -115,11 +110,3 @@ MAKE_KEYS = (
     "public.pem"
 )
 NO_SUCH_KEY = f"is neither an Ed25519 key nor one on P-256; make one with: {MAKE_KEYS}"
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_KEY_BYTES)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from labeldp_verify.claims import seconds_of
+from labeldp_verify.errors import readable
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
 from labeldp_compile.errors import InputError, SpecError
@@ -180,11 +181,9 @@ def policy_schema() -> str:
 def _specs_in(folder: Path) -> dict[str, bytes]:
     """The bytes of each spec in a folder, by name; other YAML files are left out."""
     found: dict[str, bytes] = {}
-    try:
+    with readable(folder):
         paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".yaml", ".yml")]
         each = [(path, path.read_bytes()) for path in paths if path.is_file()]
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read: {error.strerror}") from None
     for path, data in each:
         try:
             stated = stated_in(data)

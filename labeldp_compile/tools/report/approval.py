@@ -15,6 +15,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from labeldp_verify.errors import read_at_most
 from labeldp_verify.printable import clipped, one_line
 
 from labeldp_compile.errors import InputError
@@ -116,12 +117,7 @@ def read_approval(path: Path, data: bytes, key: PublicKey | None) -> Approval:
 
     Raises InputError if it is no such statement, is about other bytes, or is not signed by the key.
     """
-    try:
-        with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    payload, signature = _opened(path, text)
+    payload, signature = _opened(path, read_at_most(path, MOST_BYTES + 1))
     stated = _stated(path, payload, hashlib.sha256(data).hexdigest())
     if key is None:
         return Approval(stated, None)

@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from labeldp_verify.errors import readable
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from labeldp_trainer.config import LoadedConfig, NoMethod
@@ -144,10 +145,8 @@ def _run_folders(path: Path) -> list[Path]:
         raise InputError(f"{path}: there is no such folder")
     if _is_run(path):
         return [path]
-    try:
+    with readable(path):
         inside = sorted(child for child in path.iterdir() if not child.name.startswith("."))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     found = [child for child in inside if child.is_dir() and _is_run(child)]
     if not found:
         raise InputError(

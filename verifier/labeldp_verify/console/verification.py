@@ -12,7 +12,7 @@ from labeldp_verify.checks import Check, CheckFailedError
 from labeldp_verify.console.limits import Limits
 from labeldp_verify.console.report import Report
 from labeldp_verify.decode import DecodeError
-from labeldp_verify.errors import InputError
+from labeldp_verify.errors import InputError, read_at_most
 from labeldp_verify.steps import MAX_FILE_BYTES, SpecCheck, Verification
 
 if TYPE_CHECKING:  # cryptography is loaded for those who bring a key
@@ -136,8 +136,4 @@ def read_artifact(path: Path) -> bytes:
     >>> read_artifact(Path("no-artifact.onnx"))
     b'no artifact'
     """
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    return read_at_most(path, MAX_FILE_BYTES + 1)

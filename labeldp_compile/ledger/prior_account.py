@@ -13,11 +13,12 @@ and says so.
 
 import hashlib
 import hmac
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from labeldp_verify.graph import canonical_json
 
@@ -47,47 +48,43 @@ _COPIES = 4  # of an answer: as text, in SQLite's pages, in its journal
 _IN_VAIN = "Nothing was computed from the file, but the ε of this attempt stays spent in the ledger"
 
 
-class AskedOfLabels(Protocol):
-    """What is asked of the labels of a column, or of several (``LabelSpec.key``)."""
+@dataclass(frozen=True)
+class AskedOfLabels(ABC):
+    """What is asked of the labels of a column, or of several (``LabelSpec.key``), for an ε."""
 
-    @property
-    def column(self) -> str:
-        """The column."""
+    column: str
+    epsilon: Fraction
 
-    @property
-    def epsilon(self) -> Fraction:
-        """What the answer spends."""
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """All that decides the answer, apart from the data, as JSON."""
 
     def digest(self) -> str:
-        """SHA-256 of all that decides the answer, apart from the data."""
+        """SHA-256 of the canonical JSON."""
+        facts = {**self.facts(), "column": self.column, "epsilon": str(self.epsilon)}
+        return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(AskedOfLabels):
     """What decides the noisy histogram, apart from the data. The same question has one answer.
 
     ``epsilon`` is that of a label, or of the ``person`` whose labels together are the unit.
     """
 
-    column: str
     counts: str | None
     domain: dict[str, Any]
-    epsilon: Fraction
     form: TextForm = PLAIN
     cells: int | None = None
     groups: dict[str, Any] | None = None
     person: dict[str, Any] | None = None
 
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON, which has cells, groups, person only if there are any."""
-        facts = {**vars(self), "epsilon": str(self.epsilon)}
-        # A form that is not stated is not in the digests of earlier versions either.
-        stated = {key: value for key, value in vars(facts.pop("form")).items() if value is not None}
-        facts |= stated
-        for part in ("cells", "groups", "person"):
-            if facts[part] is None:
-                del facts[part]
-        return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
+    def facts(self) -> dict[str, Any]:
+        """Cells, groups and person only if there are any, and of the form what is stated."""
+        given = {**vars(self.form), "cells": self.cells, "groups": self.groups}
+        given |= {"person": self.person}
+        stated = {key: value for key, value in given.items() if value is not None}
+        return {"counts": self.counts, "domain": self.domain, **stated}
 
 
 class PriorAccount:

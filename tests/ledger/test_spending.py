@@ -248,7 +248,7 @@ def pay(process):
     facts = {"spec_digest": "0" * 64, "say": lambda line: None}
     account = PriorAccount(open_store(sys.argv[1]), **names, **facts)
     for attempt in range(10):
-        question = Question("y", None, {"process": process, "attempt": attempt}, Fraction(1, 40))
+        question = Question("y", Fraction(1, 40), None, {"process": process, "attempt": attempt})
         try:
             account.spend(question)
         except OverBudgetError:

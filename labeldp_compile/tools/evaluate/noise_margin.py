@@ -1,6 +1,7 @@
 """How far discrete Laplace noise, or the difference of two such numbers, can be from 0."""
 
 import math
+from bisect import bisect_left
 from fractions import Fraction
 
 _CHANCE = 0.05 * (1 - 1e-9)  # rounding of float64 does not make an interval too short
@@ -11,16 +12,10 @@ def noise_margin(scale: Fraction, terms: int) -> int:
 
     ``terms`` is 1, or 2 for the difference of two independent numbers of this scale.
     """
-    low, high = -1, 1
+    high = 1
     while chance_beyond(high, scale, terms) > _CHANCE:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if chance_beyond(middle, scale, terms) > _CHANCE:
-            low = middle
-        else:
-            high = middle
-    return high
+        high *= 2
+    return bisect_left(range(high), -_CHANCE, key=lambda t: -chance_beyond(t, scale, terms))
 
 
 def chance_beyond(t: int, scale: Fraction, terms: int) -> float:

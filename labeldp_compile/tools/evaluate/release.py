@@ -25,13 +25,12 @@ import numpy as np
 import pyarrow as pa
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
-from labeldp_verify.graph import canonical_json
 from labeldp_verify.opening import open_artifact
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
 from labeldp_compile.ledger.place import open_store
-from labeldp_compile.ledger.prior_account import PriorAccount
+from labeldp_compile.ledger.prior_account import AskedOfLabels, PriorAccount
 from labeldp_compile.prior.discrete_laplace import discrete_laplace
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.spec.load import load_spec
@@ -127,17 +126,14 @@ class Released:
 
 
 @dataclass(frozen=True)
-class MetricsQuestion:
+class MetricsQuestion(AskedOfLabels):
     """What decides the noisy sums, apart from the labels."""
 
-    column: str
-    epsilon: Fraction
-    facts: Mapping[str, Any]
+    stated: dict[str, Any]
 
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON."""
-        facts = {**self.facts, "column": self.column, "epsilon": str(self.epsilon)}
-        return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
+    def facts(self) -> dict[str, Any]:
+        """As they are stated."""
+        return self.stated
 
 
 def release_tables(
@@ -308,7 +304,7 @@ def _answer(
         digest = account.require_same_data(reader.path, reader.column)
     indexes = label_indexes(reader.domain)
     labels = np.concatenate([indexes(reader.labels_of(batch)) for batch in reader.batches()])
-    if len(labels) != question.facts["rows"]:
+    if len(labels) != question.stated["rows"]:
         raise refused(reader.path, "changed while it was read")
     rows = max(1, _ENTRIES // (reader.domain.size * len(losses)))
     answer = noisy_sums(losses, labels, persons, question.epsilon, rows)

@@ -46,15 +46,16 @@ def sign(data: bytes, name: str, key: PrivateKey) -> bytes:
     if isinstance(key, Ed25519PrivateKey):
         return key.sign(data)
     payload = json_text(statement(name, data)).encode()
-    signature = key.sign(signed_bytes(payload), ECDSA(SHA256()))
-    return (json.dumps(bundle(payload, signature, key.public_key())) + "\n").encode()
+    return (json.dumps(bundle(payload, _of(payload, key), key.public_key())) + "\n").encode()
 
 
 def enveloped(stated: dict[str, Any], key: PrivateKey) -> dict[str, Any]:
     """An in-toto Statement in a DSSE envelope, signed by the key and with its fingerprint."""
     payload = json_text(stated).encode()
-    if isinstance(key, Ed25519PrivateKey):
-        signature = key.sign(signed_bytes(payload))
-    else:
-        signature = key.sign(signed_bytes(payload), ECDSA(SHA256()))
-    return envelope(payload, signature, Signed(b"", key.public_key()).fingerprint())
+    return envelope(payload, _of(payload, key), Signed(b"", key.public_key()).fingerprint())
+
+
+def _of(payload: bytes, key: PrivateKey) -> bytes:
+    """The signature of a payload of an envelope."""
+    own = () if isinstance(key, Ed25519PrivateKey) else (ECDSA(SHA256()),)
+    return key.sign(signed_bytes(payload), *own)

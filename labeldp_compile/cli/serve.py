@@ -2,6 +2,7 @@
 
 import importlib.util
 import ipaddress
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -132,7 +133,7 @@ def serve_command(
         raise DoesNotHoldError(f"an artifact cannot be served: {error}") from error
     except (KeyFileError, MissingExtraError) as error:
         raise InputError(str(error)) from None
-    with Listener(host, port, tls) as listener:
+    with closing(Listener(host, port, tls)) as listener:
         names = ", ".join(service.artifacts)
         tell(Marked(f"verified, and served at {listener.address}: {names}", "ok"))
         listener.run(service.application())

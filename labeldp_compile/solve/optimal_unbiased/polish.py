@@ -10,6 +10,8 @@ sequential quadratic programming. A column whose weight would fall below zero st
 removed, as in an active-set method.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy import sparse
 
@@ -106,21 +108,15 @@ def solve_system(system: sparse.csc_matrix, right: Floats) -> Floats | None:
 
     Few unknowns are solved by LAPACK, many by SuperLU.
     """
-    answer: Floats
-    if right.size <= _FEW:
-        dense = system.toarray()
-        try:
-            answer = np.linalg.solve(dense, right)
-            answer += np.linalg.solve(dense, right - dense @ answer)
-        except np.linalg.LinAlgError:
-            return None
-        return answer
-    from scipy.sparse.linalg import splu  # noqa: PLC0415  # a tenth of a second
-
     try:
-        factor = splu(system)
-    except RuntimeError:  # exactly singular
+        if right.size <= _FEW:
+            system = system.toarray()
+            solve = partial(np.linalg.solve, system)
+        else:
+            from scipy.sparse.linalg import splu  # noqa: PLC0415  # a tenth of a second
+
+            solve = splu(system).solve
+        answer: Floats = solve(right)
+    except (np.linalg.LinAlgError, RuntimeError):  # exactly singular
         return None
-    answer = factor.solve(right)
-    answer += factor.solve(right - system @ answer)
-    return answer
+    return answer + solve(right - system @ answer)

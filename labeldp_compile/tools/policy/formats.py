@@ -18,7 +18,7 @@ from labeldp_verify.printable import json_text, one_line
 
 from labeldp_compile.tools.policy.finding import Judged, PolicyFinding
 from labeldp_compile.tools.policy.model import LoadedPolicy
-from labeldp_compile.tools.policy.rules import applied
+from labeldp_compile.tools.policy.rules import not_applied
 
 FORMAT_VERSION = "1.0"
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -48,7 +48,7 @@ class CheckResult:
     @property
     def not_applied(self) -> list[str]:
         """Keys of the policy that are about none of the files."""
-        return applied(self.policy, {one.kind for one in self.judged})[1]
+        return not_applied(self.policy, {one.kind for one in self.judged})
 
     def verdict(self) -> str:
         """The last line."""

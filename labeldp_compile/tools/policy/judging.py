@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
 from labeldp_verify.budget import naming
 from labeldp_verify.claims import rational
+from labeldp_verify.errors import readable
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.errors import InputError
@@ -50,12 +51,9 @@ def judge(where: Path | str, policy: LoadedPolicy, budget: Budget = DEFAULT_BUDG
     kind = kind_of(path)
     if kind == "artifact":
         return _judged(kind, str(path), lambda: _artifact(path, policy, budget))
-    if kind == "training run":
-        return _judged(kind, str(path), lambda: _run(path, policy))
-    if kind == "ledger":
-        return _judged(kind, str(path), lambda: _ledger(path, policy))
-    if kind == "folder of parts":
-        return _judged(kind, str(path), lambda: _parts(path, policy))
+    looks = {"training run": _run, "ledger": _ledger, "folder of parts": _parts}
+    if kind in looks:
+        return _judged(kind, str(path), lambda: looks[kind](path, policy))
     return unverified("unknown", str(path), "is no artifact, run folder, ledger or folder of parts")
 
 
@@ -126,10 +124,8 @@ def _judged(kind: Kind, path: str, look: Callable[[], Judged]) -> Judged:
 
 def _require_plain(path: Path) -> None:
     """Raise InputError for what is no ordinary file: to open a pipe would wait for its writer."""
-    try:
+    with readable(path):
         mode = path.stat().st_mode
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     if not stat.S_ISREG(mode):
         raise InputError(f"{path}: is no ordinary file")
 

@@ -50,11 +50,9 @@ def findings(subject: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
             yield from rule(subject, policy)
 
 
-def applied(policy: LoadedPolicy, kinds: set[Kind]) -> tuple[list[str], list[str]]:
-    """The keys that are about one of these kinds, and those that are not."""
-    stated = policy.rules.stated
-    used = [key for key in stated if kinds & set(RULES[key][0])]
-    return used, [key for key in stated if key not in used]
+def not_applied(policy: LoadedPolicy, kinds: set[Kind]) -> list[str]:
+    """The keys that are about none of these kinds."""
+    return [key for key in policy.rules.stated if not kinds & set(RULES[key][0])]
 
 
 def _most(

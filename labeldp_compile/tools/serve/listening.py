@@ -6,7 +6,7 @@ import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -45,7 +45,7 @@ def _no_password() -> str:
 
 
 class Listener:
-    """A socket that listens, until the block ends."""
+    """A socket that listens, until it is closed."""
 
     def __init__(self, host: str, port: int, tls: Tls | None) -> None:
         """Raises InputError if the address is taken, or a certificate cannot be used."""
@@ -59,11 +59,7 @@ class Listener:
         scheme = "http" if tls is None else "https"
         self.address = f"{scheme}://{shown}:{self._socket.getsockname()[1]}"
 
-    def __enter__(self) -> Self:
-        """Itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         """Close the socket."""
         self._socket.close()
 

@@ -93,35 +93,20 @@ def _place(d: Dialect, column: Argument, part: Part, number: int) -> list[Step]:
             row = part.values.index(part.null)
             found = f"CASE WHEN {given} IS NULL THEN {row} ELSE {found} END"
         return [first, Step(place, "integer", found)]
+    low, high, other = (_number(d, part, y) for y in (part.min, part.max, missing_label(part)))
+    missing = d.is_missing(given) if isinstance(part, RealDomain) else f"{given} IS NULL"
+    read = [first, Step(inside, column.type, _inside(d, given, missing, low, high, other, part))]
     if isinstance(part, IntegerDomain):
-        low, high = d.integer(part.min), d.integer(part.max)
-        other = d.integer(int(missing_label(part)))
-        missing = f"{given} IS NULL"
-        return [
-            first,
-            Step(inside, "integer", _inside(d, given, missing, low, high, other, part)),
-            Step(place, "integer", f"{inside} - {low}"),
-        ]
-    low, high = d.number(float(part.min)), d.number(float(part.max))
-    other = d.number(float(missing_label(part)))
+        return [*read, Step(place, "integer", f"{inside} - {low}")]
     if isinstance(part, GridDomain):
         bounds = [d.number(bound) for bound in part.bounds[1:]]
         found = interval(inside, bounds, [str(row) for row in range(part.size)])
-        missing = d.is_missing(given)
-        return [
-            first,
-            Step(inside, "number", _inside(d, given, missing, low, high, other, part)),
-            Step(place, "integer", found),
-        ]
+        return [*read, Step(place, "integer", found)]
     steps, last = f"steps_{number}", d.number(float(part.points - 1))
     scaled = f"({inside} - {low}) * {d.number(part.points_per_unit)}"
     least = f"CASE WHEN {steps} > {last} THEN {last} ELSE {steps} END"
-    return [
-        first,
-        Step(inside, "number", _inside(d, given, d.is_missing(given), low, high, other, part)),
-        Step(steps, "number", scaled),
-        Step(place, "integer", d.floor(f"{least} + {d.number(0.5)}")),
-    ]
+    nearest = Step(place, "integer", d.floor(f"{least} + {d.number(0.5)}"))
+    return [*read, Step(steps, "number", scaled), nearest]
 
 
 def _inside(

@@ -84,17 +84,12 @@ class Sqlite(Query):
     def number(self, value: float) -> str:
         """A quotient or a product of whole numbers: SQLite reads few decimals exactly."""
         top, bottom = value.as_integer_ratio()
-        factors = []
-        shift = (abs(top) & -abs(top)).bit_length() - 1 if top else 0
-        top >>= max(shift, 0)
+        shift = (top & -top).bit_length() - 1 if top else 0
         power = shift - (bottom.bit_length() - 1)
         sign = "/" if power < 0 else "*"
-        power = abs(power)
-        while power:
-            step = min(power, 62)
-            factors.append(f" {sign} {1 << step}.0")
-            power -= step
-        return f"({top}.0{''.join(factors)})"
+        steps = [*[62] * (abs(power) // 62), abs(power) % 62]
+        factors = "".join(f" {sign} {1 << step}.0" for step in steps if step)
+        return f"({top >> shift}.0{factors})"
 
     def floor(self, e: str) -> str:
         return f"CAST({e} AS INTEGER)"

@@ -23,8 +23,6 @@ from labeldp_learn.errors import PrivateLabelError
 from labeldp_learn.opened import Source, opened
 from labeldp_learn.private_rows import Floats, PrivateRows
 
-_MATRIX = 2  # dimensions
-
 
 class Probabilities(NamedTuple):
     """Pr[output | label] of one table.

@@ -13,7 +13,6 @@ import numpy as np
 from labeldp_verify.analysis import project_to_simplex
 from labeldp_verify.artifact import Table
 from labeldp_verify.forms import CategoricalDomain, JointDomain
-from numpy.typing import NDArray
 
 from labeldp_compile.tools.estimate.intervals import ALONE, Confidence, Estimates, Target
 from labeldp_compile.tools.estimate.inversion import (
@@ -27,7 +26,6 @@ from labeldp_compile.tools.estimate.linear import LinearEstimators
 from labeldp_compile.tools.estimate.private_counts import OutputCounts
 from labeldp_compile.tools.estimate.unbiased_mean import UnbiasedMean, values_of
 
-Floats = NDArray[np.float64]
 Estimator = LinearEstimators | UnbiasedMean
 # mean, histogram or quantiles (Pr[class ≤ j]); of the label (None), or of one column of several
 Key = tuple[str, str | None]

@@ -20,7 +20,6 @@ from labeldp_trainer.data.dataset import DataPart
 from labeldp_trainer.errors import DataError
 
 _IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
-_MAX_BYTES = 1 << 36
 _PIECE = 1 << 20  # bytes that are unpacked at a time
 _FLAT, _IMAGES = 2, 4  # dimensions
 MOST_BYTE = 255

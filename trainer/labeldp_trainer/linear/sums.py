@@ -78,13 +78,11 @@ class Posterior:
 
     Attributes:
         mean: [d, k].
-        uncertain: the share that is left of the prior variance, of all columns but the constant.
         noise: [d, d] covariance of all noise of each column of the statistic.
         gains: columns of the statistic, and the [d, d] matrix from them to their means.
     """
 
     mean: Float64[np.ndarray, "d k"]
-    uncertain: float
     noise: Float64[np.ndarray, "d d"]
     gains: list[tuple[Int64[np.ndarray, " c"], Float64[np.ndarray, "d d"]]]
 
@@ -118,21 +116,15 @@ def posterior(sums: Sums) -> Posterior:
     rounded to powers of 2.
     """
     statistic = sums.statistic - sums.total[:, None] * sums.base[None, :]
-    signal = slice(int(sums.constant), None)
     variances, unexplained = _likeliest(sums, statistic)
     noise = sums.noise + unexplained * sums.residual
     mean = np.empty_like(statistic)
-    left, whole = 0.0, 0.0
     gains = []
     for scale, columns in _levels(sums.scales):
-        before = scale * variances
-        gain, after = _conditioned(sums.cross, noise, before)
+        gain = _gain(sums.cross, noise, scale * variances)
         mean[:, columns] = gain @ statistic[:, columns]
         gains.append((columns, gain))
-        left += len(columns) * float(after[signal].sum())
-        whole += len(columns) * float(before[signal].sum())
-    # whole is 0 if noise leaves nothing but the constant
-    return Posterior(mean, min(left / whole, 1.0) if whole > 0 else 1.0, noise, gains)
+    return Posterior(mean, noise, gains)
 
 
 def _likeliest(
@@ -225,13 +217,11 @@ def _levels(scales: Float64[np.ndarray, " k"]) -> list[tuple[float, Int64[np.nda
     return [(2.0**power, np.flatnonzero(powers == power)) for power in np.unique(powers)]
 
 
-def _conditioned(
+def _gain(
     cross: Float64[np.ndarray, "d d"],
     noise: Float64[np.ndarray, "d d"],
     variances: Float64[np.ndarray, " d"],
-) -> tuple[Float64[np.ndarray, "d d"], Float64[np.ndarray, " d"]]:
-    """The matrix from S to the mean of θ, and the variances of θ given S."""
+) -> Float64[np.ndarray, "d d"]:
+    """The matrix from S to the mean of θ."""
     factor = _lower((cross * variances[None, :]) @ cross.T + noise)
-    gain = variances[:, None] * cho_solve((factor, True), cross).T
-    left = variances - (gain * (cross * variances[None, :]).T).sum(axis=1)
-    return gain, np.maximum(left, 0)
+    return variances[:, None] * cho_solve((factor, True), cross).T

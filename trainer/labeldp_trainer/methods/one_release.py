@@ -52,10 +52,7 @@ def require_all(loaded: LoadedConfig, found: Iterable[ReleaseCheck]) -> None:
 class OneReleaseBuilder(MethodBuilder[OneRelease]):
     """Builds the method from a config whose method is ``one_release``."""
 
-    def __init__(self, loaded: LoadedConfig, method: OneRelease) -> None:
-        """Start without a release."""
-        super().__init__(loaded, method)
-        self._release: Release | None = None
+    _release: Release | None = None
 
     def begin(self, folder: RunFolder | None, release: Path | None) -> None:
         """Read an existing release, which needs no labels. Raises InputError."""

@@ -26,7 +26,6 @@ from labeldp_trainer.outcomes.explained_plots import (
 
 _DPI = 150
 _MOST_TERMS, _STRONGEST = 60, 5
-_MOST_STATEMENT = 20_000
 
 
 def write_explained(explained: Explained, path: Path) -> None:

@@ -90,10 +90,10 @@ def solve_tables(
     solve = partial(_solve, spec, epsilon, rows)
     found, grid = _fitting(solve, prior.groups, weights, entries, observer)
     proved = is_proved(spec, len(weights))
+    # dual values, one per label: files with several tables have no other proof
+    bounds = [one.bound if proved and isinstance(one.bound, DualBound) else None for one in found]
     return SolvedTables(
-        Integers(domain, prior.groups, tuple(map(_window, found))),
-        [_listed(one) if proved else None for one in found],
-        grid=grid,
+        Integers(domain, prior.groups, tuple(map(_window, found))), bounds, grid=grid
     )
 
 
@@ -127,11 +127,6 @@ def problem_of(
         fits=fits,
         entries=entries or bucket_grid.COMFORTABLE_ENTRIES,
     )
-
-
-def _listed(solved: Solved) -> DualBound | None:
-    """Dual values, one per label: files with several tables have no other proof."""
-    return solved.bound if isinstance(solved.bound, DualBound) else None
 
 
 def require_room(spec: Spec, tables: int, rows: int | None) -> int:

@@ -280,7 +280,7 @@ class OptimalUnbiased(Mechanism):
             prior,
             float(problem.epsilon),
             bias=budget,
-            tolerance=_gap(domain.size),
+            tolerance=_GAP if domain.size <= _FEW_LABELS else _GAP_OF_MANY,
             observer=problem.observer,
         )
         targets: Sequence[Fraction] = labels
@@ -304,11 +304,6 @@ class OptimalUnbiased(Mechanism):
             ends = float(given[0]), float(given[-1])
         weights = [1 / (1 + math.exp(epsilon))] * 2
         return Solved(place_windows(ends, weights, labels, problem.epsilon, problem.word_bits))
-
-
-def _gap(labels: int) -> float:
-    """The certified relative gap at which to stop."""
-    return _GAP if labels <= _FEW_LABELS else _GAP_OF_MANY
 
 
 def _floats(labels: Sequence[Fraction]) -> Floats:

@@ -146,8 +146,8 @@ class RowForm:
         if columns > 1 and (empty := first & closing & (begins == stops)).any():
             begins, stops, closing = begins[~empty], stops[~empty], closing[~empty]
             rows = rows[~empty]
-        whole = len(closing) % columns == 0
-        if not whole or not np.array_equal(np.flatnonzero(closing), _lasts(len(closing), columns)):
+        whole, lasts = len(closing) % columns == 0, np.arange(columns - 1, len(closing), columns)
+        if not whole or not np.array_equal(np.flatnonzero(closing), lasts):
             counts = np.diff(np.flatnonzero(closing), prepend=-1)
             wrong = int(np.argmax(counts != columns))
             row = int(rows[np.flatnonzero(closing)[wrong]])
@@ -175,10 +175,6 @@ class RowForm:
 def row_form(delimiter: str) -> RowForm:
     """The grammar of one delimiter."""
     return RowForm(delimiter)
-
-
-def _lasts(cells: int, columns: int) -> Places:
-    return np.arange(columns - 1, cells, columns)
 
 
 def between(text: bytes, begins: Places, ends: Places) -> pa.Array:

@@ -40,7 +40,8 @@ def write_new_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBa
         safe = pa.schema([field.with_name(n) for field, n in zip(schema, names, strict=True)])
         csv = CsvSink(TextOut(file, gzipped=False), safe, ",")
         for batch in batches:
-            csv.write(pa.RecordBatch.from_arrays(list(map(_cell, batch.columns)), schema=safe))
+            cells = [_without_formulas(c) if is_text(c.type) else c for c in batch.columns]
+            csv.write(pa.RecordBatch.from_arrays(cells, schema=safe))
             rows += len(batch)
         csv.finish()
     return rows
@@ -56,10 +57,6 @@ def in_batches(schema: pa.Schema, rows: Iterable[tuple[object, ...]]) -> Iterato
 
 
 _BATCH = 1 << 16
-
-
-def _cell(column: pa.Array) -> pa.Array:
-    return _without_formulas(column) if is_text(column.type) else column
 
 
 def _without_formulas(texts: pa.Array) -> pa.Array:

@@ -4,7 +4,6 @@ import hashlib
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.opening import open_artifact
@@ -23,7 +22,7 @@ def opened(source: Source) -> Artifact:
     if isinstance(source, Artifact):
         return source
     if not isinstance(source, str | PathLike):
-        raise PrivateLabelError(f"artifact is a path or an Artifact, not {_kind(source)}")
+        raise PrivateLabelError(f"artifact is a path or an Artifact, not {type(source).__name__}")
     path = Path(source)
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -39,7 +38,3 @@ def _verified(path: Path, digest: str) -> Artifact:
     if found.sha256 and found.sha256 != digest:
         raise PrivateLabelError(f"{path}: was replaced while it was read")
     return found
-
-
-def _kind(value: Any) -> str:
-    return type(value).__name__

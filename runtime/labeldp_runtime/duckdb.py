@@ -97,7 +97,9 @@ def register(
 
     def private(*columns: Any) -> Any:
         answer = layout.private(randomizer, lambda index: _whole(columns[index]))
-        return _struct(answer, label_names) if is_joint else answer[0]
+        if not is_joint:
+            return answer[0]
+        return pa.StructArray.from_arrays(list(map(_whole, answer)), names=label_names)
 
     types += [_TYPES[kind] for kind in randomizer.group_types]
     connection.create_function(
@@ -147,11 +149,6 @@ def _whole(column: Any) -> Any:
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-
-
-def _struct(columns: list[Any], names: list[str]) -> Any:
-    """Private columns as one column of structs."""
-    return pa.StructArray.from_arrays(list(map(_whole, columns)), names=names)
 
 
 def _result_type(randomizer: Randomizer) -> Any:

@@ -8,10 +8,9 @@ import pytest
 import sqlglot
 
 from labeldp_compile import compile_spec
-from labeldp_compile.tools.sql.dialect import Dialect
 from labeldp_compile.tools.sql.dialects import DIALECTS, NOT_RUN
 from tests.sql.files import FILES, FIVE, rows_of
-from tests.sql.hosts import CONTEXT, HERE, KEY, NAME, Rows, in_postgres, sqlite
+from tests.sql.hosts import HERE, KEY, NAME, Rows, in_postgres, sqlite
 from tests.sql.made_rows import HOSTILE
 
 CATEGORIES = [
@@ -189,8 +188,3 @@ def test_numbers_are_exact(value):
     for name, run in engines.items():
         found = run(DIALECTS[name].number(value))
         assert type(found) is float and found == value
-
-
-def test_every_method_of_a_dialect_is_described():
-    assert all(Dialect.__dict__[name].__doc__ for name in ("data", "decoded", "utf8", "unsigned"))
-    assert CONTEXT.encode()  # the context of these tests is hostile, too

@@ -103,8 +103,8 @@ def priced_out(
     none = np.zeros(0, np.int64)
     first, last = [none], [none]
     for v in found.places[picked]:
-        negative = (_terms_at(v, labels, prior, alpha, beta) < 0).astype(np.int8)
-        edge = np.diff(negative, prepend=0, append=0)
+        negative = 0.5 * prior * (v - labels) ** 2 - alpha - beta * v < 0
+        edge = np.diff(negative.astype(np.int8), prepend=0, append=0)
         first.append(np.flatnonzero(edge == 1))
         last.append(np.flatnonzero(edge == -1) - 1)
     starts = np.concatenate([*first, *(run[:1] for run in first)])
@@ -118,10 +118,6 @@ def priced_out(
         len(uneven),
     )
     return unique_intervals(starts, ends, labels.size), runs
-
-
-def _terms_at(v: float, labels: Floats, prior: Floats, alpha: Floats, beta: Floats) -> Floats:
-    return 0.5 * prior * (v - labels) ** 2 - alpha - beta * v
 
 
 def _negative_ranges(

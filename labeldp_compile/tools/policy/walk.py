@@ -1,7 +1,6 @@
 """What is to be checked below some paths. Links inside a folder are not followed."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,7 +77,7 @@ def _below(folder: Path, found: FoundSubjects) -> None:
         files += len(names)
         if files > MAX_FILES:
             raise InputError(f"{folder}: has more than {MAX_FILES:,} files: name a smaller folder")
-        for path in _sorted(here, names):
+        for path in map(here.joinpath, sorted(names)):
             kind = kind_of(path)
             if kind == "unknown":
                 found.others += not is_listed
@@ -86,7 +85,3 @@ def _below(folder: Path, found: FoundSubjects) -> None:
                 found.refused.append((path, "is a link, which check does not follow"))
             else:
                 found.subjects.append(path)
-
-
-def _sorted(folder: Path, names: list[str]) -> Iterator[Path]:
-    return (folder / name for name in sorted(names))

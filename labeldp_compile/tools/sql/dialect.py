@@ -6,12 +6,14 @@ letters, digits and blanks. So there is nothing to escape.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 Type = Literal["integer", "number", "text", "bytes"]
 KEY_BYTES, BLOCK = 32, 64  # of a key, and of SHA-256
+Write = Callable[[str], str]
+"""Writes what is done with an expression, ``e``."""
 _PLAIN = re.compile(r"[A-Za-z0-9 _.,+-]*", re.ASCII)
 
 
@@ -79,11 +81,14 @@ class Dialect(ABC):
     types: ClassVar[dict[Type, str]]
     literal: ClassVar[str]
     """How bytes are written, with ``{}`` for their hexadecimal digits."""
-    text_of: ClassVar[str]
-    """What ``decoded`` writes, with ``{}`` for the expression. So are the next ones."""
-    bytes_of: ClassVar[str]
-    whole_of: ClassVar[str]
-    length_of: ClassVar[str]
+    decoded: Write
+    """The text of which bytes are the UTF-8."""
+    utf8: Write
+    """The bytes of a text."""
+    unsigned: Write
+    """The whole number in four bytes, the highest first."""
+    length: Write
+    """The number of bytes."""
     has_nul: ClassVar[bool] = True
     """Whether a text can hold the character NUL."""
 
@@ -123,14 +128,6 @@ class Dialect(ABC):
 
     # Conversions
 
-    def decoded(self, e: str) -> str:
-        """The text of which bytes are the UTF-8."""
-        return self.text_of.format(e)
-
-    def utf8(self, e: str) -> str:
-        """The bytes of a text."""
-        return self.bytes_of.format(e)
-
     def decimal(self, e: str) -> str:
         """The bytes of the decimal digits of a whole number."""
         return self.utf8(f"CAST({e} AS {self.types['text']})")
@@ -143,19 +140,11 @@ class Dialect(ABC):
         """The whole number that is at most this float64, which is not negative."""
         return f"CAST(FLOOR({e}) AS {self.types['integer']})"
 
-    def unsigned(self, e: str) -> str:
-        """The whole number in four bytes, the highest first."""
-        return self.whole_of.format(e)
-
     # Bytes and bits
 
     def join(self, *parts: str) -> str:
         """Bytes, one after the other; NULL if one is."""
         return " || ".join(parts)
-
-    def length(self, e: str) -> str:
-        """The number of bytes."""
-        return self.length_of.format(e)
 
     def part(self, e: str, start: str, length: int) -> str:
         """Some of the bytes, from ``start``, an expression; the first is 1."""
@@ -197,11 +186,8 @@ class Dialect(ABC):
 class WithHash(Dialect):
     """A database that has SHA-256, but no HMAC (RFC 2104)."""
 
-    hash_of: ClassVar[str]
-
-    def sha256(self, e: str) -> str:
-        """The 32 bytes of the hash of bytes."""
-        return self.hash_of.format(e)
+    sha256: Write
+    """The 32 bytes of the hash of bytes."""
 
     @abstractmethod
     def key_xor(self, byte: int) -> str:

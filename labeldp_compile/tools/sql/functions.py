@@ -53,11 +53,11 @@ class DuckDb(OneExpression):
     field, struct = "'{name}': {expression}", "{{{fields}}}"
     types = typed("BIGINT", "DOUBLE", "VARCHAR", "BLOB")
     literal = "unhex('{}')"
-    text_of = "decode({})"
-    bytes_of = "encode({})"
-    whole_of = "CAST('0x' || hex({}) AS BIGINT)"
-    length_of = "octet_length({})"
-    hash_of = "unhex(sha256({}))"
+    decoded = "decode({})".format
+    utf8 = "encode({})".format
+    unsigned = "CAST('0x' || hex({}) AS BIGINT)".format
+    length = "octet_length({})".format
+    sha256 = "unhex(sha256({}))".format
 
     def usage(self, routine: Routine) -> list[str]:
         return [_call(routine, "getvariable('labeldp_key')")]
@@ -79,11 +79,11 @@ class Postgres(WithHash):
     name = "postgres"
     types = typed("bigint", "double precision", "text", "bytea")
     literal = "decode('{}', 'hex')"
-    text_of = "convert_from({}, 'UTF8')"
-    bytes_of = "convert_to({}, 'UTF8')"
-    whole_of = "('x' || encode({}, 'hex'))::bit(32)::bigint"
-    length_of = "octet_length({})"
-    hash_of = "sha256({})"
+    decoded = "convert_from({}, 'UTF8')".format
+    utf8 = "convert_to({}, 'UTF8')".format
+    unsigned = "('x' || encode({}, 'hex'))::bit(32)::bigint".format
+    length = "octet_length({})".format
+    sha256 = "sha256({})".format
     has_nul = False
 
     def _signature(self, routine: Routine) -> str:
@@ -157,11 +157,12 @@ class BigQuery(OneExpression):
     field, struct = "{expression} AS {name}", "STRUCT({fields})"
     types = typed("INT64", "FLOAT64", "STRING", "BYTES")
     literal = "FROM_HEX('{}')"
-    text_of = "CAST({} AS STRING)"
-    bytes_of = "CAST({} AS BYTES)"
-    whole_of = "CAST(CONCAT('0x', TO_HEX({})) AS INT64)"
-    length_of = "BYTE_LENGTH({})"
-    hash_of = "SHA256({})"
+    decoded = "CAST({} AS STRING)".format
+    utf8 = "CAST({} AS BYTES)".format
+    is_missing = "({0} IS NULL OR IS_NAN({0}))".format
+    unsigned = "CAST(CONCAT('0x', TO_HEX({})) AS INT64)".format
+    length = "BYTE_LENGTH({})".format
+    sha256 = "SHA256({})".format
 
     def usage(self, routine: Routine) -> list[str]:
         return [_call(routine, "@key")]
@@ -171,6 +172,3 @@ class BigQuery(OneExpression):
 
     def key_xor(self, byte: int) -> str:
         return f"({KEY.given} ^ {self.data(bytes([byte]) * KEY_BYTES)})"
-
-    def is_missing(self, e: str) -> str:
-        return f"({e} IS NULL OR IS_NAN({e}))"

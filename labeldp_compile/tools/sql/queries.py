@@ -64,8 +64,10 @@ class Sqlite(Query):
     computed_once = "MATERIALIZED "
     types = typed("INTEGER", "REAL", "TEXT", "BLOB")
     literal = "X'{}'"
-    text_of = "CAST({} AS TEXT)"
-    bytes_of = "CAST({} AS BLOB)"
+    decoded = "CAST({} AS TEXT)".format
+    utf8 = "CAST({} AS BLOB)".format
+    floor = "CAST({} AS INTEGER)".format
+    is_missing = "{} IS NULL".format  # which a NaN is, too
 
     def join(self, *parts: str) -> str:
         """Bytes that are joined have the type of text in SQLite."""
@@ -90,9 +92,6 @@ class Sqlite(Query):
         steps = [*[62] * (abs(power) // 62), abs(power) % 62]
         factors = "".join(f" {sign} {1 << step}.0" for step in steps if step)
         return f"({top >> shift}.0{factors})"
-
-    def floor(self, e: str) -> str:
-        return f"CAST({e} AS INTEGER)"
 
     def unsigned(self, e: str) -> str:
         """SQLite reads no hexadecimal digits: each is looked up."""
@@ -134,10 +133,6 @@ class Sqlite(Query):
         kind = {"integer": "integer", "text": "text", "bytes": "blob"}[column.type]
         return f"CASE typeof({e}) WHEN '{kind}' THEN {e} END"
 
-    def is_missing(self, e: str) -> str:
-        """A NaN is NULL in SQLite."""
-        return f"{e} IS NULL"
-
 
 def _nearest(e: str) -> str:
     """The whole number nearest to a float64, halves to even; the ends of int64 beyond them."""
@@ -170,11 +165,13 @@ class Spark(WithKeyView):
     failure = "raise_error('{failure}')"
     types = typed("BIGINT", "DOUBLE", "STRING", "BINARY")
     literal = "X'{}'"
-    text_of = "decode({}, 'UTF-8')"
-    bytes_of = "CAST({} AS BINARY)"
-    whole_of = "CAST(conv(hex({}), 16, 10) AS BIGINT)"
-    length_of = "octet_length({})"
-    hash_of = "unhex(sha2({}, 256))"
+    decoded = "decode({}, 'UTF-8')".format
+    utf8 = "CAST({} AS BINARY)".format
+    decimal = "CAST(CAST({} AS STRING) AS BINARY)".format
+    is_missing = "({0} IS NULL OR isnan({0}))".format
+    unsigned = "CAST(conv(hex({}), 16, 10) AS BIGINT)".format
+    length = "octet_length({})".format
+    sha256 = "unhex(sha2({}, 256))".format
     _FITS: ClassVar[dict[Type, str]] = {
         "integer": "typeof({e}) IN ('tinyint', 'smallint', 'int', 'bigint', 'void')",
         "number": "regexp_like(typeof({e}), '^(tinyint|smallint|int|bigint|float|double|decimal)')"
@@ -182,9 +179,6 @@ class Spark(WithKeyView):
         "text": "regexp_like(typeof({e}), '^(string|char|varchar|void)')",
         "bytes": "typeof({e}) IN ('binary', 'void')",
     }
-
-    def decimal(self, e: str) -> str:
-        return f"CAST(CAST({e} AS STRING) AS BINARY)"
 
     def part(self, e: str, start: str, length: int) -> str:
         return f"substring({e}, CAST({start} AS INT), {length})"
@@ -211,9 +205,6 @@ class Spark(WithKeyView):
         given = f"CAST({column.given} AS {wanted})"
         return f"CASE WHEN {fits} THEN {given} ELSE {refusal} END"
 
-    def is_missing(self, e: str) -> str:
-        return f"({e} IS NULL OR isnan({e}))"
-
 
 class Snowflake(WithKeyView):
     """Snowflake: what the documentation says of its functions."""
@@ -221,15 +212,13 @@ class Snowflake(WithKeyView):
     name = "snowflake"
     types = typed("NUMBER(38, 0)", "FLOAT", "VARCHAR", "BINARY")
     literal = "TO_BINARY('{}', 'HEX')"
-    text_of = "TO_VARCHAR({}, 'UTF-8')"
-    bytes_of = "TO_BINARY({}, 'UTF-8')"
-    whole_of = "TO_NUMBER(HEX_ENCODE({}), 'XXXXXXXX')"
-    length_of = "OCTET_LENGTH({})"
-    hash_of = "SHA2_BINARY({}, 256)"
+    decoded = "TO_VARCHAR({}, 'UTF-8')".format
+    utf8 = "TO_BINARY({}, 'UTF-8')".format
+    decimal = "TO_BINARY(TO_VARCHAR({}), 'UTF-8')".format
+    unsigned = "TO_NUMBER(HEX_ENCODE({}), 'XXXXXXXX')".format
+    length = "OCTET_LENGTH({})".format
+    sha256 = "SHA2_BINARY({}, 256)".format
     _FITS = typed("NUMBER(%,0)%", "FLOAT%", "VARCHAR%", "BINARY%")
-
-    def decimal(self, e: str) -> str:
-        return self.utf8(f"TO_VARCHAR({e})")
 
     def shift_right(self, e: str, bits: int) -> str:
         return f"BITSHIFTRIGHT({e}, {bits})" if bits else e

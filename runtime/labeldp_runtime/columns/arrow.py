@@ -74,7 +74,7 @@ def ids(values: Any) -> Ids:
         return integer_ids(_whatever_is_null(values))
     if pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind):
         return _of_fixed_bytes(values, kind.byte_width)
-    if is_text(kind) or _is_binary(kind):
+    if is_text(kind) or str(kind) in ("binary", "large_binary", "binary_view"):
         return _of_bytes(values)
     if pa.types.is_null(kind) and not len(values):
         return integer_ids(np.empty(0, dtype=np.int64))
@@ -94,10 +94,6 @@ def is_number(kind: Any) -> bool:
         or pa.types.is_floating(kind)
         or pa.types.is_decimal(kind)
     )
-
-
-def _is_binary(kind: Any) -> bool:
-    return str(kind) in ("binary", "large_binary", "binary_view")
 
 
 def _of_chunk(values: Any) -> Cells:

@@ -142,10 +142,6 @@ def _in_chunks(rows: Float32[np.ndarray, "n ..."], chunk: int) -> Float32[np.nda
     return filled.reshape(-1, chunk, *rows.shape[1:])
 
 
-def _log_sum_exp(outputs: Float[Array, "n k"]) -> Float[Array, " n"]:
-    return jax.nn.logsumexp(outputs, axis=1)
-
-
 def _exponential(outputs: Float[Array, "n 1"]) -> Float[Array, " n"]:
     o = outputs[:, 0]
     cut = jnp.float32(_LARGEST_EXPONENT)
@@ -155,6 +151,6 @@ def _exponential(outputs: Float[Array, "n 1"]) -> Float[Array, " n"]:
 
 
 _PARTITIONS: dict[str, Callable[[Float[Array, "n k"]], Float[Array, " n"]]] = {
-    "softmax": _log_sum_exp,
+    "softmax": functools.partial(jax.nn.logsumexp, axis=1),
     "poisson": _exponential,
 }

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float64
 
 from labeldp_trainer.coefficients.columns import OriginalColumn, OriginalColumns
 from labeldp_trainer.coefficients.kept import MOST, Coefficient, KeptCoefficients, Why
@@ -64,7 +63,7 @@ def _coefficient(found: CoefficientEstimates, j: int, column: OriginalColumn) ->
     numbers = (found.values, found.rows, found.population)
     if not all(own is None or np.isfinite(own[j]).all() for own in numbers):
         return _without(column, "not finite")
-    values, margins, population = (None if own is None else _listed(own[j]) for own in numbers)
+    values, margins, population = (None if own is None else own[j].tolist() for own in numbers)
     few: Why | None = None if found.enough[j] else "too few rows"
     return Coefficient(
         **column._asdict(),
@@ -77,7 +76,3 @@ def _coefficient(found: CoefficientEstimates, j: int, column: OriginalColumn) ->
 
 def _without(column: OriginalColumn, why: Why) -> Coefficient:
     return Coefficient(**column._asdict(), why_not=why)
-
-
-def _listed(numbers: Float64[np.ndarray, " k"]) -> list[float]:
-    return numbers.tolist()

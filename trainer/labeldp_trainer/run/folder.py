@@ -194,10 +194,13 @@ class RunFolder:
             text = data.decode()
         except (OSError, ValueError):
             raise RunFolderError(f"{path}: is missing or damaged; start another run") from None
-        if hashlib.sha256(data).hexdigest() != self.facts().get("config_sha256"):
+        facts = self.facts()
+        if hashlib.sha256(data).hexdigest() != facts.get("config_sha256"):
             raise RunFolderError(f"{path}: is not the config that the run was started with")
         start = self.path / directory if isinstance(directory, str) else self.path
-        return parse_config(text, str(path), start)
+        learnt = facts.get("representation")
+        joined = isinstance(learnt, dict) and learnt.get("kind") == "joined"
+        return parse_config(text, str(path), start).suited(images=joined)
 
     def stored(self) -> dict[str, NDArray[Any]]:
         """What the method stored. Raises RunFolderError.

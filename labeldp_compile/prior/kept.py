@@ -178,8 +178,11 @@ def read_kept(path: Path) -> KeptPrior | None:
         return None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    if found.is_file and found.status.st_mode & OTHERS_WRITE:
-        raise DataError(f"{path}: others may write to it: set its mode to 600, or delete it")
+    if found.is_file and found.is_exposed(OTHERS_WRITE):
+        raise DataError(
+            f"{path}: belongs to another user, or others may write to it: if you wrote it, set its "
+            "mode to 600; otherwise delete it"
+        )
     try:
         if len(found.data) <= MAX_BYTES:
             facts = json.loads(found.data, object_pairs_hook=without_doubles)

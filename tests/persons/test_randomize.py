@@ -146,6 +146,15 @@ def test_what_does_not_fit_is_one_clear_error(place, options, expected):
     assert not (place / "o.parquet").exists()
 
 
+def test_the_label_of_the_spec_decides_nothing_where_another_column_is_randomized(place):
+    rows = {"customer": [1] * 3, "returned": [1, 0, 0], "copy": [1, 0, 0]}
+    pq.write_table(pa.table(rows), place / "t.parquet")
+    for options in (["--person-column"], ["--beyond", "drop", "--order-column"]):
+        result = run(place, "t.parquet", "o.parquet", "--column", "copy", *options, "returned")
+        assert result.exit_code == 2 and "'returned' is the label" in result.stderr
+        assert not (place / "o.parquet").exists()
+
+
 def test_an_artifact_without_a_bound_takes_no_such_option(place):
     text = SPEC.replace("PRIVACY", "epsilon: 1").replace("PRIOR", UNIFORM)
     (place / "l.onnx").write_bytes(compile_text(text).model)

@@ -64,7 +64,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 def require_own(path: Path) -> None:
     """Raise RunFolderError if other users can change a file or folder that decides what is drawn.
 
-    Its owner can, whatever its mode is. Raises OSError.
+    Its owner always can. Raises OSError.
     """
     status = path.stat()
     if status.st_mode & _OTHERS_WRITE or status.st_uid not in (os.geteuid(), _ROOT):

@@ -140,5 +140,5 @@ def test_a_run_of_another_user_is_not_resumed(tmp_path, monkeypatch):
     else:
         user = os.geteuid()
         monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    with pytest.raises(RunFolderError, match="other users can write to it"):
+    with pytest.raises(RunFolderError, match="belongs to another user"):
         train(config, folder, resume=True)

@@ -67,7 +67,10 @@ def require_own(path: Path) -> None:
     Its owner always can. Raises OSError.
     """
     status = path.stat()
-    if status.st_mode & _OTHERS_WRITE or status.st_uid not in (os.geteuid(), _ROOT):
+    if status.st_uid not in (os.geteuid(), _ROOT):
+        reason = "belongs to another user, who can change it; resume as that user"
+        raise RunFolderError(f"{path}: {reason}, or start another run")
+    if status.st_mode & _OTHERS_WRITE:
         raise RunFolderError(f"{path}: other users can write to it; start another run")
 
 

@@ -197,3 +197,11 @@ def test_what_is_no_mapping_gets_a_sentence_that_says_what_to_write(old, new, me
     )
     found = messages(good.replace(old, new))
     assert len(found) == 1 and message in found[0], found
+
+
+def test_a_file_of_another_kind_is_one_error():
+    expected = "s.yaml: expected a spec, and this is a training config; labeldp train reads it"
+    assert messages(CONFIG) == [expected]
+    expected = "s.yaml: expected a config, and this is a spec; labeldp plan and compile read it"
+    assert messages(BAD, parse=parse_config, kind=ConfigError) == [expected]
+    assert len(messages(BAD.replace("mechanism:", "method:"))) > 1  # a misspelled key is no kind

@@ -118,7 +118,7 @@ class Drawing:
         """The secret that names the ids of an output, if the ledger must tell outputs apart by
         them.
 
-        Under one key, a row is drawn once whatever its output is called. But a person may have as
+        Under one key, a row is drawn once, under any name of its output. But a person may have as
         many rows again in an output with other ids.
         """
         names = self.booking is not None and self.certificate.person is not None

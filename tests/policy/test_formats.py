@@ -86,6 +86,8 @@ def policy(folder, **keys):
     ("keys", "message"),
     [
         ({}, "demands nothing"),
+        ({"usefulness": {}}, "usefulness demands nothing"),
+        ({"usefulness": {"rows": 5}}, "usefulness demands nothing"),
         ({"max_epsilon_labels": 1}, "did you mean 'max_epsilon_label'?"),
         ({"max_epsilon_label": "1"}, "expected a number"),
         ({"max_epsilon_label": -1}, "greater than or equal to 0"),

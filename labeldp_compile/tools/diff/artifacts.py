@@ -17,6 +17,8 @@ from labeldp_compile.tools.policy.subject import Subject, of_artifact
 _WORSE = "the promise is weaker"
 _OFF = "private labels are off by more on average"
 _OTHERWISE = "labels are read in another way"
+_OTHERS = "persons are told apart in another way"
+_LATER = "labels are drawn at another time"
 _SHOWN = 6
 
 
@@ -37,7 +39,12 @@ def _changes(old: Artifact, new: Artifact) -> Iterator[Change]:
     yield from _larger("total ε (declared)", (a.total, b.total))
     yield from _persons(a, b)
     yield from _texts("protects each", (a.protects, b.protects), _WORSE)
-    yield from _texts("matures for", (a.mature, b.mature), "labels are drawn at another time")
+    persons = [one.certificate.person for one in both]
+    if None not in persons:  # otherwise another unit is protected
+        yield from _texts("persons are in", [one and one.column for one in persons], _OTHERS)
+    yield from _texts("matures for", (a.mature, b.mature), _LATER)
+    mature = [one.certificate.mature for one in both]
+    yield from _texts("matures after", [one and one.by for one in mature], _LATER)
     yield from _texts("mechanism", (a.mechanism, b.mechanism))
     columns = [", ".join(one.certificate.label_columns) for one in both]
     yield from _texts("label", columns, _OTHERWISE)

@@ -268,6 +268,11 @@ def test_rows_without_a_label_are_left_out_where_nulls_are_public(files, write):
     found = json.loads(done.stdout)
     assert found["rows"] == 6 and found["measured"][0]["value"] < 0.1
     assert found["exact"]["sensitivity"] == 4 * UNITS  # of four rows of a person, not five
+    once = ("--release", "0.5", *options[2:], "--json")
+    for _ in range(2):  # spent once, and recalled
+        done = booked(files, *once, source="n.yaml", labels=name, models=name)
+        assert done.exit_code == 0, done.stderr
+        assert json.loads(done.stdout)["rows"] == 6 and entries(files)[1] == 0.5
     write(pa.table({"y": pa.nulls(8, pa.int64()), "who": labels, "m": [9] * 8}), files / name)
     none = released(files, *options, source="n.yaml", labels=name, models=name)
     assert none.exit_code == 2 and "no row has a label" in none.stderr

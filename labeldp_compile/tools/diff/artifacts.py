@@ -32,19 +32,19 @@ def diff_artifacts(old: Artifact, new: Artifact) -> Differences:
 
 
 def _changes(old: Artifact, new: Artifact) -> Iterator[Change]:
-    both = old, new
+    both, stated = (old, new), (old.certificate, new.certificate)
     a, b = (of_artifact(Path(), b"", one, with_use=False) for one in both)
     yield from _texts("name", (a.name, b.name), "gates that demand the name refuse it")
     yield from _larger("ε of a label (proved)", (a.label, b.label))
     yield from _larger("total ε (declared)", (a.total, b.total))
     yield from _persons(a, b)
     yield from _texts("protects each", (a.protects, b.protects), _WORSE)
-    persons = [one.certificate.person for one in both]
+    persons = [None if one is None else one.column for one in (c.person for c in stated)]
     if None not in persons:  # otherwise another unit is protected
-        yield from _texts("persons are in", [one and one.column for one in persons], _OTHERS)
+        yield from _texts("persons are in", persons, _OTHERS)
     yield from _texts("matures for", (a.mature, b.mature), _LATER)
-    mature = [one.certificate.mature for one in both]
-    yield from _texts("matures after", [one and one.by for one in mature], _LATER)
+    times = [None if one is None else one.by for one in (c.mature for c in stated)]
+    yield from _texts("matures after", times, _LATER)
     yield from _texts("mechanism", (a.mechanism, b.mechanism))
     columns = [", ".join(one.certificate.label_columns) for one in both]
     yield from _texts("label", columns, _OTHERWISE)

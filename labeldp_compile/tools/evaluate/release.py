@@ -316,8 +316,8 @@ def _answer(
     account: PriorAccount | None,
 ) -> dict[str, Any]:
     """``{rows, sums, sensitivity}``, remembered or new; only ``known`` [n] rows have a label."""
-    if account is not None and (known := account.recall(question)) is not None:
-        return known
+    if account is not None and (earlier := account.recall(question)) is not None:
+        return earlier
     spent, digest = 0, ""
     if account is not None:
         account.require_room(_BYTES * (1 + len(losses)))

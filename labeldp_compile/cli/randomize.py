@@ -225,7 +225,10 @@ def randomize_command(
                 tell(*(() if quiet else lines))
                 return
         else:
-            rewriting.sealed = lambda path, rows: drawing.book(rows)
+            rewriting.naming, rewriting.sealed = (
+                drawing.naming,
+                lambda path, rows: drawing.book(rows, rewriting.ids_name),
+            )
         selection.measure(reader)
         output, rows = rewriting.output, _run(rewriting, quiet=quiet)
     if quiet:

@@ -5,8 +5,9 @@ counts, so they are on the disk before they are used. If something fails later (
 the power), the next compile with the same question and data finds them and spends nothing. If the
 file cannot be written, the counts are deleted unseen.
 
-The counts in it are ε₁-DP and not secret. Only size and time of change show that the data are the
-same: with a plain digest, anyone could confirm a guess of all labels.
+The counts in it are ε₁-DP and not secret, but the size of the data is exact: the file is for its
+owner alone. Only size and time of change show that the data are the same: with a plain digest,
+anyone could confirm a guess of all labels.
 """
 
 from __future__ import annotations

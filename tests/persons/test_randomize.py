@@ -244,6 +244,23 @@ def test_outputs_with_rows_of_the_same_persons_add_up_in_the_ledger(place, envir
     assert shown["totals"]["shop"]["person"] == 2.0
 
 
+def test_other_rows_under_the_name_of_an_earlier_output_add_up_in_the_ledger(place, environment):
+    """A night's output may replace the last one, or have its name in another folder."""
+    environment(LABELDP_CONFIG=place / "config.toml")
+    (place / "config.toml").touch(mode=0o600)
+    assert labeldp("ledger", "init", place / "l.ledger").exit_code == 0
+    for ids in ([0, 1], [2, 3], [3, 2], [0, 1]):
+        table(place / "t.parquet", [1, 1], order=ids)
+        keyed = ["--key", place / "k.key", "--id-column", "order"]
+        booking = ["--ledger", place / "l.ledger", "--data-set", "shop"]
+        done = run(place, "t.parquet", "o.parquet", *keyed, *booking)
+        assert done.exit_code == 0, done.stderr
+    assert "booked already; nothing was added" in done.stderr
+    assert booked(place) == [(2, 1), (2, 1)]
+    shown = json.loads(labeldp("ledger", "show", place / "l.ledger", "--json").stdout)
+    assert shown["totals"]["shop"]["person"] == 2.0 and shown["totals"]["shop"]["row"] == 0.5
+
+
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.list_view(pa.int64())])
 def test_columns_of_any_type_stay_when_rows_are_left_out(place, kind):
     value = [1] if pa.types.is_list_view(kind) else "a"

@@ -169,6 +169,12 @@ def test_text_that_is_no_yaml_has_a_caret_too(text, column):
         ("  epsilon: 1.0", "  epsilon: 1.0\n  split: null", "{prior: …, label: …}, or split: auto"),
         ("  epsilon: 1.0", "  epsilon: 1.0\n  split: atuo", "did you mean 'auto'?"),
         (
+            "  epsilon: 1.0",
+            "  epsilon: 1.00000000000000000001\n  split: {prior: 0.00000000000000000001, label: 1}",
+            "privacy.split: prior is 1E-20, which must be 0 or at least 0.000000001: with less, "
+            "noise is larger than any table",
+        ),
+        (
             "{kind: rr_on_bins}",
             "optimal_unbiased",
             "mechanism: expected a mapping, as in mechanism: {kind: optimal_unbiased}",

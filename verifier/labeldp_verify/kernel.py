@@ -642,7 +642,7 @@ def grouped(g: Graph) -> Form:
         row = g.parts[row][1][operand]
     pattern = "group * moves_per_group + (row + row) + int64(above)"
     need(chosen == g.term(pattern, group=group, row=row, above=above), "an unknown choice of moves")
-    need(2 * rows.most(row) + 2 <= size, "some rows have no move")
+    need(2 * rows.most(row) + 2 <= size and len(moves) % size == 0, "some rows have no move")
     each = [moves[i : i + size] for i in range(0, len(moves), size)]
     bases = [set(own[::2]) for own in each]
     need(bases == [{base} for base in accumulate(totals[:-1], initial=0)], "wrong moves below T")

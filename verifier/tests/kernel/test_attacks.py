@@ -21,6 +21,13 @@ PORTABLE = "window-integer-portable"
 ADDITIVE, CLAMPED = "additive-integer-1.4", "additive-integer-1.0"
 
 
+def _made_node(operator, inputs, output, domain="", **attributes):
+    """A node with each of the fields that the kernel expects."""
+    made = helper.make_node(operator, inputs, [output], name=output, **attributes)
+    made.domain = domain
+    return made
+
+
 class Edited:
     """An honest file to which nodes and constants are added, and whose wires are moved."""
 
@@ -34,9 +41,7 @@ class Edited:
     def put(self, before, operator, inputs, output, **attributes):
         """A new node before the one that computes ``before``."""
         at = list(self.graph.node).index(self.node(before))
-        made = helper.make_node(operator, inputs, [output], domain="", **attributes)
-        made.domain = ""
-        self.graph.node.insert(at, made)
+        self.graph.node.insert(at, _made_node(operator, inputs, output, **attributes))
         return output
 
     def wire(self, output, place, name):
@@ -291,9 +296,7 @@ def answer_with_the_word():
 def node_that_fails_for_some_labels():
     """Nothing uses it: still it fails for labels that are no index."""
     file = Edited(WINDOW)
-    file.graph.node.append(
-        helper.make_node("GatherElements", ["offsets", "label"], ["unused"], axis=0)
-    )
+    file.graph.node.append(_made_node("GatherElements", ["offsets", "label"], "unused", axis=0))
     return file
 
 
@@ -321,11 +324,19 @@ def vector_in_place_of_a_number():
 def group_by_the_label():
     """The table is chosen by the label: each of them is private, the choice is not."""
     file = Edited(GROUPED)
-    made = helper.make_node("LabelEncoder", ["label"], ["own_table"], domain="ai.onnx.ml")
-    for name, value in (("keys_int64s", [0]), ("values_int64s", [1]), ("default_int64", 0)):
-        made.attribute.append(helper.make_attribute(name, value))
+    places = {"keys_int64s": [0], "values_int64s": [1], "default_int64": 0}
+    made = _made_node("LabelEncoder", ["label"], "own_table", domain="ai.onnx.ml", **places)
     file.graph.node.insert(0, made)
     file.wire("group_index", 0, "own_table")
+    return file
+
+
+def moves_missing_for_the_last_group():
+    """Its greatest label alone has none, and fails."""
+    file = Edited(GROUPED)
+    moves = next(one for one in file.graph.initializer if one.name == "moves")
+    moves.raw_data = moves.raw_data[:-16]
+    moves.dims[0] -= 2
     return file
 
 
@@ -417,6 +428,7 @@ def test_it_is_refused(attack):
     with pytest.raises(kernel.Refused) as refusal:
         kernel.integers_of(data).ratio()
     assert "Error" not in str(refusal.value)  # for a reason that has words
+    assert "must each occur once" not in str(refusal.value)  # and not for how it was written
 
 
 def varint(number):

@@ -132,7 +132,8 @@ class Graph:
         for name, data in (fields(each, VALUE).values() for each in graph["inputs"]):
             kind = fields(fields(data, TYPE)["tensor"], TENSOR_TYPE)["kind"]
             known = [UINT64, INT64] if name == "entropy" else [INT64, DOUBLE, STRING]
-            need(kind in known, f"{name} has an unknown type")
+            # Patterns hold the names of inputs, so a name must not be an expression.
+            need(kind in known and name.isidentifier(), f"{name} has an unknown type or name")
             self._define(name, self._term(("input", name)))
             self.inputs[name] = kind
         for each in graph["nodes"]:

@@ -340,6 +340,27 @@ def moves_missing_for_the_last_group():
     return file
 
 
+def range_by_the_name_of_a_column():
+    """Put into a pattern, the names of its ends are products of other ends: the labels' true range
+    is 0 … 9, and the constants of these names say 0 … 0."""
+    file = Edited(JOINT)
+    name, ends = "label_1_label_max * label_1", ("label_1_label_min", "label_1_label_max")
+    column = next(one for one in file.graph.input if one.name == "label_2")
+    column.name, column.type.tensor_type.elem_type = name, TensorProto.INT64
+    file.constant("label_1_label_max", 11, [3.0])
+    file.constant("label_1_stride", 7, [1])
+    for end in ("min", "max"):
+        shown = file.constant(f"{name}_label_{end}", 11, [0.0])
+        file.graph.output.append(helper.make_tensor_value_info(shown, 11, []))
+    first = "label_2_row"
+    file.put(first, "Cast", [name], "whole", to=TensorProto.DOUBLE)
+    low, high = (file.put(first, "Mul", [ends[1], end], f"true_{end}") for end in ends)
+    inside = file.put(first, "Clip", ["whole", low, high], "inside")
+    counted = file.put(first, "Sub", [inside, low], "counted")
+    file.node(first).CopyFrom(_made_node("Cast", [counted], first, to=TensorProto.INT64))
+    return file
+
+
 def groups_for_one_label():
     """One label and many groups: its word is used once for each of them."""
     file = Edited(GROUPED)

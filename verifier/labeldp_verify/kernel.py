@@ -807,7 +807,7 @@ if __name__ == "__main__":
                 ratio = integers_of(file.read(MOST_BYTES + 1)).ratio()
             print(f"{path}: ε ≤ {float(epsilon_of(ratio)):.12f} (ratio {ratio})")  # noqa: T201
         except Refused as refusal:
-            sys.exit(f"{path}: refused: {refusal}")
+            sys.exit(f"{path}: refused: {ascii(str(refusal)[:500])[1:-1]}")
         except OSError as error:
             print(f"{path}: {error.strerror}", file=sys.stderr)  # noqa: T201
             sys.exit(2)

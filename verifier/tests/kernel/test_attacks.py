@@ -4,6 +4,8 @@ All but the tricks of the protobuf load and run: onnxruntime does not mind.
 """
 
 import struct
+import subprocess
+import sys
 
 import onnx
 import pytest
@@ -528,3 +530,20 @@ def test_many_segments_of_one_answer_take_no_square_of_time():
     offsets = [0, total - window_size] if total > window_size else [0]
     made = kernel.Window(bits, base, extra, offsets)
     assert made.ratio() > 1
+
+
+def test_a_refusal_shows_no_text_of_the_file_as_it_is(tmp_path):
+    """A name could be an escape sequence, which a terminal would obey, or very long."""
+    file = Edited(WINDOW)
+    file.constant("\x1b]0;owned\x07\r" + "x" * 100_000, 7, [0])
+    file.graph.initializer.append(file.graph.initializer[-1])
+    path = tmp_path / "letter.onnx"
+    path.write_bytes(file.bytes())
+    done = subprocess.run(
+        [sys.executable, kernel.__file__, path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.isprintable()
+    assert "owned" in line
+    assert len(line) < 1_000 + len(str(path))

@@ -109,14 +109,13 @@ class Sqlite(Query):
         return f"CASE typeof({e}) WHEN 'blob' THEN length({e}) END"
 
     def pads(self) -> list[Step]:
-        """The key itself: SQLite has no hash, so its host registers HMAC."""
-        return [
-            Step(
-                "secret_key",
-                "bytes",
-                f"CASE WHEN {self.length(KEY.given)} = {KEY_BYTES} THEN {KEY.given} END",
-            )
-        ]
+        """The key itself: SQLite has no hash, so its host registers HMAC.
+
+        Texts become bytes in the encoding of the database. In UTF-16 these would be other
+        categories and other messages, so there is no key, and no private label.
+        """
+        fits = f"{self.length(KEY.given)} = {KEY_BYTES} AND hex('a') = '61'"
+        return [Step("secret_key", "bytes", f"CASE WHEN {fits} THEN {KEY.given} END")]
 
     def hmac(self, message: str) -> list[Step]:
         """By the function that the host registers, which is never called with NULL."""

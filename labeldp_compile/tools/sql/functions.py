@@ -77,8 +77,8 @@ class Postgres(WithHash):
     """A function in PL/pgSQL, with the built-in sha256 and without an extension.
 
     In a database of another encoding than UTF8, a text may have no UTF-8: ``convert_to`` then fails
-    and quotes it. SQL_ASCII holds any bytes, which are taken as they are. All others are refused,
-    whatever the texts are: bytes of them, such as the id's in the message, are NULL.
+    and quotes it. SQL_ASCII holds any bytes, which are taken as they are. All others are refused
+    for every row: the bytes of any text, such as the id's in the message, are NULL.
     """
 
     name = "postgres"

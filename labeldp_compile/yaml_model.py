@@ -202,6 +202,13 @@ class Strict(BaseModel):
 M = TypeVar("M", bound=BaseModel)
 
 
+_KINDS = {
+    ("label", "privacy"): "a spec; labeldp plan and compile read it",
+    ("data", "method"): "a training config; labeldp train reads it",
+}
+"""Of two kinds of files that are easily taken for each other: keys that only they have."""
+
+
 @dataclass(frozen=True)
 class Document(Generic[M]):
     """A kind of YAML file.
@@ -236,6 +243,9 @@ class Document(Generic[M]):
         if not isinstance(yaml.data, dict):
             wrong = f"expected a mapping with the keys of a {self.name}"
             raise refusal_at(self.error, source, text, [(yaml.place(()), wrong)])
+        for keys, kind in _KINDS.items():
+            if all(key in yaml.data and key not in self.model.model_fields for key in keys):
+                raise self.error(f"{source}: expected a {self.name}, and this is {kind}")
         try:
             return self.model.model_validate(yaml.data), yaml
         except ValidationError as error:

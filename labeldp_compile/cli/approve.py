@@ -54,7 +54,7 @@ def approve_command(
     statement holds the SHA-256 of FILE, so it approves no other file. labeldp report shows it.
     """
     from labeldp_compile.tools.policy import judge, judge_artifact, load_policy  # noqa: PLC0415
-    from labeldp_compile.tools.policy.judging import read_run  # noqa: PLC0415
+    from labeldp_compile.tools.policy.judging import read_promise, read_run  # noqa: PLC0415
     from labeldp_compile.tools.report.approval import (  # noqa: PLC0415
         approval,
         approval_path,
@@ -63,7 +63,9 @@ def approve_command(
     )
 
     out = output or approval_path(file)
-    require_output(out, file, key_file, policy, overwrite=overwrite)
+    # Its own name is the only one inside of a run folder.
+    beside = file.is_dir() and out == approval_path(file)
+    require_output(out, None if beside else file, key_file, policy, overwrite=overwrite)
     loaded = None if policy is None else load_policy(policy)
     under = None if loaded is None else f"{loaded.path.name} (SHA-256 {loaded.sha256})"
     stated = responsible(texts, under, datetime.now(UTC).date())
@@ -71,8 +73,10 @@ def approve_command(
     assert key is not None
     data = read_subject(file)
     if file.is_dir():
-        read_run(file)
+        read, _ = read_promise(file, read_run(file))
         judged = None if loaded is None else judge(file, loaded)
+        if not data == read == read_subject(file):
+            raise DoesNotHoldError(f"{file}: changed while it was checked; not approved")
     else:
         from labeldp_verify import check_bytes  # noqa: PLC0415
 

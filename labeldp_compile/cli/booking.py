@@ -14,7 +14,7 @@ from labeldp_compile.cli.options import Decorated
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.draw_account import DrawAccount
-from labeldp_compile.ledger.draws import Draw
+from labeldp_compile.ledger.draws import Draw, with_ids
 from labeldp_compile.ledger.place import open_store
 from labeldp_compile.tabular.maturity import Maturity
 from labeldp_compile.tabular.parts_folder import ListedPart
@@ -113,13 +113,26 @@ class Drawing:
         if (account := self._account()) is not None:
             account.require()
 
-    def book(self, rows: int) -> None:
+    @property
+    def naming(self) -> bytes | None:
+        """The secret that names the ids of an output, if the ledger must tell outputs apart by
+        them.
+
+        Under one key, a row is drawn once, under any name of its output. But a person may have as
+        many rows again in an output with other ids.
+        """
+        names = self.booking is not None and self.certificate.person is not None
+        return self.key.secret if names and self.key is not None else None
+
+    def book(self, rows: int, ids_name: str = "") -> None:
         """Book the rows that were drawn, which nobody has seen yet. Raises InputError."""
-        if (account := self._account()) is None:
+        if self.booking is None:
             return
+        draw = self._draw(ids_name)
+        account = DrawAccount(open_store(self.booking.ledger), draw)
         persons = 0 if self.bound is None else self.bound.persons
-        entry, epsilon = account.book(rows, persons), at_most(self._draw().epsilon)
-        unit, of = self._draw().unit, f" of {persons:,} persons" if persons else ""
+        entry, epsilon = account.book(rows, persons), at_most(draw.epsilon)
+        unit, of = draw.unit, f" of {persons:,} persons" if persons else ""
         self.said.append(
             f"{account.name}: this draw is booked already; nothing was added"
             if entry is None
@@ -132,7 +145,7 @@ class Drawing:
             return None
         return DrawAccount(open_store(self.booking.ledger), self._draw())
 
-    def _draw(self) -> Draw:
+    def _draw(self, ids_name: str = "") -> Draw:
         assert self.booking is not None
         label = rational(self.certificate.exact.epsilon_label)
         person = self.certificate.parts.get("person")
@@ -147,6 +160,6 @@ class Drawing:
             epsilon=label if person is None else rational(person.epsilon_label),
             epsilon_label=label,
             folder=self.folder,
-            part=self.part,
+            part=with_ids(self.part, ids_name),
             note=self.booking.note,
         )

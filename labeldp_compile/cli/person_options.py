@@ -32,8 +32,8 @@ class PersonOptions:
     ) -> PersonBound | None:
         """The bound on the rows of a person; None if nothing bounds them.
 
-        ``labels`` are the label columns of the table. Counts the persons of earlier tables. Raises
-        InputError.
+        ``labels`` are the label columns of the table and of the spec. Counts the persons of earlier
+        tables. Raises InputError.
         """
         stated = person_epsilon(certificate)
         column = self.column or (None if stated is None else stated.column)

@@ -162,7 +162,7 @@ def randomize_command(
         stated = decoded.groups.columns
         there = renamed(stated, group_columns, {*certificate.label_columns, *columns})
         maturity = _maturity(certificate, as_of)
-        bound = persons.bound(certificate, columns, form)
+        bound = persons.bound(certificate, [*columns, *certificate.label_columns], form)
         context = None if key is None else context or add_as or key_of(columns)
         version = version or 0
         randomize = drawn_by(
@@ -225,7 +225,10 @@ def randomize_command(
                 tell(*(() if quiet else lines))
                 return
         else:
-            rewriting.sealed = lambda path, rows: drawing.book(rows)
+            rewriting.naming, rewriting.sealed = (
+                drawing.naming,
+                lambda path, rows: drawing.book(rows, rewriting.ids_name),
+            )
         selection.measure(reader)
         output, rows = rewriting.output, _run(rewriting, quiet=quiet)
     if quiet:

@@ -1,7 +1,6 @@
 """``labeldp serve``: an HTTP service that gives private labels."""
 
 import importlib.util
-import ipaddress
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from labeldp_compile.cli.command import DoesNotHoldError, command
 from labeldp_compile.cli.options import PATH, Whole, prepared_option
 from labeldp_compile.cli.output import tell
 from labeldp_compile.errors import InputError
+from labeldp_compile.tools.serve.settings import Settings, is_loopback, read_token
 
 _NEEDED = ("prometheus_client", "starlette", "uvicorn")
 _MEBIBYTE = 1 << 20
@@ -106,7 +106,7 @@ def serve_command(
         raise InputError("--tls-cert and --tls-key: give both or neither")
     if client_ca is not None and tls_cert is None:
         raise InputError("--client-ca: needs --tls-cert and --tls-key")
-    if not _is_loopback(host) and token_file is None and client_ca is None:
+    if not is_loopback(host) and token_file is None and client_ca is None:
         raise InputError(
             f"--host {host}: others can reach this address: give --token-file or --client-ca, so "
             "that only those who may see true labels are answered"
@@ -118,10 +118,11 @@ def serve_command(
     from labeldp_compile.tools.serve.app import Service  # noqa: PLC0415
     from labeldp_compile.tools.serve.listening import Listener, Tls  # noqa: PLC0415
     from labeldp_compile.tools.serve.served import load  # noqa: PLC0415
-    from labeldp_compile.tools.serve.settings import Settings, read_token  # noqa: PLC0415
 
     token = None if token_file is None else read_token(token_file)
-    settings = Settings(token, max_bytes, max_rows, rate)
+    # Others than browsers need no name; who has a token or a certificate is no page on the web.
+    own_host = token is None and client_ca is None
+    settings = Settings(token, max_bytes, max_rows, rate, own_host)
     tls = None
     if tls_cert is not None and tls_key is not None:
         tls = Tls(tls_cert, tls_key, client_ca)
@@ -137,10 +138,3 @@ def serve_command(
         names = ", ".join(service.artifacts)
         tell(Marked(f"verified, and served at {listener.address}: {names}", "ok"))
         listener.run(service.application())
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

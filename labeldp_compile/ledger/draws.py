@@ -7,11 +7,13 @@ largest counts. Without a key every run draws again, and every run is booked.
 A row's labels in a folder are drawn once, by one of its artifacts, so a row spends the largest ε of
 them. Everything else adds up. A person may have rows in all parts, so for a person every artifact
 of a folder adds up, but its parts do not: the rows of a person are counted over all of them. What
-is outside of the folder adds up, for it may have as many rows of a person again.
+is outside of the folder adds up, for it may have as many rows of a person again. So its part also
+names its ids (``with_ids``): a file with other rows under the same name is another output.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -21,6 +23,7 @@ from labeldp_compile.ledger.account import DataSet
 from labeldp_compile.ledger.entries import Entry
 
 Unit = Literal["label", "person"]
+_WITH_IDS = re.compile(r" \(ids [0-9a-f]{16}\)")
 _DRAW = ("column", "artifact_sha256", "key", "context", "version")
 OUTPUT = (*_DRAW, "data_set", "unit", "epsilon", "epsilon_label", "folder", "part")
 
@@ -57,6 +60,16 @@ class Draw:
         """As the ledger keeps them."""
         exact = {"epsilon": str(self.epsilon), "epsilon_label": str(self.epsilon_label)}
         return {**asdict(self), **exact}
+
+
+def with_ids(part: str, name: str) -> str:
+    """The part of an output whose ids have this name (``UniqueIds.name``); as it is without one."""
+    return f"{part} (ids {name})" if name else part
+
+
+def without_ids(part: str) -> str:
+    """The output's own name."""
+    return _WITH_IDS.sub("", part)
 
 
 @dataclass(frozen=True)

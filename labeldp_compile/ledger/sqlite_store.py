@@ -18,11 +18,12 @@ from labeldp_verify.errors import readable
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import BrokenChainError, Entry
 from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, Store, T
-from labeldp_compile.own_file import is_others
+from labeldp_compile.own_file import OTHERS_WRITE, is_others
 
 _APPLICATION = 0x4C44504C  # "LDPL"
 _SQLITE = b"SQLite format 3\0"  # how each of its files begins
 _OWNER_ONLY = 0o600
+_BESIDE = ("-journal", "-wal", "-shm")  # what SQLite reads beside its file, under these names
 _TABLES = {
     "entries": """CREATE TABLE entries (
     number INTEGER PRIMARY KEY,
@@ -203,6 +204,27 @@ def _require_private(path: Path) -> None:
         raise InputError(
             f"{path}: has a second name (a hard link): remove one name, or make a copy"
         )
+    _require_own_journal(path.resolve())
+
+
+def _require_own_journal(path: Path) -> None:
+    """Raise InputError if a file beside the ledger belongs to another user.
+
+    SQLite takes a journal for a change that a crash interrupted, and writes what is in it into the
+    ledger: anyone who can put one there would write the ledger.
+    """
+    for ending in _BESIDE:
+        beside = path.with_name(path.name + ending)
+        try:
+            status = beside.lstat()
+        except OSError:
+            continue
+        is_own = stat.S_ISREG(status.st_mode) and not is_others(status)
+        if not is_own or status.st_mode & OTHERS_WRITE:
+            raise InputError(
+                f"{beside}: belongs to another user, or others may write to it, and SQLite would "
+                "write it into the ledger: remove it, and keep the ledger in a folder of your own"
+            )
 
 
 def _is_sqlite(path: Path) -> bool:

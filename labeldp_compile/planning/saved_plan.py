@@ -25,6 +25,7 @@ from labeldp_compile.planning.budget import EpsilonBudget, find_budget
 from labeldp_compile.planning.plan import Plan
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
+from labeldp_compile.spec.grid import QuantileGrid
 from labeldp_compile.spec.model import PublicPrior
 from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.text_form import PLAIN, TextForm
@@ -144,7 +145,7 @@ def read_plan(path: Path) -> SavedPlan:
     facts, spec = document["approved"], document["spec"]
     if stated != _digest(document) or not isinstance(facts, dict) or not isinstance(spec, str):
         raise wrong
-    if set(facts) != {*_WORDS, "name"}:
+    if set(facts) != {*_WORDS, "name"} or "\0" in spec:
         raise wrong
     return SavedPlan(path, path.parent / spec, facts)
 
@@ -180,6 +181,10 @@ def _files(spec: Spec, folder: Path) -> Iterator[dict[str, Any]]:
     assign = None if spec.groups is None else spec.groups.assign
     if assign is not None:
         yield from _parts(assign.file, folder, assign.form, public=True)
+    for column in spec.label.each:
+        grid = getattr(column.domain, "grid", None)
+        if isinstance(grid, QuantileGrid):
+            yield from _parts(grid.data, folder, grid.form, public=True)
 
 
 def _parts(

@@ -5,8 +5,9 @@ counts, so they are on the disk before they are used. If something fails later (
 the power), the next compile with the same question and data finds them and spends nothing. If the
 file cannot be written, the counts are deleted unseen.
 
-The counts in it are ε₁-DP and not secret. Only size and time of change show that the data are the
-same: with a plain digest, anyone could confirm a guess of all labels.
+The counts in it are ε₁-DP and not secret, but the size of the data is exact: the file is for its
+owner alone. Only size and time of change show that the data are the same: with a plain digest,
+anyone could confirm a guess of all labels.
 """
 
 from __future__ import annotations
@@ -177,8 +178,11 @@ def read_kept(path: Path) -> KeptPrior | None:
         return None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    if found.is_file and found.status.st_mode & OTHERS_WRITE:
-        raise DataError(f"{path}: others may write to it: set its mode to 600, or delete it")
+    if found.is_file and found.is_exposed(OTHERS_WRITE):
+        raise DataError(
+            f"{path}: belongs to another user, or others may write to it: if you wrote it, set its "
+            "mode to 600; otherwise delete it"
+        )
     try:
         if len(found.data) <= MAX_BYTES:
             facts = json.loads(found.data, object_pairs_hook=without_doubles)

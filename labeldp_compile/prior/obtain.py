@@ -141,9 +141,12 @@ class PriorSource:
         return Known(self.asked, sizes)
 
     def count(
-        self, known: Known, plan: PriorPlan, observer: Observer
+        self, known: Known, plan: PriorPlan, observer: Observer, spent: str = ""
     ) -> tuple[NDArray[np.int64], Known]:
-        """[T + 1, k] counts of labels in the order of the plan's tables; and n, now known."""
+        """[T + 1, k] counts of labels in the order of the plan's tables; and n, now known.
+
+        ``spent`` is what to say of a table that has changed, if ε was spent before it was read.
+        """
         groups, order = known.joined(plan)
         person = counted_person(self.spec)
         counts = count_labels(self.table, groups, observer, person)
@@ -153,11 +156,12 @@ class PriorSource:
         if not known.rows:
             known = Known(self.asked, [rows])
         elif rows != known.rows:
-            raise refused(self.table.path, _CHANGED)
+            raise refused(self.table.path, spent or _CHANGED)
         return counts[np.argsort(order)], known
 
 
 _CHANGED = "changed while it was read; nothing was spent"
+_CHANGED_LATE = "changed while it was read; the ε of this attempt stays spent in the ledger"
 _NO_PLAN = PriorPlan(Fraction(0), Fraction(0))
 
 
@@ -246,7 +250,7 @@ def _accounted(
         spent = account.spend(question)
         _explain(known, plan, observer)
         digest = account.require_same_data(path, spec.label.key)
-        counts, known = source.count(known, plan, observer)
+        counts, known = source.count(known, plan, observer, _CHANGED_LATE)
         found = priors_of(spec, known, plan, _levels(plan, counts, noisy_histogram))
         account.keep(spent, question, digest, found.to_answer())
         return found

@@ -30,6 +30,7 @@ from labeldp_compile.yaml_model import Number, Strict
 MAX_LABELS_PER_USER = 10_000
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 MIN_EPSILON = Decimal("0.000001")
+_MIN_PRIOR = Decimal("1e-9")  # counts with more noise do not fit int64
 
 
 class Split(Strict):
@@ -37,6 +38,15 @@ class Split(Strict):
 
     prior: Number = Field(ge=0)
     label: Number = Field(gt=0)
+
+    @model_validator(mode="after")
+    def _can_be_counted(self) -> Self:
+        if 0 < self.prior < _MIN_PRIOR:
+            raise ValueError(
+                f"prior is {self.prior}, which must be 0 or at least {_MIN_PRIOR:f}: with less, "
+                "noise is larger than any table"
+            )
+        return self
 
 
 def _split(value: Any, info: ValidationInfo) -> Any:

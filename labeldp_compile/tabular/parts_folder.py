@@ -18,6 +18,7 @@ key and no id.
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +32,7 @@ from labeldp_verify.printable import printable
 
 from labeldp_compile.errors import InputError, refused
 from labeldp_compile.file_digest import file_digest
-from labeldp_compile.own_file import is_others
+from labeldp_compile.own_file import is_others, read_own
 from labeldp_compile.tabular.formats import format_of, parts_of
 from labeldp_compile.whole_file import name_held_in, write_text
 
@@ -155,12 +156,14 @@ class PartsFolder:
     def read(cls, path: Path) -> PartsFolder | None:
         """What the manifest of a folder says; None without one. Raises DataError."""
         manifest = path / MANIFEST
-        if not manifest.exists():
+        if not os.path.lexists(manifest):
             return None
         try:
-            if manifest.stat().st_size > _MAX_BYTES:
-                raise ValueError("too large")
-            stated = json.loads(manifest.read_text(encoding="utf-8"))
+            # Follow no link and wait for no pipe: labeldp made this file.
+            found = read_own(manifest, _MAX_BYTES + 1, links=False)
+            if not found.is_file or len(found.data) > _MAX_BYTES:
+                raise ValueError("no file, or too large")
+            stated = json.loads(found.data.decode())
             if str(stated["format_version"]).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
                 raise ValueError("of another version")
             listed = {str(name): _part(part) for name, part in stated["parts"].items()}

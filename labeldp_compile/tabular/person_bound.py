@@ -118,8 +118,8 @@ class PersonBound:
         return beyond
 
     def _of(self, file: TableReader, batch: pa.RecordBatch) -> Persons:
-        cells = file.files[0].csv is not None  # parts are of one kind
-        return persons_of(file.path, self.column, batch.column(self.column), cells=cells)
+        column = batch.column(self.column)
+        return persons_of(file.path, self.column, column, cells=file.is_text)
 
     def _latest(
         self,

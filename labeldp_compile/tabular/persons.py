@@ -73,7 +73,7 @@ class PersonCounts:
     @classmethod
     def of_table(cls, table: TableReader, column: str) -> PersonCounts:
         """The rows of each person of an open table. Raises DataError."""
-        found, cells = cls(), table.files[0].csv is not None  # parts are of one kind
+        found, cells = cls(), table.is_text
         for file in table.files:
             for batch in file.columns([column]):
                 found.count(persons_of(file.path, column, batch.column(column), cells=cells))

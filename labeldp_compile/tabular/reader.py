@@ -89,6 +89,11 @@ class TableReader:
                 yield from parquet_batches(file.path, names)
 
     @property
+    def is_text(self) -> bool:
+        """Whether cells are text of CSV; the parts of a folder are of one kind."""
+        return self.files[0].csv is not None
+
+    @property
     def column(self) -> str:
         """The only label column."""
         (column,) = self.label_columns
@@ -116,7 +121,7 @@ class TableReader:
             cells = cells.dictionary_decode()
         has_rule = domain.keeps_nulls or domain.null is not None
         listed = isinstance(domain, CategoricalDomain) and "" in domain.values
-        if self.csv is None or not has_rule or listed:
+        if not self.is_text or not has_rule or listed:
             return cells
         return empty_is_null(cells)
 
@@ -128,9 +133,7 @@ class TableReader:
     def groups_of(self, batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:
         """The public columns [n] of one batch by their names, as the artifact takes them."""
         return {
-            one.name: group_array(
-                self.path, one, batch.column(one.name), cells=self.csv is not None
-            )
+            one.name: group_array(self.path, one, batch.column(one.name), cells=self.is_text)
             for one in self.group_columns
         }
 
@@ -166,7 +169,7 @@ class TableReader:
     def ids_of(self, batch: pa.RecordBatch) -> Ids:
         """The ids of one batch. Raises DataError for nulls (empty cells of a CSV file, too)."""
         column = batch.column(self.id_column)
-        if self.csv is not None:
+        if self.is_text:
             column = empty_is_null(column)
         try:
             return read_ids(column)

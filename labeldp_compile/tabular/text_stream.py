@@ -54,8 +54,12 @@ class TextStream:
         self._pending = data + self._pending
 
     def skip(self, size: int) -> None:
-        """Read as many bytes, and forget them."""
+        """Read as many bytes, and forget them.
+
+        Bytes of the file may become more bytes of UTF-8: what is too many is read again.
+        """
         while size and (data := self.read(size)):
+            self.unread(data[size:])
             size -= len(data[:size])
 
 

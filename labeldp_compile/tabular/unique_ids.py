@@ -11,6 +11,7 @@ holds the ids, of text and bytes a digest that anyone can compute; the output ha
 takes 8 bytes per row.
 """
 
+import hmac
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -24,15 +25,21 @@ from numpy.typing import NDArray
 
 HELD_ROWS = 5 << 22  # 160 MiB: what many tables need
 _COMPARED_ROWS = 1 << 20  # at once
+_NAME_TAG = b"labeldp-ids-1"
 _Digests = NDArray[np.uint64]
 
 
 class UniqueIds:
-    """Collects the ids of a table part by part; ``check`` refuses a table with an id twice."""
+    """Collects the ids of a table part by part; ``check`` refuses a table with an id twice.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    Attributes:
+        name: with a secret, 16 hexadecimal digits for the set of ids, after ``check``. Without the
+            secret, nobody can tell whether a guess of the ids is right.
+    """
+
+    def __init__(self, folder: Path | None = None, secret: bytes | None = None) -> None:
         """No ids so far; without a ``folder`` for the file all digests stay in memory."""
-        self._folder = folder
+        self._folder, self._secret, self.name = folder, secret, ""
         self._file: BinaryIO | None = None
         self._held = np.empty(HELD_ROWS, dtype=np.uint64)  # of which pages are taken as they fill
         self._count = 0
@@ -61,8 +68,10 @@ class UniqueIds:
             digests = np.memmap(self._file, np.uint64, "r+")
         self._count = 0
         if increasing(digests):
+            self._set_name(digests)
             return
         digests.sort()
+        self._set_name(digests)
         suspects = np.empty(0, dtype=np.uint64)
         for start in range(0, len(digests), _COMPARED_ROWS):
             part = digests[start : start + _COMPARED_ROWS + 1]
@@ -72,6 +81,14 @@ class UniqueIds:
                 suspects = suspects[SUSPECTS:]
         if len(suspects):
             refuse_pairs(suspects, read_again())
+
+    def _set_name(self, increasing: _Digests) -> None:
+        if self._secret is None:
+            return
+        found = hmac.new(self._secret, _NAME_TAG, "sha256")
+        for start in range(0, len(increasing), _COMPARED_ROWS):
+            found.update(increasing[start : start + _COMPARED_ROWS].astype("<u8").tobytes())
+        self.name = found.digest()[:8].hex()
 
     def close(self) -> None:
         """Close the file, which removes it."""

@@ -86,6 +86,7 @@ class Rewriting:
         unlabelled: which rows [n] of those are written with nulls for labels; None: no row.
         sealed: called with the complete output and its rows, just before it gets its name.
         as_one: whether the parts of a folder become one file; they need the same columns.
+        naming: a secret with which ``ids_name`` names the set of ids, once they were all seen.
         is_resumed: whether a later run names a sealed output that this one could not name.
         rows: written so far.
         labels: of these, rows that have a label; counted only where nulls are public.
@@ -107,6 +108,7 @@ class Rewriting:
     sealed: Callable[[Path, int], None] = lambda path, rows: None
     as_one: bool = False
     is_resumed: bool = False
+    naming: bytes | None = None
     rows: int = field(default=0, init=False)
     labels: int = field(default=0, init=False)
 
@@ -123,6 +125,11 @@ class Rewriting:
         labels = self.table.label_columns
         return list(Placement.of(labels, self.add_as, one_answer=self.one_answer).names)
 
+    @property
+    def ids_name(self) -> str:
+        """What names the set of ids, from when the output is sealed; empty without ``naming``."""
+        return self.unique.name
+
     def run(self) -> int:
         """Write the output; returns the number of rows.
 
@@ -138,7 +145,7 @@ class Rewriting:
             name = output / file.path.name if is_folder else output
             forms.append((file, require_writable(file, name, self.placement)))
         folder = None if is_stream(output) else output.parent
-        with closing(UniqueIds(folder)) as self.unique:
+        with closing(UniqueIds(folder, self.naming)) as self.unique:
             try:
                 if not is_folder:
                     _require_same_columns(table.files)

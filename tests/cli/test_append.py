@@ -1,6 +1,7 @@
 """``labeldp randomize --append``: ids and names decide, and nothing that is there changes."""
 
 import json
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -210,6 +211,26 @@ def test_what_does_not_fit_changes_nothing(made, tmp_path, spoil, options, words
     result = append(made, table, folder, *(options or ["--part", "two"]))
     assert result.exit_code == 2 and words in result.stderr, result.output
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_a_manifest_that_is_no_file_is_neither_waited_for_nor_followed(made, tmp_path, kind):
+    folder, table = tmp_path / "private", write(tmp_path / "t.parquet", range(10))
+    assert append(made, table, folder, "--part", "one").exit_code == 0
+    manifest, elsewhere = folder / "_labeldp.json", tmp_path / "elsewhere"
+    manifest.rename(elsewhere)
+    if kind == "pipe":
+        os.mkfifo(manifest)  # to wait for a writer would hang
+    elif kind == "link":
+        manifest.symlink_to(elsewhere)
+    else:
+        manifest.mkdir()
+    results = [
+        append(made, table, folder, "--part", "two"),
+        labeldp("estimate", made / "a.onnx", folder),
+    ]
+    for result in results:
+        assert result.exit_code == 2 and "_labeldp.json: is damaged" in result.stderr
 
 
 def test_the_second_of_two_runs_at_once_is_refused(made, tmp_path):

@@ -256,6 +256,28 @@ def test_persons_with_several_rows_get_more_noise(files):
     assert 1 < all_rows["exact"]["sensitivity"] / one["exact"]["sensitivity"] <= 3
 
 
+@pytest.mark.parametrize("write", [pq.write_table, pa_csv.write_csv])
+def test_rows_without_a_label_are_left_out_where_nulls_are_public(files, write):
+    """They counted as rows with the lowest label, in the metrics and in the number of labels."""
+    name = "t.parquet" if write is pq.write_table else "t.csv"
+    (files / "n.yaml").write_text(NUMBERS.replace("max: 9}}", "max: 9}, nulls: public}"))
+    labels = [None, 9, 9, None, 9, 9, 9, 9]
+    write(pa.table({"y": labels, "who": [0, 0, 0, 1, 1, 1, 1, 1], "m": [9] * 8}), files / name)
+    options = ("--release", "1000", "--metric", "squared error", "--model", "m", "--person", "who")
+    done = released(files, *options, "--json", source="n.yaml", labels=name, models=name)
+    found = json.loads(done.stdout)
+    assert found["rows"] == 6 and found["measured"][0]["value"] < 0.1
+    assert found["exact"]["sensitivity"] == 4 * UNITS  # of four rows of a person, not five
+    once = ("--release", "0.5", *options[2:], "--json")
+    for _ in range(2):  # spent once, and recalled
+        done = booked(files, *once, source="n.yaml", labels=name, models=name)
+        assert done.exit_code == 0, done.stderr
+        assert json.loads(done.stdout)["rows"] == 6 and entries(files)[1] == 0.5
+    write(pa.table({"y": pa.nulls(8, pa.int64()), "who": labels, "m": [9] * 8}), files / name)
+    none = released(files, *options, source="n.yaml", labels=name, models=name)
+    assert none.exit_code == 2 and "no row has a label" in none.stderr
+
+
 def test_no_message_depends_on_a_label(files):
     """All labels the same, missing or unknown: the same words, table and exit code."""
     seen = set()

@@ -495,6 +495,34 @@ def test_words_of_a_statement_that_are_no_text_are_damage(change, tmp_path):
     assert not (tmp_path / "x.html").exists()
 
 
+@pytest.mark.parametrize("number", ["1e-999999999", "1e-401", "0." + "0" * 500 + "1"])
+@pytest.mark.parametrize("command", ["report", "check"])
+def test_a_number_of_a_statement_that_takes_long_is_damage(number, command, tmp_path):
+    path = training_run(tmp_path, "b")
+    text = (path / "privacy.json").read_text(encoding="utf-8")
+    changed = text.replace('"delta": 0.0', f'"delta": {number}')
+    assert changed != text
+    (path / "privacy.json").write_text(changed, encoding="utf-8")
+    (tmp_path / "p.yaml").write_text("version: 1\nname: p\nmax_epsilon_label: 1\n")
+    more = ["-o", tmp_path / "x.html"] if command == "report" else ["--policy", tmp_path / "p.yaml"]
+    found = CliRunner().invoke(main, list(map(str, [command, path, *more])))
+    assert "a file is missing or damaged" in found.output, found.exception
+    assert found.exit_code == (2 if command == "report" else 1)
+    assert not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize("groups", [2, 100, 101, 400])
+def test_a_root_of_any_length_is_shown(groups, tmp_path):
+    path = training_run(tmp_path, "b")
+    promise = json.loads((path / "privacy.json").read_text(encoding="utf-8"))
+    promise["limits"] = ["a label moves it by at most √9" + ",999" * groups]
+    (path / "privacy.json").write_text(json.dumps(promise), encoding="utf-8")
+    found = CliRunner().invoke(main, ["report", str(path), "-o", str(tmp_path / "x.html")])
+    assert found.exit_code == 0, found.exception
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert ("about" in page.partition("<h3>Limits</h3>")[2]) == (groups < 100)
+
+
 def test_what_a_statement_leaves_out_is_said(tmp_path):
     path = training_run(tmp_path, "b")
     promise = {"method": "none", "details": {}, "epsilon": None, "delta": 0.0}

@@ -77,6 +77,15 @@ def test_who_dies_before_the_prior_is_kept_has_spent(bench, once):
     assert bench.compile().exit_code == 0 and spent(bench) == Fraction(1, 5)
 
 
+def test_a_table_that_changes_after_the_spending_is_said_to_have_spent(bench, once):
+    bench.open_budget("0.2")
+    once(obtain, "count_labels", lambda: bench.write_labels("labels.parquet", [0, 1, 2]))
+    result = bench.compile()
+    assert result.exit_code == 2 and "changed while it was read" in result.stderr
+    assert spent(bench) == Fraction(1, 10) and "stays spent in the ledger" in result.stderr
+    assert "nothing was spent" not in result.stderr
+
+
 def test_other_data_need_another_version(bench):
     bench.open_budget("1")
     assert bench.compile().exit_code == 0

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import sqlite3
 import stat
+import struct
 
 import pytest
 from labeldp_verify.graph import canonical_json
@@ -199,6 +200,39 @@ def test_others_must_not_be_able_to_read_it(used):
     used.ledger.chmod(0o640)
     result = used.compile()
     assert result.exit_code == 2 and "chmod 600" in result.stderr
+
+
+def journal_of(ledger):
+    """A rollback journal that makes a ledger of this file."""
+    data, nonce = ledger.read_bytes(), 1
+    size = int.from_bytes(data[16:18], "big")
+    pages = [data[start : start + size] for start in range(0, len(data), size)]
+    head = struct.pack(">5I", len(pages), nonce, len(pages), 512, size)
+    found = (bytes.fromhex("d9d505f920a163d7") + head).ljust(512, b"\0")
+    for number, page in enumerate(pages, start=1):
+        checksum = nonce + sum(page[place] for place in range(size - 200, 0, -200))
+        found += struct.pack(">I", number) + page + struct.pack(">I", checksum)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["everybody's", "a link", "its owner's"])
+def test_a_journal_of_somebody_else_is_not_written_into_the_ledger(used, kind):
+    other = used.another("other")
+    other.open_budget("1000")
+    journal = used.ledger.with_name("budget.ledger-journal")
+    before, wanted = used.ledger.read_bytes(), journal_of(other.ledger)
+    if kind == "a link":
+        (other.folder / "elsewhere").write_bytes(wanted)
+        journal.symlink_to(other.folder / "elsewhere")
+    else:
+        journal.write_bytes(wanted)
+        journal.chmod(0o666 if kind == "everybody's" else 0o600)
+    result = used.run("ledger", "show", used.ledger)
+    if kind == "its owner's":  # which a crash left
+        assert result.exit_code == 0 and "1000" in result.stdout
+    else:
+        assert result.exit_code == 2 and "budget.ledger-journal: belongs to" in result.stderr
+        assert used.ledger.read_bytes() == before
 
 
 def test_nobody_is_told_to_close_a_file_that_is_no_ledger(bench):

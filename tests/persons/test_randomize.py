@@ -146,6 +146,15 @@ def test_what_does_not_fit_is_one_clear_error(place, options, expected):
     assert not (place / "o.parquet").exists()
 
 
+def test_the_label_of_the_spec_decides_nothing_where_another_column_is_randomized(place):
+    rows = {"customer": [1] * 3, "returned": [1, 0, 0], "copy": [1, 0, 0]}
+    pq.write_table(pa.table(rows), place / "t.parquet")
+    for options in (["--person-column"], ["--beyond", "drop", "--order-column"]):
+        result = run(place, "t.parquet", "o.parquet", "--column", "copy", *options, "returned")
+        assert result.exit_code == 2 and "'returned' is the label" in result.stderr
+        assert not (place / "o.parquet").exists()
+
+
 def test_an_artifact_without_a_bound_takes_no_such_option(place):
     text = SPEC.replace("PRIVACY", "epsilon: 1").replace("PRIOR", UNIFORM)
     (place / "l.onnx").write_bytes(compile_text(text).model)
@@ -233,6 +242,23 @@ def test_outputs_with_rows_of_the_same_persons_add_up_in_the_ledger(place, envir
         assert run(place, f"{day}.parquet", f"o{day}.parquet", *keyed, *booking).exit_code == 0
     shown = json.loads(labeldp("ledger", "show", place / "l.ledger", "--json").stdout)
     assert shown["totals"]["shop"]["person"] == 2.0
+
+
+def test_other_rows_under_the_name_of_an_earlier_output_add_up_in_the_ledger(place, environment):
+    """A night's output may replace the last one, or have its name in another folder."""
+    environment(LABELDP_CONFIG=place / "config.toml")
+    (place / "config.toml").touch(mode=0o600)
+    assert labeldp("ledger", "init", place / "l.ledger").exit_code == 0
+    for ids in ([0, 1], [2, 3], [3, 2], [0, 1]):
+        table(place / "t.parquet", [1, 1], order=ids)
+        keyed = ["--key", place / "k.key", "--id-column", "order"]
+        booking = ["--ledger", place / "l.ledger", "--data-set", "shop"]
+        done = run(place, "t.parquet", "o.parquet", *keyed, *booking)
+        assert done.exit_code == 0, done.stderr
+    assert "booked already; nothing was added" in done.stderr
+    assert booked(place) == [(2, 1), (2, 1)]
+    shown = json.loads(labeldp("ledger", "show", place / "l.ledger", "--json").stdout)
+    assert shown["totals"]["shop"]["person"] == 2.0 and shown["totals"]["shop"]["row"] == 0.5
 
 
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.list_view(pa.int64())])

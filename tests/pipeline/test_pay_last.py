@@ -17,7 +17,7 @@ from labeldp_runtime.whole_file import partial_of
 from labeldp_verify.checks import Check
 from labeldp_verify.console.report import Report
 
-from labeldp_compile import assembly, pipeline
+from labeldp_compile import assembly, own_file, pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger import sqlite_store
@@ -377,6 +377,14 @@ def test_a_damaged_file_is_refused_and_nothing_is_spent(unledgered, draws, case)
     assert result.exit_code == 2 and result.stderr.count("\n") == 1
     assert "expected the noisy prior" in result.stderr and "delete it" in result.stderr
     assert unledgered.kept.read_text() == text and len(draws) == 1
+
+
+def test_a_kept_prior_of_another_user_is_not_believed(unledgered, draws, monkeypatch):
+    unledgered.stop_before_solving()
+    monkeypatch.setattr(own_file, "is_others", lambda status: True)
+    result = unledgered.compile()
+    assert result.exit_code == 2 and "belongs to another user" in result.stderr
+    assert len(draws) == 1 and unledgered.files() == ["visits.prior.json"]
 
 
 def test_what_is_no_file_of_its_own_is_refused(unledgered, draws):

@@ -77,6 +77,20 @@ SPECS = {
         "unknown",
     ),
     "the name": (BASE, changed(BASE, name="other"), True, ["name"], "valid"),
+    "labels are said to be public": (
+        changed(BASE, prior={"kind": "private", "data": "visits.parquet"}),
+        COUNTED,
+        True,
+        ["prior.kind"],
+        "not valid",
+    ),
+    "more ε of it for a label": (
+        SPEC,
+        changed(SPEC, privacy__split={"prior": 0.05, "label": 0.95}),
+        True,
+        ["privacy.split.prior", "privacy.split.label"],
+        "not valid",
+    ),
 }
 
 
@@ -150,6 +164,21 @@ def test_back_again_a_person_is_no_longer_bounded(base, here):
     old = artifact(PERSON, here / "old.onnx")
     broken = {one["what"] for one in found(here, old, base)["changes"] if one["breaks"]}
     assert {"labels of a person", "ε of a person"} <= broken
+
+
+def test_other_columns_of_persons_and_times_are_breaking(here):
+    """The integers are the same, so that only these two columns say that less is promised."""
+    unit = {"unit": "person", "person_column": "who", "labels_per_person": 2, "epsilon": 1}
+    spec = changed(BASE, privacy=unit) | {"mature": {"after": "P3D", "by": "seen_at"}}
+    old = artifact(spec, here / "old.onnx")
+    for change, what in (
+        ({"privacy__person_column": "row"}, "persons are in"),
+        ({"mature__by": "born_at"}, "matures after"),
+    ):
+        new = artifact(changed(spec, **change), here / "new.onnx")
+        document = found(here, old, new)
+        assert [one["what"] for one in document["changes"] if one["breaks"]] == [what]
+        assert document["keyed_outputs"] == "valid"
 
 
 def test_what_does_not_verify_is_not_compared(base, here):

@@ -10,8 +10,9 @@ import pytest
 from labeldp_compile.tools.policy.finding import Judged, PolicyFinding
 from labeldp_compile.tools.policy.formats import FORMATS, CheckResult, lines_of
 from labeldp_compile.tools.policy.model import GatePolicy, LoadedPolicy
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.hostile.test_terminal import EVIL
-from tests.policy.company import labeldp, write
+from tests.policy.company import labeldp, run, write
 
 COMMANDS = (
     "::error file=x::forged",
@@ -85,6 +86,8 @@ def policy(folder, **keys):
     ("keys", "message"),
     [
         ({}, "demands nothing"),
+        ({"usefulness": {}}, "usefulness demands nothing"),
+        ({"usefulness": {"rows": 5}}, "usefulness demands nothing"),
         ({"max_epsilon_labels": 1}, "did you mean 'max_epsilon_label'?"),
         ({"max_epsilon_label": "1"}, "expected a number"),
         ({"max_epsilon_label": -1}, "greater than or equal to 0"),
@@ -116,6 +119,21 @@ def test_what_was_named_is_checked_whatever_it_is(here):
     (here / "x.bin").write_text("x")
     result = labeldp("check", "x.bin", "--policy", "policy.yaml", where=here)
     assert result.exit_code == 1 and "is no artifact, run folder, ledger or" in result.stdout
+
+
+def test_an_artifact_in_a_run_folder_is_checked_too(here):
+    """A few files must not turn a folder of artifacts into one whose artifacts nobody checks."""
+    policy(here, max_epsilon_label=0.6, max_delta=0.001)
+    path, words = run(here), ("check", "runs", "runs/run", "--policy", "policy.yaml")
+    (path / "representation").mkdir()
+    (path / "representation" / "kept.bin").write_text("x")
+    met = labeldp(*words, where=here)
+    assert met.exit_code == 0 and "1 file meets" in met.stdout and "not checked" not in met.stdout
+    for folder in (path, path / "representation"):
+        (folder / "large.onnx").write_bytes(compile_text(INTEGER_SPEC).model)
+        result = labeldp(*words, where=here)
+        assert result.exit_code == 1 and "large.onnx: 1 of 2 rules met" in result.stdout
+        (folder / "large.onnx").unlink()
 
 
 def test_a_huge_file_and_too_much_work_are_no_pass(here):

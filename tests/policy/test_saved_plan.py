@@ -176,3 +176,27 @@ def test_a_public_file_is_approved_with_its_contents(here):
     )
     result = labeldp(*COMPILE, where=here)
     assert result.exit_code == 1 and "a public file" in result.stderr
+
+
+def test_the_public_file_of_a_grid_is_approved_with_its_contents(here):
+    """Other points read labels in another way, though the spec is the same."""
+    grid = {"kind": "quantile-of-public", "data": "public.csv", "column": "stays", "points": 4}
+    domain = {"kind": "real", "min": 0, "max": 90, "grid": grid}
+    uniform = {"kind": "uniform"}
+    spec = changed(SPEC, label__domain=domain, privacy={"epsilon": 1}, prior=uniform)
+    write(here / "visits.yaml", {**spec, "goal": "training"})
+    pa_csv.write_csv(pa.table({"stays": [1, 2, 3, 4, 5]}), here / "public.csv")
+    done(*PLAN, where=here)
+    done(*COMPILE, where=here)
+    pa_csv.write_csv(pa.table({"stays": [50, 60, 70, 80, 90]}), here / "public.csv")
+    result = labeldp(*COMPILE, "--overwrite", where=here)
+    assert result.exit_code == 1 and "a public file" in result.stderr
+
+
+def test_a_plan_of_a_spec_with_a_nul_in_its_name_is_refused(place):
+    document = json.loads((place / "visits.plan").read_text()) | {"spec": "a\0b"}
+    del document["sha256"]
+    document["sha256"] = saved_plan._digest(document)
+    (place / "visits.plan").write_text(json.dumps(document))
+    result = labeldp(*COMPILE, where=place)
+    assert result.exit_code == 2 and "is no plan of labeldp plan --out" in result.stderr

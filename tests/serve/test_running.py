@@ -63,6 +63,8 @@ def test_it_reads_files_anew_and_stops(tmp_path):
         else:
             pytest.fail("the file was not read anew")
         assert caller.post(url(), json=BODY).json() == first.json()
+        elsewhere = caller.post(url(), json=BODY, headers={"host": "evil.example"})
+        assert elsewhere.status_code == 421 and "name" in elsewhere.json()["error"]
     assert process.returncode == 0
 
 

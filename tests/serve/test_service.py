@@ -3,6 +3,7 @@
 import json
 import shutil
 import socket
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -308,6 +309,36 @@ def test_files_are_read_anew_and_bad_ones_are_not_taken(tmp_path, capfd):
     assert service.artifacts[NAME].artifact.sha256 == second
     assert "reload failed" in capfd.readouterr().err
     assert b'labeldp_reloads_total{result="failed"} 1.0' in service.metrics.text()
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        ("localhost", True),
+        ("LOCALHOST:8080", True),
+        ("127.0.0.1:8080", True),
+        ("127.9.9.9", True),
+        ("[::1]:8080", True),
+        ("[::1]", True),
+        ("evil.example", False),
+        ("evil.example:8080", False),
+        ("localhost.evil.example", False),
+        ("evil.example:localhost", False),
+        ("192.0.2.1:8080", False),
+        ("", False),
+    ],
+)
+def test_without_a_token_a_page_that_leads_its_name_here_is_not_answered(keyed, key, host, is_own):
+    settings = replace(SETTINGS, own_host=True)
+    service = TestClient(Service(lambda: load(FILES, key, None, None), settings).application())
+    body = {"columns": {column(): [3]}, "ids": [1]}
+    for answer in (
+        service.post(url(), json=body, headers={"host": host}),
+        service.get("/v1/artifacts", headers={"host": host}),
+        service.get("/metrics", headers={"host": host}),
+    ):
+        assert answer.status_code == (200 if is_own else 421)
+    assert keyed.post(url(), json=body, headers={"host": host}).status_code == 200
 
 
 def test_what_cannot_be_served(tmp_path, key):

@@ -169,6 +169,12 @@ def test_text_that_is_no_yaml_has_a_caret_too(text, column):
         ("  epsilon: 1.0", "  epsilon: 1.0\n  split: null", "{prior: …, label: …}, or split: auto"),
         ("  epsilon: 1.0", "  epsilon: 1.0\n  split: atuo", "did you mean 'auto'?"),
         (
+            "  epsilon: 1.0",
+            "  epsilon: 1.00000000000000000001\n  split: {prior: 0.00000000000000000001, label: 1}",
+            "privacy.split: prior is 1E-20, which must be 0 or at least 0.000000001: with less, "
+            "noise is larger than any table",
+        ),
+        (
             "{kind: rr_on_bins}",
             "optimal_unbiased",
             "mechanism: expected a mapping, as in mechanism: {kind: optimal_unbiased}",
@@ -197,3 +203,11 @@ def test_what_is_no_mapping_gets_a_sentence_that_says_what_to_write(old, new, me
     )
     found = messages(good.replace(old, new))
     assert len(found) == 1 and message in found[0], found
+
+
+def test_a_file_of_another_kind_is_one_error():
+    expected = "s.yaml: expected a spec, and this is a training config; labeldp train reads it"
+    assert messages(CONFIG) == [expected]
+    expected = "s.yaml: expected a config, and this is a spec; labeldp plan and compile read it"
+    assert messages(BAD, parse=parse_config, kind=ConfigError) == [expected]
+    assert len(messages(BAD.replace("mechanism:", "method:"))) > 1  # a misspelled key is no kind

@@ -71,9 +71,10 @@ def in_duckdb(rows, **options):
     return [answers]
 
 
-def sqlite(rows, **options):
+def sqlite(rows, encoding="UTF-8", **options):
     """A connection with the rows in a table, and the query."""
     connection = sqlite3.connect(":memory:")
+    connection.execute(f"PRAGMA encoding = '{encoding}'")
     connection.create_function(
         "hmac_sha256", 2, lambda key, data: hmac.digest(key, data, "sha256"), deterministic=True
     )

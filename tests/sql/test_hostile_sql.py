@@ -136,6 +136,15 @@ def test_another_key_gives_nothing_in_sqlite(key):
     database.close()
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_a_database_in_another_encoding_gives_nothing_in_sqlite(encoding):
+    """Its texts have other bytes: categories and ids would be read as others."""
+    rows = rows_of(FILES["table"], 3, "text")
+    database, query = sqlite(rows, encoding)
+    assert [private for _, private in database.execute(query, {"key": KEY.secret})] == [None] * 3
+    database.close()
+
+
 def test_values_of_any_type_are_read_in_sqlite_as_objects_are_in_python():
     rows = rows_of(FILES["window"], 1)
     odd = [None, 1, 2.5, 3.5, 0.5, -0.5, 1.5, 2.4999999999999996, "7", b"7", 1e300, -1e300]

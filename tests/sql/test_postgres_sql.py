@@ -49,3 +49,57 @@ def test_missing_ids_and_short_keys_are_errors_and_other_types_are_refused(conne
         with pytest.raises(psycopg.errors.UndefinedFunction):
             connection.execute(f"SELECT {NAME}({label}, 5, %s)", [Key(bytes(32)).secret])
     connection.execute(f"DROP FUNCTION {NAME}")
+
+
+@pytest.fixture
+def other_database(connection):
+    """A function that makes a database of an encoding, and connects to it."""
+    import psycopg
+
+    connection.autocommit, opened = True, []
+
+    def connect(encoding):
+        connection.execute("DROP DATABASE IF EXISTS other_encoding")
+        kind = f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+        connection.execute(f"CREATE DATABASE other_encoding TEMPLATE template0 {kind}")
+        given = connection.info
+        opened.append(psycopg.connect(given.dsn, password=given.password, dbname="other_encoding"))
+        opened[-1].autocommit = True
+        return opened[-1]
+
+    yield connect
+    for one in opened:
+        one.close()
+    connection.execute("DROP DATABASE IF EXISTS other_encoding")
+
+
+TEXTS = [b"red", b"gr\xc3\xbcn", b"\xff", b"\xe9", b"\x81", b"blue"]
+
+
+def private(database, rows, texts):
+    """Of texts by their bytes; what the encoding cannot hold in the comments is left out."""
+    database.execute(rows.sql("postgres").encode("ascii", "ignore"))
+    found = []
+    for number, text in enumerate(texts):
+        label = "E'" + "".join(f"\\x{byte:02x}" for byte in text) + "'"
+        call = f"SELECT {NAME}({label}, '{number}', %s)"
+        found.append(database.execute(call.encode(), [KEY.secret]).fetchone()[0])
+    return [one.encode() if isinstance(one, str) else one for one in found]
+
+
+def test_no_bytes_of_a_label_fail_in_a_database_without_an_encoding(other_database):
+    rows = rows_of(FILES["table"], 1, "text")
+    labels, ids = [text.decode(errors="replace") for text in TEXTS], [*"012345"]
+    expected = [label.encode() for label in rows.randomizer(labels, ids=ids)]
+    assert private(other_database("SQL_ASCII"), rows, TEXTS) == expected
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_database_in_another_encoding_is_refused_for_all_labels(other_database, text):
+    """0x81 is a text of WIN1252, and has no UTF-8."""
+    import psycopg
+
+    database = other_database("WIN1252")
+    with pytest.raises(psycopg.errors.RaiseException, match="neither in UTF8 nor") as refusal:
+        private(database, rows_of(FILES["table"], 1, "text"), [text])
+    assert refusal.value.diag.message_primary.startswith("labeldp: an id is NULL, or the key")

@@ -47,3 +47,17 @@ def test_columns_of_another_type_are_refused(spark):
         wrong = "label" if types[0] != "bigint" else "id"
         with pytest.raises(PySparkException, match=f"labeldp: {wrong} must be BIGINT"):
             spark.sql(rows.sql("spark")).collect()
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_label_is_drawn_with_one_key_or_with_none(spark, count):
+    """Two keys, as while one is replaced by another, would be two draws of every label."""
+    from pyspark.errors import PySparkException
+
+    rows = rows_of(FIVE["window"], 10)
+    in_spark(spark, rows)  # makes the views
+    other = bytes(byte ^ 1 for byte in KEY.secret)
+    keys = spark.createDataFrame([(bytearray(KEY.secret),), (bytearray(other),)], "key binary")
+    keys.limit(count).createOrReplaceTempView(f"{NAME}_key")
+    with pytest.raises(PySparkException, match="an id is NULL, or the key is not 32 bytes long"):
+        spark.sql(rows.sql("spark")).collect()

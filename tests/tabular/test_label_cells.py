@@ -168,3 +168,26 @@ def test_bytes_of_other_columns_that_are_no_utf8_are_one_error(tmp_path):
         list(open_table(path, "y", IntegerDomain(0, 9), all_columns=True).batches())
     (batch,) = open_table(path, "y", IntegerDomain(0, 9), all_columns=False).batches()
     assert batch.to_pydict() == {"y": ["\ufffd", "0"]}
+
+
+@pytest.mark.parametrize("index", ["int8", "uint8", "int16", "uint32", "int64", "int32"])
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string()], ids=str)
+@pytest.mark.parametrize("columns", [1, 40])
+def test_one_entry_of_a_dictionary_that_is_no_utf8(tmp_path, index, text, columns):
+    """Arrow checks the entries where it narrows indices, and only there."""
+    entries = pa.array([b"a", b"\xff\xfe", b"b"]).cast(
+        pa.binary() if text == pa.string() else pa.large_binary()
+    )
+    entries = pa.Array.from_buffers(text, len(entries), entries.buffers())
+    labels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None, 2], index), entries)
+    times = pa.array(range(5), pa.timestamp("us", "UTC"))
+    others = {f"c{i}": pa.array(list("vwxyz")).dictionary_encode() for i in range(columns)}
+    table = pa.table({"t": times, **others, "y": labels})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=2)
+    domain = CategoricalDomain(("a", "b", "?"), "?")
+    opened = open_table(tmp_path / "t.parquet", "y", domain, all_columns=True)
+    batches = list(opened.batches())
+    found = [label for batch in batches for (part,) in [opened.labels_of(batch)] for label in part]
+    assert found == ["a", "\ufffd\ufffd", "b", "?", "b"]
+    read = pa.Table.from_batches(batches).drop_columns("y")
+    assert read.equals(table.drop_columns("y")) and opened.schema.field("t").type == times.type

@@ -76,6 +76,22 @@ def test_other_encodings_are_read_and_undecodable_labels_are_unknown(tmp_path):
     )
 
 
+@pytest.mark.parametrize("name", ["é", "größe", "é" * 40, "é" * 5000], ids=len)
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_a_header_that_is_longer_in_utf8_takes_nothing_from_the_rows_below_it(
+    tmp_path, name, ending
+):
+    path = tmp_path / f"a.{ending}"
+    body = "".join(f"1{i},{i}\n" for i in range(9))
+    data = f"{name},y\n{body}".encode("latin-1")
+    path.write_bytes(gzip.compress(data) if ending == "csv.gz" else data)
+    table = opened(path, encoding="latin-1")
+    read = pa.Table.from_batches(table.batches())
+    assert read.column(name).to_pylist() == [f"1{i}" for i in range(9)]
+    assert read.column("y").to_pylist() == list("012345678")
+    assert count_labels(table)[0].tolist() == [1] * 9 + [0]
+
+
 @pytest.mark.parametrize("label", [b"1", b"\xff", b'"\n\n1"', b'"\xff\r\n"', b"'\"'", b""])
 @pytest.mark.parametrize("block", [16, 1 << 22])
 def test_a_bad_row_is_named_by_its_line_whatever_the_labels_are(tmp_path, cut, label, block):

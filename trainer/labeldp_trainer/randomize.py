@@ -37,6 +37,12 @@ def exact(epsilon: float) -> Fraction:
     return Fraction(repr(epsilon))
 
 
+def epsilon_up(epsilon: Fraction) -> float:
+    """The least float that, as it is written, is at least ε: a statement promises no less."""
+    nearest = float(epsilon)
+    return nearest if exact(nearest) >= epsilon else math.nextafter(nearest, math.inf)
+
+
 class RRWithRowPriors:
     """ε-DP randomized response over the likeliest of K classes.
 

@@ -21,7 +21,7 @@ from labeldp_trainer.methods.method import Fitted, MethodBuilder, Setting, TestA
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.methods.users import user_facts
 from labeldp_trainer.models import Model, Params, build_model, fresh_params
-from labeldp_trainer.representation import represented, save
+from labeldp_trainer.representation import represented, save, suited
 from labeldp_trainer.representation.kind import Announce, Steps, nowhere, silent
 from labeldp_trainer.representation.store import representation_facts
 from labeldp_trainer.run import create_run, find_run
@@ -100,6 +100,7 @@ def train(
     folder = find_run(output, loaded.digest, resume=resume)
     builder = open_method(loaded, folder, release)
     original, loss = read(loaded, builder, (loaded.config.data.label,))
+    loaded = suited(loaded, original)
     dataset, representation = represented(loaded, original, output, steps, announce)
     model_from = "config" if model is None else "python"
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)

@@ -123,6 +123,24 @@ def test_another_model_of_the_same_shapes(tmp_path):
     assert norms_of(tmp_path / "run") == before
 
 
+@pytest.mark.parametrize("other", ["processors", "NPROC", "PJRT_NPROC"])
+def test_another_number_of_threads(tmp_path, monkeypatch, other):
+    """XLA sums in as many pieces as it has threads. With microbatch 1 and 20,000 features, one
+    thread and two gave other integers, and the same noise."""
+    write_tables(tmp_path)
+    text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, microbatch: 1")
+    run(tmp_path, text)
+    with monkeypatch.context() as patched:
+        if other == "processors":
+            one_more = {*os.sched_getaffinity(0), 1 << 10}
+            patched.setattr(os, "sched_getaffinity", lambda process: one_more)
+        else:
+            patched.setenv(other, "1")
+        with pytest.raises(RunFolderError, match="was started with environment"):
+            run(tmp_path, text, resume=True)
+    run(tmp_path, text, resume=True)
+
+
 def norms_of(folder):
     return [line["noisy_gradient_norm"] for line in lines_of(folder)]
 

@@ -1,6 +1,7 @@
 """User-level privacy of the methods that randomize labels themselves: L labels pay L times."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -105,6 +106,17 @@ def test_what_a_run_has_kept_must_fit_its_rows(tmp_path, method):
         run(tmp_path, method, base=SHORT, resume=True)
     path.chmod(0o600)
     run(tmp_path, method, base=SHORT, resume=True)
+
+
+def test_a_statement_is_not_rounded_down(tmp_path):
+    """The nearest float to 3ε is written as less than 3ε."""
+    write(tmp_path)
+    epsilon, most = 0.30000000000000004, 3
+    options = f"user_column: user, max_examples_per_user: {most}"
+    run(tmp_path, f"kind: alibi, epsilon: {epsilon!r}, {options}", base=SHORT)
+    promised = json.loads((tmp_path / "run" / "privacy.json").read_text())["epsilon"]
+    assert Fraction(repr(promised)) >= most * Fraction(repr(epsilon))
+    assert promised < most * epsilon * (1 + 1e-15)
 
 
 def test_stages_are_not_resumed_with_other_rows(tmp_path):

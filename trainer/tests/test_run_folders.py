@@ -1,6 +1,7 @@
 """A run folder that is there is refused before anything is read, and before JAX loads."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ from click.testing import CliRunner
 from labeldp_trainer import RunFolderError, parse_config, train
 from labeldp_trainer.cli import train_command
 
-from trainer.tests.trainer_helpers import CONFIG, write_config
+from trainer.tests.trainer_helpers import CONFIG, write_config, write_tables
 
 # No module of JAX can be loaded, and no table is there: whatever goes on is found out.
 WITHOUT_JAX = """
@@ -77,3 +78,67 @@ def test_a_name_that_is_taken_by_something_else(tmp_path, kind):
     result = CliRunner().invoke(train_command, ["no-such-config.yaml", "-o", str(path)])
     assert result.exit_code == 2
     assert "is not a run folder, or is damaged; choose another folder" in result.stderr
+
+
+@pytest.fixture
+def open_to_all():
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+STAGES = """
+version: 1
+name: small
+data: {kind: table, train: train.parquet, label: colour, numeric: [a, b],
+  classes: [red, green, blue]}
+model: {kind: linear}
+loss: cross_entropy
+method: {kind: METHOD}
+optimizer: {kind: sgd, learning_rate: 0.1}
+training: {epochs: 1, batch_size: 20}
+"""
+DRAWN = {
+    "dp_sgd": "dp_sgd, epsilon: 8, delta: 1e-5",
+    "lp_mst": "lp_mst, epsilon: 1, stages: 2",
+}
+
+
+@pytest.mark.parametrize("method", DRAWN)
+def test_only_the_owner_can_change_a_run(tmp_path, open_to_all, method):
+    """From other parameters, dp_sgd would add the same noise to another sum; a stage of lp_mst that
+    is gone would be drawn again."""
+    write_tables(tmp_path, 100)
+    text = STAGES.replace("METHOD", DRAWN[method])
+    config, folder = parse_config(text, "config", tmp_path), tmp_path / "run"
+    train(config, folder)
+    reached = [folder]
+    for place in reached:
+        mode = place.stat().st_mode
+        assert not mode & 0o022, place
+        if place.is_dir() and mode & 0o077:  # others can enter
+            reached += (path for path in place.iterdir() if path.suffix != ".png")  # quick in tests
+    assert len(reached) > 8
+    train(config, folder, resume=True)
+    for name in ("", "kept.npz", "checkpoints" if method == "dp_sgd" else "stages/1/checkpoints"):
+        path = folder / name
+        mode = path.stat().st_mode
+        path.chmod(mode | 0o020)
+        with pytest.raises(RunFolderError, match="other users can write to it"):
+            train(config, folder, resume=True)
+        path.chmod(mode)
+    train(config, folder, resume=True)
+
+
+def test_a_run_of_another_user_is_not_resumed(tmp_path, monkeypatch):
+    write_tables(tmp_path, 100)
+    text = STAGES.replace("METHOD", DRAWN["dp_sgd"])
+    config, folder = parse_config(text, "config", tmp_path), tmp_path / "run"
+    train(config, folder)
+    if os.geteuid() == 0:
+        os.chown(folder / "kept.npz", 1, -1)
+    else:
+        user = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    with pytest.raises(RunFolderError, match="belongs to another user"):
+        train(config, folder, resume=True)

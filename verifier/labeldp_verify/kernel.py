@@ -132,7 +132,8 @@ class Graph:
         for name, data in (fields(each, VALUE).values() for each in graph["inputs"]):
             kind = fields(fields(data, TYPE)["tensor"], TENSOR_TYPE)["kind"]
             known = [UINT64, INT64] if name == "entropy" else [INT64, DOUBLE, STRING]
-            need(kind in known, f"{name} has an unknown type")
+            # Patterns hold the names of inputs, so a name must not be an expression.
+            need(kind in known and name.isidentifier(), f"{name} has an unknown type or name")
             self._define(name, self._term(("input", name)))
             self.inputs[name] = kind
         for each in graph["nodes"]:
@@ -642,7 +643,7 @@ def grouped(g: Graph) -> Form:
         row = g.parts[row][1][operand]
     pattern = "group * moves_per_group + (row + row) + int64(above)"
     need(chosen == g.term(pattern, group=group, row=row, above=above), "an unknown choice of moves")
-    need(2 * rows.most(row) + 2 <= size, "some rows have no move")
+    need(2 * rows.most(row) + 2 <= size and len(moves) % size == 0, "some rows have no move")
     each = [moves[i : i + size] for i in range(0, len(moves), size)]
     bases = [set(own[::2]) for own in each]
     need(bases == [{base} for base in accumulate(totals[:-1], initial=0)], "wrong moves below T")
@@ -806,7 +807,7 @@ if __name__ == "__main__":
                 ratio = integers_of(file.read(MOST_BYTES + 1)).ratio()
             print(f"{path}: ε ≤ {float(epsilon_of(ratio)):.12f} (ratio {ratio})")  # noqa: T201
         except Refused as refusal:
-            sys.exit(f"{path}: refused: {refusal}")
+            sys.exit(f"{path}: refused: {ascii(str(refusal)[:500])[1:-1]}")
         except OSError as error:
             print(f"{path}: {error.strerror}", file=sys.stderr)  # noqa: T201
             sys.exit(2)

@@ -17,6 +17,8 @@ from labeldp_compile.tools.policy.subject import Subject, of_artifact
 _WORSE = "the promise is weaker"
 _OFF = "private labels are off by more on average"
 _OTHERWISE = "labels are read in another way"
+_OTHERS = "persons are told apart in another way"
+_LATER = "labels are drawn at another time"
 _SHOWN = 6
 
 
@@ -30,14 +32,19 @@ def diff_artifacts(old: Artifact, new: Artifact) -> Differences:
 
 
 def _changes(old: Artifact, new: Artifact) -> Iterator[Change]:
-    both = old, new
+    both, stated = (old, new), (old.certificate, new.certificate)
     a, b = (of_artifact(Path(), b"", one, with_use=False) for one in both)
     yield from _texts("name", (a.name, b.name), "gates that demand the name refuse it")
     yield from _larger("ε of a label (proved)", (a.label, b.label))
     yield from _larger("total ε (declared)", (a.total, b.total))
     yield from _persons(a, b)
     yield from _texts("protects each", (a.protects, b.protects), _WORSE)
-    yield from _texts("matures for", (a.mature, b.mature), "labels are drawn at another time")
+    persons = [None if one is None else one.column for one in (c.person for c in stated)]
+    if None not in persons:  # otherwise another unit is protected
+        yield from _texts("persons are in", persons, _OTHERS)
+    yield from _texts("matures for", (a.mature, b.mature), _LATER)
+    times = [None if one is None else one.by for one in (c.mature for c in stated)]
+    yield from _texts("matures after", times, _LATER)
     yield from _texts("mechanism", (a.mechanism, b.mechanism))
     columns = [", ".join(one.certificate.label_columns) for one in both]
     yield from _texts("label", columns, _OTHERWISE)

@@ -17,7 +17,10 @@ _BREAKS = {
     "privacy.unit": "another unit is protected",
     "privacy.person_column": "persons are told apart in another way",
 }
-_MORE = ("privacy.epsilon", "privacy.labels_per_user", "privacy.labels_per_person")
+_MORE = (
+    *("privacy.epsilon", "privacy.labels_per_user", "privacy.labels_per_person"),
+    *("privacy.split.prior", "privacy.split.label"),
+)
 """What breaks the promise if it grows, or is no longer stated."""
 _NOT_IN_THE_INTEGERS = (
     *("version", "name", "mature", "privacy.ledger", "privacy.labels_per_user"),
@@ -61,6 +64,8 @@ def _change(key: str, old: Any, new: Any, spec: Spec) -> Change:
         breaks = "the promise is weaker" if is_more else None
     if key == "privacy.ledger" and new is None and isinstance(spec.prior, PrivatePrior):
         breaks = "its prior is no longer booked"
+    if key == "prior.kind" and (old, new) == ("private", "public"):
+        breaks = "what was counted with noise is declared to be public"
     return Change(key, _shown(old), _shown(new), breaks)
 
 

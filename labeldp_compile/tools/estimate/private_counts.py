@@ -126,7 +126,7 @@ def has_labels(
     bounded = person_epsilon(artifact.certificate) is not None
     for name in reader.label_columns if bounded or artifact.label.keeps_nulls else ():
         column = batch.column(name)
-        column = empty_is_null(column) if reader.files[0].csv is not None else column
+        column = empty_is_null(column) if reader.is_text else column
         has &= column.is_valid().to_numpy(zero_copy_only=False)
     return has
 

@@ -174,6 +174,10 @@ def release_tables(
     every = {model: learned.prepared(listed, one, numeric=numeric) for model, one in given.items()}
     persons, rows = _persons(reader, person), _rows(reader)
     require_rows(predictions, given, rows, table)
+    known = _with_label(reader)
+    if known is not None:
+        every = {model: one[known] for model, one in every.items()}
+        persons, rows = None if persons is None else persons[known], int(known.sum())
     wanted = _metrics(metrics, every, numeric=numeric)
     labels = np.asarray(listed, np.float64) if numeric else np.arange(len(listed))
     # Equal predictions are asked for once, in an order that does not depend on names.
@@ -194,7 +198,8 @@ def release_tables(
     losses = [
         partial(_units, metric, labels, distinct[content], least) for metric, content in order
     ]
-    answer = _answer(reader, question, losses, persons, _account(place, name, digest, say))
+    account = _account(place, name, digest, say)
+    answer = _answer(reader, question, losses, persons, known, account)
     sums = dict(zip(order, answer["sums"], strict=True))
     sensitivity = int(answer["sensitivity"])
     found = {metric: {model: sums[metric, contents[model]] for model in every} for metric in wanted}
@@ -248,6 +253,17 @@ def _rows(reader: TableReader) -> int:
     return sum(len(batch) for batch in reader.columns(reader.schema.names[:1]))
 
 
+def _with_label(reader: TableReader) -> NDArray[np.bool_] | None:
+    """[n] which rows have a label, where nulls are public; None where every row has one."""
+    if not reader.domain.keeps_nulls:
+        return None
+    parts = [reader.has_label(batch) for batch in reader.columns([reader.column])]
+    known = np.concatenate([part for part in parts if part is not None] or [np.zeros(0, bool)])
+    if not known.any():
+        raise refused(reader.path, f"{reader.column!r}: no row has a label")
+    return known
+
+
 def _metrics(
     metrics: Sequence[str], every: Mapping[str, NDArray[Any]], *, numeric: bool
 ) -> list[str]:
@@ -292,11 +308,12 @@ def _answer(
     question: MetricsQuestion,
     losses: Sequence[Callable[[slice], Whole]],
     persons: Whole | None,
+    known: NDArray[np.bool_] | None,
     account: PriorAccount | None,
 ) -> dict[str, Any]:
-    """``{rows, sums, sensitivity}``, remembered or new."""
-    if account is not None and (known := account.recall(question)) is not None:
-        return known
+    """``{rows, sums, sensitivity}``, remembered or new; only ``known`` [n] rows have a label."""
+    if account is not None and (earlier := account.recall(question)) is not None:
+        return earlier
     spent, digest = 0, ""
     if account is not None:
         account.require_room(_BYTES * (1 + len(losses)))
@@ -304,6 +321,8 @@ def _answer(
         digest = account.require_same_data(reader.path, reader.column)
     indexes = label_indexes(reader.domain)
     labels = np.concatenate([indexes(reader.labels_of(batch)) for batch in reader.batches()])
+    if known is not None and len(known) == len(labels):
+        labels = labels[known]
     if len(labels) != question.stated["rows"]:
         raise refused(reader.path, "changed while it was read")
     rows = max(1, _ENTRIES // (reader.domain.size * len(losses)))

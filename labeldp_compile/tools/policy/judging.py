@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from labeldp_compile.planning import Plan
 
 RUN_FILES = ("run.json", "privacy.json")
+_MOST_DIGITS = 400  # of a number in a statement, before or behind the point: float64 has fewer
 _OF_RUNS = (*RUN_FILES, "config.yaml", "result.json", "metrics.jsonl")
 _SQLITE = b"SQLite format 3\0"
 _LEDGER = b"LDPL"  # the application's number in a header of SQLite
@@ -198,6 +199,29 @@ def read_run(path: Path) -> Any:
     return found
 
 
+def read_promise(path: Path, run: Any) -> tuple[bytes, dict[str, Any]]:
+    """The statement of a run that was read: its bytes, and what it says with exact numbers.
+
+    Raises InputError.
+    """
+    data = (path / "privacy.json").read_bytes()
+    try:
+        promise: dict[str, Any] = json.loads(data, parse_float=_exact)
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: a file is missing or damaged") from None
+    if (promise["epsilon"] is None) != (run.epsilon is None):
+        raise InputError(f"{path}: changed while it was read")
+    return data, promise
+
+
+def _exact(text: str) -> Decimal:
+    """A number of a statement. ValueError for one that takes long to compute with."""
+    number = Decimal(text)
+    if len(text) > _MOST_DIGITS or abs(number.adjusted()) > _MOST_DIGITS:
+        raise ValueError("too many digits")
+    return number
+
+
 def _run(path: Path, policy: LoadedPolicy) -> Judged:
     """A run whose statement agrees with its config, as the trainer reads both."""
     from labeldp_compile.cli.trainer import trainer_module  # noqa: PLC0415
@@ -205,10 +229,7 @@ def _run(path: Path, policy: LoadedPolicy) -> Judged:
     found = read_run(path)
     folder = trainer_module("run", "check of training runs").RunFolder(path)
     labels = folder.config().config.examples_per_user
-    data = (path / "privacy.json").read_bytes()
-    promise = json.loads(data, parse_float=Decimal)
-    if (promise["epsilon"] is None) != (found.epsilon is None):
-        raise InputError(f"{path}: changed while it was read")
+    _, promise = read_promise(path, found)
     text = "its statement agrees with its config; what it promises is declared"
     if (release := path / "release.npz").exists():
         text += f" (to prove it: labeldp train CONFIG --verify-release {release})"

@@ -55,6 +55,12 @@ class LeastUse(Strict):
         False, description="refuse every artifact that verify warns about for its goal"
     )
 
+    @model_validator(mode="after")
+    def _demands(self) -> Self:
+        if not self.model_dump(exclude={"rows"}, exclude_defaults=True):
+            raise ValueError("usefulness demands nothing: give at least one limit")
+        return self
+
 
 class GatePolicy(Strict):
     """What a company demands before artifacts, runs and ledgers are used."""

@@ -16,7 +16,7 @@ from labeldp_verify.claims import seconds_of
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.ledger.account import add_up
-from labeldp_compile.ledger.draws import Totals, drawn_labels
+from labeldp_compile.ledger.draws import Totals, drawn_labels, without_ids
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.spec_match import spec_disagreements
@@ -373,7 +373,8 @@ def _once(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
         if entry.kind != "draw":
             continue
         facts = {key: str(value) for key, value in entry.facts.items()}
-        part = tuple(facts.get(key, "") for key in ("data_set", "column", "folder", "part"))
+        where = tuple(facts.get(key, "") for key in ("data_set", "column", "folder"))
+        part = *where, without_ids(facts.get("part", ""))
         names = ("artifact_sha256", "key", "context", "version")
         draw = tuple(facts.get(key, "") for key in names)
         others = drawn.setdefault(part, set())

@@ -9,7 +9,7 @@ from labeldp_compile.ledger_url import is_url
 from labeldp_compile.tools.policy.judging import kind_of
 
 MAX_FILES = 100_000
-_WALKED = ("unknown", "folder of parts")  # in which other things may lie
+_WALKED = ("unknown", "folder of parts", "training run")  # in which other things may lie
 
 
 @dataclass
@@ -59,10 +59,13 @@ def _below(folder: Path, found: FoundSubjects) -> None:
     def unreadable(error: OSError) -> None:
         found.refused.append((Path(error.filename), f"cannot be read: {error.strerror}"))
 
-    files = 0
+    files, runs = 0, set[Path]()
     for at, folders, names in os.walk(folder, onerror=unreadable):
         here, inside = Path(at), []
-        is_listed = kind_of(here) == "folder of parts"  # whose files its manifest names
+        kind = kind_of(here)
+        if kind == "training run" or here.parent in runs:
+            runs.add(here)
+        is_own = kind == "folder of parts" or here in runs  # files of what is checked already
         for name in sorted(folders):
             path = here / name
             if path.is_symlink():
@@ -80,7 +83,7 @@ def _below(folder: Path, found: FoundSubjects) -> None:
         for path in map(here.joinpath, sorted(names)):
             kind = kind_of(path)
             if kind == "unknown":
-                found.others += not is_listed
+                found.others += not is_own
             elif path.is_symlink():
                 found.refused.append((path, "is a link, which check does not follow"))
             else:

@@ -139,6 +139,8 @@ def found_approval(
     beside = approval_path(path)
     if given is None and approver is None and not beside.exists():
         return None
+    if given is None and beside.exists() and not beside.is_file():  # a pipe would be waited for
+        raise InputError(f"{beside}: is no approval of labeldp approve")
     return read_approval(given or beside, data, approver)
 
 

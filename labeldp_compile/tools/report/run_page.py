@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.printable import clipped
 
-from labeldp_compile.errors import InputError
 from labeldp_compile.tools.page.document import page
 from labeldp_compile.tools.policy import Judged, LoadedPolicy, judge
-from labeldp_compile.tools.policy.judging import read_run
-from labeldp_compile.tools.report.approval import (
-    STATEMENT_OF_RUN,
-    Approval,
-    found_approval,
-)
+from labeldp_compile.tools.policy.judging import read_promise, read_run
+from labeldp_compile.tools.report.approval import Approval, found_approval
 from labeldp_compile.tools.report.decision import delta_in_words, of_run
 
 if TYPE_CHECKING:
@@ -29,6 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_TEXT, _MOST_ITEMS = 2_000, 30
 _MOST_ON_PAPER = 5_000  # characters of the statement: with more, paper would need a third sheet
+_MOST_ROOT = 10**300  # float64 holds it
 _LONG_ROOT = re.compile(r"√([0-9]{1,3}(?:,[0-9]{3}){2,})")  # of a whole number from a million
 
 
@@ -62,10 +56,7 @@ def examine_run(
 ) -> RunFindings:
     """Read a run folder, whose statement must agree with its config. Raises InputError."""
     run = read_run(path)
-    data = (path / STATEMENT_OF_RUN).read_bytes()
-    promise: dict[str, Any] = json.loads(data, parse_float=Decimal)
-    if (promise["epsilon"] is None) != (run.epsilon is None):
-        raise InputError(f"{path}: changed while it was read")
+    data, promise = read_promise(path, run)
     return RunFindings(
         path,
         run,
@@ -122,5 +113,7 @@ def _root(found: re.Match[str]) -> str:
     from labeldp_compile.tools.page.numbers import plain  # noqa: PLC0415
 
     number = int(found[1].replace(",", ""))
+    if number > _MOST_ROOT:
+        return found[0]
     root = plain(float(number) ** 0.5 * (1 + 1e-3), 3)
     return f"about {root}"

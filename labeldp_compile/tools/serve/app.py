@@ -107,11 +107,19 @@ class Service:
         self, answer: Callable[[], Response]
     ) -> Callable[[HttpRequest], Awaitable[Response]]:
         async def guarded(request: HttpRequest) -> Response:
-            if not self.settings.permits(request.headers.get("authorization")):
-                return _refusal(_no_token())
+            try:
+                self._require_permitted(request)
+            except RefusedError as refusal:
+                return _refusal(refusal)
             return answer()
 
         return guarded
+
+    def _require_permitted(self, request: HttpRequest) -> None:
+        if not self.settings.serves(request.headers.get("host")):
+            raise RefusedError(421, "the service is asked by another name: give it a token file")
+        if not self.settings.permits(request.headers.get("authorization")):
+            raise RefusedError(401, "the token is missing or wrong", www_authenticate="Bearer")
 
     async def _health(self, request: HttpRequest) -> Response:
         return JSONResponse({"status": "ok"})
@@ -134,8 +142,7 @@ class Service:
         began, name, rows = time.perf_counter(), request.path_params["name"], 0
         served = self.artifacts.get(name)
         try:
-            if not self.settings.permits(request.headers.get("authorization")):
-                raise _no_token()
+            self._require_permitted(request)
             if served is None:
                 raise RefusedError(404, "there is no artifact of this name")
             self.require_room()
@@ -206,10 +213,6 @@ class Service:
                 raise RefusedError(413, f"a body has at most {most:,} bytes", connection="close")
             parts.append(part)
         return b"".join(parts)
-
-
-def _no_token() -> RefusedError:
-    return RefusedError(401, "the token is missing or wrong", www_authenticate="Bearer")
 
 
 def _refusal(refused: RefusedError) -> Response:

@@ -17,6 +17,7 @@ _ERRORS = {
     "404": "There is no artifact of this name.",
     "413": "The body is too large.",
     "415": "The body has an unknown type.",
+    "421": "The host is not this machine's own, and the service has no token.",
     "429": "There were too many requests.",
 }
 

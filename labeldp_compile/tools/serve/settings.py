@@ -1,6 +1,7 @@
 """The settings of a service."""
 
 import hmac
+import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,12 +20,15 @@ class Settings:
         most_bytes: of a request's body.
         most_rows: of a request.
         rate: requests a second of all callers together, or None.
+        own_host: whether requests must be sent to this machine by its own name or address. A page
+            on the web can have its own name lead here, and browsers then let it read the answers.
     """
 
     token: bytes | None
     most_bytes: int
     most_rows: int
     rate: int | None
+    own_host: bool = False
 
     def permits(self, header: str | None) -> bool:
         """Whether the value of the header ``Authorization`` has the token."""
@@ -33,6 +37,22 @@ class Settings:
         kind, _, given = (header or "").partition(" ")
         given_bytes = given.strip().encode("utf-8", "surrogateescape")
         return kind.lower() == "bearer" and hmac.compare_digest(given_bytes, self.token)
+
+    def serves(self, host: str | None) -> bool:
+        """Whether the value of the header ``Host`` is a name that requests may be sent to."""
+        if not self.own_host:
+            return True
+        name, mark, port = (host or "").rpartition(":")
+        is_port = bool(mark) and port.isascii() and port.isdecimal()
+        return is_loopback((name if is_port else host or "").removeprefix("[").removesuffix("]"))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is the machine's own."""
+    try:
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def read_token(path: Path) -> bytes:

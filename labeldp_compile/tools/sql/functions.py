@@ -74,13 +74,21 @@ class DuckDb(OneExpression):
 
 
 class Postgres(WithHash):
-    """A function in PL/pgSQL, with the built-in sha256 and without an extension."""
+    """A function in PL/pgSQL, with the built-in sha256 and without an extension.
+
+    In a database of another encoding than UTF8, a text may have no UTF-8: ``convert_to`` then fails
+    and quotes it. SQL_ASCII holds any bytes, which are taken as they are. All others are refused
+    for every row: the bytes of any text, such as the id's in the message, are NULL.
+    """
 
     name = "postgres"
     types = typed("bigint", "double precision", "text", "bytea")
     literal = "decode('{}', 'hex')"
     decoded = "convert_from({}, 'UTF8')".format
-    utf8 = "convert_to({}, 'UTF8')".format
+    utf8 = (
+        "convert_to({}, CASE WHEN getdatabaseencoding() IN ('UTF8', 'SQL_ASCII') "
+        "THEN getdatabaseencoding() END)"
+    ).format
     unsigned = "('x' || encode({}, 'hex'))::bit(32)::bigint".format
     length = "octet_length({})".format
     sha256 = "sha256({})".format
@@ -98,7 +106,8 @@ class Postgres(WithHash):
         variables = [f"  {one.given} {self.types[one.type]} := {one.name};" for one in given]
         variables += [f"  {step.name} {self.types[step.type]};" for step in steps]
         body = [f"  {step.name} := {step.expression};" for step in steps]
-        refusal = f"  IF {routine.digest} IS NULL THEN RAISE EXCEPTION '{routine.failure}'; END IF;"
+        failure = f"{routine.failure}, or the database is neither in UTF8 nor in SQL_ASCII"
+        refusal = f"  IF {routine.digest} IS NULL THEN RAISE EXCEPTION '{failure}'; END IF;"
         outputs, returns = [], f" RETURNS {self.types[routine.outputs[0].type]}"
         answer = [f"  RETURN {routine.outputs[0].expression};"]
         if len(routine.outputs) > 1:

@@ -22,6 +22,8 @@ class Query(Dialect):
 
     key_source: ClassVar[str]
     """A table of one row with the column ``key``; ``{name}`` is the routine's."""
+    only_key: ClassVar[str] = KEY.name
+    """The key of this table."""
     failure: ClassVar[str] = "NULL"
     computed_once: ClassVar[str] = ""
     """What keeps the database from computing a step again at each mention, if it must be told."""
@@ -35,7 +37,8 @@ class Query(Dialect):
         outputs = guarded(routine, self.failure.format(failure=routine.failure))
         later = " ".join(one.expression for one in (*routine.steps, *outputs))
         pads = ", ".join(f"{pad.expression} AS {pad.name}" for pad in routine.pads)
-        key = f"SELECT {KEY.name} AS {KEY.given} FROM {self.key_source.format(name=routine.name)}"
+        source = self.key_source.format(name=routine.name)
+        key = f"SELECT {self.only_key} AS {KEY.given} FROM {source}"
         given = [f"{routine.name}_input.{one.name} AS {one.given}" for one in routine.arguments]
         given += [f"secret.{pad.name}" for pad in routine.pads]
         tables = [
@@ -103,14 +106,13 @@ class Sqlite(Query):
         return f"CASE typeof({e}) WHEN 'blob' THEN length({e}) END"
 
     def pads(self) -> list[Step]:
-        """The key itself: SQLite has no hash, so its host registers HMAC."""
-        return [
-            Step(
-                "secret_key",
-                "bytes",
-                f"CASE WHEN {self.length(KEY.given)} = {KEY_BYTES} THEN {KEY.given} END",
-            )
-        ]
+        """The key itself: SQLite has no hash, so its host registers HMAC.
+
+        Texts become bytes in the encoding of the database. In UTF-16 these would be other
+        categories and other messages, so there is no key, and no private label.
+        """
+        fits = f"{self.length(KEY.given)} = {KEY_BYTES} AND hex('a') = '61'"
+        return [Step("secret_key", "bytes", f"CASE WHEN {fits} THEN {KEY.given} END")]
 
     def hmac(self, message: str) -> list[Step]:
         """By the function that the host registers, which is never called with NULL."""
@@ -145,9 +147,13 @@ def _nearest(e: str) -> str:
 
 
 class WithKeyView(Query, WithHash):
-    """Reads the key from the view ``NAME_key``, so that it is in no text and in no plan."""
+    """Reads the key from the view ``NAME_key``, so that it is in no text and in no plan.
+
+    Of a view with two keys there is none, or each label would be drawn with both.
+    """
 
     key_source = "{name}_key"
+    only_key = f"CASE WHEN COUNT(*) = 1 THEN ANY_VALUE({KEY.name}) END"
 
     def usage(self, routine: Routine) -> list[str]:
         """The view of the key, too."""

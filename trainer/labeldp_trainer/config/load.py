@@ -22,7 +22,7 @@ from labeldp_trainer.config.method import (
     Privatized,
     StagedRelease,
 )
-from labeldp_trainer.config.model import CLOSED_FORMS, LINEAR_ONLY, Config
+from labeldp_trainer.config.model import CLOSED_FORMS, LINEAR_ONLY, OF_IMAGES, Config
 from labeldp_trainer.config.representation import IMAGE_KINDS, TEST, all_kinds, given_vectors
 from labeldp_trainer.errors import ConfigError
 
@@ -64,6 +64,14 @@ class LoadedConfig:
         own = {"model": refine.model, "optimizer": refine.optimizer, "training": refine.training}
         config = self.config.model_copy(update={**own, "representation": None})
         return replace(self, config=config, within=("refine",))
+
+    def suited(self, *, images: bool) -> LoadedConfig:
+        """With the default representation of images, if an archive turns out to hold images."""
+        config = self.config
+        chosen = "representation" in self.yaml.data or config.representation is None
+        if not images or chosen or not isinstance(config.data, NpzData):
+            return self
+        return replace(self, config=config.model_copy(update={"representation": OF_IMAGES}))
 
     @property
     def digest(self) -> str:

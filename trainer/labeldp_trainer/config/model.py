@@ -7,7 +7,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 from labeldp_trainer.config.base import Number, Strict, UserLevel, may_lack
 from labeldp_trainer.config.data import DataConfig
 from labeldp_trainer.config.method import MethodConfig, StagedRelease
-from labeldp_trainer.config.representation import Pca, RepresentationConfig
+from labeldp_trainer.config.representation import Joined, Pca, RepresentationConfig
 
 Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
 Rate = Annotated[Number, Field(ge=0, lt=1)]
@@ -129,12 +129,13 @@ class Refine(Strict):
 CLOSED_FORMS = ("one_release", "pate", "privatized", "none")
 STAGED = "staged_release"
 LINEAR_ONLY = "which is linear in the columns of a table or archive"
-_OF_IMAGES = ["patches", {"kind": "graph", "of": ["patches", "scattering"]}]
+_GRAPH_OF_IMAGES = {"kind": "graph", "of": ["patches", "scattering"]}
+OF_IMAGES = Joined.model_validate({"kind": "joined", "of": ["patches", _GRAPH_OF_IMAGES]})
 """Fixed on the last 10,000 training rows of MNIST and Fashion-MNIST, after learning from the first
 8,000 (docs/representations.md)."""
 _REPRESENTATIONS = {
     "table": {"kind": "splines"},
-    "idx": {"kind": "joined", "of": _OF_IMAGES},
+    "idx": {"kind": "joined", "of": ["patches", _GRAPH_OF_IMAGES]},
     "npz": {"kind": "pca"},
 }
 

@@ -8,14 +8,16 @@ not be randomized again as if they were true. Test metrics use true labels.
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.tabular.provenance import require_true
-from labeldp_trainer.config import LoadedConfig, Privatized
+from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
 from labeldp_trainer.config.data import IdxFiles, TableData
 from labeldp_trainer.data.arrays import read_arrays
 from labeldp_trainer.data.dataset import DataPart, Dataset, Features, FeatureShape, array_digest
 from labeldp_trainer.data.encoder import ArrayEncoder, TableEncoder
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.table import TableColumns, read_table
+from labeldp_trainer.errors import DataError
 
 __all__ = [
     "DataPart",
@@ -42,9 +44,11 @@ def load_data(
 ) -> Dataset:
     """The data of a config with the label columns that each part needs.
 
-    Raises DataError, also if labels that should be true are already private.
+    Raises DataError, also if labels that should be true are already private, or if those of the
+    test part are the training labels.
     """
     data = loaded.config.data
+    _require_other_labels(loaded, test_columns)
     found = _read(loaded, data.train, train_columns, data.rows)
     if isinstance(found, TableColumns):
         assert isinstance(data, TableData)
@@ -71,6 +75,32 @@ def _read(
     if isinstance(data, TableData):
         return read_table(directory / str(named), data, columns, rows)
     return read_arrays(data, directory, named, columns, rows)
+
+
+def _require_other_labels(loaded: LoadedConfig, test_columns: Collection[str]) -> None:
+    """Raise DataError if test metrics would be computed from the labels that a method protects.
+
+    The metrics and the best constant are written down without noise. What is refused is one file in
+    both parts, by any name. Copies of rows are not found.
+    """
+    data, method = loaded.config.data, loaded.config.method
+    other = isinstance(method, Privatized) and method.column not in (None, data.label)
+    if data.test is None or not test_columns or other or isinstance(method, NoMethod):
+        return
+    ours, theirs = (_label_files(loaded, part) for part in (data.train, data.test))
+    if shared := sorted(path for key, path in theirs.items() if key in ours):
+        raise DataError(
+            f"{shared[0]}: is also in the training part; metrics on its true labels would disclose "
+            "them; test on other rows, or remove data.test"
+        )
+
+
+def _label_files(loaded: LoadedConfig, named: str | IdxFiles) -> dict[tuple[int, int], str]:
+    """The files with the labels of a part: device and inode, and name. Raises DataError."""
+    path = loaded.directory / (named.labels if isinstance(named, IdxFiles) else named)
+    paths = files_of(path) if isinstance(loaded.config.data, TableData) else [path]
+    found = [(each, each.stat()) for each in paths if each.exists()]  # others are refused later
+    return {(status.st_dev, status.st_ino): str(each) for each, status in found}
 
 
 def _require_true_labels(

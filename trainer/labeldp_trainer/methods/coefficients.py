@@ -38,6 +38,8 @@ def coefficients_of(
         users=config.user_column is not None,
         weighted=weighted,
     )
+    if original.shape.image is not None:
+        return kept.model_copy(update={"refused": "its features are images, not columns"})
     outputs, columns = setting.loss.task.outputs, OriginalColumns(original.encoder, part)
     width = len(columns.columns) + len(columns.constant)
     if width > MOST_COLUMNS or width * outputs > MOST:

@@ -14,7 +14,7 @@ from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.coefficients import coefficients_of
-from labeldp_trainer.methods.method import ClosedForm, MethodBuilder, Setting
+from labeldp_trainer.methods.method import ClosedForm, MethodBuilder, Setting, Stored
 from labeldp_trainer.methods.statement import Statement, protected, written
 from labeldp_trainer.methods.users import limited_to_users, owners_of
 from labeldp_trainer.models import Params
@@ -33,6 +33,18 @@ AGAIN = (
     f"; --from-release {FILE} fits this one again and spends nothing",
 )
 """What the statement of a release says of publishing it, and of another run."""
+_GIVEN = "release_was_given"
+_DECLARED = (
+    "The release was given (--from-release). That its noise was drawn as stated, and from the "
+    "labels of these rows, is declared by the one who drew it; nothing here can prove it.",
+)
+
+
+def origin(given: Path | None, stored: Stored | None) -> tuple[Stored, tuple[str, ...]]:
+    """What a run keeps of where its release is from, and what its statement declares of it."""
+    if given is None and _GIVEN not in (stored or {}):
+        return {}, ()
+    return {_GIVEN: np.array(1)}, _DECLARED
 
 
 def release_file(folder: RunFolder | None, release: Path | None) -> Path | None:
@@ -53,9 +65,11 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
     """Builds the method from a config whose method is ``one_release``."""
 
     _release: Release | None = None
+    _given: Path | None = None
 
     def begin(self, folder: RunFolder | None, release: Path | None) -> None:
         """Read an existing release, which needs no labels. Raises InputError."""
+        self._given = release
         path = release_file(folder, release)
         if path is not None:
             self._release = read_release(path)
@@ -78,6 +92,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         else:
             self._require_fit(release, rows, setting)
         head, ends = method.head or default_head(self.loaded), release.facts.label_range
+        keep, declared = origin(self._given, setting.stored)
 
         def solve() -> Params:
             try:
@@ -95,7 +110,8 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         return ClosedForm(
             solve=solve,
             coefficients=lambda: coefficients_of(whole, estimates, weighted=True),
-            statement=self._statement(release),
+            statement=self._statement(release, declared),
+            keep=keep,
             files={FILE: release.to_bytes()},
             notes=_notes(setting, release, rows),
         )
@@ -105,7 +121,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         classes, label = setting.loss.task.classes, self.loaded.config.data.label
         require_all(self.loaded, checks(release, rows, self.method, classes, label))
 
-    def _statement(self, release: Release) -> Statement:
+    def _statement(self, release: Release, declared: tuple[str, ...]) -> Statement:
         method, facts = self.method, release.facts
         one = method.max_examples_per_user is None
         moves = "a label moves" if one else "all labels of a user together move"
@@ -128,6 +144,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
             },
             released=RELEASED,
             again=AGAIN,
+            declared=declared,
         )
 
 

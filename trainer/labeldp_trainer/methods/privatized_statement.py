@@ -14,7 +14,7 @@ from labeldp_trainer.methods.statement import (
     protected,
     written,
 )
-from labeldp_trainer.randomize import exact
+from labeldp_trainer.randomize import epsilon_up, exact
 
 
 def _of_person(certificate: Certificate) -> str:
@@ -62,7 +62,7 @@ def privatized_statement(
         f"ε = {prior} for each compile that read the labels; a label in both spent at least "
         f"{total} in total"
     )
-    again = written(float(exact(privacy.epsilon_label) * (most or 1)))
+    again = written(epsilon_up(exact(privacy.epsilon_label) * (most or 1)))
     remarks = {
         "Training only post-processes the private labels. It spends nothing more, even if it is "
         "repeated on the same private labels.": True,
@@ -106,7 +106,7 @@ def privatized_statement(
     }
     stated = protected(
         config,
-        epsilon=float(exact(privacy.epsilon_total) * (most or 1)),
+        epsilon=epsilon_up(exact(privacy.epsilon_total) * (most or 1)),
         mechanism=mechanism,
         details=details,
         released=("the private labels", "the parameters", "metrics on the private labels"),

@@ -25,6 +25,7 @@ from labeldp_trainer.methods.method import MethodBuilder, Setting, TrainingRun
 from labeldp_trainer.methods.one_release import (
     AGAIN,
     RELEASED,
+    origin,
     release_file,
     require_all,
     row_owners,
@@ -51,6 +52,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         """Start without a release."""
         super().__init__(loaded, method)
         self._release: ReleaseInStages | None = None
+        self._given: Path | None = None
         self._resumed = False
 
     def begin(self, folder: RunFolder | None, release: Path | None) -> None:
@@ -58,6 +60,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
 
         Raises InputError.
         """
+        self._given = release
         path = release_file(folder, release)
         if path is None:
             return
@@ -118,9 +121,11 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             facts: Line = {"release_sha256": draws.release.sha256}
             return params_of(fit, ends), facts
 
+        keep, declared = origin(self._given, setting.stored)
         return Staged(
             solve=solve,
-            statement=self._statement(release),
+            statement=self._statement(release, declared),
+            keep=keep,
             files={} if self._resumed else {FILE: release.to_bytes()},
         )
 
@@ -165,7 +170,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         label = self.loaded.config.data.label
         require_all(self.loaded, checks(release, self.method, table, classes, label))
 
-    def _statement(self, release: ReleaseInStages) -> Statement:
+    def _statement(self, release: ReleaseInStages, declared: tuple[str, ...]) -> Statement:
         method, facts = self.method, release.facts
         parts = BudgetPlan.of(
             exact(method.epsilon), exact(method.delta), classes=facts.classes is not None
@@ -193,6 +198,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             },
             released=RELEASED,
             again=AGAIN,
+            declared=declared,
         )
 
 

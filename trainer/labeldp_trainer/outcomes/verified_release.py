@@ -17,7 +17,7 @@ from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.check import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import RowOwners
-from labeldp_trainer.representation import FOLDER, represented, reproduced, restored
+from labeldp_trainer.representation import FOLDER, represented, reproduced, restored, suited
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.run.folder import DAMAGE, read_json
 from labeldp_trainer.sharding import Devices
@@ -56,6 +56,7 @@ def verify_release(
     with TemporaryDirectory() as empty:  # an empty folder: no vectors of an earlier run are used
         output = published or Path(empty) / "run"
         features, loss = read(loaded, builder, ())
+        loaded = suited(loaded, features)
         dataset, representation = represented(loaded, features, output, steps)
     found: list[ReleaseCheck] = []
     if published is not None:

@@ -25,7 +25,7 @@ from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 from labeldp_trainer.representation.patches import unit
 
 Floats = NDArray[np.float64]
-_SMALLEST = 8  # pixels of a side
+SMALLEST = 8  # pixels of a side
 _ANGLES = (8, 6, 4)  # the first that does not give too many columns
 _WIDTH, _CENTRE, _SLANT = 0.8, 3 * math.pi / 4, 0.5  # deviation, frequency and shape of wavelets
 _WINDOW = 0.4  # deviation of a window, in distances between windows
@@ -44,8 +44,8 @@ def learn(source: FeatureSource) -> Learnt:
     assert shape is not None
     height, width, channels = shape
     side = min(height, width)
-    reason = f"scattering needs images of at least {_SMALLEST} × {_SMALLEST} pixels"
-    source.require(side >= _SMALLEST, reason, "kind")
+    reason = f"scattering needs images of at least {SMALLEST} × {SMALLEST} pixels"
+    source.require(side >= SMALLEST, reason, "kind")
     scales = default_scales(side) if config.scales is None else config.scales
     most = int(math.log2(side))
     source.require(scales <= most, f"images of this size allow at most {most}", "scales")

@@ -48,24 +48,29 @@ DAMAGE = (
     *(EOFError, MemoryError, RuntimeError, zipfile.BadZipFile),
 )
 """Errors from reading a file that is damaged, or that somebody else wrote."""
-_OTHERS_WRITE = 0o022
-_OWN = 0o777 & ~_OTHERS_WRITE
+_OTHERS_WRITE, _ROOT = 0o022, 0
+OWN = 0o777 & ~_OTHERS_WRITE
+"""The most that a file or folder of a run allows."""
 _MOST_ARRAYS = 1 << 16
 _MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file that appears whole or not at all, and that only its owner can change."""
-    with replaced_when_whole(path, most=_OWN) as file:
+    with replaced_when_whole(path, most=OWN) as file:
         file.write(data)
 
 
 def require_own(path: Path) -> None:
-    """Raise RunFolderError if other users can change a file that decides what is drawn.
+    """Raise RunFolderError if other users can change a file or folder that decides what is drawn.
 
-    Raises OSError.
+    Its owner always can. Raises OSError.
     """
-    if path.stat().st_mode & _OTHERS_WRITE:
+    status = path.stat()
+    if status.st_uid not in (os.geteuid(), _ROOT):
+        reason = "belongs to another user, who can change it; resume as that user"
+        raise RunFolderError(f"{path}: {reason}, or start another run")
+    if status.st_mode & _OTHERS_WRITE:
         raise RunFolderError(f"{path}: other users can write to it; start another run")
 
 
@@ -98,7 +103,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = False) -> None:
     """Write an uncompressed .npz archive that only its owner can change, or, if it is secret,
     read."""
-    with replaced_when_whole(path, most=0o600 if secret else _OWN) as file:
+    with replaced_when_whole(path, most=0o600 if secret else OWN) as file:
         # numpy's stub takes any keyword for allow_pickle
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
@@ -194,19 +199,23 @@ class RunFolder:
             text = data.decode()
         except (OSError, ValueError):
             raise RunFolderError(f"{path}: is missing or damaged; start another run") from None
-        if hashlib.sha256(data).hexdigest() != self.facts().get("config_sha256"):
+        facts = self.facts()
+        if hashlib.sha256(data).hexdigest() != facts.get("config_sha256"):
             raise RunFolderError(f"{path}: is not the config that the run was started with")
         start = self.path / directory if isinstance(directory, str) else self.path
-        return parse_config(text, str(path), start)
+        learnt = facts.get("representation")
+        joined = isinstance(learnt, dict) and learnt.get("kind") == "joined"
+        return parse_config(text, str(path), start).suited(images=joined)
 
     def stored(self) -> dict[str, NDArray[Any]]:
         """What the method stored. Raises RunFolderError.
 
-        It is read only if no other user can have written it, because it holds noise keys, private
-        labels and their ε.
+        It is read only if no other user can have written or replaced it, because it holds noise
+        keys, private labels and their ε.
         """
         path = self.path / "kept.npz"
         try:
+            require_own(self.path)
             require_own(path)
             return read_arrays(path)
         except DAMAGE:
@@ -267,9 +276,10 @@ def create_run(
 ) -> RunFolder:
     """Create a run folder completely or not at all. Raises RunFolderError.
 
-    ``also`` writes further files that must be in the folder from the start.
+    ``also`` writes further files that must be in the folder from the start. Only the owner can
+    change what is in it.
     """
-    with new_folder(path) as part:
+    with new_folder(path, most=OWN) as part:
         write_bytes(part / "config.yaml", config_text.encode())
         write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
         write_json(part / "privacy.json", statement.to_json())

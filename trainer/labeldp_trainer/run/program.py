@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.run.folder import RunFolder, new_folder, write_arrays
+from labeldp_trainer.run.folder import OWN, RunFolder, new_folder, write_arrays
 from labeldp_trainer.sharding import Devices
 
 
@@ -53,6 +53,7 @@ class Stages:
         them.
         """
         path = self._path(number)
+        path.parent.mkdir(mode=OWN, exist_ok=True)
         with new_folder(path, most=0o700) as part:
             write_arrays(part / "kept.npz", dict(keep), secret=True)
             sync_folder(self.run.path)
@@ -68,6 +69,8 @@ _OPTIONS = (
     "jax_enable_x64",
     "jax_threefry_partitionable",
 )
+# The last two set how many threads XLA has. It cuts long sums into as many pieces.
+_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "NPROC", "PJRT_NPROC")
 
 
 def program_facts(model: Model, params: Params, features: Any) -> dict[str, Any]:
@@ -89,10 +92,10 @@ def program_facts(model: Model, params: Params, features: Any) -> dict[str, Any]
 
 def _environment() -> dict[str, Any]:
     options = {name: str(jax.config.values[name]) for name in _OPTIONS}
-    flags = {name: os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")}
+    flags = {name: os.environ.get(name, "") for name in _VARIABLES}
     platform = jax.local_devices()[0].client.platform_version  # of a GPU, also its driver's
-    machine = {"processor": _processor(), "cores": os.cpu_count(), "platform": platform}
-    return {**options, **flags, **machine}
+    machine = {"processor": _processor(), "cores": os.cpu_count(), "usable": _usable()}
+    return {**options, **flags, **machine, "platform": platform}
 
 
 def require_repeatable(folder: RunFolder, devices: Devices) -> None:
@@ -108,6 +111,14 @@ def require_repeatable(folder: RunFolder, devices: Devices) -> None:
             "--xla_gpu_deterministic_ops=true; repeated steps would give other results, "
             "and the same noise on other sums discloses labels. Start another run"
         )
+
+
+def _usable() -> int | None:
+    """The processors that this process may use, and XLA has threads for: of a container, or under
+    ``taskset``, fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
 
 
 def _processor() -> str:

@@ -108,7 +108,25 @@ def test_a_release_is_fitted_again_bit_by_bit_and_nothing_is_drawn(place, tmp_pa
     before, after = files(place / "runs" / "classes"), files(tmp_path / "run")
     different = {name for name in before if before[name] != after.get(name)}
     assert before.keys() == after.keys()
-    assert different <= {"encoder.json"}  # where the data lie
+    stated = {"kept.npz", "privacy.json", "privacy.txt"}  # that it was given
+    assert different <= {"encoder.json", *stated}  # where the data lie
+
+
+def test_that_a_given_release_has_noise_is_declared(place, tmp_path):
+    """One whose statistic nobody drew passes all checks."""
+    data = (place / "runs" / "classes" / "release.npz").read_bytes()
+    with np.load(io.BytesIO(data)) as archive:
+        zeros = np.zeros_like(archive["statistic"])
+    (tmp_path / "release.npz").write_bytes(tampered(data, statistic=zeros))
+    config, folder, words = place / "classes.yaml", tmp_path / "run", "nothing here can prove it"
+    said = labeldp(config, "-o", folder, "--from-release", tmp_path / "release.npz")
+    lines = [line for line in said.splitlines() if line.startswith("  not proved")]
+    assert len(lines) == 1 and words in lines[0]
+    assert words in json.loads((folder / "privacy.json").read_text())["statement"]
+    before = files(folder)
+    assert words in labeldp(config, "-o", folder, "--resume")  # it is kept
+    assert files(folder) == before
+    assert words not in labeldp(config, "-o", place / "runs" / "classes", "--resume")
 
 
 def test_the_file_is_the_same_for_the_same_release(place):

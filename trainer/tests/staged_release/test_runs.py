@@ -116,6 +116,10 @@ def test_a_run_that_is_killed_draws_what_is_missing_and_nothing_else(tmp_path, m
     )
     again = labeldp(config, "-o", tmp_path / "again", "--from-release", output / "release.npz")
     assert again.exit_code == 0, again.output
+    words = "nothing here can prove it"  # that noise was drawn
+    assert words in again.stdout and words in (tmp_path / "again" / "privacy.json").read_text()
+    assert words in labeldp(config, "-o", tmp_path / "again", "--resume").stdout
+    assert words not in (output / "privacy.json").read_text()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ All but the tricks of the protobuf load and run: onnxruntime does not mind.
 """
 
 import struct
+import subprocess
+import sys
 
 import onnx
 import pytest
@@ -21,6 +23,13 @@ PORTABLE = "window-integer-portable"
 ADDITIVE, CLAMPED = "additive-integer-1.4", "additive-integer-1.0"
 
 
+def _made_node(operator, inputs, output, domain="", **attributes):
+    """A node with each of the fields that the kernel expects."""
+    made = helper.make_node(operator, inputs, [output], name=output, **attributes)
+    made.domain = domain
+    return made
+
+
 class Edited:
     """An honest file to which nodes and constants are added, and whose wires are moved."""
 
@@ -34,9 +43,7 @@ class Edited:
     def put(self, before, operator, inputs, output, **attributes):
         """A new node before the one that computes ``before``."""
         at = list(self.graph.node).index(self.node(before))
-        made = helper.make_node(operator, inputs, [output], domain="", **attributes)
-        made.domain = ""
-        self.graph.node.insert(at, made)
+        self.graph.node.insert(at, _made_node(operator, inputs, output, **attributes))
         return output
 
     def wire(self, output, place, name):
@@ -291,9 +298,7 @@ def answer_with_the_word():
 def node_that_fails_for_some_labels():
     """Nothing uses it: still it fails for labels that are no index."""
     file = Edited(WINDOW)
-    file.graph.node.append(
-        helper.make_node("GatherElements", ["offsets", "label"], ["unused"], axis=0)
-    )
+    file.graph.node.append(_made_node("GatherElements", ["offsets", "label"], "unused", axis=0))
     return file
 
 
@@ -321,11 +326,40 @@ def vector_in_place_of_a_number():
 def group_by_the_label():
     """The table is chosen by the label: each of them is private, the choice is not."""
     file = Edited(GROUPED)
-    made = helper.make_node("LabelEncoder", ["label"], ["own_table"], domain="ai.onnx.ml")
-    for name, value in (("keys_int64s", [0]), ("values_int64s", [1]), ("default_int64", 0)):
-        made.attribute.append(helper.make_attribute(name, value))
+    places = {"keys_int64s": [0], "values_int64s": [1], "default_int64": 0}
+    made = _made_node("LabelEncoder", ["label"], "own_table", domain="ai.onnx.ml", **places)
     file.graph.node.insert(0, made)
     file.wire("group_index", 0, "own_table")
+    return file
+
+
+def moves_missing_for_the_last_group():
+    """Its greatest label alone has none, and fails."""
+    file = Edited(GROUPED)
+    moves = next(one for one in file.graph.initializer if one.name == "moves")
+    moves.raw_data = moves.raw_data[:-16]
+    moves.dims[0] -= 2
+    return file
+
+
+def range_by_the_name_of_a_column():
+    """Put into a pattern, the names of its ends are products of other ends: the labels' true range
+    is 0 … 9, and the constants of these names say 0 … 0."""
+    file = Edited(JOINT)
+    name, ends = "label_1_label_max * label_1", ("label_1_label_min", "label_1_label_max")
+    column = next(one for one in file.graph.input if one.name == "label_2")
+    column.name, column.type.tensor_type.elem_type = name, TensorProto.INT64
+    file.constant("label_1_label_max", 11, [3.0])
+    file.constant("label_1_stride", 7, [1])
+    for end in ("min", "max"):
+        shown = file.constant(f"{name}_label_{end}", 11, [0.0])
+        file.graph.output.append(helper.make_tensor_value_info(shown, 11, []))
+    first = "label_2_row"
+    file.put(first, "Cast", [name], "whole", to=TensorProto.DOUBLE)
+    low, high = (file.put(first, "Mul", [ends[1], end], f"true_{end}") for end in ends)
+    inside = file.put(first, "Clip", ["whole", low, high], "inside")
+    counted = file.put(first, "Sub", [inside, low], "counted")
+    file.node(first).CopyFrom(_made_node("Cast", [counted], first, to=TensorProto.INT64))
     return file
 
 
@@ -417,6 +451,7 @@ def test_it_is_refused(attack):
     with pytest.raises(kernel.Refused) as refusal:
         kernel.integers_of(data).ratio()
     assert "Error" not in str(refusal.value)  # for a reason that has words
+    assert "must each occur once" not in str(refusal.value)  # and not for how it was written
 
 
 def varint(number):
@@ -495,3 +530,20 @@ def test_many_segments_of_one_answer_take_no_square_of_time():
     offsets = [0, total - window_size] if total > window_size else [0]
     made = kernel.Window(bits, base, extra, offsets)
     assert made.ratio() > 1
+
+
+def test_a_refusal_shows_no_text_of_the_file_as_it_is(tmp_path):
+    """A name could be an escape sequence, which a terminal would obey, or very long."""
+    file = Edited(WINDOW)
+    file.constant("\x1b]0;owned\x07\r" + "x" * 100_000, 7, [0])
+    file.graph.initializer.append(file.graph.initializer[-1])
+    path = tmp_path / "letter.onnx"
+    path.write_bytes(file.bytes())
+    done = subprocess.run(
+        [sys.executable, kernel.__file__, path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.isprintable()
+    assert "owned" in line
+    assert len(line) < 1_000 + len(str(path))

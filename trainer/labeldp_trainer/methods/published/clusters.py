@@ -27,7 +27,7 @@ from labeldp_trainer.methods.published.label_noise import (
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.stepped import Stepped
 from labeldp_trainer.methods.users import used_rows
-from labeldp_trainer.randomize import exact
+from labeldp_trainer.randomize import epsilon_up, exact
 
 CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
 _ROUNDED_UP = 1e-9
@@ -144,7 +144,7 @@ def _statement(setting: Setting, method: Clusters, kept: Arrays) -> Statement:
     kind = method.mechanism.get("kind")
     return statement(
         setting,
-        epsilon=float(exact(method.epsilon_prior) + exact(method.epsilon)),
+        epsilon=epsilon_up(exact(method.epsilon_prior) + exact(method.epsilon)),
         mechanism=(
             f"{n:,} labels were counted once, in one histogram per cluster of public features "
             f"({method.k:,} in all), with discrete Laplace noise of scale "

@@ -12,7 +12,7 @@ from labeldp_trainer.methods.method import Fits, MethodBuilder, Setting, require
 from labeldp_trainer.methods.statement import Statement, cost_to_users, protected
 from labeldp_trainer.methods.stepped import Stepped
 from labeldp_trainer.methods.users import limited_to_users
-from labeldp_trainer.randomize import exact
+from labeldp_trainer.randomize import epsilon_up, exact
 
 KEPT = "private_labels"
 Arrays = Mapping[str, NDArray[Any]]
@@ -84,7 +84,7 @@ def statement(
     rows = used if setting.original is None else setting.original.train.rows
     return protected(
         config,
-        epsilon=float(exact(epsilon) * (most or 1)),
+        epsilon=epsilon_up(exact(epsilon) * (most or 1)),
         mechanism=mechanism,
         details={**details, "labels": used},
         released=(released, "the parameters", "metrics on the private labels"),

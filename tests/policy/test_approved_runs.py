@@ -1,0 +1,52 @@
+"""``labeldp approve`` signs the statement of a run that it checked, and no other one."""
+
+import json
+
+import pytest
+
+from labeldp_compile.tools.report import approval
+from tests.policy.company import key, labeldp, run, write
+
+TEXTS = ("purpose", "owner", "recipients", "retention", "by")
+
+
+@pytest.fixture
+def approve(here):
+    """Approve the run of a folder under a policy of at most ε = 0.6."""
+    key(here, "officer")
+    write(here / "policy.yaml", {"version": 1, "max_epsilon_label": 0.6, "max_delta": 0.001})
+    words = [part for name in TEXTS for part in (f"--{name}", "x")]
+    command = ("approve", "runs/run", "--sign", "officer-secret.pem", *words)
+    return lambda *more: labeldp(*command, *more, where=here)
+
+
+def test_a_run_is_approved(approve, here):
+    path = run(here)
+    done = approve("--policy", "policy.yaml")
+    assert done.exit_code == 0, done.stderr
+    data = (path / "privacy.json").read_bytes()
+    assert approval.read_approval(path / "approval.json", data, None).stated.owner == "x"
+    other = approve("-o", "runs/run/privacy.json", "--overwrite")
+    assert other.exit_code == 2 and "is inside the input" in other.stderr
+    assert (path / "privacy.json").read_bytes() == data
+
+
+@pytest.mark.parametrize("options", [(), ("--policy", "policy.yaml")])
+def test_a_statement_that_changes_while_it_is_checked_is_not_signed(
+    options, approve, here, monkeypatch
+):
+    """What is read first, and signed, is the larger ε; what the policy sees is the smaller one."""
+    path = run(here)
+    small = (path / "privacy.json").read_text()
+    (path / "privacy.json").write_text(json.dumps(json.loads(small) | {"epsilon": 5.0}))
+    read = approval.read_subject
+
+    def and_then(of):
+        data = read(of)
+        (path / "privacy.json").write_text(small)
+        return data
+
+    monkeypatch.setattr(approval, "read_subject", and_then)
+    done = approve(*options)
+    assert done.exit_code == 1 and "changed while it was checked; not approved" in done.stderr
+    assert not (path / "approval.json").exists()

@@ -7,7 +7,8 @@ from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear import choice
 from labeldp_trainer.linear.canonical import CanonicalFit, unit_coordinates
 from labeldp_trainer.linear.labels import fitted_labels
-from labeldp_trainer.linear.temperature import temperature
+from labeldp_trainer.linear.temperature import likely, temperature
+from labeldp_trainer.methods.outputs import added_variance
 from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.make import drawn, planned
 from labeldp_trainer.one_release.rows import PublicRows
@@ -32,6 +33,40 @@ def test_noise_does_not_make_a_model_certain():
     beta = temperature(scores, np.zeros(3), factors, agreement)
     share = np.exp(beta * scores) / np.exp(beta * scores).sum(axis=1, keepdims=True)
     assert np.isclose((share * scores).sum(), agreement, rtol=1e-5)
+
+
+def test_an_agreement_that_noise_hides_makes_a_model_unsure():
+    """What is known stays; what is not lies between nothing and the most that can be."""
+    assert np.isclose(likely(0.3, 1e-3, 0.5), 0.3, atol=1e-5)
+    assert likely(0.9, 1e-3, 0.5) == 0.5
+    assert likely(-0.9, 1e-3, 0.5) == 0
+    assert np.isclose(likely(0.0, 100.0, 0.5), 1 / 6, atol=1e-3)  # a half of two thirds
+    assert likely(3.0, 3.0, 0.5) < 0.25
+    rising = [likely(z, 1.0, 0.5) for z in np.linspace(-3, 3, 13)]
+    assert all(np.diff(rising) > 0)
+
+
+def test_private_labels_that_teach_nothing_leave_a_model_unsure():
+    """Randomized response at ε = 0.05: the loss of equal probabilities is log 10."""
+    random, rows, k = np.random.default_rng(4), 8000, 10
+    labels = random.integers(0, k, 2 * rows)
+    vectors = random.standard_normal((2 * rows, 40)).astype(np.float32)
+    vectors[:, :k] += 2 * np.eye(k, dtype=np.float32)[labels]
+    vectors /= vectors.std(axis=0)
+    weight = (k - 1 + np.exp(0.05)) / (np.exp(0.05) - 1)
+    debiased = weight * np.eye(k) + (1 - weight) / k
+    losses = []
+    for _ in range(8):
+        keeps = random.random(rows) < 1 / weight
+        private = np.where(keeps, labels[:rows], random.integers(0, k, rows)).astype(np.int32)
+        coded = Coded(private, debiased)
+        added = added_variance(coded, [], classes=True)
+        known = {"shares": np.full(k, 1 / k), "added": added}
+        w, b = fitted_labels(vectors[:rows], 1 / np.arange(1.0, 41), coded, "softmax", **known)
+        logits = vectors[rows:] @ w + b
+        own = logits[np.arange(rows), labels[rows:]]
+        losses.append(float((logsumexp(logits, axis=1) - own).mean()))
+    assert max(losses) < np.log(k) + 0.3, losses
 
 
 def test_fewer_rows_than_columns():
@@ -122,7 +157,7 @@ def test_a_softmax_is_no_worse_than_ridge_and_better_with_more_epsilon(make):
     for epsilon in (0.3, 2.0, 30.0):
         (loss, accuracy), (ridge_loss, ridge_accuracy) = measured(made, epsilon)
         assert accuracy > ridge_accuracy - 0.015
-        assert loss < ridge_loss + 0.02
+        assert loss < ridge_loss + 0.03
         losses.append(loss)
     assert losses[0] > losses[1] > losses[2] - 0.01
 

@@ -16,7 +16,7 @@ from labeldp_trainer.linear.labels import fitted_labels, label_sums
 from labeldp_trainer.linear.sums import Sums, posterior
 from labeldp_trainer.losses import Loss, Task, likelihood_loss
 from labeldp_trainer.methods.corrections import class_shares, corrected
-from labeldp_trainer.methods.outputs import matrix_of, rows_by_table
+from labeldp_trainer.methods.outputs import added_variance, matrix_of, rows_by_table
 from labeldp_trainer.representation import restored
 from labeldp_verify.forms import sets_of
 from labeldp_verify.opening import open_artifact as verified
@@ -125,7 +125,8 @@ def test_a_closed_form_fits_sums_of_debiased_sets(place, closed):
     dense = Coded(np.arange(len(targets), dtype=np.int32), targets)
     decoded = verified(place / "sets.onnx")
     shares = class_shares(rows_by_table(decoded, None, private), range(CLASSES))
-    w, b = fitted_labels(vectors, spectrum, dense, "softmax", shares=shares)
+    added = added_variance(dense, [], classes=True)
+    w, b = fitted_labels(vectors, spectrum, dense, "softmax", shares=shares, added=added)
     np.testing.assert_allclose(closed.params["w"], w, atol=2e-4 * np.abs(w).max())
     np.testing.assert_allclose(closed.params["b"], b, atol=2e-4 * np.abs(w).max())
     assert closed.metrics["test_accuracy"] > 0.6  # without privacy about 0.9

@@ -20,7 +20,7 @@ from scipy.special import softmax
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear.canonical import CanonicalFit, Link
 from labeldp_trainer.linear.roots import stable_root
-from labeldp_trainer.linear.temperature import temperature
+from labeldp_trainer.linear.temperature import likely, temperature
 
 _PENALTIES = tuple(10 ** (-step / 2) for step in range(10))
 """With the first, in unit coordinates, a softmax has the direction of ridge."""
@@ -159,6 +159,9 @@ class _Search:
             moved = self.fit.response(weights, goals[which] / self._total, penalty)
             excess += float((moved * seen).sum() / self._total) / self._probes
         agreement = float((weights * self._seen).sum()) - excess
+        if self._classes:
+            most = float((self._share * scores.max(axis=1)).sum())
+            agreement = likely(agreement, self._deviation(weights, moved, means), most)
         beta = self._beta(scores, agreement)
         loss = self.fit.partition(beta * weights) - beta * agreement
         return _Trial(weights, moved, scores, beta, loss)
@@ -167,9 +170,17 @@ class _Search:
         """Of the difference of two estimates: with W of S, ⟨W, noise⟩ is a linear term of noise and
         a quadratic one, whose mean is estimated with draws."""
         means = self._means(trial.beta * trial.scores)
-        linear = self._variance(trial.beta * trial.weights - other.beta * other.weights, means)
-        moved = self._variance(trial.beta * trial.moved - other.beta * other.moved, means)
-        return float((linear + 2 * (1 + 1 / self._probes) * moved) ** 0.5 / self._total)
+        weights = trial.beta * trial.weights - other.beta * other.weights
+        return self._deviation(weights, trial.beta * trial.moved - other.beta * other.moved, means)
+
+    def _deviation(
+        self,
+        weights: Float64[np.ndarray, "r k"],
+        moved: Float64[np.ndarray, "r k"],
+        means: Float64[np.ndarray, "n k"],
+    ) -> float:
+        squared = 2 * (1 + 1 / self._probes) * self._variance(moved, means)
+        return float((self._variance(weights, means) + squared) ** 0.5 / self._total)
 
     def _base(self) -> Float64[np.ndarray, " k"]:
         """[k] the link of the means over all rows, at least as large as their noise."""

@@ -30,14 +30,16 @@ def fitted_labels(
     *,
     groups: Int32[np.ndarray, " p"] | None = None,
     shares: Float64[np.ndarray, " k"] | None,
+    added: float = 0.0,
 ) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
     """Weights of the vectors' columns, and biases: they give logits, numbers, or logarithms of
     means.
 
     ``groups`` are the numbers of the representations that columns are from. ``shares`` are
-    estimates of the classes' shares; None for a regression.
+    estimates of the classes' shares; None for a regression. ``added`` is about the mean variance
+    of a target that comes from randomizing labels, which no features explain.
     """
-    sums = label_sums(vectors, spectrum, targets, groups=groups, shares=shares)
+    sums = label_sums(vectors, spectrum, targets, groups=groups, shares=shares, added=added)
     solved = fitted(sums, head)
     return solved[1:].astype(np.float32), solved[0].astype(np.float32)
 
@@ -49,6 +51,7 @@ def label_sums(
     *,
     groups: Int32[np.ndarray, " p"] | None = None,
     shares: Float64[np.ndarray, " k"] | None,
+    added: float = 0.0,
 ) -> Sums:
     """The statistic of n targets of k numbers, and its noise: what a first fit leaves unexplained.
 
@@ -89,9 +92,10 @@ def label_sums(
         used=lambda: _with_one(vectors),
         factors=lambda: np.ones(n, np.float32),
         targets=targets,
+        between=(min(max(added / square, _NOISELESS), 1.0) if square else 1.0, 1.0),
     )
     left = 1 - _explained(sums) / (n * k * square)
-    return dataclasses.replace(sums, unexplained=min(max(left, _NOISELESS), 1.0))
+    return dataclasses.replace(sums, unexplained=min(max(left, sums.between[0]), 1.0))
 
 
 def _sums_by_code(

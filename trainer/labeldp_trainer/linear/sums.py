@@ -21,7 +21,6 @@ from labeldp_trainer.linear.roots import stable_root
 _SHARES, _POWERS = (-2.5, -0.7), (0.4, 0.8, 1.4)
 _MOST_STEPS = 30
 _LARGEST_POWER, _RANGE = 4.0, 12.0
-_LEAST_LOG, _MOST_LOG = math.log(1e-3), math.log(2.0)  # of the unexplained share
 _DOUBT = 0.7  # deviation of its logarithm
 _EXPECTED_POWER, _POWER_DOUBT = 1.0, 0.5  # without noise, five tables had 0.7 to 1.3
 _JITTER = 1e-6  # of the noise of an entry: more than the rounding of float32 sums
@@ -40,6 +39,7 @@ class Sums:
         noise: [d, d] covariance of the noise added for privacy, of each of the k columns.
         residual: [d, d] that of a label that features do not explain.
         unexplained: the share of labels that features are expected not to explain.
+        between: what that share is at least and at most.
         spectrum: [d] of the columns, relative.
         groups: [d] numbers of the representations that columns are from; -1 of the constant.
         metric: [d].
@@ -70,6 +70,7 @@ class Sums:
     used: Callable[[], Float32[np.ndarray, "n d"]]
     factors: Callable[[], Float32[np.ndarray, " n"]]
     targets: Coded | None = None
+    between: tuple[float, float] = (1e-3, 2.0)
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,8 @@ def _likeliest(
         for power in _POWERS
     ]
     start = min(starts, key=lambda point: surprise(point)[0])
-    bounds = [(_LEAST_LOG, _MOST_LOG), *[(-_RANGE, _RANGE), (0.0, _LARGEST_POWER)] * len(groups)]
+    of_group = [(-_RANGE, _RANGE), (0.0, _LARGEST_POWER)]
+    bounds = [(math.log(sums.between[0]), math.log(sums.between[1])), *of_group * len(groups)]
     options = {"maxiter": _MOST_STEPS, "ftol": 1e-8}
     found = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
     return prior(found), math.exp(found[0])

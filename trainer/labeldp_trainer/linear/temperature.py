@@ -7,6 +7,7 @@ from jaxtyping import Float32, Float64
 from scipy.optimize import brentq
 from scipy.special import softmax
 
+_REACH, _POINTS = 8.0, 2001  # deviations on either side, and points, of an integral
 _UNSURE = 3e-3
 """An agreement is kept this far below the largest score, as a share of the way to the mean."""
 
@@ -38,3 +39,21 @@ def temperature(
     if slope(high) >= 0:
         return math.exp(high)
     return math.exp(brentq(slope, low, high, xtol=1e-6))
+
+
+def likely(agreement: float, deviation: float, most: float) -> float:
+    """The agreement that is expected of a model, given an estimate of it and its deviation.
+
+    Beforehand, with chance ½ the model knows nothing, and agrees by 0; otherwise agreements are as
+    likely as they are large, up to ``most``, that of a model that is certain of every class. The
+    loss is linear in the agreement, so its expectation decides how sure a model should be.
+    """
+    low, high = max(agreement - _REACH * deviation, 0.0), min(agreement + _REACH * deviation, most)
+    if low >= high:
+        return min(max(agreement, 0.0), most)
+    points = np.linspace(low, high, _POINTS)
+    logs = -np.square((points - agreement) / deviation) / 2
+    nothing = -((agreement / deviation) ** 2) / 2
+    top = max(float(logs.max()), nothing)
+    chances = np.exp(logs - top) * 2 * points / most**2 * (high - low) / _POINTS
+    return float((chances @ points) / (chances.sum() + math.exp(nothing - top)))

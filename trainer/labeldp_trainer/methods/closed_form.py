@@ -32,15 +32,17 @@ def solve_labels(
     targets: Real[np.ndarray, " n"] | Coded,
     ends: tuple[float, float] | None,
     shares: Float64[np.ndarray, " k"] | None = None,
+    added: float = 0.0,
 ) -> Params:
     """The model of labels that may be looked at: numbers or classes [n], or k numbers for each.
 
-    ``shares`` are about those of the classes behind these numbers.
+    ``shares`` are about those of the classes behind these numbers; ``added`` is the variance that
+    randomizing added to each.
     """
     coded, shares = coded_targets(setting, targets, shares)
     vectors, head = vectors_of(setting), default_head(setting.loaded)
     found = fitted_labels(
-        vectors, setting.spectrum, coded, head, groups=setting.groups, shares=shares
+        vectors, setting.spectrum, coded, head, groups=setting.groups, shares=shares, added=added
     )
     return linear_params(setting.loaded, *found, ends)
 

@@ -73,9 +73,24 @@ def corrected(parts: Sequence[TableRows], order: Sequence[int], correction: Corr
 
 
 def class_shares(parts: Sequence[TableRows], order: Sequence[int]) -> Float64[np.ndarray, " k"]:
-    """[k] about the shares of the classes ``order`` behind private labels [n]: the likeliest."""
-    counts = np.sum([len(part.rows) * part.shares() for part in parts], axis=0)
+    """[k] about the shares of the classes ``order`` behind private labels [n].
+
+    The likeliest ones, and the artifact's prior as far as noise may explain their distance (James
+    and Stein 1961).
+    """
+    counts = np.sum([len(part.rows) * _steady_shares(part) for part in parts], axis=0)
     return np.asarray(counts[order] / counts.sum())
+
+
+def _steady_shares(part: TableRows) -> Float64[np.ndarray, " k"]:
+    found, expected = part.shares(), part.expected_shares()
+    weights = least_variance_inverse(part.matrix)
+    apart = float(np.square(found - expected).sum())
+    if weights is None or not apart:
+        return found
+    seen = np.bincount(part.codes, minlength=len(weights)) / len(part.codes)
+    noise = float(seen @ np.square(weights - seen @ weights).sum(axis=1)) / len(part.codes)
+    return expected + max(1 - noise / apart, 0.0) * (found - expected)
 
 
 def _numbers(part: TableRows, correction: Correction) -> Float64[np.ndarray, "m k"]:

@@ -87,10 +87,13 @@ class TableRows:
 
         What they leave open is as in the artifact's prior.
         """
-        weights = np.array([float(w) for w in self.table.certificate.prior.weights])
-        start = (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / len(weights)
         counts = np.bincount(self.codes, minlength=self.matrix.shape[1])
-        return likeliest_shares(self.matrix, counts, start)
+        return likeliest_shares(self.matrix, counts, self.expected_shares())
+
+    def expected_shares(self) -> Float64[np.ndarray, " k"]:
+        """Those of the artifact's prior, none of them 0."""
+        weights = np.array([float(w) for w in self.table.certificate.prior.weights])
+        return (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / len(weights)
 
 
 def rows_by_table(

@@ -198,21 +198,24 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             debiased=left is not None or correction == "backward",
         )
         notes = self._notes(left, regression=setting.loss.task.classes is None)
-        if self.loaded.config.interactions is not None:
+        closed = self.loaded.config.interactions is not None or self.loaded.config.closed_form
+        if closed:
             coded, shares = coded_targets(setting, targets, shares)
+            added = added_variance(coded, parts, classes=shares is not None)
+        if self.loaded.config.interactions is not None:
             return known_labels_method(
                 setting,
                 coded,
                 None if shares is not None else self._source.ends,
                 shares=shares,
-                extra=added_variance(coded, parts, classes=shares is not None),
+                extra=added,
                 statement=statement,
                 keep=keep,
                 notes=notes,
             )
         if self.loaded.config.closed_form:
             return ClosedForm(
-                solve=lambda: solve_labels(setting, targets, self._source.ends, shares),
+                solve=lambda: solve_labels(setting, coded, self._source.ends, shares, added),
                 coefficients=lambda: self._coefficients(everyone, setting, parts),
                 statement=statement,
                 keep=keep,

@@ -40,15 +40,14 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @command(
     "init",
     "labeldp init visits.parquet --column visits --epsilon 1 --range 0..20",
-    "labeldp init answers.csv --column answer --kind categorical --values yes,no,unsure \\",
-    "  --default unsure --yes",
+    "labeldp init answers.csv --column answer --values yes,no,unsure --default unsure --yes",
 )
 @click.argument("table", type=PATH)
 @click.option("--column", required=True, help="The label column.")
 @click.option(
-    "-o", "--output", type=PATH, help="The spec to write (default: COLUMN.yaml in this directory)."
+    "-o", "--output", type=PATH, help="The spec to write, and its name (default: COLUMN.yaml in this directory)."
 )
-@click.option("--kind", type=click.Choice(KINDS), help="The kind of the labels.")
+@click.option("--kind", type=click.Choice(KINDS), help="The kind of the labels (CSV).")
 @click.option("--range", metavar="LO..HI", help="The lowest and the highest possible label.")
 @click.option("--points", metavar="N", help=f"Real labels: number of points (default: {POINTS}).")
 @click.option("--values", metavar="A,B,…", help="Categories: the complete list.")

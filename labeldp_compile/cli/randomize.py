@@ -140,9 +140,10 @@ def randomize_command(
     """Randomize the labels of TABLE with ARTIFACT, which is verified first.
 
     TABLE is a Parquet or CSV file (.csv, .tsv, .csv.gz), a folder of such files, or - for CSV on
-    standard input. A folder becomes a folder. All other columns are kept. The output appears under
-    its name only when it is complete. Only users who can read TABLE can read it. Files that a
-    killed run left are named and removed. If the artifact has groups, they are read from TABLE.
+    standard input. A folder becomes a folder. All other columns are kept: drop those that are
+    secret. The output appears under its name only when it is complete. Only users who can read
+    TABLE can read it. Files that a killed run left are named and removed. If the artifact has
+    groups, they are read from TABLE.
 
     Without --key, each run draws new random bits and spends the label's ε again: keep the output
     and do not repeat the run. With --key and --id-column, repeating it gives the same file and

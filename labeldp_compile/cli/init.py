@@ -45,7 +45,10 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @click.argument("table", type=PATH)
 @click.option("--column", required=True, help="The label column.")
 @click.option(
-    "-o", "--output", type=PATH, help="The spec to write, and its name (default: COLUMN.yaml in this directory)."
+    "-o",
+    "--output",
+    type=PATH,
+    help="The spec to write; its name, too (default: COLUMN.yaml here).",
 )
 @click.option("--kind", type=click.Choice(KINDS), help="The kind of the labels (CSV).")
 @click.option("--range", metavar="LO..HI", help="The lowest and the highest possible label.")

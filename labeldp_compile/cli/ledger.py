@@ -40,9 +40,9 @@ _COUNTED = [
     "metrics that labeldp evaluate booked in it"
 ]
 _DRAWN = [
-    "ε of the private labels that labeldp randomize --ledger booked: a row's labels in all columns "
-    "together, and all labels of a person if every artifact's unit is a person. It is no part of "
-    "a budget"
+    "ε of the private labels that labeldp randomize --ledger booked: of all columns of a row, and "
+    "of all labels of a person if every artifact's unit is a person. A policy limits it (labeldp "
+    "check), and no budget"
 ]
 _PRIORS_ONLY = [
     "ε per label, which a label spends each time that it is randomized (labeldp verify)"

@@ -109,7 +109,7 @@ def test_a_release_of_few_rows_warns_without_a_test_set(tmp_path, text):
 
 
 def test_effects_that_are_hidden_by_noise_are_a_warning_without_a_test_set(tmp_path):
-    """From the release alone: the strongest effect is less than 0.1 of its error, or 40 times it."""
+    """From the release alone: the strongest effect is under 0.1 of its error, or 40 times it."""
     notes = {}
     for rows, epsilon, test in ((30, 0.1, ""), (30, 0.1, ", test: test.parquet"), (3000, 1, "")):
         write_tables(tmp_path, rows)

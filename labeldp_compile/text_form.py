@@ -27,6 +27,15 @@ class TextForm:
     delimiter: str | None = None
     encoding: str | None = None
 
+    def comma_warning(self) -> list[str]:
+        """A line where cells of numbers may have decimal commas: the delimiter alone says so."""
+        if self.delimiter != ";":
+            return []
+        return [
+            "a cell such as 51,62 is not a number but a missing label: if the numbers of this "
+            "table have a decimal comma, convert them first (docs/tables.md)"
+        ]
+
 
 PLAIN = TextForm()
 

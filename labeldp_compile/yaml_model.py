@@ -76,6 +76,8 @@ def _reason(error: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> str:
         return f"{shown} is not one of {', '.join(options)}"
     if kind in ("model_type", "model_attributes_type"):
         return f"expected a mapping, as in {_example(path, given, model, error['loc'])}"
+    if kind == "missing" and _models(_annotation(model, error["loc"])):
+        return f"{_FIXED[kind]}, as in {_example(path, None, model, error['loc'])}"
     plain = _FIXED.get(kind) or error["msg"].replace("Input should be", "expected")
     return str(context.get("error", plain))
 

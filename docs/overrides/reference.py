@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import get_args, get_overloads
 
 import click
@@ -39,7 +40,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     files.append(File.generated(config, "reference-commands.md", content=commands))
     mechanisms = "\n".join(mechanisms_page())
     files.append(File.generated(config, "reference-mechanisms.md", content=mechanisms))
+    files.append(File.generated(config, "runtime.md", content=runtime_page()))
     return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Links to the README of the runtime lead to its page here."""
+    return markdown.replace("](../runtime/README.md", "](runtime.md")
+
+
+def runtime_page() -> str:
+    """The README of the runtime, which is outside docs/, without links to what is not here."""
+    text = (Path(__file__).parents[2] / "runtime" / "README.md").read_text(encoding="utf-8")
+    return text.replace("[`examples`](examples)", "`runtime/examples`")
 
 
 def commands_page() -> Iterator[str]:

@@ -81,7 +81,8 @@ def _in_words(choice: Choice, *, verbose: bool) -> list[str]:
             lines.append("> : misses a target at this ε; its figures are for this ε")
         lines += [f"not usable: {names}: {problem}" for problem, names in _useless(choice).items()]
     elif len(table) > 2:
-        lines.append(f"more: --verbose shows the other {len(table) - 2} mechanisms")
+        others = "other mechanism" if len(table) == 3 else f"other {len(table) - 2} mechanisms"
+        lines.append(f"more: --verbose shows the {others}")
     lines += [
         "",
         "lines for the spec:",

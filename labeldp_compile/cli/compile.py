@@ -136,9 +136,7 @@ def _summary(compiled: Compiled) -> list[str]:
             "ε of the prior",
             f"{at_most(privacy.epsilon_prior)} (declared), {_SPENT[certificate.prior.kind]}",
         ),
-        fact(
-            "total ε", f"{at_most(privacy.epsilon_total)} (declared), at least, for a label in both"
-        ),
+        fact("total ε", f"{at_most(privacy.epsilon_total)} (declared) {_once(certificate)}"),
         *_of_person(certificate),
     ]
     if own:
@@ -228,6 +226,12 @@ def _details_of_groups(compiled: Compiled) -> list[str]:
     ]
 
 
+def _once(certificate: Certificate) -> str:
+    """Which label spends the total."""
+    counted = "counted and " * (certificate.privacy.epsilon_prior > 0)
+    return f"for a label that is {counted}randomized once"
+
+
 def _proved(certificate: Certificate, bias: float | None) -> list[str]:
     """What the certificate states, and the largest ``bias`` of all labels in the range."""
     privacy, utility = certificate.privacy, certificate.utility
@@ -236,7 +240,7 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
     lines = [
         f"  ε of the prior   {at_most(privacy.epsilon_prior):<12} {_SPENT[certificate.prior.kind]}",
         f"  ε of a label     {label:<12} the integers give at most {bound}",
-        f"  ε in total       {at_most(privacy.epsilon_total):<12} for a label in both, at least",
+        f"  ε in total       {at_most(privacy.epsilon_total):<12} {_once(certificate)}",
         f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
         "under the prior in the certificate",
     ]

@@ -181,7 +181,8 @@ def _in_words(title: str, found: Aggregates, *, verbose: bool) -> list[str]:
     conditions += "; " + " or ".join(rules)
     small = sum(group.rows < MIN_ROWS for group in groups)
     if small:
-        conditions += f"; {small:,} with fewer than {MIN_ROWS} rows: too few rows for an interval"
+        what = "" if groups[0].rows < MIN_ROWS else f"{small:,} group{'s' * (small > 1)} with "
+        conditions += f"; {what}fewer than {MIN_ROWS} rows: too few rows for an interval"
     refused = []
     for reason in dict.fromkeys(estimation.refused.values()):
         names = [name for name, why in estimation.refused.items() if why == reason]
@@ -248,6 +249,7 @@ def _groups(of: Aggregates, most: int) -> list[str]:
     header = [*_header(by), "rows", *(["mean", "low", "high"] if first.mean else []), *quantiles]
     names = of.estimation.class_names()
     rows = []
+    most += len(found) == most + 1  # a line that says so is as long
     for group in found[:most]:
         cells = [*_cell(group, len(by)), f"{group.rows:,}"]
         if group.mean is not None:
@@ -316,7 +318,8 @@ def _shares(
         lines.append(f"{more:,} more labels{' of each group' if grouped else ''}: --json has them")
     if len(fitting) < len(blocks):
         more = len(blocks) - len(fitting)
-        lines.append(f"the shares of {more:,} more groups: --json has them")
+        groups = "groups" if more > 1 else "group"
+        lines.append(f"the shares of {more:,} more {groups}: --json has them")
     return lines
 
 
@@ -326,7 +329,7 @@ def _header(names: Iterable[str]) -> list[str]:
 
 def _cell(group: GroupEstimates, columns: int) -> list[str]:
     """The cells of a group in as many columns of a table; only the first is of all rows."""
-    values = [clipped(in_words(value), _NAME_COLUMNS) for value in group.cell]
+    values = [clipped(in_words(value) or '""', _NAME_COLUMNS) for value in group.cell]
     return (values or [ALL_ROWS, *[""] * columns])[:columns]
 
 

@@ -43,7 +43,7 @@ _NAMES, _LINES = 32, 7
     multiple=True,
     metavar="COLUMN",
     help="A column of PREDICTIONS; PREFIX* has one for each label. Repeat it to compare models. "
-    "Default: what labeldp predict writes.",
+    "Default: prediction, or probability_LABEL for each label, as labeldp predict writes.",
 )
 @click.option("--metric", "metrics", multiple=True, help="Default: all that fit.")
 @private_columns_option

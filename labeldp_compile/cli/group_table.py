@@ -15,7 +15,7 @@ def group_table(decoded: Artifact, shown: int = SHOWN) -> list[str]:
     facts = overview(decoded)
     numeric = facts[0].bias_in_range is not None
     rows = facts
-    if len(facts) > shown:
+    if len(facts) > shown + 1:  # a line that says so is as long as one more group
         by_rows = sorted(facts[:-1], key=lambda one: (-one.rows, one.table))
         rows = [*by_rows[: shown - 1], facts[-1]]
     header = ["group", "rows", "outputs", "ε of a label", "loss", *(["bias"] if numeric else [])]

@@ -40,15 +40,17 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @command(
     "init",
     "labeldp init visits.parquet --column visits --epsilon 1 --range 0..20",
-    "labeldp init answers.csv --column answer --kind categorical --values yes,no,unsure \\",
-    "  --default unsure --yes",
+    "labeldp init answers.csv --column answer --values yes,no,unsure --default unsure --yes",
 )
 @click.argument("table", type=PATH)
 @click.option("--column", required=True, help="The label column.")
 @click.option(
-    "-o", "--output", type=PATH, help="The spec to write (default: COLUMN.yaml in this directory)."
+    "-o",
+    "--output",
+    type=PATH,
+    help="The spec to write; its name, too (default: COLUMN.yaml here).",
 )
-@click.option("--kind", type=click.Choice(KINDS), help="The kind of the labels.")
+@click.option("--kind", type=click.Choice(KINDS), help="The kind of the labels (CSV).")
 @click.option("--range", metavar="LO..HI", help="The lowest and the highest possible label.")
 @click.option("--points", metavar="N", help=f"Real labels: number of points (default: {POINTS}).")
 @click.option("--values", metavar="A,B,…", help="Categories: the complete list.")
@@ -113,7 +115,8 @@ def init_command(
     from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
     from labeldp_compile.whole_file import require_output, write_text  # noqa: PLC0415
 
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-._")[:100] or "labels"
+    named = column if output is None else output.stem
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", named).strip("-._")[:100] or "labels"
     path = output or Path(f"{name}.yaml")
     require_output(path, way_out="give another name with -o")
     header = read_header(table, column, form)
@@ -126,6 +129,8 @@ def init_command(
         **{"prior": "uniform", "mechanism": given["mechanism"] or "auto"},
         **_label(ask, header.kind),
     }
+    if header.type is None and answers["kind"] != "categorical":
+        tell(*form.comma_warning())
     ask.choice(answers, "loss", "What does an error cost?", LOSSES)
     answers["epsilon"] = ask("epsilon", "Privacy budget ε", "1", read=_epsilon)
     answers["goal"] = ask("goal", "What are the private labels for?", "training", GOALS)
@@ -234,6 +239,10 @@ def _refuse(message: str, *given: object) -> None:
 
 def _label(ask: _Asker, usual: str | None) -> dict[str, Any]:
     """The answers about the domain, and its usual loss."""
+    if usual is None:  # a text table, whose columns have no type
+        given = ask.given
+        usual = "categorical" if given["values"] or given["default"] else None
+        usual = "real" if given["points"] else usual
     kind = ask("kind", "What are the labels?", usual, KINDS)
     if kind == "categorical":
         ask.refuse("--range and --points are only for numbers", "range", "points")

@@ -141,7 +141,8 @@ def _all_groups(decoded: Artifact) -> list[str]:
     columns = ", ".join(column.name for column in decoded.groups.columns)
     return [
         f"{certificate.name}: {certificate.mechanism}, {certificate.labels:,} labels, "
-        f"{decoded.groups.tables:,} tables by {columns}; verified",
+        f"{decoded.groups.tables:,} {'tables' if decoded.groups.own_tables else 'table'} by "
+        f"{columns}; verified",
         "",
         *group_table(decoded),
         "",

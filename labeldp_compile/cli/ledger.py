@@ -40,9 +40,9 @@ _COUNTED = [
     "metrics that labeldp evaluate booked in it"
 ]
 _DRAWN = [
-    "ε of the private labels that labeldp randomize --ledger booked: a row's labels in all columns "
-    "together, and all labels of a person if every artifact's unit is a person. It is no part of "
-    "a budget"
+    "ε of the private labels that labeldp randomize --ledger booked: of all columns of a row, and "
+    "of all labels of a person if every artifact's unit is a person. A policy limits it (labeldp "
+    "check), and no budget"
 ]
 _PRIORS_ONLY = [
     "ε per label, which a label spends each time that it is randomized (labeldp verify)"
@@ -84,7 +84,12 @@ def init_command(file: str) -> None:
 
 @_command("set-budget", "labeldp ledger set-budget budget.ledger --data-set visits --epsilon 1")
 @click.option("--data-set", required=True, metavar="NAME", help="data_set in the spec's prior.")
-@click.option("--epsilon", required=True, metavar="ε", help="Budget for all versions together.")
+@click.option(
+    "--epsilon",
+    required=True,
+    metavar="ε",
+    help="Budget of priors and metrics, all versions together.",
+)
 @click.option("--reason", metavar="TEXT", help="Who decided, and why; kept in the chain.")
 def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | None) -> None:
     """Set the budget of a data set, for all its versions. It can be raised or lowered."""
@@ -92,7 +97,10 @@ def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | Non
     if reason is not None and any("\ud800" <= c <= "\udfff" for c in reason):
         raise InputError("--reason: is not valid UTF-8")
     entry = set_budget(file, data_set, _epsilon(epsilon), reason)
-    tell(f"{place_name(file)}: entry {entry.number}: {data_set} may spend ε = {epsilon}")
+    tell(
+        f"{place_name(file)}: entry {entry.number}: priors and metrics of {data_set} may spend "
+        f"ε = {epsilon}"
+    )
 
 
 @_command("show", "labeldp ledger show budget.ledger --json")

@@ -184,7 +184,7 @@ def _totals(plan: Plan) -> list[str]:
     """The total ε of a label, and beside it that of a person."""
     budget, unit, users = plan.budget, plan.budget.unit, plan.spec.privacy.labels_per_user
     total, labels = budget.total, users if unit is None else unit.labels
-    once = "for a label in both, once each"
+    once = f"for a label that is {'counted and ' * (plan.budget.prior > 0)}randomized once"
     if labels is None:
         return [
             fact("total ε", _spent(float(total), f"{once}; a person spends this for each label"))

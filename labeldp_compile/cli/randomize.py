@@ -16,7 +16,9 @@ from labeldp_runtime import (
     RuntimeArtifactError,
 )
 from labeldp_verify import OWN_FILES, check_bytes, read_artifact
+from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import Certificate, nulls_in_words
+from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.booking import Booking, Drawing, ledger_options
@@ -138,9 +140,10 @@ def randomize_command(
     """Randomize the labels of TABLE with ARTIFACT, which is verified first.
 
     TABLE is a Parquet or CSV file (.csv, .tsv, .csv.gz), a folder of such files, or - for CSV on
-    standard input. A folder becomes a folder. All other columns are kept. The output appears under
-    its name only when it is complete. Only users who can read TABLE can read it. Files that a
-    killed run left are named and removed. If the artifact has groups, they are read from TABLE.
+    standard input. A folder becomes a folder. All other columns are kept: drop those that are
+    secret. The output appears under its name only when it is complete. Only users who can read
+    TABLE can read it. Files that a killed run left are named and removed. If the artifact has
+    groups, they are read from TABLE.
 
     Without --key, each run draws new random bits and spends the label's ε again: keep the output
     and do not repeat the run. With --key and --id-column, repeating it gives the same file and
@@ -185,7 +188,7 @@ def randomize_command(
     if maturity is not None:
         maturity.require(reader)
     if not quiet:
-        tell(*_other_columns(artifact, columns, certificate))
+        tell(*_doubts(artifact, columns, decoded, form))
     # A keyed run gives the same file each time, so it records no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
@@ -390,16 +393,24 @@ def _columns(given: Sequence[str], certificate: Certificate) -> list[str]:
     return list(given) or stated
 
 
-def _other_columns(
-    artifact: Path, columns: Sequence[str], certificate: Certificate
+def _doubts(
+    artifact: Path, columns: Sequence[str], decoded: Artifact, form: TextForm
 ) -> Iterator[str]:
-    """A line for each column whose name differs from the spec's."""
-    for stated, column in zip(certificate.label_columns, columns, strict=True):
+    """A line for each column whose name differs from the spec's, and one about decimal commas."""
+    if _has_numbers(decoded.label):
+        yield from form.comma_warning()
+    for stated, column in zip(decoded.certificate.label_columns, columns, strict=True):
         if column != stated:
             yield (
                 f"{artifact}: was compiled for the column {stated!r} but randomizes {column!r}: "
                 "check that it is the artifact for this label"
             )
+
+
+def _has_numbers(label: Domain | JointDomain) -> bool:
+    """Whether a column of the label holds numbers that are not categories."""
+    parts = label.parts if isinstance(label, JointDomain) else (label,)
+    return not all(isinstance(part, CategoricalDomain) for part in parts)
 
 
 def _say_left(left: Path, *, keyed: bool) -> None:

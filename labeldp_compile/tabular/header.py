@@ -83,8 +83,10 @@ def require_column(path: Path, column: str, names: list[str], csv: CsvFile | Non
         if mark is not None:
             hint = (
                 f"the header seems to be separated by {shown(mark)}: use --delimiter "
-                f"{shown(mark)} (in a spec or a config: delimiter: {_in_yaml(mark)}); {hint}"
+                f"{shown(mark)} (in a spec or a config: delimiter: {_in_yaml(mark)})"
             )
+        if names and names[0].startswith("sep="):
+            hint = "its first line is for Excel alone: remove it"
         raise refused(path, f"has no column {column!r}; {hint}")
 
 

@@ -226,12 +226,12 @@ def evaluate(
         if name not in METRICS:
             raise PrivateLabelError(f"there is no metric {name!r}; there are {', '.join(METRICS)}")
     numbers = None if persons is None else np.unique(array_of(persons), return_inverse=True)[1]
-    groups: list[tuple[Any, NDArray[np.int64]]] = [(None, np.arange(private.rows))]
+    parts: list[tuple[Any, NDArray[np.int64], PrivateLabels]]
+    parts = [(None, np.arange(private.rows), private)]
     if by is not None:
-        groups += _groups(array_of(by))
+        parts += [(name, rows, private.subset(rows)) for name, rows in _groups(array_of(by))]
     found = []
-    for group, rows in groups:
-        part = private if group is None else private.subset(rows)
+    for group, rows, part in parts:
         own = None if numbers is None else numbers[rows]
         for metric in names:
             each = {model: METRICS[metric](part, given[rows]) for model, given in every.items()}
@@ -247,7 +247,7 @@ def evaluate(
 
 
 def _groups(values: NDArray[Any]) -> list[tuple[Any, NDArray[np.int64]]]:
-    """The groups of rows with the same value, by name; missing values are a group, too."""
+    """The groups of rows with the same value, by name; missing values are the group "null"."""
     if values.dtype.kind == "O":
         names = sorted(set(values.tolist()), key=lambda name: (name is None, str(name)))
         place = {name: i for i, name in enumerate(names)}
@@ -255,7 +255,8 @@ def _groups(values: NDArray[Any]) -> list[tuple[Any, NDArray[np.int64]]]:
     else:
         distinct, codes = np.unique(values, return_inverse=True)
         names = distinct.tolist()
-    return [(name, np.flatnonzero(codes == i)) for i, name in enumerate(names)]
+    named = ("null" if name is None else name for name in names)
+    return [(name, np.flatnonzero(codes == i)) for i, name in enumerate(named)]
 
 
 def _reach(confidence: float) -> float:

@@ -167,6 +167,19 @@ def test_groups_have_their_own_metrics_and_persons_wider_intervals():
     assert lonely[0].error == math.inf
 
 
+def test_rows_without_a_group_are_a_group_of_their_own():
+    """They were taken for all rows: an error of shapes, or the metric of other labels."""
+    true, one, _ = two_models(3000, 0)
+    private = PrivateLabels(BINARY, drawn(BINARY, true))
+    by = np.array(["a", None, "b"], object)[np.arange(3000) % 3]
+    found = evaluate(private, {"m": one}, by=by)
+    named = evaluate(private, {"m": one}, by=np.where(by == None, "null", by))  # noqa: E711
+    assert [(m.group, m.rows) for m in found[::3]] == [
+        *((None, 3000), ("a", 1000), ("b", 1000), ("null", 1000)),
+    ]
+    assert found == named
+
+
 def test_tables_of_groups_have_estimates_of_their_own():
     artifact = open_artifact(GROUPS)
     columns, labels = frame(artifact, 3000), np.arange(3000) % artifact.label.size

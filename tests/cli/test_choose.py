@@ -314,3 +314,19 @@ def test_the_root_is_the_first_step_that_will_do(seed):
         if root:
             assert ladder.first_root(excess, root - 1, {}) is None
     assert ladder.first_root(lambda step: -1.0, -1, {}) is None
+
+
+def test_groups_of_a_private_prior_are_left_out_with_it(folder):
+    """They need a prior from data, and every mechanism was refused."""
+    text = NUMBERS.replace(*PRIVATE)
+    (folder / "numbers.yaml").write_text(text, encoding="utf-8")
+    (folder / "grouped.yaml").write_text(
+        text + "groups: {column: town, values: [a, b]}\n", encoding="utf-8"
+    )
+    alone, grouped = (
+        labeldp("choose", folder / f"{name}.yaml", "--mean-error", "0.1", "--rows", "9000")
+        for name in ("numbers", "grouped")
+    )
+    assert grouped.exit_code == 0, grouped.output
+    note = "  # leave out groups, which need a prior from data\n"
+    assert grouped.stdout.replace(note, "") == alone.stdout != grouped.stdout

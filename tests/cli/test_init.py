@@ -114,7 +114,7 @@ def test_no_label_of_a_parquet_file_is_read(place):
     result = labeldp("init", "blank.parquet", *PARQUET["integer"], "-o", "blank.yaml")
     assert result.exit_code == 0, result.output
     labeldp("init", "table.parquet", *PARQUET["integer"], "-o", "table.yaml")
-    blank = (place / "blank.yaml").read_text().replace("blank.parquet", "table.parquet")
+    blank = (place / "blank.yaml").read_text().replace("blank", "table")
     assert blank == (place / "table.yaml").read_text()
 
 
@@ -123,9 +123,10 @@ def test_statistics_in_the_footer_change_nothing(place):
     for low, high in ((0, 9), (5, 900)):
         column = pa.array([low, high] * 1000)
         pq.write_table(pa.table({"visits": column}), place / "table.parquet")
-        result = labeldp("init", "table.parquet", *PARQUET["integer"], "-o", f"{low}.yaml")
+        result = labeldp("init", "table.parquet", *PARQUET["integer"], "-o", "spec.yaml")
         assert result.exit_code == 0
-        specs.append((place / f"{low}.yaml").read_text())
+        specs.append((place / "spec.yaml").read_text())
+        (place / "spec.yaml").unlink()
     assert specs[0] == specs[1]
 
 
@@ -291,3 +292,39 @@ def test_any_column_name(place, column):
 def test_scalars_stay_text():
     assert scalar("plain") == "plain" and scalar(3) == "3"
     assert scalar("3") == '"3"' and scalar("true") == '"true"'
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        (["--column", "answer", "--values", "yes,no", "--default", "no"], "categorical"),
+        (["--column", "cost", "--points", "11", "--range", "0..100"], "real"),
+    ],
+)
+def test_options_of_one_kind_say_the_kind_where_columns_have_no_type(place, options, kind):
+    result = labeldp("init", "table.csv", *options, "--yes", "-o", "spec.yaml")
+    assert result.exit_code == 0, result.output
+    assert load_spec(place / "spec.yaml")[0].domain.kind == kind
+
+
+def test_a_spec_is_called_like_its_file(place):
+    for path, name in (("costs.yaml", "costs"), ("über/K 1.yaml", "K-1")):
+        (place / path).parent.mkdir(exist_ok=True)
+        result = labeldp("init", "table.parquet", *PARQUET["real"], "-o", path)
+        assert result.exit_code == 0, result.output
+        assert load_spec(place / path)[0].name == name
+
+
+def test_decimal_commas_are_warned_of_where_a_semicolon_makes_them_likely(place):
+    (place / "excel.csv").write_bytes(b"\xef\xbb\xbfid;cost;kind\r\n1;51,62;a\r\n2;7,00;b\r\n")
+    numbers = ("--column", "cost", "--range", "0..100", "--points", "11", "--prior", "uniform")
+    texts = ("--column", "kind", "--values", "a,b", "--default", "a", "--prior", "uniform")
+    warned = {}
+    for name, options in (("cost", numbers), ("kind", texts)):
+        result = labeldp("init", "excel.csv", *options, "--delimiter", ";", "--yes")
+        assert result.exit_code == 0, result.output
+        assert labeldp("compile", f"{name}.yaml", "-o", ".", "--quiet").exit_code == 0
+        words = "randomize", f"{name}.onnx", "excel.csv", "-o", f"{name}.csv", "--delimiter", ";"
+        warned[name] = [("51,62" in r.stderr) for r in (result, labeldp(*words))]
+    assert warned == {"cost": [True, True], "kind": [False, False]}
+    assert "51,62" not in labeldp("init", "table.csv", *numbers, "-o", "other.yaml").stderr

@@ -20,6 +20,13 @@ def test_home_has_the_first_command_and_the_picture(site):
     assert 'src="images/report.png"' in page and (site / "images" / "report.png").is_file()
 
 
+def test_the_page_of_the_runtime_is_its_readme_and_has_links_to_it(site):
+    page = (site / "runtime.html").read_text(encoding="utf-8")
+    assert "Requirements on the file" in page and "runtime/examples" in page
+    for name in ("index", "spec", "policy"):
+        assert 'href="runtime.html' in (site / f"{name}.html").read_text(encoding="utf-8")
+
+
 def test_code_is_highlighted_and_has_buttons_to_copy_it(site):
     page = (site / "reference-labeldp_runtime.html").read_text(encoding="utf-8")
     assert '<span class="gp">&gt;&gt;&gt; </span>' in page

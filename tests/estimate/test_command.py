@@ -213,6 +213,20 @@ def test_categories_have_shares_for_each_group(tmp_path):
     assert ["label", "share", "low", "high", "projected"] in map(str.split, alone.splitlines())
 
 
+def test_one_more_group_is_shown_and_not_counted(tmp_path):
+    path = artifact(tmp_path, TEXT_SPEC)
+    said = {}
+    for count in range(3, 9):
+        shops = ["" if i % count == 0 else str(i % count) for i in range(N)]
+        private = table(path, ["red"] * N, shop=shops)
+        pq.write_table(private, tmp_path / f"{count}.parquet")
+        words = "estimate", path, tmp_path / f"{count}.parquet", "--by", "shop"
+        said[count] = labeldp(*words).stdout.splitlines()
+    assert max(map(len, said.values())) <= 15
+    assert not any("1 more groups" in line for lines in said.values() for line in lines)
+    assert any(line.startswith('""  ') for line in said[3])
+
+
 def test_many_groups_of_categories_are_cut_short(tmp_path):
     path = artifact(tmp_path, TEXT_SPEC)
     private = table(path, ["red"] * N, shop=[str(i % 200) for i in range(N)])

@@ -166,6 +166,16 @@ def test_back_again_a_person_is_no_longer_bounded(base, here):
     assert {"labels of a person", "ε of a person"} <= broken
 
 
+def test_that_persons_are_protected_is_no_weaker_promise_but_the_opposite_is(base, here):
+    unit = {"unit": "person", "person_column": "who", "labels_per_person": 2, "epsilon": 2}
+    new = artifact(changed(BASE, privacy=unit), here / "new.onnx")
+    document = found(here, base, new)
+    assert "protects each" in {one["what"] for one in document["changes"]}
+    assert not document["breaking"]
+    back = found(here, new, base)["changes"]
+    assert "protects each" in {one["what"] for one in back if one["breaks"]}
+
+
 def test_other_columns_of_persons_and_times_are_breaking(here):
     """The integers are the same, so that only these two columns say that less is promised."""
     unit = {"unit": "person", "person_column": "who", "labels_per_person": 2, "epsilon": 1}

@@ -49,7 +49,7 @@ def test_what_sql_cannot_do_is_refused_in_one_sentence(tmp_path, limit):
     out = tmp_path / "x.sql"
     done = run(HERE / "reals.onnx", "--dialect", "duckdb", "-o", out)
     assert done.exit_code == 2 and "rounded at random" in done.stderr
-    assert "compile with rounding: nearest, or use labeldp randomize" in done.stderr
+    assert "compile integer labels, or rounding: nearest with a mechanism" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     from labeldp_compile.tools.sql import script
 

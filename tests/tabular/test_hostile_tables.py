@@ -46,7 +46,8 @@ def test_cells_that_are_no_numbers_count_as_missing(tmp_path):
         (b"y,a,a\n0,1,p\n", "several columns called 'a'"),
         (b"", "is empty, or not a CSV file"),
         (b"caf\xe9,y\n1,2\n", "not a CSV file in UTF-8"),
-        (b"y;a\n1;2\n", "its columns: 'y;a'"),
+        (b"sep=;\ny;a\n1;2\n", "its first line is for Excel alone: remove it"),
+        (b"y;a\n1;2\n", "the header seems to be separated by ';'"),
     ],
 )
 def test_unusable_csv(tmp_path, content, message):

@@ -99,6 +99,9 @@ def test_overwriting_without_a_key_removes_the_old_signature(spec, keys, tmp_pat
     labeldp("compile", spec, "-o", out, "--sign", keys / "key.pem")
     assert labeldp("compile", spec, "-o", out, "--overwrite").exit_code == 0
     assert not (out / "example.onnx.sig").exists()
+    result = labeldp("verify", out / "example.onnx", "--public-key", keys / "public.pem")
+    assert result.exit_code == 2
+    assert "example.onnx is not signed, or its signature is elsewhere" in result.output
 
 
 @pytest.mark.parametrize(

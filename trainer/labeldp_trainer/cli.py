@@ -86,6 +86,9 @@ def train_command(
     loaded = load_config(config)
     output = output or Path("runs") / loaded.config.name
     find_run(output, loaded.digest, resume=resume)
+    labels_are_true = getattr(loaded.config.method, "private_column", None) is None
+    if not quiet and labels_are_true and loaded.config.loss != "cross_entropy":
+        tell(*getattr(loaded.config.data, "form", PLAIN).comma_warning())
     # JAX takes seconds to import: check the config and the folder first.
     from labeldp_trainer.progress import epoch_progress, step_progress  # noqa: PLC0415
     from labeldp_trainer.representation.kind import nowhere  # noqa: PLC0415

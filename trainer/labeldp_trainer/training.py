@@ -174,6 +174,7 @@ def _tested(fitted: Fitted, loss: Loss, tests: TestArrays) -> Tested | None:
 def _result(fitted: Fitted, loss: Loss, tested: Tested | None, notes: Sequence[str]) -> Line:
     """The contents of ``result.json``. Adds the notes that the test data give."""
     more: Line = {}
+    worse: Sequence[str] = ()
     if tested is not None:
         more = {
             "test": tested.model,
@@ -181,7 +182,7 @@ def _result(fitted: Fitted, loss: Loss, tested: Tested | None, notes: Sequence[s
             "baselines": {"constant": tested.constant},
         }
         worse = worse_than_constant(loss, tested.model, tested.constant)
-        notes = [*notes, *worse, *fitted.notes]
+    notes = [*notes, *worse, *fitted.notes]
     if notes:
         more["notes"] = list(notes)
     return {"format_version": "1.0", **for_json(fitted.metrics), **more, **fitted.facts}

@@ -114,7 +114,7 @@ def test_a_column_is_accepted_or_refused_in_one_sentence(tmp_path):
         else:
             assert found[1] == "t.csv: 'y' has labels that are missing, NaN or infinite"
         _, refused = read(classes, part(tmp_path, with_odd("colour", 41, cell), "colour"), "colour")
-        assert refused.startswith("t.csv: 'colour': some labels are none of the 3 classes; list")
+        assert refused.startswith("t.csv: 'colour': some labels are none of the 3 classes, or")
         said.add(refused)
     assert len(said) == 1
 

@@ -18,6 +18,7 @@ from labeldp_trainer.onnx_export.write import check, onnx_model
 from labeldp_trainer.outcomes.trained import Trained
 from labeldp_trainer.representation import represented
 from labeldp_trainer.run import RunFolder
+from labeldp_verify import check_bytes
 
 from trainer.tests.trainer_helpers import table
 
@@ -167,6 +168,8 @@ def test_the_statement_is_in_the_metadata(place):
     assert json.loads(found["labeldp.model.privacy"]) == PRIVACY
     assert found["labeldp.model.name"] == "made"
     assert "labeldp.certificate" not in found  # it is no randomizer
+    last = check_bytes(model.SerializeToString()).checks[-1]
+    assert not last.ok and "a model that labeldp export wrote" in last.detail
     assert onnx_model(trained(place, TABLE)) == onnx_model(trained(place, TABLE))
 
 

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_trainer import RunFolderError, parse_config, train
 from labeldp_trainer.cli import train_command
+from labeldp_trainer.run.folder import RunFolder
 
 from trainer.tests.trainer_helpers import CONFIG, write_config, write_tables
 
@@ -78,6 +79,11 @@ def test_a_name_that_is_taken_by_something_else(tmp_path, kind):
     result = CliRunner().invoke(train_command, ["no-such-config.yaml", "-o", str(path)])
     assert result.exit_code == 2
     assert "is not a run folder, or is damaged; choose another folder" in result.stderr
+
+
+def test_a_run_that_is_not_there(tmp_path):
+    with pytest.raises(RunFolderError, match="nowhere: does not exist"):
+        RunFolder(tmp_path / "nowhere").facts()
 
 
 @pytest.fixture

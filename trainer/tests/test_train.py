@@ -5,6 +5,7 @@ import json
 import jax
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -288,6 +289,22 @@ def test_refused_with_one_message_and_nothing_left(tmp_path, text, expected):
     write_artifact(tmp_path)
     write_config(tmp_path, text)
     assert expected in refused(tmp_path, text)
+
+
+def test_decimal_commas_are_warned_of(tmp_path):
+    """A label 51,62 is a missing one to a method that refuses no label."""
+    options = pa_csv.WriteOptions(delimiter=";")
+    pa_csv.write_csv(table(300, 0), tmp_path / "train.csv", options)
+    data = "data: {kind: table, train: train.csv, label: y, categorical: [c], delimiter: ';'}"
+    for loss, label in (("squared", "y"), ("cross_entropy", "colour")):
+        text = f"version: 1\nname: {loss}\n{data}\nloss: {loss}\nmethod: {{kind: none}}\n"
+        if loss == "cross_entropy":
+            text = text.replace("label: y", f"label: {label}, classes: [red, green, blue]")
+        write_config(tmp_path, text)
+        arguments = [str(tmp_path / "train.yaml"), "-o", str(tmp_path / loss)]
+        result = CliRunner().invoke(train_command, arguments)
+        assert result.exit_code == 0, result.output
+        assert ("51,62" in result.stderr) == (loss == "squared")
 
 
 def test_run_folders_are_not_overwritten(tmp_path):

@@ -106,3 +106,20 @@ def test_a_release_of_few_rows_warns_without_a_test_set(tmp_path, text):
     assert not any("expected" in said for said in notes_of(tmp_path, tested, "tested"))
     release.write_archives(tmp_path)
     assert notes_of(tmp_path, alone, "many") == []
+
+
+def test_effects_that_are_hidden_by_noise_are_a_warning_without_a_test_set(tmp_path):
+    """From the release alone: the strongest effect is under 0.1 of its error, or 40 times it."""
+    notes = {}
+    for rows, epsilon, test in ((30, 0.1, ""), (30, 0.1, ", test: test.parquet"), (3000, 1, "")):
+        write_tables(tmp_path, rows)
+        text = (
+            "version: 1\nname: few\nmethod: {kind: staged_release, "
+            f"epsilon: {epsilon}, delta: 1e-5, label_range: [0, 9]}}\n"
+            f"data: {{kind: table, train: train.parquet{test}, label: y, numeric: [a, b]}}\n"
+        )
+        name = f"run-{rows}{bool(test)}"
+        notes[rows, bool(test)] = notes_of(tmp_path, text, name)
+    (note,) = notes[30, False]
+    assert note.startswith("no column, or pair of columns, has an effect that is larger than its")
+    assert note not in notes[30, True] and notes[3000, False] == []

@@ -801,6 +801,9 @@ def epsilon_of(ratio: Fraction) -> Fraction:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:  # an empty name in a pipeline is no proof
+        print("usage: python kernel.py FILE…", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
     for path in map(Path, sys.argv[1:]):
         try:
             with path.open("rb") as file:

@@ -81,7 +81,13 @@ def read_signed_beside(artifact: Path, public_key: Path, signature: Path | None 
     Raises InputError if one is missing or not of its kind.
     """
     key = read_public_key(public_key)
-    return Signed(read_at_most(signature or path_for(artifact, key), MAX_KEY_BYTES), key)
+    beside = path_for(artifact, key)
+    if signature is None and not beside.exists():
+        raise InputError(
+            f"{beside}: does not exist: {artifact.name} is not signed, or its signature is "
+            "elsewhere"
+        )
+    return Signed(read_at_most(signature or beside, MAX_KEY_BYTES), key)
 
 
 def read_public_key(path: Path) -> PublicKey:

@@ -59,9 +59,10 @@ if TYPE_CHECKING:  # cryptography is loaded for those who bring a key
     from labeldp_verify.console.limits import Limits
     from labeldp_verify.signature import Signed
 
-KERNEL_LINES = 557  # without blank lines, comments and docstrings
+KERNEL_LINES = 560  # without blank lines, comments and docstrings
 MAX_FILE_BYTES = 64 * 1024 * 1024
 LIMITS = "limits"  # the name of the only check that is not about the file itself
+MOST_DISAGREEMENTS = 5  # of a spec and a certificate, that are listed
 SpecCheck = Callable[[Certificate], Sequence[str]]
 """From a certificate to its differences from a spec, in words."""
 
@@ -202,8 +203,10 @@ class Verification:
 
     def _check_spec(self) -> str:  # 15
         assert self.spec is not None
-        disagreements = self.spec(self.certificate)
-        demand(not disagreements, "; ".join(disagreements))
+        found = list(self.spec(self.certificate))
+        if len(found) > MOST_DISAGREEMENTS + 1:  # another spec, and not another version of this one
+            found = [*found[:MOST_DISAGREEMENTS], f"{len(found) - MOST_DISAGREEMENTS} more"]
+        demand(not found, "; ".join(found))
         return "the certificate names this spec, and agrees with it"
 
     def _check_signature(self) -> str:  # 16

@@ -32,6 +32,7 @@ class Choice:
     Attributes:
         spec: the spec; a private prior is replaced by a uniform one.
         assumed_uniform: whether the prior was private, so that no label was read.
+        without_groups: whether groups were left out, which need a prior from data.
         wanted: what was asked.
         epsilon: ε of a label, in four significant digits.
         missed_at: the next smaller ε, which misses a target; None at the end of the range, and if
@@ -42,6 +43,7 @@ class Choice:
 
     spec: Spec
     assumed_uniform: bool
+    without_groups: bool
     wanted: Wanted
     epsilon: Fraction
     missed_at: Fraction | None
@@ -80,6 +82,8 @@ class Choice:
             lines.append(f"  labels_per_person: {person.labels}")
         if self.assumed_uniform:  # which has no part in a split
             lines += ["  split: auto", "prior: {kind: uniform}"]
+        if self.without_groups:
+            lines.append("# leave out groups, which need a prior from data")
         options = self.chosen.mechanism.model_dump(exclude_defaults=True, exclude_none=True)
         return [*lines, f"mechanism: {_flow(options)}"]
 
@@ -164,6 +168,7 @@ def choose_spec(path: Path, asked: Asked, observer: Observer = QUIET) -> Choice:
     return Choice(
         spec=spec,
         assumed_uniform=isinstance(loaded.prior, PrivatePrior),
+        without_groups=loaded.groups is not None and spec.groups is None,
         wanted=wanted,
         epsilon=epsilon,
         missed_at=epsilon_at(below) if wanted.targets and below >= 0 else None,
@@ -173,12 +178,12 @@ def choose_spec(path: Path, asked: Asked, observer: Observer = QUIET) -> Choice:
 
 
 def _without_labels(spec: Spec) -> Spec:
-    """The same spec, with a uniform prior in place of a private one."""
+    """The same spec, with a uniform prior in place of a private one, and then no groups."""
     if not isinstance(spec.prior, PrivatePrior):
         return spec
     privacy = spec.privacy.model_copy(update={"split": "auto"})
     prior = UniformPrior(kind="uniform")
-    return spec.model_copy(update={"prior": prior, "privacy": privacy})
+    return spec.model_copy(update={"prior": prior, "privacy": privacy, "groups": None})
 
 
 def _reached(standings: Sequence[Trial], wanted: Wanted) -> Fraction:

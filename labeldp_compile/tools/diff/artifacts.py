@@ -38,7 +38,8 @@ def _changes(old: Artifact, new: Artifact) -> Iterator[Change]:
     yield from _larger("ε of a label (proved)", (a.label, b.label))
     yield from _larger("total ε (declared)", (a.total, b.total))
     yield from _persons(a, b)
-    yield from _texts("protects each", (a.protects, b.protects), _WORSE)
+    weaker = _WORSE if a.protects == "person" else None
+    yield from _texts("protects each", (a.protects, b.protects), weaker)
     persons = [None if one is None else one.column for one in (c.person for c in stated)]
     if None not in persons:  # otherwise another unit is protected
         yield from _texts("persons are in", persons, _OTHERS)
@@ -105,7 +106,8 @@ def _groups(old: Artifact, new: Artifact) -> Iterator[Change]:
         names.append(", ".join(column.name for column in one.groups.columns))
         columns.append([column.to_json() for column in one.groups.columns])
         tables.append(f"{one.groups.tables:,}")
-        sizes.append(f"{min(table.size for table in one.certificate.tables):,}")
+        smallest = min(table.size for table in one.certificate.tables)
+        sizes.append(f"{smallest:,}" if one.groups.columns else None)
     yield from _texts("groups", names, "rows need other columns")
     if columns[0] != columns[1] and names[0] == names[1]:
         counts = [f"{one.groups.cells:,} groups" for one in (old, new)]

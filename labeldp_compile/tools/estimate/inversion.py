@@ -96,8 +96,7 @@ def invert(decoded: Table, classes: LabelClasses) -> Inverse:
         )
     if m < c:
         raise NotEstimableError(
-            f"it has {m:,} outputs for {c:,} labels that it distinguishes: different histograms of "
-            "labels give the same outputs"
+            f"{m:,} outputs cannot tell the shares of {c:,} labels apart; randomized_response can"
         )
     table = class_matrix(decoded, classes)
     if sets_of(decoded.randomizer) is not None:

@@ -43,6 +43,11 @@ def read_predictions(
     if not models:
         every = labels is not None and all(PROBABILITY + name in there for name in labels)
         models = [f"{PROBABILITY}*" if every else PREDICTION]
+        if not every and PREDICTION not in there:
+            classes = "" if labels is None else f", or {PROBABILITY}LABEL for each label"
+            raise refused(
+                path, f"has no column {PREDICTION!r}{classes}; name yours with --model COLUMN"
+            )
     wanted: dict[str, list[str]] = {}
     for model in models:
         if model in wanted:

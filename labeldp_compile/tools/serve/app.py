@@ -144,7 +144,9 @@ class Service:
         try:
             self._require_permitted(request)
             if served is None:
-                raise RefusedError(404, "there is no artifact of this name")
+                raise RefusedError(
+                    404, "there is no artifact of this name: GET /v1/artifacts lists them"
+                )
             self.require_room()
             answer, rows = await self._answered(request, served)
         except RefusedError as refusal:

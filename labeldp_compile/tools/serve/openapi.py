@@ -130,7 +130,7 @@ def _shown(one: Served) -> dict[str, Any]:
     }
     if facts["keyed"]:
         asked["ids"] = ["an id of this label"]
-    words = {key: _in_words(value) for key, value in facts.items() if value not in ({}, None)}
+    words = {key: _in_words(value) for key, value in facts.items() if value not in ({}, [], None)}
     return {"path": _path(one), "facts": words, "asked": asked}
 
 

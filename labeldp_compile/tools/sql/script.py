@@ -68,8 +68,8 @@ def _require_possible(artifact: Artifact, dialect: Dialect) -> None:
     if isinstance(domain, RealDomain) and domain.rounding == "unbiased":
         raise InputError(
             "labels that are rounded at random (rounding: unbiased) cannot be randomized in SQL, "
-            "which does not show the bits of a float64: compile with rounding: nearest, or use "
-            "labeldp randomize"
+            "which does not show the bits of a float64: compile integer labels, or rounding: "
+            "nearest with a mechanism that allows it, or use labeldp randomize"
         )
     if domain.keeps_nulls:
         raise InputError(

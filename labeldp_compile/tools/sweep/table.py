@@ -6,6 +6,7 @@ from labeldp_verify.reading.figures import PRIORS, ROWS
 from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.rounded import at_most, up_to
 
+from labeldp_compile.tools.page.numbers import plain
 from labeldp_compile.tools.sweep.measure import Point
 from labeldp_compile.tools.sweep.sweep import Sweep
 
@@ -29,7 +30,7 @@ def columns(sweep: Sweep) -> list[tuple[str, Callable[[Point], str]]]:
     """
     figures: list[tuple[str, Callable[[Point], str]]] = [
         (error_column(sweep), lambda p: _at_most(p.margin_under_prior)),
-        ("noisy label loss", lambda p: f"{p.loss:.6g}"),
+        ("noisy label loss", lambda p: plain(p.loss, 6)),
     ]
     if sweep.spec.goal == "labels":
         figures.reverse()
@@ -81,7 +82,7 @@ def _bias(point: Point, bias: float | None) -> str:
 
 def _loss_by_table(point: Point) -> str:
     found = point.groups
-    return "–" if found is None or found.loss is None else f"{found.loss:.6g}"
+    return "–" if found is None or found.loss is None else plain(found.loss, 6)
 
 
 def _tables_that_gain(point: Point) -> str:
@@ -138,7 +139,7 @@ def frontier_cells(point: Point) -> list[str]:
     """One row of the frontier's table, in the order of ``FRONTIER_HEADER``."""
     return [
         point.mechanism.partition(", ")[2] or "unbiased",
-        f"{point.loss:.6g}",
+        plain(point.loss, 6),
         _bias(point, point.rms_bias),
         _bias(point, point.bias_in_range),
     ]

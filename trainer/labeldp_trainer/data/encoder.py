@@ -184,7 +184,12 @@ def _numbers(
     for j in np.flatnonzero(gaps).tolist():
         if j >= columns:
             raise _no_dates(found, dates[(j - columns) // len(DATE_FEATURES)], gaps[j])
-        remedy = "leave these cells empty" if missing else "fill these in, drop the rows"
+        remedy = (
+            "leave these cells empty"
+            if missing
+            else "fill these in, drop the rows, take a model that allows them (method: {kind: "
+            "staged_release}, or model: {kind: interactions})"
+        )
         raise DataError(
             f"{found.source}: {gaps[j]:,} of {found.rows:,} rows have no finite number in the "
             f"feature {names[j]!r}; {remedy}, or list the column under categorical"

@@ -83,8 +83,8 @@ class Task:
             if (found < 0).any():
                 raise DataError(
                     f"{source}: {column!r}: some labels are none of the {len(self.classes):,} "
-                    "classes; list every class in the type of the column. For real numbers, as "
-                    "from an unbiased randomizer, use a regression loss"
+                    "classes, or missing; list every class in the type of the column. For real "
+                    "numbers, as from an unbiased randomizer, use a regression loss"
                 )
             return found.astype(np.int32)
         array = numbers(values)

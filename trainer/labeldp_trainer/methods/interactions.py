@@ -22,9 +22,9 @@ from labeldp_trainer.interactions.ask import (
     Source,
 )
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn, entries_of, learn_columns
-from labeldp_trainer.interactions.effects import effects_of
+from labeldp_trainer.interactions.effects import Effects, effects_of
 from labeldp_trainer.interactions.explained import FILE as EXPLAINED
-from labeldp_trainer.interactions.explained import to_bytes
+from labeldp_trainer.interactions.explained import read_effects, to_bytes
 from labeldp_trainer.interactions.softmax import softmax_weights
 from labeldp_trainer.interactions.stages import STAGES, Fit, Learner, LearningTask
 from labeldp_trainer.interactions.terms import Terms, ranks_of
@@ -143,7 +143,19 @@ class Staged(Method):
     def fit(self, run: TrainingRun) -> Fitted:
         """The solution. Raises InputError."""
         params, facts = self.solve(run)
-        return Fitted(params, run.setting.model, run.tester()(params), facts=facts)
+        metrics = run.tester()(params)
+        notes = () if metrics else _hidden(read_effects(run.folder.path / EXPLAINED))
+        return Fitted(params, run.setting.model, metrics, notes, facts)
+
+
+def _hidden(effects: Effects) -> tuple[str, ...]:
+    """Without a test set: a warning from what was learned, which spends nothing."""
+    if (effects.importance > effects.error).any():
+        return ()
+    return (
+        "no column, or pair of columns, has an effect that is larger than its error: the model may "
+        "be no better than a constant; add a test set to check",
+    )
 
 
 @dataclass

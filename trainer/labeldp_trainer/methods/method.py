@@ -109,7 +109,7 @@ class Fitted:
         params: the final parameters; with early stopping those of least training loss.
         model: its ``apply`` takes the parameters.
         metrics: the final metrics; names of test metrics start with ``test_``.
-        notes: warnings from the test set.
+        notes: warnings from the test set, or from what was learned.
         facts: further entries of ``result.json``.
     """
 

@@ -139,8 +139,10 @@ class ModelGraph:
 
     def to_bytes(self, name: str, metadata: dict[str, str]) -> bytes:
         """The serialized model. Raises ValueError if it is invalid, or too large for a file."""
+        used = {name for node in self._nodes for name in node.input}  # onnxruntime warns of others
+        constants = [constant for constant in self._constants if constant.name in used]
         graph = helper.make_graph(
-            self._nodes, name, self._inputs, self._outputs, initializer=self._constants
+            self._nodes, name, self._inputs, self._outputs, initializer=constants
         )
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)]
         model = helper.make_model(

@@ -279,7 +279,8 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _require_width(source: FeatureSource, width: int) -> None:
-    source.require(width > 0, NOTHING_LEFT)
+    rare = "; add features, or let rarer categories count (a smaller min_count)"
+    source.require(width > 0, NOTHING_LEFT + rare)
     reason = f"{width:,} columns (one per category) are more than {MOST_COLUMNS:,}"
     source.require(width <= MOST_COLUMNS, reason)
 

@@ -172,9 +172,9 @@ class RunFolder:
 
     def facts(self) -> dict[str, Any]:
         """The contents of ``run.json``. Raises RunFolderError."""
-        return self.document(
-            "run.json", f"{self.path}: is not a run folder, or is damaged; choose another folder"
-        )
+        what = "is not a run folder, or is damaged; choose another folder"
+        what = what if os.path.lexists(self.path) else "does not exist"
+        return self.document("run.json", f"{self.path}: {what}")
 
     def document(self, name: str, otherwise: str) -> dict[str, Any]:
         """The contents of a JSON file. Raises RunFolderError with the text ``otherwise``."""

@@ -8,6 +8,7 @@ import sys
 import time
 
 import numpy as np
+import onnx
 import onnxruntime
 import pyarrow.parquet as pq
 import pytest
@@ -170,6 +171,9 @@ def test_predictions_and_the_exported_model_agree_on_gaps_and_new_categories(pla
     model = onnx_model(trained)
     assert check(trained, model, tmp_path / "new.parquet").relative < 1e-4
     onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    graph = onnx.load_from_string(model).graph  # onnxruntime warns of what no node uses
+    used = {each for node in graph.node for each in node.input}
+    assert {constant.name for constant in graph.initializer} <= used
 
 
 @pytest.mark.slow

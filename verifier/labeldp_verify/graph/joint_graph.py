@@ -3,7 +3,7 @@
 A row is Σ place · stride over the columns; place j of a private number is number ÷ stride mod size.
 """
 
-from labeldp_verify.forms import Domain, JointDomain
+from labeldp_verify.forms import Domain, JointDomain, columns_of
 from labeldp_verify.graph.label_graph import add_row, label_type
 from labeldp_verify.graph.nodes import INT64, Graph, output_type
 
@@ -44,8 +44,7 @@ def add_joint_index(
 
 def declare_labels(graph: Graph, domain: Domain) -> str:
     """Declare the inputs [N] of the label; returns the name of the first."""
-    parts = domain.parts if isinstance(domain, JointDomain) else (domain,)
-    for name, part in zip(label_inputs(domain), parts, strict=True):
+    for name, part in zip(label_inputs(domain), columns_of(domain), strict=True):
         graph.input(name, label_type(part), ["N"])
     return label_inputs(domain)[0]
 

@@ -1,5 +1,6 @@
-"""The pictures of a report: the prior, the moments, a posterior, the heat map of Pr[output | label],
-and the axes that they share.
+"""The pictures of a report: the prior, the moments, a posterior, the heat map of Pr[output | label].
+
+They share their axes.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""The pictures of a report: the prior, the moments, a posterior, the heat map of Pr[output | label].
+"""The pictures of a report, which share their axes.
 
-They share their axes.
+They show the prior, the moments, a posterior, and the heat map of Pr[output | label].
 """
 
 import math

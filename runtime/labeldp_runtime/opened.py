@@ -141,8 +141,8 @@ def _typed(declared: list[Any]) -> list[tuple[str, str]]:
     return [(one.name, _ELEMENT_TYPES[one.type]) for one in declared]
 
 
-# Portable files take a word as two or three int64 limbs. The graph takes the lowest 31 bits of each,
-# so hosts may feed integers of any sign and size.
+# Portable files take a word as two or three int64 limbs. The graph takes the lowest 31 bits of
+# each, so hosts may feed integers of any sign and size.
 _SHIFTS = (33, 2)  # to the right, of the first limbs; the third is the last 2 bits, raised by 29
 _MASK = np.uint64(2**31 - 1)
 

@@ -66,8 +66,7 @@ def plan_command(
     code 2 (1 if its ledger is over budget, or the policy is not met). --out also reads the names of
     the columns.
     """
-    if out is not None:
-        require_output(out, spec, policy, endings=(SUFFIX,), overwrite=overwrite)
+    require_output(out, spec, policy, endings=(SUFFIX,), overwrite=overwrite)
     judged = loaded = None
     if policy is not None:
         from labeldp_compile.tools.policy import load_policy  # noqa: PLC0415

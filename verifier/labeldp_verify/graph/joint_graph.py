@@ -17,11 +17,6 @@ def label_inputs(domain: Domain) -> list[str]:
     return [f"label_{i}" for i in range(1, len(domain.parts) + 1)]
 
 
-def private_outputs(domain: Domain) -> list[str]:
-    """The names of the graph's outputs where it answers with labels, one for each column."""
-    return [f"private_{name}" for name in label_inputs(domain)]
-
-
 def add_joint_index(
     graph: Graph, domain: JointDomain, shape: str, *, portable: bool = False
 ) -> str:
@@ -51,8 +46,9 @@ def declare_labels(graph: Graph, domain: Domain) -> str:
 
 def add_columns(graph: Graph, domain: JointDomain) -> None:
     """Add the nodes from ``private_number`` [N] (int64) to the private columns [N]."""
-    parts = zip(private_outputs(domain), domain.column_values, domain.strides, strict=True)
-    for i, (name, values, stride) in enumerate(parts):
+    parts = zip(label_inputs(domain), domain.column_values, domain.strides, strict=True)
+    for i, (label, values, stride) in enumerate(parts):
+        name = f"private_{label}"
         graph.output(name, output_type(values[0]), ["N"])
         place = PRIVATE_NUMBER
         with graph.within(f"{name}_"):

@@ -100,14 +100,9 @@ class Url:
             },
         )
 
-    @property
-    def server_name(self) -> str:
-        """The name without its schema."""
-        return re.sub(r"[?&]schema=[a-z0-9_]*$", "", self.name)
-
     def in_schema(self, schema: str) -> Url:
         """The same server, another schema."""
-        name = self.server_name
+        name = re.sub(r"[?&]schema=[a-z0-9_]*$", "", self.name)
         if schema != DEFAULT_SCHEMA:
             name += f"{'&' if '?' in name else '?'}schema={schema}"
         return replace(self, name=name, schema=schema, states_schema=True)

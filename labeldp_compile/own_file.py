@@ -1,5 +1,6 @@
 """Files that decide about secrets: opened once, so that the checked file is the one read."""
 
+import hashlib
 import os
 import stat
 from dataclasses import dataclass
@@ -47,3 +48,9 @@ def read_own(path: Path, most: int, *, links: bool = True) -> OwnFile:
 def is_others(status: os.stat_result) -> bool:
     """Whether a file belongs to neither this user nor root."""
     return hasattr(os, "geteuid") and status.st_uid not in (0, os.geteuid())
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

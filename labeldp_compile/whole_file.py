@@ -16,7 +16,7 @@ from labeldp_compile.errors import DataError, InputError
 
 
 def require_output(
-    path: Path,
+    path: Path | None,
     *inputs: Path | None,
     endings: Sequence[str] = (),
     overwrite: bool = False,
@@ -28,8 +28,10 @@ def require_output(
     Call it before anything is read, solved or spent. The file must be none of the ``inputs``, and
     in none of those that are folders. ``endings`` are those that the name may have, the usual one
     first; ``way_out`` ends the message about a name that is taken, also by a broken link. Its
-    folder must exist, unless the caller ``makes_folder``.
+    folder must exist, unless the caller ``makes_folder``. None is no file.
     """
+    if path is None:
+        return
     for other in inputs:
         if other is not None and path.exists() and other.exists() and path.samefile(other):
             raise InputError(f"{path}: is the input: write to another file")

@@ -116,21 +116,14 @@ def _summary(compiled: Compiled) -> list[str]:
     """At most 14 lines, not counting warnings: what is private, and what labels are good for."""
     artifact, certificate = compiled.artifact, compiled.certificate
     privacy, utility = certificate.privacy, certificate.utility
-    names = ", ".join(printable(column.name) for column in artifact.groups.columns)
     own = artifact.groups.own_tables
-    parts = (
-        f"{artifact.groups.tables:,} tables by {names}"
-        if own
-        else f"{certificate.outputs:,} outputs"
-    )
     label = at_most(privacy.epsilon_label_bound, 12)
     loss = f"{utility.noisy_label_loss:.6g} ({utility.loss})"
     if utility.certified_gap is not None:
         gap = at_most(utility.certified_gap, 2)
         loss += f", within {gap} of the least possible, relatively (proved)"
     lines = [
-        f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, {parts}, "
-        f"for goal: {compiled.goal}",
+        _head(compiled),
         fact("ε per label", f"{label} (proved by the integers)"),
         fact(
             "ε of the prior",
@@ -157,6 +150,18 @@ def _summary(compiled: Compiled) -> list[str]:
     ]
 
 
+def _head(compiled: Compiled) -> str:
+    artifact, certificate = compiled.artifact, compiled.certificate
+    parts = f"{certificate.outputs:,} outputs"
+    if artifact.groups.own_tables:
+        names = ", ".join(printable(column.name) for column in artifact.groups.columns)
+        parts = f"{artifact.groups.tables:,} tables by {names}"
+    return (
+        f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, {parts}, "
+        f"for goal: {compiled.goal}"
+    )
+
+
 def _warnings(compiled: Compiled) -> list[str]:
     """What limits the use of the labels for the goal, of one table or of all."""
     artifact = compiled.artifact
@@ -180,11 +185,17 @@ def _details(compiled: Compiled) -> list[str]:
     """What the labels are good for first, then what is proved of them."""
     artifact, certificate = compiled.artifact, compiled.certificate
     if artifact.groups.own_tables:
-        return _details_of_groups(compiled)
+        return [
+            _head(compiled),
+            *group_table(artifact, _SHOWN_GROUPS),
+            f"groups: declared by {DECLARED_BY} to be public, not proved",
+            *_warnings(compiled),
+            "privacy, and how near to the best possible, of all groups together:",
+            *_proved(certificate, artifact.bias_in_range),
+        ]
     decoded = readable(artifact.table(0))
     return [
-        f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
-        f"{certificate.outputs:,} outputs, for goal: {compiled.goal}",
+        _head(compiled),
         *prior_bars(decoded, sys.stderr),
         "use of the private labels:",
         *decoded.use_in_words(),
@@ -209,21 +220,6 @@ def _one_table(decoded: Table, artifact: Artifact) -> str:
         f"note: all groups ({shared}) share one table: their histograms differ too little from "
         "noise. More rows, a larger ε, or a larger part of it for the prior (privacy.split) help"
     )
-
-
-def _details_of_groups(compiled: Compiled) -> list[str]:
-    artifact, certificate = compiled.artifact, compiled.certificate
-    groups = artifact.groups
-    columns = ", ".join(printable(column.name) for column in groups.columns)
-    return [
-        f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
-        f"{groups.tables:,} tables by {columns}, for goal: {compiled.goal}",
-        *group_table(artifact, _SHOWN_GROUPS),
-        f"groups: declared by {DECLARED_BY} to be public, not proved",
-        *_warnings(compiled),
-        "privacy, and how near to the best possible, of all groups together:",
-        *_proved(certificate, artifact.bias_in_range),
-    ]
 
 
 def _once(certificate: Certificate) -> str:

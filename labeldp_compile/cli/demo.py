@@ -203,8 +203,7 @@ def _comparison(
 ) -> list[str]:
     import numpy as np  # noqa: PLC0415  # as above
 
-    from labeldp_compile.tools.demo.models import compare  # noqa: PLC0415
-    from labeldp_compile.tools.demo.sample import LABEL  # noqa: PLC0415
+    from labeldp_compile.tools.demo.sample import LABEL, compare  # noqa: PLC0415
 
     names = [name for name in table.column_names if name != LABEL]
     features = np.column_stack([table[name].to_numpy().astype(float) for name in names])

@@ -125,8 +125,7 @@ def estimate_command(
     files, tables = (file, *more[::2]), (table, *more[1::2])
     outputs = (csv, ".csv"), (parquet, ".parquet"), (plot, ".svg")
     for output, ending in outputs:
-        if output is not None:
-            require_output(output, *files, *tables, endings=(ending,), overwrite=overwrite)
+        require_output(output, *files, *tables, endings=(ending,), overwrite=overwrite)
     if csv or parquet:
         require_free_names(by)
     decoded = []

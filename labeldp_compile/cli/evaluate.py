@@ -142,8 +142,7 @@ def evaluate_command(
     size = None if difference is None else decimal_of("--difference", difference)
     if size is not None and size <= 0:
         raise InputError("--difference: must be positive")
-    if plot is not None:
-        require_output(plot, artifact, predictions, private, endings=(".svg",), overwrite=overwrite)
+    require_output(plot, artifact, predictions, private, endings=(".svg",), overwrite=overwrite)
     with verified(artifact):
         found = evaluate_tables(
             artifact,

@@ -38,7 +38,7 @@ from labeldp_compile.cli.prior_bars import prior_bars
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.inspection.document import FORMAT_VERSION, groups_json, inspection_json
 from labeldp_compile.tools.inspection.facts import (
-    find_labels,
+    find_label,
     label_facts,
     noise_facts,
     output_facts,
@@ -101,8 +101,7 @@ def inspect_command(
         from labeldp_compile.tools.inspection import set_table  # noqa: PLC0415  # pyarrow
 
         require_output(table, endings=set_table.ENDINGS, overwrite=overwrite)
-    if weights is not None:
-        require_output(weights, file, endings=(".parquet", ".csv"), overwrite=overwrite)
+    require_output(weights, file, endings=(".parquet", ".csv"), overwrite=overwrite)
     with verified(file, ", and is not shown"):
         try:
             found = open_artifact(file, budget)
@@ -124,7 +123,7 @@ def inspect_command(
         return
     decoded = table_of(found, file, group)
     named = readable(decoded)
-    labels = find_labels(named.domain, asked)
+    labels = [find_label(named.domain, text) for text in asked]
     if table is not None:
         with replaced_when_whole(table) as part:
             rows = set_table.write_sets(decoded, table, part)

@@ -183,8 +183,7 @@ def export_command(file: str, csv: Path | None, parquet: Path | None, overwrite:
     if csv is None and parquet is None:
         raise click.UsageError("give --csv FILE, --parquet FILE, or both")
     for output, ending in outputs:
-        if output is not None:
-            require_output(output, Path(file), endings=(ending,), overwrite=overwrite)
+        require_output(output, Path(file), endings=(ending,), overwrite=overwrite)
     contents = read_contents(file)
     _require_written_by_labeldp(file, contents)
     for output, _ in outputs:

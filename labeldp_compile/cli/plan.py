@@ -66,8 +66,7 @@ def plan_command(
     code 2 (1 if its ledger is over budget, or the policy is not met). --out also reads the names of
     the columns.
     """
-    if out is not None:
-        require_output(out, spec, policy, endings=(SUFFIX,), overwrite=overwrite)
+    require_output(out, spec, policy, endings=(SUFFIX,), overwrite=overwrite)
     judged = loaded = None
     if policy is not None:
         from labeldp_compile.tools.policy import load_policy  # noqa: PLC0415
@@ -109,9 +108,13 @@ def _summary(plan: Plan, path: Path) -> list[str]:
     spec, budget, forecast = plan.spec, plan.budget, plan.forecast
     seconds, size = _about(forecast.seconds, _time), _about(forecast.size, _size)
     auto = "" if spec.auto_reason is None else " (chosen by auto)"
+    columns = zip(spec.label.names, columns_of(spec.domain), strict=True)
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
-        *_domains(spec),
+        *(
+            fact("label", f"{printable(name)}: {_domain(domain)}; {nulls_in_short(domain)}")
+            for name, domain in columns
+        ),
         fact(
             "mechanism",
             f"{spec.named_mechanism.title}{auto}, for goal: {spec.goal}, loss: {spec.loss}",
@@ -152,17 +155,14 @@ def _summary(plan: Plan, path: Path) -> list[str]:
 def _details(plan: Plan) -> list[str]:
     spec, budget, forecast = plan.spec, plan.budget, plan.forecast
     most_bytes = _size(plan.most_bytes, at_most)
-    lines = [
+    return [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
         *_labels(spec),
         fact("nulls", nulls_in_words(spec.domain).removeprefix("nulls ")),
         fact("goal", spec.goal),
         fact("loss", spec.loss),
         fact("mechanism", spec.named_mechanism.title),
-    ]
-    if spec.auto_reason is not None:
-        lines.append(fact("", f"auto: {spec.auto_reason}"))
-    lines += [
+        *([] if spec.auto_reason is None else [fact("", f"auto: {spec.auto_reason}")]),
         *_prior(plan),
         *_groups(plan),
         *([] if plan.ledger is None else [fact("ledger", plan.ledger)]),
@@ -177,7 +177,6 @@ def _details(plan: Plan) -> list[str]:
         fact("size", f"{_about(forecast.size, _size)}; {_SIZE_OF} {most_bytes}"),
         fact("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
-    return lines
 
 
 def _totals(plan: Plan) -> list[str]:
@@ -205,14 +204,6 @@ def _totals(plan: Plan) -> list[str]:
             )
         lines.append(fact("rows of a person", one))
     return lines
-
-
-def _domains(spec: Spec) -> list[str]:
-    columns = zip(spec.label.names, columns_of(spec.domain), strict=True)
-    return [
-        fact("label", f"{printable(name)}: {_domain(domain)}; {nulls_in_short(domain)}")
-        for name, domain in columns
-    ]
 
 
 def _labels(spec: Spec) -> list[str]:

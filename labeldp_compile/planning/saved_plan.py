@@ -19,8 +19,8 @@ from labeldp_verify.graph import canonical_json
 from labeldp_verify.printable import json_text, one_line
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.file_digest import file_digest
 from labeldp_compile.ledger.prior_account import account_of
+from labeldp_compile.own_file import file_digest
 from labeldp_compile.planning.budget import EpsilonBudget, find_budget
 from labeldp_compile.planning.plan import Plan
 from labeldp_compile.prior.split import PriorPlan

@@ -32,7 +32,9 @@ class PointsGrid(Strict):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        _require_increasing(self.values)
+        for low, high in pairwise(self.values):
+            if low >= high:
+                raise ValueError(f"the points must increase, but {high} comes after {low}")
         return self
 
 
@@ -164,9 +166,3 @@ def _geometric(low: Decimal, high: Decimal, points: int) -> list[Decimal]:
 def _rounded(number: Decimal) -> Decimal:
     with localcontext(prec=_DIGITS):
         return +number
-
-
-def _require_increasing(values: Sequence[Decimal]) -> None:
-    for low, high in pairwise(values):
-        if low >= high:
-            raise ValueError(f"the points must increase, but {high} comes after {low}")

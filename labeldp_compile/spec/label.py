@@ -152,20 +152,12 @@ class LabelSpec(_Named):
 
     @model_validator(mode="after")
     def _default_in_domain(self) -> Self:
-        domain, default = self.domain, self._default
-        if isinstance(domain, CategoricalDomainSpec):
-            if default is None:
-                raise ValueError(
-                    "categories cannot be clamped: write out_of_domain: {default: CATEGORY}"
-                )
-            if default not in domain.values or isinstance(default, Decimal):
-                raise ValueError(f"the default {default!r} is not one of the categories")
-        elif default is not None:
-            if isinstance(default, str):
-                raise ValueError("the default must be a number in the domain")
-            if isinstance(domain, IntegerDomainSpec) and not isinstance(default, int):
-                raise ValueError("the default must be an integer in the domain")
-            _require_inside(domain, default, "the default")
+        if self._default is not None:
+            _require_label(self.domain, self._default, "the default")
+        elif isinstance(self.domain, CategoricalDomainSpec):
+            raise ValueError(
+                "categories cannot be clamped: write out_of_domain: {default: CATEGORY}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -182,18 +174,8 @@ class LabelSpec(_Named):
                     f"nulls: category adds the category {NULL_CATEGORY!r}, which is listed "
                     f"already: write nulls: {{default: {NULL_CATEGORY}}}"
                 )
-        if not isinstance(null, DefaultLabel):
-            return self
-        label = null.default
-        if isinstance(domain, CategoricalDomainSpec):
-            if label not in domain.values or isinstance(label, Decimal):
-                raise ValueError(f"nulls: {label!r} is not one of the categories")
-        elif isinstance(label, str):
-            raise ValueError("nulls: the default must be a number in the domain")
-        elif isinstance(domain, IntegerDomainSpec) and not isinstance(label, int):
-            raise ValueError("nulls: the default must be an integer in the domain")
-        else:
-            _require_inside(domain, label, "nulls: the default")
+        if isinstance(null, DefaultLabel):
+            _require_label(domain, null.default, "nulls: the default")
         return self
 
     @property
@@ -336,7 +318,15 @@ AnyLabelSpec = Annotated[
 ]
 
 
-def _require_inside(domain: Any, label: Any, what: str) -> None:
+def _require_label(domain: DomainSpec, label: str | int | Decimal, what: str) -> None:
+    if isinstance(domain, CategoricalDomainSpec):
+        if label not in domain.values or isinstance(label, Decimal):
+            raise ValueError(f"{what} {label!r} is not one of the categories")
+        return
+    if isinstance(label, str):
+        raise ValueError(f"{what} must be a number in the domain")
+    if isinstance(domain, IntegerDomainSpec) and not isinstance(label, int):
+        raise ValueError(f"{what} must be an integer in the domain")
     low, high = domain.ends if isinstance(domain, GridDomainSpec) else (domain.min, domain.max)
     if not low <= label <= high:
         raise ValueError(f"{what} {label} is outside the domain")

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from labeldp_verify.analysis import ColumnLoss, Loss
-from labeldp_verify.claims import MatureClaims, seconds_of
+from labeldp_verify.claims import seconds_of
 from labeldp_verify.forms import CategoricalDomain, Domain
 from pydantic import (
     AfterValidator,
@@ -267,10 +267,6 @@ class MatureSpec(Strict):
         "label is known, and never null",
     )
 
-    def to_claims(self) -> MatureClaims:
-        """As the certificate states it."""
-        return MatureClaims(self.after, self.by)
-
 
 class UniformPrior(Strict):
     """Every label is equally likely."""
@@ -328,11 +324,8 @@ class Spec(Strict):
     @property
     def domain(self) -> Domain:
         """The label domain in its exact form."""
-        return self.label.to_domain("unbiased" if self._keeps_means else "nearest")
-
-    @property
-    def _keeps_means(self) -> bool:
-        return not isinstance(self.mechanism, Auto) and self.mechanism.is_unbiased
+        keeps_means = not isinstance(self.mechanism, Auto) and self.mechanism.is_unbiased
+        return self.label.to_domain("unbiased" if keeps_means else "nearest")
 
     @property
     def has_classes(self) -> bool:
@@ -363,10 +356,6 @@ class Spec(Strict):
     def auto_reason(self) -> str | None:
         """Why ``mechanism: auto`` chose this mechanism; None if the spec names it."""
         return self._auto_reason
-
-    def with_goal(self, goal: Goal) -> Self:
-        """The same spec with another goal; the mechanism stays."""
-        return self.model_copy(update={"goal": goal})
 
     def with_mechanism(self, mechanism: Mechanism, auto_reason: str | None = None) -> Self:
         """The same spec with another mechanism."""

@@ -255,7 +255,7 @@ def _check_goal(spec: Spec) -> Misfit | None:
 def _resolve_auto(spec: Spec) -> Spec:
     if not isinstance(spec.mechanism, Auto):
         return spec
-    spec = spec.with_goal(spec.mechanism.goal or spec.goal)
+    spec = spec.model_copy(update={"goal": spec.mechanism.goal or spec.goal})
     kind, reason = _choose(spec)
     mechanism = mechanism_class(kind).named()
     return spec.with_mechanism(mechanism, f"loss: {spec.loss}, goal: {spec.goal}: {reason}")

@@ -31,8 +31,7 @@ from labeldp_runtime.whole_file import partial_of, sync_folder
 from labeldp_verify.printable import printable
 
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.file_digest import file_digest
-from labeldp_compile.own_file import is_others, read_own
+from labeldp_compile.own_file import file_digest, is_others, read_own
 from labeldp_compile.tabular.formats import format_of, parts_of
 from labeldp_compile.whole_file import name_held_in, write_text
 

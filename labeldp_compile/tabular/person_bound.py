@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.tabular.chosen_rows import chosen_rows
+from labeldp_compile.tabular.columns import chosen_rows
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.persons import PersonCounts, Persons, persons_of
 from labeldp_compile.tabular.reader import TableReader

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, InputError, refused
 from labeldp_compile.tabular.background import read_ahead, write_behind
-from labeldp_compile.tabular.chosen_rows import chosen_rows
+from labeldp_compile.tabular.columns import chosen_rows
 from labeldp_compile.tabular.csv_rows import Cells
 from labeldp_compile.tabular.formats import Format, is_stream
 from labeldp_compile.tabular.placement import Placement

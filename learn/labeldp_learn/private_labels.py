@@ -119,7 +119,7 @@ class PrivateLabels:
         With one table, that is the column of ``matrix``. A loss for a boosting library takes these
         numbers for labels.
         """
-        if self._is_additive:
+        if isinstance(self.opened.tables[0], AdditiveRandomizer):
             return self._codes
         starts = np.cumsum([0, *(table.outputs for table in self.opened.tables)])
         return np.asarray(starts[self.tables] + self._codes)
@@ -253,10 +253,6 @@ class PrivateLabels:
             np.concatenate(labels)[order],
             np.concatenate(weights)[order],
         )
-
-    @property
-    def _is_additive(self) -> bool:
-        return isinstance(self.opened.tables[0], AdditiveRandomizer)
 
     @cached_property
     def _given(self) -> list[NDArray[Any]]:

@@ -86,11 +86,8 @@ class Randomizer:
         self._sha256 = hashlib.sha256(data).hexdigest()
         self._path = None if path is None else path.absolute()
         self._key, self._context, self._construction = key, context, construction
-        opened = open_artifact(data, source)
+        self._opened = opened = open_artifact(data, source)
         self._session, self._stated, self._inputs = opened.session, opened.stated, opened.inputs
-        self._output_types, self._words_per_label = opened.output_types, opened.words_per_label
-        self._limbs = opened.limbs
-        self._texts, self._sets = opened.texts, opened.sets
         if require is not None:
             require.check_certificate(self.certificate, source)
         if not prepared:
@@ -233,9 +230,9 @@ class Randomizer:
 
         Raises TypeError where it has several columns: see ``output_types``.
         """
-        if len(self._output_types) > 1:
+        if len(self._opened.output_types) > 1:
             raise TypeError("the private label has several columns: use output_types")
-        return self._output_types[0]
+        return self._opened.output_types[0]
 
     @property
     def label_columns(self) -> list[str]:
@@ -268,13 +265,13 @@ class Randomizer:
     @property
     def output_types(self) -> list[str]:
         """What each private column holds: one a label column, or int64 for numbers of sets."""
-        return list(self._output_types)
+        return list(self._opened.output_types)
 
     @property
     def private_columns(self) -> list[str]:
         """The names of the private columns: those of the label, or one of numbers of sets."""
         names = self.label_columns
-        return [PRIVATE_SET] if len(names) > len(self._output_types) else names
+        return [PRIVATE_SET] if len(names) > len(self._opened.output_types) else names
 
     @property
     def group_columns(self) -> list[str]:
@@ -312,9 +309,9 @@ class Randomizer:
         return self._the_sets().members(output)
 
     def _the_sets(self) -> Sets:
-        if self._sets is None:
+        if self._opened.sets is None:
             raise TypeError("the private labels of this artifact are not sets of labels")
-        return self._sets
+        return self._opened.sets
 
     @property
     def certificate(self) -> dict[str, Json]:
@@ -380,7 +377,7 @@ class Randomizer:
             self._canonical = self._inputs.canonical()
             digest = self._stated["digests"]["tables"]
             source_of_words = KeyedWords if self._construction == "aes-256" else HmacWords
-            return source_of_words(key, context, digest, self._words_per_label)
+            return source_of_words(key, context, digest, self._opened.words_per_label)
         except DAMAGED as error:
             raise UnsupportedFormatError(
                 f"{source}: has labels for which this labeldp-runtime has no keyed randomization: "
@@ -413,27 +410,26 @@ class Randomizer:
         return words
 
     def _chunked(self, given: Given, words: _Words) -> Outputs:
-        feed, count = given.feed, given.count
-        if count <= CHUNK:
-            return as_texts(self._texts, self._run(feed, words(0, count)))
+        count = given.count
         outputs: list[NDArray[Any]] = []
-        for a in range(0, count, CHUNK):
+        for a in range(0, max(count, 1), CHUNK):
             b = min(a + CHUNK, count)
-            part = self._run(_rows(feed, a, b), words(a, b))
+            part = self._run(_rows(given.feed, a, b), words(a, b))
             if not outputs:
                 outputs = [np.empty(count, dtype=column.dtype) for column in part]
             for whole, column in zip(outputs, part, strict=True):
                 whole[a:b] = column
-        return as_texts(self._texts, outputs)
+        return as_texts(self._opened.texts, outputs)
 
     def _run(self, feed: Feed, words: NDArray[np.uint64]) -> list[NDArray[Any]]:
-        return run_graph(self._session, self._limbs, feed, words)
+        return run_graph(self._session, self._opened.limbs, feed, words)
 
     def _fresh_words(self, start: int, stop: int) -> NDArray[np.uint64]:
         return random_words(*self._words_shape(stop - start))
 
     def _words_shape(self, count: int) -> tuple[int, ...]:
-        return (count,) if self._words_per_label == 1 else (count, self._words_per_label)
+        words = self._opened.words_per_label
+        return (count,) if words == 1 else (count, words)
 
 
 def _rows(feed: Feed, start: int, stop: int) -> Feed:

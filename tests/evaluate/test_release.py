@@ -16,8 +16,7 @@ from click.testing import CliRunner
 from labeldp_compile.cli import main
 from labeldp_compile.tools.evaluate import release
 from labeldp_compile.tools.evaluate.bounded import BOUNDED, UNITS, changes, steps
-from labeldp_compile.tools.evaluate.noise_margin import chance_beyond, noise_margin
-from labeldp_compile.tools.evaluate.release import noisy_sums
+from labeldp_compile.tools.evaluate.release import chance_beyond, noise_margin, noisy_sums
 from tests.evaluate.test_command import BINARY, NUMBERS
 from tests.fixtures.compiled import compile_text
 

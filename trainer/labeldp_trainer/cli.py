@@ -308,8 +308,7 @@ def runs_command(
     from labeldp_trainer.outcomes.runs import find_runs, to_json  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs_table import runs_page, runs_text  # noqa: PLC0415
 
-    if html is not None:
-        require_output(html, overwrite=overwrite)
+    require_output(html, overwrite=overwrite)
     runs = find_runs(folders)
     show(as_json, lambda: to_json(runs), lambda: runs_text(runs))
     if html is not None:

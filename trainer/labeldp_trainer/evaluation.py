@@ -63,15 +63,9 @@ def mean_metrics(
     return {name: total / n for name, total in totals.items()}
 
 
-def make_evaluation(
-    model: Model, loss: Loss
-) -> Callable[[Params, PyTree[Shaped[Array, "n ..."]], Real[Array, " n"]], Means]:
-    """A jitted function (params, x, targets) → the metrics of a test set."""
-    return partial(_evaluated, model.apply, loss)
-
-
 @partial(jax.jit, static_argnums=(0, 1))
-def _evaluated(apply: Apply, loss: Loss, params: Params, x: PyTree, targets: Array) -> Means:
+def evaluated(apply: Apply, loss: Loss, params: Params, x: PyTree, targets: Array) -> Means:
+    """The metrics of a test set of features [n, …] and targets [n, …]."""
     return mean_metrics(apply, loss.metrics, params, x, targets)
 
 

@@ -23,8 +23,8 @@ from labeldp_verify.forms import (
     GridDomain,
     Groups,
     IntegerDomain,
-    JointDomain,
     RealDomain,
+    columns_of,
 )
 from labeldp_verify.forms.joint import output_array
 from labeldp_verify.graph.group_graph import group_inputs, group_type
@@ -124,21 +124,19 @@ def _roundings(domain: Domain) -> Iterator[tuple[Feed, NDArray[np.int64], NDArra
     """Around the points where a real label's row changes: labels [n], the rows that they must
     reach, rounding words, and how far its neighbour is behind a row; for each real column.
     """
-    if isinstance(domain, RealDomain):
-        tried, second = rounding_thresholds(domain)
+    columns, strides = columns_of(domain), domain.strides
+    for j, part in enumerate(columns):
+        if not isinstance(part, RealDomain):
+            continue
+        tried, second = rounding_thresholds(part)
         pairs = zip(tried.tolist(), second.tolist(), strict=True)
-        reached = np.array([domain.index(y, w) for y, w in pairs], dtype=np.int64)
-        yield {"label": tried}, reached, second, 1
-    if not isinstance(domain, JointDomain):
-        return
-    for j, part in enumerate(domain.parts):
-        for own, reached, second, _ in _roundings(part):
-            # The other columns stand still, each at another place.
-            places = [i % other.size for i, other in enumerate(domain.parts)]
-            still = np.full(len(reached), domain.number([*places[:j], 0, *places[j + 1 :]]))
-            labels, _ = _inputs_for_rows(domain, still, second)
-            labels[label_inputs(domain)[j]] = own["label"]
-            yield labels, still + reached * domain.strides[j], second, domain.strides[j]
+        reached = np.array([part.index(y, w) for y, w in pairs], dtype=np.int64)
+        # The other columns stand still, each at another place.
+        places = [i % other.size for i, other in enumerate(columns)]
+        still = np.full(len(reached), domain.number([*places[:j], 0, *places[j + 1 :]]))
+        labels, _ = _inputs_for_rows(domain, still, second)
+        labels[label_inputs(domain)[j]] = tried
+        yield labels, still + reached * strides[j], second, strides[j]
 
 
 def _trial(
@@ -160,7 +158,7 @@ def _trial(
 
 def _in_columns(domain: Domain, form: FileForm, outputs: NDArray[Any]) -> list[NDArray[Any]]:
     """What each output of the graph must be: of combinations [n] one for each column [n]."""
-    if not isinstance(domain, JointDomain) or not answers_in_columns(domain, form.randomizer):
+    if not answers_in_columns(domain, form.randomizer):
         return [outputs]
     places = zip(domain.column_values, domain.places_of(outputs), strict=True)
     return [output_array(values)[place] for values, place in places]
@@ -242,15 +240,11 @@ def _inputs_for_rows(
     domain: Domain, rows: NDArray[np.int64], second: NDArray[np.uint64]
 ) -> tuple[Feed, NDArray[np.int64]]:
     """Labels that stand for the rows, and the rows that they must reach."""
-    if not isinstance(domain, JointDomain):
-        labels, reached = _column_for_rows(domain, rows, second)
-        return {"label": labels}, reached
     found, total = {}, np.zeros(len(rows), np.int64)
-    columns = zip(
-        label_inputs(domain), domain.parts, domain.strides, domain.places_of(rows), strict=True
-    )
-    for name, part, stride, places in columns:
-        found[name], reached = _column_for_rows(part, places, second)
+    places = domain.places_of(rows)
+    columns = zip(label_inputs(domain), columns_of(domain), domain.strides, places, strict=True)
+    for name, part, stride, place in columns:
+        found[name], reached = _column_for_rows(part, place, second)
         total += reached * stride
     return found, total
 
@@ -268,19 +262,17 @@ def _column_for_rows(
 
 def _outside(domain: Domain) -> tuple[Feed, NDArray[np.int64]]:
     """Labels outside the domain, and the rows that the out-of-domain rule sends them to."""
-    if not isinstance(domain, JointDomain):
-        labels, rows = _column_outside(domain)
-        return {"label": labels}, rows
-    outside = [_column_outside(part) for part in domain.parts]
-    turns = 2 * max(len(rows) for _, rows in outside)
+    parts = columns_of(domain)
+    outside = [_column_outside(part) for part in parts]
+    turns = min(len(parts), 2) * max(len(rows) for _, rows in outside)
     found: Feed = {}
     total = np.zeros(turns, np.int64)
-    columns = zip(label_inputs(domain), domain.parts, domain.strides, outside, strict=True)
+    columns = zip(label_inputs(domain), parts, domain.strides, outside, strict=True)
     for j, (name, part, stride, (labels, rows)) in enumerate(columns):
-        # All columns outside at first; then each in its turn, beside others that are inside.
+        # All columns outside at first; then each of several in its turn, beside others inside.
         at = np.arange(turns)
         inside, reached = _column_for_rows(part, at % part.size, np.zeros(turns, np.uint64))
-        out = (at < turns // 2) | (at % len(domain.parts) == j)
+        out = (at < turns // 2) | (at % len(parts) == j)
         found[name] = np.where(out, labels[at % len(labels)], inside)
         total += np.where(out, rows[at % len(rows)], reached) * stride
     return found, total

@@ -173,10 +173,7 @@ class Estimation:
     def _class_name(self, number: int) -> str:
         domain = self.table.domain
         members = np.flatnonzero(self.classes.of_label == number).tolist()
-        if isinstance(domain, JointDomain):
-            names = [domain.name(y) for y in members[:_LISTED]]
-        else:
-            names = [str(domain.listed[y]) for y in members[:_LISTED]]
+        names = [domain.name(domain.listed[y]) for y in members[:_LISTED]]
         neighbours = len(members) == members[-1] - members[0] + 1 > 1
         if neighbours and not isinstance(domain, CategoricalDomain):
             return f"{names[0]} … {domain.listed[members[-1]]}"

@@ -4,13 +4,14 @@ Labels with the same row of the table form a class. The weights are those of
 ``labeldp_verify.analysis.inversion``, for classes.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 from labeldp_verify.analysis import least_variance_inverse, matrix, set_weights
 from labeldp_verify.artifact import Table
-from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer, sets_of
+from labeldp_verify.forms import sets_of
+from labeldp_verify.reading.shortcomings import row_keys
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -47,17 +48,8 @@ class LabelClasses:
 
 def label_classes(decoded: Table) -> LabelClasses:
     """The classes of a verified artifact."""
-    r = decoded.randomizer
-    keys: Iterable[Hashable]
-    if isinstance(r, AdditiveRandomizer):
-        keys = range(r.labels)
-    elif isinstance(r, TableRandomizer):
-        keys = r.counts
-    else:
-        # With one window per label, equal offsets are equal rows; different offsets hardly ever.
-        keys = r.offsets if r.window else [0] * len(r.offsets)
     seen: dict[Hashable, int] = {}
-    of_label = [seen.setdefault(key, len(seen)) for key in keys]
+    of_label = [seen.setdefault(key, len(seen)) for key in row_keys(decoded.randomizer)]
     array = np.array(of_label, np.int64)
     return LabelClasses(array, np.unique(array, return_index=True)[1])
 

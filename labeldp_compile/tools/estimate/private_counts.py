@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.histogram import labelled, table_indexes
-from labeldp_compile.tabular.chosen_rows import chosen_rows
+from labeldp_compile.tabular.columns import chosen_rows
 from labeldp_compile.tabular.csv_file import empty_is_null
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.tools.estimate.cells import Cell, cells_of

@@ -29,15 +29,11 @@ from labeldp_verify.reading.usefulness import kept_probabilities
 from labeldp_compile.errors import InputError
 
 
-def find_labels(domain: Domain, asked: Sequence[str]) -> list[int]:
-    """The indices of labels as they were typed. Raises InputError if one is not in the domain.
+def find_label(domain: Domain, text: str) -> int:
+    """The index of a label as it was typed. Raises InputError if it is not in the domain.
 
     A real number means the nearest point of the grid.
     """
-    return [_find(domain, text) for text in asked]
-
-
-def _find(domain: Domain, text: str) -> int:
     if isinstance(domain, CategoricalDomain):
         names = [str(category) for category in domain.values]
         if text not in names:

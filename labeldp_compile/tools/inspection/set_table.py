@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.forms import JointDomain, columns_of, sets_of
+from labeldp_verify.forms import columns_of, sets_of
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular.formats import format_of
@@ -30,13 +30,12 @@ def write_sets(decoded: Table, path: Path, file: BinaryIO) -> int:
     """
     sets, named = sets_of(decoded.randomizer), format_of(path)
     assert named is not None
-    domain, names = decoded.domain, [COLUMNS[1]]
+    domain = decoded.domain
     pairs: list[tuple[Any, int]] = [(domain.listed[y], y) for y in range(domain.size)]
     if sets is not None:  # otherwise each set is one label
         pairs = [(o, y) for o in range(len(sets.blocks)) for y in sets.members(o)]
-    places = [np.array([y for _, y in pairs], dtype=np.int64)]
-    if isinstance(domain, JointDomain):
-        places, names = domain.places_of(places[0]), decoded.certificate.label_columns
+    places = domain.places_of(np.array([y for _, y in pairs], dtype=np.int64))
+    names = decoded.certificate.label_columns if len(places) > 1 else [COLUMNS[1]]
     labels = [
         pa.array(list(part.listed)).take(pa.array(at))
         for part, at in zip(columns_of(domain), places, strict=True)

@@ -24,8 +24,12 @@ from labeldp_compile.tools.page.numbers import data, name, share_data
 from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
 from labeldp_compile.tools.report.decision import Decision, delta_in_words, of_artifact
 from labeldp_compile.tools.report.findings import Findings
-from labeldp_compile.tools.report.matrix import matrix_figure
-from labeldp_compile.tools.report.plots import moments_figure, posterior_figure, prior_figure
+from labeldp_compile.tools.report.plots import (
+    matrix_figure,
+    moments_figure,
+    posterior_figure,
+    prior_figure,
+)
 from labeldp_compile.tools.report.posterior import Seen, most_telling, posteriors
 
 _TABLE_LABELS, _TABLE_OUTPUTS = 101, 9

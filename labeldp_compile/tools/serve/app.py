@@ -5,9 +5,12 @@ nobody foresaw is logged by its type alone, since its message could quote a labe
 """
 
 import contextlib
+import json
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import anyio
@@ -18,7 +21,6 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.serve.logs import log
 from labeldp_compile.tools.serve.metrics import CONTENT_TYPE, Metrics
 from labeldp_compile.tools.serve.openapi import document, page
 from labeldp_compile.tools.serve.requests import (
@@ -219,3 +221,13 @@ class Service:
 
 def _refusal(refused: RefusedError) -> Response:
     return JSONResponse({"error": str(refused)}, refused.status, headers=refused.headers)
+
+
+def log(event: str, **facts: Any) -> None:
+    """Write an event to standard error, as a line of JSON: no label, id or text of a caller.
+
+    Names from files are escaped as JSON escapes them, to ASCII.
+    """
+    line = {"time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "event": event, **facts}
+    sys.stderr.write(json.dumps(line) + "\n")
+    sys.stderr.flush()

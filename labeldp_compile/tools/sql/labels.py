@@ -12,7 +12,6 @@ from labeldp_verify.forms import (
     GroupColumn,
     Groups,
     IntegerDomain,
-    JointDomain,
     Part,
     RealDomain,
     columns_of,
@@ -41,10 +40,9 @@ def read_label(d: Dialect, domain: Domain) -> list[Step]:
     """The steps to ``row_index`` and ``canonical``."""
     steps, places = [], []
     parts = columns_of(domain)
-    strides = domain.strides if isinstance(domain, JointDomain) else [1]
     for number, (column, part) in enumerate(zip(label_columns(domain), parts, strict=True), 1):
         steps += _place(d, column, part, number)
-        places.append(f"place_{number} * {strides[number - 1]}")
+        places.append(f"place_{number} * {domain.strides[number - 1]}")
     row = " + ".join(places) if len(parts) > 1 else "place_1"
     # Of one column of integers the canonical label is the label itself, not its place.
     own = isinstance(parts[0], IntegerDomain) and len(parts) == 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from labeldp_runtime.hmac_words import message_start
 from labeldp_runtime.row_rules import row_rules
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import JointDomain, RealDomain
+from labeldp_verify.forms import JointDomain, RealDomain, columns_of
 from labeldp_verify.printable import one_line
 from labeldp_verify.rounded import at_most
 
@@ -87,8 +87,7 @@ def _require_possible(artifact: Artifact, dialect: Dialect) -> None:
 
 
 def _texts(artifact: Artifact) -> list[str]:
-    domain = artifact.label
-    parts = domain.parts if isinstance(domain, JointDomain) else (domain,)
+    parts = columns_of(artifact.label)
     listed = [value for part in parts for value in getattr(part, "values", ())]
     return [value for value in listed if isinstance(value, str)]
 

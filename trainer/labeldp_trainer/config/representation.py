@@ -276,13 +276,9 @@ def _still_there(value: object) -> object:
     return value
 
 
-RepresentationConfig = Annotated[
-    Annotated[
-        Patches | Scattering | Pca | Splines | RandomFourier | FromFile | RowGraph | Joined,
-        Field(discriminator="kind"),
-    ],
-    BeforeValidator(_still_there),
-]
 AnyRepresentation = (
     Patches | Scattering | Pca | Splines | RandomFourier | FromFile | RowGraph | Joined
 )
+RepresentationConfig = Annotated[
+    Annotated[AnyRepresentation, Field(discriminator="kind")], BeforeValidator(_still_there)
+]

@@ -6,8 +6,6 @@ so the order of summation does not matter. JAX has these only where `jax.enable_
 this file turns it on, so models keep their types.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

@@ -8,8 +8,6 @@ after a tilt (Esscher) that makes losses near ε the common ones, so a δ of 1e-
 well as one of 1e-2.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

@@ -39,7 +39,7 @@ def softmax_weights(
     directions = _directions(fit)
     found = _Sums.of(fit, directions)
     solved, offset = least_loss(found.observed(fit, targets))
-    weights: Float64[np.ndarray, "w k"] = directions.of_columns(solved[1:])
+    weights = directions.whole @ (directions.unit[:, None] * solved[1:])
     return weights, solved[0] + offset
 
 
@@ -60,10 +60,6 @@ class _Directions:
         """Weights, nearly."""
         unit = np.maximum(np.abs(weights).max(axis=0), 1e-300) / MOST_WEIGHT
         return cls(np.rint(weights / unit).astype(np.int32), unit)
-
-    def of_columns(self, solved: Float64[np.ndarray, "d k"]) -> Float64[np.ndarray, "w k"]:
-        """[w, k] what weights of the directions are for the columns."""
-        return self.whole @ (self.unit[:, None] * solved)
 
 
 def _directions(fit: Fit) -> _Directions:

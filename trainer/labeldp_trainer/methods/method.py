@@ -19,7 +19,7 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.base import Strict
 from labeldp_trainer.data import Dataset
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.evaluation import make_evaluation
+from labeldp_trainer.evaluation import evaluated
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params
@@ -92,10 +92,11 @@ class TrainingRun:
 
     def tester(self) -> Callable[[Params], Line]:
         """A function from parameters to test metrics."""
-        evaluate = make_evaluation(self.setting.model, self.setting.loss)
+        model, loss = self.setting.model, self.setting.loss
 
         def test(params: Params) -> Line:
-            means = {} if self.tests is None else evaluate(params, *self.tests)
+            tests = self.tests
+            means = {} if tests is None else evaluated(model.apply, loss, params, *tests)
             return {f"test_{name}": float(value) for name, value in means.items()}
 
         return test

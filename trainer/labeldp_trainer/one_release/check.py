@@ -3,12 +3,13 @@
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_trainer.config import OneRelease
+from labeldp_trainer.config.method import StagedRelease
 from labeldp_trainer.one_release.make import expectations
 from labeldp_trainer.one_release.release import Release
 from labeldp_trainer.one_release.rows import PublicRows
@@ -37,19 +38,8 @@ def checks(
     """
     facts = release.facts
     epsilon, delta = Fraction(facts.epsilon), Fraction(facts.delta)
-    same = (epsilon, delta) == (exact(method.epsilon), exact(method.delta))
-    yield ReleaseCheck(
-        same, f"ε = {float(epsilon)!r} and δ = {float(delta)!r} are those of the config"
-    )
-    ends = None if method.label_range is None else tuple(method.label_range)
-    yield ReleaseCheck(
-        facts.classes == classes and (facts.label_range == ends or classes is not None),
-        "the classes or the range of the labels are those of the config",
-    )
-    if facts.label is not None:  # files of earlier versions do not say
-        yield ReleaseCheck(
-            facts.label == label, f"the label column is that of the config, {label!r}"
-        )
+    first, *others = promise_checks(facts, method, classes, label)
+    yield from (first, *others)
     yield ReleaseCheck(
         facts.users == rows.users,
         "each label is protected on its own, as in the config"
@@ -78,11 +68,34 @@ def checks(
         f"discrete Gaussian noise of scale {facts.sigma:,} gives δ ≤ {at_most(proved, 3)} at "
         f"ε = {float(epsilon)!r}, proved in rationals",
     )
-    if same:
+    if first.ok:
         yield ReleaseCheck(
             _as_stated(release, rows, method),
             f"the expected error and the gap to the best noise shape, at most "
             f"{percent_at_most(facts.gap)}, are those of the weights",
+        )
+
+
+def promise_checks(
+    facts: Any,
+    method: OneRelease | StagedRelease,
+    classes: tuple[int | str, ...] | None,
+    label: str,
+) -> Iterator[ReleaseCheck]:
+    """Whether the facts of a release are those of the config: first ε and δ, then the labels."""
+    epsilon, delta = Fraction(facts.epsilon), Fraction(facts.delta)
+    yield ReleaseCheck(
+        (epsilon, delta) == (exact(method.epsilon), exact(method.delta)),
+        f"ε = {float(epsilon)!r} and δ = {float(delta)!r} are those of the config",
+    )
+    ends = None if method.label_range is None else tuple(method.label_range)
+    yield ReleaseCheck(
+        facts.classes == classes and (facts.label_range == ends or classes is not None),
+        "the classes or the range of the labels are those of the config",
+    )
+    if facts.label is not None:  # files of earlier versions do not say
+        yield ReleaseCheck(
+            facts.label == label, f"the label column is that of the config, {label!r}"
         )
 
 

@@ -5,10 +5,11 @@ It can be published. Anyone who has the features can verify it and fit models, w
 
 import io
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -21,12 +22,13 @@ from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
 from labeldp_trainer.run.folder import DAMAGE, read_arrays
 
 FILE = "release.npz"
-_ARRAYS = ("statistic", "columns", "metric", "facts")
+_ARRAYS = ("statistic", "columns", "metric")
 _MOST_BYTES = 1 << 31
 _MOST_FACTS = 1 << 24
 _LEAST_FLOOR = 1e-9  # no zero row is divided by less
 DECIMAL = r"^[0-9]{1,4}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?$"  # as Python writes floats
 _LATTICE = {"unit": UNIT, "label_steps": STEPS}
+T = TypeVar("T")
 Real = Annotated[float, Field(gt=-1e300, lt=1e300)]
 Whole = Annotated[int, Field(gt=0, lt=1 << 200)]
 
@@ -138,17 +140,24 @@ def read_release(path: Path) -> Release:
     Every fact is checked: the text must be the one that this release would be written with, so that
     it can hold no unknown or repeated key, no other number and no other noise.
     """
+    return read_archive(path, "release", _read)
+
+
+def read_archive(
+    path: Path, name: str, read: Callable[[dict[str, Any], bytes], tuple[T | None, str]]
+) -> T:
+    """What ``read`` makes of the arrays of an archive and the text of its facts.
+
+    It also gives the format, and None for one that this version does not know; it may raise an
+    error of ``DAMAGE``. Raises TrainerError, which calls the file by this name.
+    """
     try:
         arrays = arrays_of_archive(path)
-        require(sorted(arrays) == sorted(_ARRAYS))
-        text = arrays["facts"].tobytes()
-        version = json.loads(text)["format_version"]
-        require(type(version) is str)
-        found = _parse(arrays, text) if version in ("1.0", "1.1") else None
+        found, version = read(arrays, arrays.pop("facts").tobytes())
     except FileNotFoundError:
         raise TrainerError(f"{path}: does not exist") from None
     except DAMAGE:
-        raise TrainerError(f"{path}: is not a release, or is damaged") from None
+        raise TrainerError(f"{path}: is not a {name}, or is damaged") from None
     if found is None:
         raise TrainerError(f"{path}: has format {version[:20]!a}; upgrade labeldp-trainer")
     return found
@@ -161,6 +170,13 @@ def arrays_of_archive(path: Path) -> dict[str, Any]:
     facts = found["facts"]
     require(facts.dtype == np.uint8 and facts.size <= _MOST_FACTS)
     return found
+
+
+def _read(arrays: dict[str, Any], text: bytes) -> tuple[Release | None, str]:
+    require(sorted(arrays) == sorted(_ARRAYS))
+    version = json.loads(text)["format_version"]
+    require(type(version) is str)
+    return _parse(arrays, text) if version in ("1.0", "1.1") else None, version
 
 
 def _parse(arrays: dict[str, Any], text: bytes) -> Release:

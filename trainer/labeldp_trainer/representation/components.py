@@ -1,7 +1,5 @@
 """The end of every representation: principal components, whitened, largest variance first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

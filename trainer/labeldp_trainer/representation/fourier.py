@@ -1,7 +1,5 @@
 """Random Fourier features of a Gaussian kernel (Rahimi and Recht 2007)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -8,8 +8,6 @@ eigenvalue (Bengio et al. 2004, Out-of-sample extensions). This holds for landma
 none is its own neighbour: so rows of training and new rows are treated alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -8,8 +8,6 @@ pool × pool regions, and the square root makes their scales alike. Whitening an
 of the kernels, so that one product of matrices does all of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

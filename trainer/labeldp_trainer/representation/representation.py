@@ -1,7 +1,5 @@
 """A representation: a map of features alone, learned without labels."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -9,8 +9,6 @@ find is kept at every 2^s-th pixel. A convolution is a product of discrete Fouri
 are products of matrices, which take no longer than fast transforms of sides this short.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -16,9 +16,8 @@ from labeldp_trainer.data import Features, array_digest
 from labeldp_trainer.interactions.ask import LabelQuestion, Offset
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
 from labeldp_trainer.interactions.design import RowWeights
-from labeldp_trainer.one_release.check import ReleaseCheck
+from labeldp_trainer.one_release.check import ReleaseCheck, promise_checks
 from labeldp_trainer.one_release.rows import RowOwners
-from labeldp_trainer.randomize import exact
 from labeldp_trainer.staged_release.draw import Draws, measured
 from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.staged_release.release import ReleaseInStages
@@ -57,18 +56,8 @@ def checks(
     No file can prove that the answers are about these labels, or that noise was drawn as stated.
     """
     facts = release.facts
-    epsilon, delta = Fraction(facts.epsilon), Fraction(facts.delta)
-    yield ReleaseCheck(
-        (epsilon, delta) == (exact(method.epsilon), exact(method.delta)),
-        f"ε = {float(epsilon)!r} and δ = {float(delta)!r} are those of the config",
-    )
-    rows = table.rows
-    ends = None if method.label_range is None else tuple(method.label_range)
-    yield ReleaseCheck(
-        facts.classes == classes and (facts.label_range == ends or classes is not None),
-        "the classes or the range of the labels are those of the config",
-    )
-    yield ReleaseCheck(facts.label == label, f"the label column is that of the config, {label!r}")
+    epsilon, delta, rows = Fraction(facts.epsilon), Fraction(facts.delta), table.rows
+    yield from promise_checks(facts, method, classes, label)
     yield ReleaseCheck(
         facts.users == rows.users and facts.most_rows == rows.most_rows,
         "each label is protected on its own, as in the config"

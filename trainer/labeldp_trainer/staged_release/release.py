@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from labeldp_trainer.discrete_gaussian.delta import NoisyRelease as Noise
-from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.interactions.ask import LabelQuestion, Offset
 from labeldp_trainer.interactions.columns import MOST_VALUE, BinnedColumn
 from labeldp_trainer.interactions.design import RowWeights
@@ -30,13 +29,12 @@ from labeldp_trainer.one_release.release import (
     FILE,
     Real,
     Whole,
-    arrays_of_archive,
+    read_archive,
     require,
     require_labels,
     require_promise,
 )
 from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
-from labeldp_trainer.run.folder import DAMAGE
 from labeldp_trainer.staged_release.plan import COUNT, KINDS, MOST_SUMS, Kind, histogram_sensitivity
 
 Version = Literal["1.0", "1.1", "1.2", "1.3", "1.4"]
@@ -232,20 +230,13 @@ class ReleaseInStages:
 
 def read_staged(path: Path) -> ReleaseInStages:
     """Read a file that somebody else may have written. Raises TrainerError."""
-    try:
-        arrays = arrays_of_archive(path)
-        text = arrays.pop("facts").tobytes()
-        stated = json.loads(text)
-        known = stated["kind"] == "staged_release"
-        version = str(stated["format_version"])
-        found = _parse(arrays, text) if known and version in get_args(Version) else None
-    except FileNotFoundError:
-        raise TrainerError(f"{path}: does not exist") from None
-    except DAMAGE:
-        raise TrainerError(f"{path}: is not a staged release, or is damaged") from None
-    if found is None:
-        raise TrainerError(f"{path}: has format {version[:20]!a}; upgrade labeldp-trainer")
-    return found
+    return read_archive(path, "staged release", _read)
+
+
+def _read(arrays: dict[str, NDArray[Any]], text: bytes) -> tuple[ReleaseInStages | None, str]:
+    stated = json.loads(text)
+    known, version = stated["kind"] == "staged_release", str(stated["format_version"])
+    return _parse(arrays, text) if known and version in get_args(Version) else None, version
 
 
 def _parse(arrays: dict[str, NDArray[Any]], text: bytes) -> ReleaseInStages:

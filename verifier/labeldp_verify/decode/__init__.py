@@ -1,29 +1,32 @@
 """From the bytes of a file to its certificate, its domain and its integers."""
 
 from labeldp_verify import kernel
+from labeldp_verify.claims import Certificate
 from labeldp_verify.claims.sets import SetsClaims
 from labeldp_verify.decode.additive import AdditiveFile
 from labeldp_verify.decode.file import (
     DecodeError,
     FileForm,
+    demand,
     read_certificate,
     read_domain,
     read_model,
     refuse_vanishing_nodes,
     require_output_type,
 )
-from labeldp_verify.decode.groups import read_groups
 from labeldp_verify.decode.table import TableFile
 from labeldp_verify.decode.window import WindowFile
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     ClassSets,
     Domain,
+    GroupColumn,
     GroupedWindows,
     Groups,
     TableRandomizer,
     WindowRandomizer,
 )
+from labeldp_verify.forms.groups import check_groups
 from labeldp_verify.graph.alias_table import MAX_ENTRIES
 from labeldp_verify.graph.messages import ModelProto
 
@@ -95,3 +98,35 @@ def read_sets(claims: SetsClaims | None, classes: int) -> ClassSets | None:
         return ClassSets.from_hex(classes, texts)
     except ValueError:
         raise DecodeError("not a valid artifact: the sets are malformed") from None
+
+
+def read_groups(certificate: Certificate) -> Groups:
+    """The map from columns to tables that a certificate states; the rebuilt graph proves it."""
+    stated = certificate.groups
+    if stated is None:
+        return Groups()
+    columns = tuple(
+        GroupColumn(
+            column.name,
+            None if column.values is None else tuple(column.values),
+            None if column.bands is None else tuple(column.bands),
+        )
+        for column in stated.columns
+    )
+    demand(len(columns) > 0, "there are groups, but no column")
+    own = len(certificate.tables) - 1
+    try:
+        listed = stated.table_of_cell
+        cells = range(own) if listed is None else listed
+        demand(
+            all(type(table) is int for table in cells), "the table of a group is not a whole number"
+        )
+        groups = Groups(columns, tuple(cells), own)
+        check_groups(groups)
+    except ValueError as error:
+        raise DecodeError(f"the groups: {error}") from None
+    demand(
+        listed is None or not groups.is_plain,
+        "the map of groups to tables must be omitted where each group has its own table",
+    )
+    return groups

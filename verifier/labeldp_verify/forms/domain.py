@@ -10,11 +10,11 @@ clamped. ``keeps_nulls`` says that typed nulls stay null, because their pattern 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,31 @@ from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
 Category = str | int
 Floats = NDArray[np.float64]
 Rounding = Literal["nearest", "unbiased"]
+N = TypeVar("N", int, NDArray[np.int64])
 
 
 @dataclass(frozen=True)
 class _Stated:
-    """A domain, whose fields are those that the certificate states."""
+    """A domain, whose fields are those that the certificate states; of one column."""
 
     kind: ClassVar[str]
+
+    @property
+    def strides(self) -> list[int]:
+        """By how much the place of each column moves the number of a label."""
+        return [1]
+
+    def places_of(self, number: N) -> list[N]:
+        """The place of each column in the label of a number, or the [n] of numbers [n]."""
+        return [number]
+
+    def number(self, places: Iterable[int]) -> int:
+        """The number of the label of these places, one a column."""
+        return sum(p * stride for p, stride in zip(places, self.strides, strict=True))
+
+    def name(self, value: Any) -> str:
+        """How people read a label."""
+        return str(value)
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""
@@ -302,10 +320,6 @@ class CategoricalDomain(_Stated):
     def labels(self) -> list[Category]:
         """The k categories, in the order of the spec."""
         return list(self.values)
-
-    def name(self, value: Category) -> str:
-        """How people read a category."""
-        return str(value)
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""

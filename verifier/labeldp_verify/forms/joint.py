@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,12 @@ from labeldp_verify.forms.domain import (
     Category,
     Domain,
     IntegerDomain,
+    N,
     RealDomain,
     missing_label,
     strides_of,
 )
 
-N = TypeVar("N", int, NDArray[np.int64])
 MAX_LABEL_COLUMNS, MAX_COMBINATIONS = 8, 1_000_000
 _MARKS = frozenset('&,"\\')
 Part = IntegerDomain | RealDomain | CategoricalDomain
@@ -72,10 +72,6 @@ class JointDomain(CategoricalDomain):
         """The place of each column in the combination of a number, or the [n] of numbers [n]."""
         columns = zip(self.parts, self.strides, strict=True)
         return [number // stride % part.size for part, stride in columns]
-
-    def number(self, places: Iterable[int]) -> int:
-        """The number of the combination of these places, one a column."""
-        return sum(p * stride for p, stride in zip(places, self.strides, strict=True))
 
     def combination(self, number: int) -> tuple[Category | float, ...]:
         """The labels of the columns in the combination of a number, as outputs."""
@@ -124,7 +120,7 @@ def output_values(domain: Domain) -> list[Category | float]:
     return [float(label) for label in domain.listed]
 
 
-def place_of(domain: Part, label: Category | float) -> int:
+def place_of(domain: Part, label: Category | float, rounding_word: int = 0) -> int:
     """The place of any label in a domain, as the graph finds it."""
     if isinstance(domain, CategoricalDomain):
         known = label in domain.values
@@ -134,4 +130,4 @@ def place_of(domain: Part, label: Category | float) -> int:
         if domain.default is not None and not domain.min <= label <= domain.max:
             label = domain.default
         return min(max(label, domain.min), domain.max) - domain.min
-    return domain.index(float(label))
+    return domain.index(float(label), rounding_word)

@@ -3,7 +3,7 @@
 A row is Σ place · stride over the columns; place j of a private number is number ÷ stride mod size.
 """
 
-from labeldp_verify.forms import Domain, JointDomain
+from labeldp_verify.forms import Domain, JointDomain, columns_of
 from labeldp_verify.graph.label_graph import add_row, label_type
 from labeldp_verify.graph.nodes import INT64, Graph, output_type
 
@@ -15,11 +15,6 @@ def label_inputs(domain: Domain) -> list[str]:
     if not isinstance(domain, JointDomain):
         return ["label"]
     return [f"label_{i}" for i in range(1, len(domain.parts) + 1)]
-
-
-def private_outputs(domain: Domain) -> list[str]:
-    """The names of the graph's outputs where it answers with labels, one for each column."""
-    return [f"private_{name}" for name in label_inputs(domain)]
 
 
 def add_joint_index(
@@ -44,16 +39,16 @@ def add_joint_index(
 
 def declare_labels(graph: Graph, domain: Domain) -> str:
     """Declare the inputs [N] of the label; returns the name of the first."""
-    parts = domain.parts if isinstance(domain, JointDomain) else (domain,)
-    for name, part in zip(label_inputs(domain), parts, strict=True):
+    for name, part in zip(label_inputs(domain), columns_of(domain), strict=True):
         graph.input(name, label_type(part), ["N"])
     return label_inputs(domain)[0]
 
 
 def add_columns(graph: Graph, domain: JointDomain) -> None:
     """Add the nodes from ``private_number`` [N] (int64) to the private columns [N]."""
-    parts = zip(private_outputs(domain), domain.column_values, domain.strides, strict=True)
-    for i, (name, values, stride) in enumerate(parts):
+    parts = zip(label_inputs(domain), domain.column_values, domain.strides, strict=True)
+    for i, (label, values, stride) in enumerate(parts):
+        name = f"private_{label}"
         graph.output(name, output_type(values[0]), ["N"])
         place = PRIVATE_NUMBER
         with graph.within(f"{name}_"):

@@ -10,7 +10,7 @@ and one more where the domain rounds unbiasedly).
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from labeldp_verify.forms import (
     AdditiveRandomizer,
@@ -76,9 +76,9 @@ def write_model(
         kind = DOUBLE if isinstance(randomizer, AdditiveRandomizer) else INT32
     limbs = certificate[PORTABLE]["limbs_per_word"] if PORTABLE in certificate else 0
     row, words = _inputs(graph, domain, randomizer.words_per_label, kind, limbs)
-    joint = answers_in_columns(domain, randomizer)
-    answer = PRIVATE_NUMBER if joint else "private_label"
-    if not joint:
+    answer = PRIVATE_NUMBER
+    if not answers_in_columns(domain, randomizer):
+        answer = "private_label"
         graph.output(answer, _answer_type(randomizer), ["N"])
     if isinstance(randomizer, AdditiveRandomizer):
         add = add_additive if fast else add_additive_with_where
@@ -96,8 +96,7 @@ def write_model(
         if grid is None:
             raise ValueError("the lookup tables would be too large; use fewer labels")
         add_window(graph, row, words[0], randomizer, grid, answer, fast=fast)
-    if joint:
-        assert isinstance(domain, JointDomain)
+    if answers_in_columns(domain, randomizer):
         add_columns(graph, domain)
     metadata = {
         "labeldp.certificate": canonical_json(certificate),
@@ -109,7 +108,9 @@ def write_model(
     return graph.to_bytes({**metadata, "labeldp.content_sha256": content})
 
 
-def answers_in_columns(domain: Domain, randomizer: Randomizer | GroupedWindows) -> bool:
+def answers_in_columns(
+    domain: Domain, randomizer: Randomizer | GroupedWindows
+) -> TypeGuard[JointDomain]:
     """Whether the graph has a private output for each column of a joint label.
 
     A set of combinations has no columns: it is answered by its number.

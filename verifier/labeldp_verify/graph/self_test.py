@@ -20,9 +20,9 @@ from labeldp_verify.forms import (
     IntegerDomain,
     JointDomain,
     Randomizer,
-    RealDomain,
     TableRandomizer,
     WindowRandomizer,
+    columns_of,
     sets_of,
 )
 from labeldp_verify.forms.domain import Category
@@ -44,7 +44,7 @@ T = TypeVar("T")
 Words = tuple[int, ...]  # the uint64 words of one label, without the rounding word
 Answer = Callable[[int, Words], Output]  # from a row and its words to the output
 Tries = list[tuple[int | None, Words]]  # words for one row, or for any
-Label = Category | float | tuple[Category | float, ...]  # of a joint label one a column
+Label = tuple[Category | float, ...]  # one a column
 
 
 def critical_words(randomizer: Randomizer) -> tuple[Tries, Answer]:
@@ -180,7 +180,9 @@ def self_test_vectors(domain: Domain, randomizer: Randomizer | GroupedWindows) -
 
 
 def _label_text(label: Label) -> str | list[str]:
-    return [_text(part) for part in label] if isinstance(label, tuple) else _text(label)
+    """How a label is written: that of several columns as a list."""
+    texts = [_text(part) for part in label]
+    return texts if len(texts) > 1 else texts[0]
 
 
 def _answer_text(domain: Domain, randomizer: Randomizer) -> Callable[[Any], str | list[str]]:
@@ -206,28 +208,13 @@ def _by_group(domain: Domain, randomizer: GroupedWindows) -> dict[str, Any]:
 
 def row_of(domain: Domain, label: Label, rounding_word: int) -> int:
     """The row that the graph must choose, in Python integers and float64."""
-    if isinstance(domain, JointDomain):
-        assert isinstance(label, tuple)
-        return domain.number(
-            place_of(part, one) for part, one in zip(domain.parts, label, strict=True)
-        )
-    assert not isinstance(label, tuple)
-    if isinstance(domain, RealDomain):
-        return domain.index(float(label), rounding_word)
-    return place_of(domain, label)
+    columns = zip(columns_of(domain), label, strict=True)
+    return domain.number(place_of(part, one, rounding_word) for part, one in columns)
 
 
 def _label_of(domain: Domain, row: int) -> Label:
-    if isinstance(domain, JointDomain):
-        places = zip(domain.parts, domain.places_of(row), strict=True)
-        return tuple(_label_of_column(part, place) for part, place in places)
-    return _label_of_column(domain, row)
-
-
-def _label_of_column(domain: Domain, row: int) -> Category | float:
-    if isinstance(domain, IntegerDomain):
-        return domain.min + row
-    return domain.listed[row] if isinstance(domain, RealDomain) else domain.values[row]
+    places = zip(columns_of(domain), domain.places_of(row), strict=True)
+    return tuple(part.listed[place] for part, place in places)
 
 
 def _text(value: Category | float) -> str:
@@ -238,14 +225,13 @@ def _text(value: Category | float) -> str:
 
 def _labels(domain: Domain) -> Sequence[Label]:
     """Labels inside, at the ends of and outside the domain."""
-    if isinstance(domain, JointDomain):
-        each = [_labels_of_column(part) for part in domain.parts]
-        # Round and round in each column, the later ones shifted at every round.
-        return [
-            tuple(own[(i + j * (i // len(own))) % len(own)] for j, own in enumerate(each))
-            for i in range(2 * max(map(len, each)))
-        ]
-    return _labels_of_column(domain)
+    each = [_labels_of_column(part) for part in columns_of(domain)]
+    rounds = min(len(each), 2)
+    # Round and round in each of several columns, the later ones shifted at every round.
+    return [
+        tuple(own[(i + j * (i // len(own))) % len(own)] for j, own in enumerate(each))
+        for i in range(rounds * max(map(len, each)))
+    ]
 
 
 def _labels_of_column(domain: Domain) -> list[Category | float]:

@@ -15,8 +15,8 @@ from labeldp_verify.reading.shortcomings import (
     TOLD_APART_FROM_NONE,
     UNUSED_EPSILON,
     Shortcoming,
-    distinct_rows,
     find_shortcomings,
+    row_keys,
 )
 from labeldp_verify.reading.usefulness import (
     MAX_ENTRIES,
@@ -144,7 +144,7 @@ class _Weights:
         k = self._domain.size
         if k > MAX_LABELS or k * window.outputs > MAX_ENTRIES:
             return None
-        if distinct_rows(window) < k or window.outputs < k:
+        if len(set(row_keys(window))) < k or window.outputs < k:
             return False
         integers = replace(window, values=())  # all that the probabilities come from
         if integers not in self._known:

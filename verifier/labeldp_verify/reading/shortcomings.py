@@ -4,7 +4,7 @@ A proof of privacy says nothing about usefulness: a constant is private, too. Ev
 a verdict shows these, and never calls such a file the best.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -112,7 +112,7 @@ def find_shortcomings(
         )
         text = f"{text}. Read one by one, private labels say little more than the constant"
         lines.append(Shortcoming(LIKE_A_CONSTANT, text, for_labels_only=True))
-    groups = distinct_rows(randomizer)
+    groups = len(set(row_keys(randomizer)))
     if groups < domain.size:
         text = f"{domain.size:,} labels form {groups:,} groups"
         text += "; no output distinguishes labels of one group"
@@ -130,13 +130,13 @@ def find_shortcomings(
     return lines
 
 
-def distinct_rows(randomizer: Randomizer) -> int:
-    """How many different rows the table has; equal offsets are equal rows."""
-    rows: Iterable[Hashable]
+def row_keys(randomizer: Randomizer) -> Sequence[Hashable]:
+    """[k] of each label; labels with equal rows of the table have equal keys.
+
+    With one window per label, equal offsets are equal rows; different offsets hardly ever.
+    """
     if isinstance(randomizer, AdditiveRandomizer):
-        return randomizer.labels if randomizer.spacing else 1
+        return range(randomizer.labels)
     if isinstance(randomizer, TableRandomizer):
-        rows = randomizer.counts
-    else:
-        rows = randomizer.offsets if randomizer.window else [0]
-    return len(set(rows))
+        return randomizer.counts
+    return randomizer.offsets if randomizer.window else [0] * len(randomizer.offsets)

@@ -8,7 +8,7 @@ from itertools import accumulate
 from labeldp_verify.analysis.bounds import exp_bounds, least_log_bound
 from labeldp_verify.analysis.composition.divergence import divergences
 from labeldp_verify.analysis.composition.dominating_pair import SLACK, Lattice, dominating_masses
-from labeldp_verify.analysis.composition.losses import ONE, Losses, from_masses, nothing_lost
+from labeldp_verify.analysis.composition.losses import ONE, Losses, from_masses
 from labeldp_verify.forms import Randomizer
 
 MAX_LABELS_PER_USER = 10_000
@@ -55,7 +55,7 @@ class Composed:
 def compose_parts(parts: Sequence[Part]) -> Composed:
     """The composition of all labels of one user, through any randomizers."""
     step = common_step(parts)
-    losses, own = nothing_lost(), True
+    losses, own = Losses(0, [ONE], 0), True  # the loss 0 for sure
     for part in parts:
         if part.ratio > 1:
             masses, is_own = masses_of(part, step)

@@ -52,11 +52,6 @@ class Losses:
             power = power.plus(power)
 
 
-def nothing_lost() -> Losses:
-    """The loss 0 for sure."""
-    return Losses(0, [ONE], 0)
-
-
 def from_masses(masses: Mapping[int, Fraction]) -> Losses:
     """The distribution with these masses, rounded up."""
     first, last = min(masses), max(masses)

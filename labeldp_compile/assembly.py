@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import os
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -108,19 +109,25 @@ class Compiled:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
-        with replaced_when_whole(json_path) as json_part, replaced_when_whole(onnx_path) as part:
-            json_part.write((canonical_json(self.certificate.to_json()) + "\n").encode())
-            part.write(self.model)
-            for old in signatures:
-                old.unlink(missing_ok=True)
+        stated = canonical_json(self.certificate.to_json()) + "\n"
+        contents = {onnx_path: self.model, json_path: stated.encode()}
         if key is not None:
             # cryptography, for those who sign
             from labeldp_verify.signature import path_for  # noqa: PLC0415
 
             from labeldp_compile.signing import sign  # noqa: PLC0415
 
-            with replaced_when_whole(path_for(onnx_path, key.public_key())) as part:
-                part.write(sign(self.model, onnx_path.name, key))
+            signed = path_for(onnx_path, key.public_key())
+            contents[signed] = sign(self.model, onnx_path.name, key)
+        with ExitStack() as stack:
+            # All are on the disk before one has its name, and the artifact gets its name last.
+            for path, data in contents.items():
+                part = stack.enter_context(replaced_when_whole(path))
+                part.write(data)
+                part.flush()
+                os.fsync(part.fileno())
+            for old in signatures:
+                old.unlink(missing_ok=True)
         return onnx_path
 
 

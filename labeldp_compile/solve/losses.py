@@ -47,5 +47,7 @@ def poisson_divergence(label: Floats, mean: Floats) -> Floats:
     series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9))
     near = gap * z * (1.0 + (1.0 + z) * z * series)
     tiny = np.finfo(np.float64).tiny
-    far = label * np.log(np.maximum(label, tiny) / np.maximum(mean, tiny)) - gap
+    with np.errstate(divide="ignore", invalid="ignore"):  # tiny over a very large mean is 0
+        logs = label * np.log(np.maximum(label, tiny) / np.maximum(mean, tiny))
+    far = np.where(label > 0, logs, 0.0) - gap
     return np.where(np.abs(z) < 0.02, near, far)

@@ -30,7 +30,7 @@ from typing import Any
 from labeldp_runtime.whole_file import partial_of, sync_folder
 from labeldp_verify.printable import printable
 
-from labeldp_compile.errors import InputError, refused
+from labeldp_compile.errors import DataError, InputError, refused
 from labeldp_compile.own_file import file_digest, is_others, read_own
 from labeldp_compile.tabular.formats import format_of, parts_of
 from labeldp_compile.whole_file import name_held_in, write_text
@@ -116,9 +116,16 @@ class PartsFolder:
             self._write()
 
     def add(self, name: str, part: ListedPart) -> None:
-        """List a part, whose file gets its name next."""
+        """List a part, whose file gets its name next. Raises DataError if it is not listed then."""
         self.listed[name] = part
-        self._write()
+        try:
+            self._write()
+        except DataError:
+            # The manifest may have its name, and only its folder could not be synced. The part must
+            # follow then, which syncs the same folder: without it, no run can go on.
+            found = self.read(self.path)
+            if found is None or name not in found.listed:
+                raise
 
     def name_of(self, given: str | None, table: Path) -> str:
         """The file name of a part: the ``given`` one or the table's, with an ending that fits.

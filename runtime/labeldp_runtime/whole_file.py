@@ -32,7 +32,9 @@ _FOLDER = _LINK | getattr(os, "O_DIRECTORY", 0)
 
 
 class UnfinishedError(OSError):
-    """An unfinished file is in the way and may not be removed; the message says why."""
+    """An unfinished file is in the way and may not be removed, or a file has its name and may still
+    be lost; the message says why.
+    """
 
 
 class BusyError(UnfinishedError):
@@ -96,8 +98,7 @@ def replaced_when_whole(
             if not stays and _is(partial, handle):
                 partial.unlink()
             raise
-    with contextlib.suppress(PermissionError):  # a folder may be writable and not readable
-        sync_folder(path.parent)
+    _sync_name(path)
 
 
 @contextmanager
@@ -129,7 +130,7 @@ def folder_when_whole(
             raise
     finally:
         os.close(handle)
-    sync_folder(path.parent)
+    _sync_name(path)
 
 
 @contextmanager
@@ -163,6 +164,18 @@ def sync_folder(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _sync_name(path: Path) -> None:
+    """``sync_folder`` of what has its name now. Raises UnfinishedError."""
+    try:
+        with contextlib.suppress(PermissionError):  # a folder may be writable and not readable
+            sync_folder(path.parent)
+    except OSError as error:
+        raise UnfinishedError(
+            f"{path}: is there and complete, but a power failure may remove it: its folder cannot "
+            f"be synced: {error.strerror}"
+        ) from error
 
 
 def _claimed(partial: Path, make: Callable[[], int], found: Found) -> int:

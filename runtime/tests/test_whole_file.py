@@ -1,5 +1,6 @@
 """Files that appear whole or not at all: nobody else reads them before, no two writers meet."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from labeldp_runtime import whole_file
 from labeldp_runtime.whole_file import (
     UnfinishedError,
     folder_when_whole,
@@ -222,6 +224,19 @@ def test_errors_leave_nothing(tmp_path):
     with pytest.raises(FileExistsError), replaced_when_whole(path, replace=False):
         pass
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_that_cannot_be_synced_is_no_file_that_was_not_written(tmp_path, monkeypatch):
+    def broken(folder):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(whole_file, "sync_folder", broken)
+    lost = pytest.raises(UnfinishedError, match=r"is there and complete, .* Input/output error")
+    with lost, replaced_when_whole(tmp_path / "out") as file:
+        file.write(b"x")
+    with lost, folder_when_whole(tmp_path / "folder"):
+        pass
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "out"]
 
 
 @pytest.mark.parametrize("links", [True, False])

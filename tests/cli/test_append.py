@@ -1,5 +1,6 @@
 """``labeldp randomize --append``: ids and names decide, and nothing that is there changes."""
 
+import errno
 import json
 import os
 
@@ -8,9 +9,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from labeldp_runtime import Key
+from labeldp_runtime import Key, whole_file
 
-from labeldp_compile.tabular.parts_folder import PartsFolder
+from labeldp_compile.tabular.parts_folder import MANIFEST, PartsFolder
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
@@ -239,6 +240,30 @@ def test_the_second_of_two_runs_at_once_is_refused(made, tmp_path):
         result = append(made, table, tmp_path / "private")
     assert result.exit_code == 2 and "another run is writing this output" in result.stderr
     assert append(made, table, tmp_path / "private").exit_code == 0
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_folder_that_cannot_be_synced_keeps_the_part_that_is_listed(
+    made, tmp_path, monkeypatch, again
+):
+    """Listed and not there, it would stop every later run: its ids would not be known."""
+    table, folder = write(tmp_path / "day.parquet", range(99)), tmp_path / "private"
+    sync, failed = whole_file.sync_folder, []
+
+    def broken(path):
+        if (again or not failed) and "day" in (folder / MANIFEST).read_text():
+            failed.append(path)
+            raise OSError(errno.EIO, "Input/output error")
+        sync(path)
+
+    with monkeypatch.context() as faults:
+        faults.setattr(whole_file, "sync_folder", broken)
+        done = append(made, table, folder)
+    assert failed and done.exit_code == (2 if again else 0)
+    assert ("is there and complete" in done.stderr) == again
+    assert len(drawn(folder)["day.parquet"]) == 99
+    later = append(made, write(tmp_path / "later.parquet", range(120)), folder)
+    assert later.exit_code == 0 and len(drawn(folder)["later.parquet"]) == 21
 
 
 def test_an_id_twice_adds_no_part(made, tmp_path):

@@ -1,5 +1,6 @@
 """ε₁ is spent when nothing but the prior is missing, and what was paid for is never lost."""
 
+import errno
 import json
 import os
 import signal
@@ -196,6 +197,28 @@ def test_a_full_disk_at_the_end_keeps_the_prior(place, draws, suffix):
     again = place.compile("--sign", key, "--overwrite")
     assert again.exit_code == 0 and len(draws) == 1
     assert place.files() == [*ARTIFACT, "visits.onnx.sig"]
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".certificate.json", ".onnx.sig"])
+def test_a_disk_that_is_full_when_a_file_is_synced_replaces_nothing(place, suffix):
+    """A new artifact beside the certificate of an earlier one would have a false description."""
+    key = place.folder / "key.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True)
+    assert place.compile("--sign", key).exit_code == 0
+    before = {path.name: path.read_bytes() for path in place.out.iterdir()}
+    name, sync = partial_of(place.out / f"visits{suffix}"), os.fsync
+
+    def full(handle):
+        if name.exists() and os.path.samestat(name.stat(), os.fstat(handle)):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(handle)
+
+    with place.fault((os, "fsync", full)):
+        result = place.compile("--sign", key, "--overwrite")
+    assert result.exit_code == 2 and "No space left" in result.stderr
+    after = {path.name: path.read_bytes() for path in place.out.iterdir()}
+    after.pop("visits.prior.json", None)
+    assert after == before
 
 
 KILLED = """

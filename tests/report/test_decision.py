@@ -236,6 +236,14 @@ def test_how_many_values_a_person_has_is_said_to_be_declared(made):
     assert PLAIN.fullmatch(said) and len(said.split()) <= MOST_WORDS
 
 
+def test_no_number_is_given_for_odds_that_have_too_many_digits():
+    said = of_run(promise(epsilon="60"), "y", None, None, "").how_much
+    (odds,) = re.findall(r"odds grow at most ([0-9,]+) times", said)
+    assert int(odds.replace(",", "")) >= math.floor(math.exp(60))
+    said = of_run(promise(epsilon="200"), "y", None, None, "").how_much
+    assert "at most 100 percent sure." in said and "odds" not in said  # not those of ε = 60
+
+
 def test_public_nulls_are_named_among_what_is_not_protected(made):
     text = INTEGER_SPEC.replace("domain:", "nulls: public\n  domain:", 1)
     (made / "file.onnx").write_bytes(compile_text(text).model)

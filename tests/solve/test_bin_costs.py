@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 from labeldp_compile.solve.bin_costs import bin_costs
+from labeldp_compile.solve.losses import poisson_divergence
 from labeldp_compile.solve.range_moments import RangeMoments
 from tests.solve.bins_reference import LOSSES, problems, repeatable, squared
 
@@ -102,3 +103,8 @@ def test_costs_rise_with_the_bin(loss, problem):
     for r, i in combinations(range(labels.size + 1), 2):
         assert i == labels.size or excess[r, i] <= excess[r, i + 1] + slack
         assert r == 0 or excess[r, i] <= excess[r - 1, i] + slack
+
+
+def test_the_poisson_loss_of_zero_is_its_output_however_large():
+    outputs = np.array([1e-300, 1.0, 1e15, 1e16, 1e300])
+    np.testing.assert_array_equal(poisson_divergence(np.zeros(5), outputs), outputs)

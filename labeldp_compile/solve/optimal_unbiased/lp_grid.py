@@ -70,7 +70,7 @@ def solve_linear_program(
         UnsolvedError: there is no optimum, or HiGHS gives up. TimeLimitError.
     """
     rows, columns = matrix.shape
-    solver = highspy.Highs()
+    solver = _Silent()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("time_limit", TIME_LIMIT)
     given = solver.passModel(
@@ -92,6 +92,14 @@ def solve_linear_program(
         raise UnsolvedError(f"HiGHS says: {solver.modelStatusToString(status)}")
     observer.step(f"linear program: optimal after {info.simplex_iteration_count:,} iterations")
     return np.asarray(solver.getSolution().col_value), float(info.objective_function_value)
+
+
+class _Silent(highspy.Highs):  # type: ignore[misc]  # highspy has no types
+    """HiGHS 1.16 prints who it is on stdout while it is made, before an option can be set."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802  # its constructor calls this
+        self.setOptionValue("output_flag", False)
+        super().enableCallbacks()
 
 
 def _run(solver: highspy.Highs, observer: Observer) -> None:

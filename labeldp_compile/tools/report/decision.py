@@ -24,6 +24,7 @@ from labeldp_compile.tools.report.approval import Approval
 _NAME_COLUMNS = 24
 _SURE = 50  # percent: a guess before anything is seen
 _KEY_DIGITS = 8  # of a fingerprint
+_MOST_EXPONENT = 60  # beyond it, e^ε has too many digits to be read
 _ADD_UP = "Rows of one person add up."
 _OF_RELEASE = "Anyone who sees what is released, even if they know all else."
 Verdict = Literal["good", "mind", "bad"]
@@ -195,10 +196,11 @@ def _whose(certificate: Certificate, domain: Domain, person: PersonEpsilon | Non
 
 
 def _how_much(epsilon: Fraction, unit: str) -> str:
-    belief, odds = BeliefBar.at(epsilon), _times(epsilon)
+    belief = BeliefBar.at(epsilon)
+    odds = f"; odds grow at most {_times(epsilon)} times" if epsilon <= _MOST_EXPONENT else ""
     return (
         f"ε is at most {at_most(epsilon, 4)} for a {unit}: a guess that is {belief.before} percent "
-        f"sure becomes at most {belief.after} percent sure; odds grow at most {odds} times."
+        f"sure becomes at most {belief.after} percent sure{odds}."
     )
 
 
@@ -227,7 +229,7 @@ def _policy(judged: Judged | None, policy: str) -> str:
 
 def _times(epsilon: Fraction) -> str:
     """e^ε, rounded up, without an exponent."""
-    factor = math.exp(min(float(epsilon), 60.0))
+    factor = math.exp(epsilon)
     return at_most(factor, 3) if factor < 1_000 else f"{math.ceil(factor):,}"
 
 

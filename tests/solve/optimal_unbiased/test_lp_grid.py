@@ -1,6 +1,8 @@
 """The LP on given outputs: its optimum, its minima, and how it reports, stops and gives up."""
 
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -67,6 +69,20 @@ def test_minima_far_below_the_tolerance_are_right(epsilon, loss):
     used = high > 1e-6
     assert used.sum() >= 2
     np.testing.assert_array_less(high[used], np.exp(epsilon) * low[used] * (1 + 1e-6))
+
+
+SOLVING = """
+import numpy as np
+from labeldp_compile.solve.optimal_unbiased import lp_grid
+row = lp_grid.sparse.csc_matrix(np.ones((1, 2)))
+lp_grid.solve_linear_program(np.ones(2), row, np.ones(1), np.ones(1))
+"""
+
+
+def test_the_solver_says_nothing():
+    """Standard output is for JSON and paths. HiGHS would say something once in a process."""
+    done = subprocess.run([sys.executable, "-c", SOLVING], capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 def test_progress_is_told(limit):

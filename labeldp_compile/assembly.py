@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -110,6 +111,8 @@ class Compiled:
             raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
         with replaced_when_whole(json_path) as json_part, replaced_when_whole(onnx_path) as part:
             json_part.write((canonical_json(self.certificate.to_json()) + "\n").encode())
+            json_part.flush()  # the artifact is named first: a full disk must leave neither
+            os.fsync(json_part.fileno())
             part.write(self.model)
             for old in signatures:
                 old.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -196,6 +197,21 @@ def test_a_full_disk_at_the_end_keeps_the_prior(place, draws, suffix):
     again = place.compile("--sign", key, "--overwrite")
     assert again.exit_code == 0 and len(draws) == 1
     assert place.files() == [*ARTIFACT, "visits.onnx.sig"]
+
+
+def test_a_full_disk_leaves_no_artifact_without_its_certificate(unledgered, draws):
+    fsync = os.fsync
+
+    def full(handle):
+        if Path(f"/proc/self/fd/{handle}").readlink().name.startswith(".visits.certificate.json"):
+            raise OSError(28, "No space left on device")
+        fsync(handle)
+
+    with unledgered.fault((os, "fsync", full)):
+        result = unledgered.compile()
+    assert result.exit_code == 2 and "No space left" in result.stderr
+    assert unledgered.files() == ["visits.prior.json"]
+    assert unledgered.compile().exit_code == 0 and len(draws) == 1
 
 
 KILLED = """

@@ -30,7 +30,7 @@ from typing import Any
 from labeldp_runtime.whole_file import partial_of, sync_folder
 from labeldp_verify.printable import printable
 
-from labeldp_compile.errors import InputError, refused
+from labeldp_compile.errors import DataError, InputError, refused
 from labeldp_compile.file_digest import file_digest
 from labeldp_compile.own_file import is_others, read_own
 from labeldp_compile.tabular.formats import format_of, parts_of
@@ -119,7 +119,13 @@ class PartsFolder:
     def add(self, name: str, part: ListedPart) -> None:
         """List a part, whose file gets its name next."""
         self.listed[name] = part
-        self._write()
+        try:
+            self._write()
+        except DataError:
+            # Where only the sync of the folder fails, the part is listed, and must stay.
+            found = PartsFolder.read(self.path)
+            if found is None or name not in found.listed:
+                raise
 
     def name_of(self, given: str | None, table: Path) -> str:
         """The file name of a part: the ``given`` one or the table's, with an ending that fits.

@@ -241,6 +241,24 @@ def test_the_second_of_two_runs_at_once_is_refused(made, tmp_path):
     assert append(made, table, tmp_path / "private").exit_code == 0
 
 
+def test_a_folder_whose_sync_fails_can_still_grow(made, tmp_path, monkeypatch):
+    private, table = tmp_path / "private", write(tmp_path / "t.parquet", range(10))
+    fsync = os.fsync
+
+    def failing(handle):
+        listed = private / "_labeldp.json"
+        if os.path.samestat(os.fstat(handle), private.stat()) and "t.parquet" in listed.read_text():
+            raise OSError(5, "Input/output error")
+        fsync(handle)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", failing)
+        result = append(made, table, private)
+    assert result.exit_code == 2 and "Input/output error" in result.stderr
+    assert append(made, table, private, "--part", "next").exit_code == 0
+    assert [len(part) for part in drawn(private).values()] == [0, 10]
+
+
 def test_an_id_twice_adds_no_part(made, tmp_path):
     table = write(tmp_path / "t.parquet", range(3), ids=["a", "b", "a"])
     result = append(made, table, tmp_path / "private")

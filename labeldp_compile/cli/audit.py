@@ -31,6 +31,7 @@ from labeldp_compile.tools.audit.report import ERROR, AuditReport
 from labeldp_compile.tools.audit.target import AuditTarget, FunctionTarget, parse_labels
 
 DEFAULT_SAMPLES = 10_000_000
+_MAX_SAMPLES = 10**10  # more do not fit the memory of most machines
 _MAX_EPSILON = 1000.0
 _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
 
@@ -48,7 +49,7 @@ _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
 @click.option("--epsilon", metavar="ε", help="The ε that the function claims; only without FILE.")
 @click.option(
     "--samples",
-    type=Whole(min=MIN_SAMPLES),
+    type=Whole(MIN_SAMPLES, _MAX_SAMPLES),
     default=DEFAULT_SAMPLES,
     show_default=True,
     help="How many labels to randomize.",

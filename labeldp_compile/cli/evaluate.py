@@ -1,5 +1,6 @@
 """``labeldp evaluate``: how good models are, from private labels, or from true ones for an ε."""
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -9,6 +10,7 @@ from typing import Any
 import click
 from labeldp_verify import Budget
 from labeldp_verify.console.colour import Marked
+from labeldp_verify.rounded import at_least, at_most
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (
@@ -199,7 +201,7 @@ def _released(found: Released, *, verbose: bool) -> list[str]:
     if found.ledger is not None:
         booked = f"booked in {found.ledger}"
     lines = [
-        f"{found.rows:,} true labels of {found.name}: ε = {float(found.epsilon):g} for {whose} "
+        f"{found.rows:,} true labels of {found.name}: ε = {at_most(found.epsilon)} for {whose} "
         f"({booked})",
         "95% intervals for these rows, from the size of the noise; losses are at most their bound",
         "",
@@ -215,11 +217,13 @@ def _released(found: Released, *, verbose: bool) -> list[str]:
 def _metrics(measured: Sequence[Any], *, verbose: bool, last: str | None = None) -> list[str]:
     """A table of the metrics, or of the first ones; ``last`` is one more number of each."""
     shown = measured if verbose else measured[:_LINES]
-    numbers = ["value", "low", "high", *([last] if last else [])]
-    heads, rows = ["metric", "model", "estimate", *numbers[1:]], []
+    numbers = ["estimate", "low", "high", *([last] if last else [])]
+    heads, rows = ["metric", "model", *numbers], []
     for m in shown:
-        values = [f"{getattr(m, number):.5g}" for number in numbers]
-        rows.append([m.metric, clipped(m.model, 2 * _NAMES), *values])
+        digits, more = _digits(m), [f"{getattr(m, last):.5g}"] if last else []
+        ends = at_least(m.low, digits), at_most(m.high, digits)
+        name = clipped(m.model, 2 * _NAMES)
+        rows.append([m.metric, name, f"{m.value:.{digits}g}", *ends, *more])
     if any(getattr(one, "group", None) is not None for one in measured):
         heads.insert(0, "group")
         for m, row in zip(shown, rows, strict=True):
@@ -273,5 +277,13 @@ def _conclusion(found: Evaluation, difference: Decimal | None) -> list[str]:
 
 def _plus_minus(measured: Any) -> str:
     """A metric and its margin of error, which is the longer side of the interval."""
-    margin = max(measured.high - measured.value, measured.value - measured.low)
-    return f"{measured.value:.5g} ± {margin:.2g}"
+    shown = f"{measured.value:.{_digits(measured)}g}"
+    margin = max(measured.high - float(shown), float(shown) - measured.low)
+    return f"{shown} ± {at_most(margin, 2)}"
+
+
+def _digits(measured: Any) -> int:
+    """How many significant digits a metric has in words: its interval must not vanish in them."""
+    size = max(abs(measured.low), abs(measured.high))
+    wide = (measured.high - measured.low) / size if size else 1.0
+    return min(max(5, 2 - math.floor(math.log10(wide))), 15) if wide > 0 else 15

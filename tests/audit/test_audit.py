@@ -187,6 +187,7 @@ def rounded_to_float32(packed):
         (["--callable", "math:sqrt", "--labels", "0..3", "--epsilon", 1], "raised TypeError"),
         (["--callable", "numpy:sum", "--labels", "0..3", "--epsilon", 1], "one output per label"),
         (["--callable", "numpy:complex64", "--labels", "0..3", "--epsilon", 1], "a complex"),
+        (["--callable", "numpy:abs", "--samples", 10**15], "is not in the range"),
         (["--callable", "numpy:abs", "--labels", "3", "--epsilon", 1], "at least two labels"),
         (["--callable", "numpy:abs", "--labels", "3..3", "--epsilon", 1], "a range"),
         (["--callable", "numpy:abs", "--labels", "0..3", "--epsilon", -1], "in 0 … 1000"),
@@ -221,12 +222,19 @@ def audit_of(name):
     return labeldp("audit", "--callable", f"tests.fixtures.planted:{name}", *flags, "--json")
 
 
+@pytest.mark.parametrize("name", ["continuous_noise", "number_or_text", "integer_beside_a_float"])
+def test_outputs_that_differ_are_counted_apart(name):
+    # With few samples the pilot has less outputs than are counted one by one.
+    assert failed(audited(name, 100_000)) == {"privacy"}
+
+
 @pytest.mark.parametrize(
     "name, code, message",
     [
         ("ends_the_process", 2, "raised SystemExit: 0"),
         ("raises_for_the_terminal", 2, "raised ValueError"),
         ("interrupted", 130, "interrupted"),
+        ("continuous_noise_as_text", 2, "texts that occur only once"),
     ],
 )
 def test_a_function_that_does_not_answer_is_not_passed(name, code, message):

@@ -98,13 +98,13 @@ def test_a_probability_that_is_off_is_found_exactly():
 
 
 def test_cells_partition_all_outputs():
-    few = choose_cells(np.array([3, 1, 1, 2]))
+    few = choose_cells(np.array([3, 1, 1, 2] * 2))
     assert isinstance(few, ValueCells) and few.count == 4
     assert few.indices(np.array([1, 2, 3, 7, -1])).tolist() == [0, 1, 2, 3, 3]
     many = choose_cells(np.append(np.random.default_rng(8).normal(size=50_000), np.nan))
     assert isinstance(many, IntervalCells)
     counts = np.bincount(many.indices(np.array([-np.inf, 0.0, np.inf, np.nan])))
     assert counts[0] == counts[-2] == counts[-1] == 1
-    text = choose_cells(np.array(["b", "a", "b"], dtype=object))
-    assert text.indices(np.array(["a", "b", "c", None], dtype=object)).tolist() == [0, 1, 2, 2]
+    text = choose_cells(np.array(["b", "a", "b", "a", "b"], dtype=object))
+    assert text.indices(np.array(["b", "a", "c", None], dtype=object)).tolist() == [0, 1, 2, 2]
     assert text.indices(np.array([1.0], dtype=object)).tolist() == [2]

@@ -201,6 +201,18 @@ def test_intervals_hold_the_metric_of_these_rows(files):
     assert held >= 26  # fewer has a chance below 10^-8
 
 
+def test_what_is_shown_is_no_narrower_than_the_interval(files):
+    """A share of 1/7 whose margin is below a millionth; ε has more digits than are shown."""
+    pq.write_table(pa.table({"y": ["yes", *["no"] * 6]}), files / "true.parquet")
+    pq.write_table(pa.table({"m": ["yes"] * 7}), files / "models.parquet")
+    told = released(files, "--model", "m", "--release", "1000000000.1").stdout.splitlines()
+    low, high = map(Fraction, told[4].split()[3:5])
+    value, margin = (Fraction(told[-1].split()[at]) for at in (3, 5))
+    for start, end in ((low, high), (value - margin, value + margin)):
+        assert 0 < start <= Fraction(1, 7) <= end < start + Fraction(1, 10**5)
+    assert "ε = 1.00001e+09 for" in told[0]
+
+
 def test_the_same_question_spends_once_whatever_models_are_called(files):
     first = booked(files, "--json")
     assert first.exit_code == 0, first.output

@@ -11,6 +11,7 @@ from jinja2 import ChoiceLoader, DictLoader
 from labeldp_verify import Check, Report
 from labeldp_verify.artifact import Table
 from labeldp_verify.printable import printable
+from matplotlib.figure import Figure
 
 from labeldp_compile.assembly import assemble
 from labeldp_compile.cli import main
@@ -18,6 +19,7 @@ from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tools.page import document
 from labeldp_compile.tools.page.palette import DARK, LIGHT
+from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
 from labeldp_compile.tools.report.findings import Findings, examine
 from labeldp_compile.tools.report.page import report_page
 from labeldp_compile.tools.report.posterior import bin_starts, prior_shares
@@ -78,6 +80,16 @@ def test_names_of_others_are_shown_and_never_obeyed(pages):
     assert ">#1a1a1a<" in text and "var(--ink)" not in re.sub(
         r'(style|class)="[^"]*"|<style>.*?</style>', "", text, flags=re.DOTALL
     )
+
+
+@pytest.mark.usefixtures("with_pictures")
+def test_names_that_look_like_attributes_stay_as_they_are():
+    text = f'style="{LIGHT["ink"]}" id="line_1"'
+    with picture_settings():
+        figure = Figure()
+        figure.text(0.5, 0.5, text, color=LIGHT["ink"])
+        svg = inline_svg(figure, "names", "a picture")
+    assert f">{text}</text>" in svg and "fill: var(--ink)" in svg
 
 
 def test_a_hostile_name_of_file_and_spec(tmp_path, with_pictures):

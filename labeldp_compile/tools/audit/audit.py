@@ -19,7 +19,7 @@ import numpy as np
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.forms import JointDomain
 from labeldp_verify.opening import open_artifact
-from labeldp_verify.rounded import at_least, down_to
+from labeldp_verify.rounded import at_least, at_most, down_to
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
@@ -190,7 +190,7 @@ class _Audit:
         return found.bound, Finding(
             "privacy",
             found.bound <= self.claim.epsilon,
-            f"ε ≥ {down_to(found.bound)}, {self.claim.source} {self.claim.epsilon:g}: "
+            f"ε ≥ {down_to(found.bound)}, {self.claim.source} {at_most(self.claim.epsilon)}: "
             f"output {describe(self.sampler.cells, event.cells)} occurred {seen:,} times in "
             f"{of:,} for label {self.label(event.label)}, and {seen_other:,} times in "
             f"{of_other:,} for label {self.label(event.other)}",

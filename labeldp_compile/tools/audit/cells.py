@@ -4,6 +4,7 @@ A cell is a function of the output, so ε-DP is kept. Cells are chosen from draw
 again.
 """
 
+from collections import Counter
 from itertools import repeat
 from typing import Any
 
@@ -11,8 +12,11 @@ import numpy as np
 from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
 
+from labeldp_compile.errors import InputError
+
 MAX_VALUES = 4096
 _QUANTILES = 1024
+_ONCE = 0.05  # of the pilot: more outputs that occur once are not counted one by one
 _LISTED = 4
 _NAME_COLUMNS = 40
 
@@ -83,19 +87,35 @@ def describe(cells: OutputCells, chosen: NDArray[np.bool_]) -> str:
 
 
 def choose_cells(pilot: NDArray[Any]) -> OutputCells:
-    """Cells for outputs like these: single values if they are few, else equally frequent intervals.
+    """Cells for outputs like these: single values if they recur, else equally frequent intervals.
 
-    Towards both ends the intervals become smaller, down to the rarest outputs of the pilot.
+    Towards both ends the intervals become smaller, down to the rarest outputs of the pilot. Raises
+    InputError for texts that do not recur: they have no intervals.
     """
     if pilot.dtype == object:
-        values = np.empty(len(set(pilot.tolist())), dtype=object)
-        values[:] = sorted(set(pilot.tolist()), key=str)
-        return ValueCells(values[:MAX_VALUES])
+        ordered = sorted(Counter(pilot.tolist()).items(), key=lambda seen: (-seen[1], str(seen[0])))
+        if not _recur(np.array([count for _, count in ordered])):
+            raise InputError(
+                "too many outputs are texts that occur only once, and nothing can be counted: "
+                "return numbers, or give more --samples"
+            )
+        values = np.empty(min(len(ordered), MAX_VALUES), dtype=object)
+        values[:] = [value for value, _ in ordered[:MAX_VALUES]]
+        return ValueCells(values)
     numbers = pilot[~np.isnan(pilot)]
-    values = np.unique(numbers)
-    if len(values) <= MAX_VALUES:
+    values, counts = np.unique(numbers, return_counts=True)
+    if len(values) <= MAX_VALUES and _recur(counts):
         return ValueCells(values)
     return IntervalCells(edges_of(numbers))
+
+
+def _recur(counts: NDArray[np.int64]) -> bool:
+    """Whether most further outputs will be among those that were counted.
+
+    The share of those that occurred once estimates the probability of all others (Good and Turing).
+    Of noise that is continuous, no output occurs twice, and all would be in the cell of the others.
+    """
+    return int((counts == 1).sum()) <= _ONCE * int(counts.sum())
 
 
 def edges_of(numbers: NDArray[Any]) -> NDArray[Any]:

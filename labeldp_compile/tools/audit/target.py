@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -178,7 +179,7 @@ def _checked(function: Callable[[Any], Any], source: str) -> Draw:
     def draw(labels: NDArray[Any]) -> NDArray[Any]:
         try:
             with contextlib.redirect_stdout(sys.stderr):
-                outputs = np.array(function(labels.copy()))
+                outputs = _array(function(labels.copy()))
         except (Exception, SystemExit) as error:
             require_uninterrupted(error)
             # An exit code of 0 would mean "nothing found".
@@ -200,6 +201,22 @@ def _checked(function: Callable[[Any], Any], source: str) -> Draw:
         return outputs
 
     return draw
+
+
+def _array(given: Any) -> NDArray[Any]:
+    """A copy of what a function returned, in which different outputs stay different.
+
+    Numpy makes texts of a list of numbers and texts, and floats of large integers beside floats.
+    """
+    if not isinstance(given, list | tuple):
+        return np.array(given)
+    items = [item.item() if isinstance(item, np.generic) else item for item in given]
+    if set(map(type, items)) <= {bool, int, float}:
+        numbers = np.array(items)
+        there = zip(numbers.tolist(), items, strict=True)
+        if all(own == item or math.isnan(item) for own, item in there):
+            return numbers
+    return np.fromiter(items, object, len(items))
 
 
 def _reason(error: BaseException) -> str:

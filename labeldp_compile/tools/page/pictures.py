@@ -31,11 +31,12 @@ LOSSES = {
 }
 _FAR_APART = 4  # the largest number over the smallest
 _MOST_TICKS = 5  # of the powers of ten: 100,000,000 needs room
-_STYLE = re.compile(r'style="[^"]*"')
+_IN_A_TAG = "(?=[^<>]*>)"  # and not in a text, in which these characters are escaped
+_STYLE = re.compile(r'style="[^"]*"' + _IN_A_TAG)
 _COLOUR = re.compile("|".join(LIGHT.values()))
 _VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
 # Matplotlib uses the same numbered ids in every figure, but an id may occur in a page only once.
-_NUMBERED_ID = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
+_NUMBERED_ID = re.compile(r' id="[A-Za-z0-9.]+_\d+"' + _IN_A_TAG)
 
 
 @contextmanager

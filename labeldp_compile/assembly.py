@@ -21,7 +21,7 @@ from labeldp_compile.composition import has_accounting
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import Prior
-from labeldp_compile.prior.kept import prior_held
+from labeldp_compile.prior.kept import kept_path, prior_held
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.label import JointLabelSpec
 from labeldp_compile.spec.model import Goal
@@ -244,5 +244,9 @@ def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:
 
     Called before any ε is spent.
     """
+    kept, way_out = kept_path(directory, name), _PAY_AGAIN
+    if kept.exists():  # a compile was killed after it had named the artifact
+        way_out = f"use --overwrite to replace it: {kept} keeps the noisy prior, so that the same "
+        way_out += "question spends nothing"
     for path in output_paths(directory, name):
-        require_output(path, overwrite=overwrite, way_out=_PAY_AGAIN, makes_folder=True)
+        require_output(path, overwrite=overwrite, way_out=way_out, makes_folder=True)

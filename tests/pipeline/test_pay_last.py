@@ -243,6 +243,16 @@ def test_a_killed_compile_leaves_the_prior_to_the_next(place, draws):
     assert place.files() == ARTIFACT
 
 
+def test_an_artifact_beside_a_kept_prior_is_replaced_for_nothing(unledgered, draws):
+    """As a kill leaves them, between the artifact's name and the certificate's."""
+    with unledgered.failing(pipeline, "assemble", KeyboardInterrupt()):
+        unledgered.compile()
+    (unledgered.out / "visits.onnx").touch()
+    refused = unledgered.compile()
+    assert refused.exit_code == 2 and "same question spends nothing" in refused.stderr
+    assert unledgered.compile("--overwrite").exit_code == 0 and len(draws) == 1
+
+
 def test_a_draw_that_cannot_be_kept_is_thrown_away(unledgered, draws):
     with unledgered.failing(os, "fsync", OSError(28, "No space left on device")):
         result = unledgered.compile()

@@ -263,10 +263,10 @@ def _conclusion(found: Evaluation, difference: Decimal | None) -> list[str]:
     last = _first([m for m in found.measured if m.group is None])
     lines = []
     if difference is not None:
-        lines.append(
-            f"to settle a difference of {difference:g} in {last.metric}: about "
-            f"{last.rows_to_settle(float(difference)):,} rows"
-        )
+        rows = "not known: these rows are too few for an interval"
+        if math.isfinite(last.error):
+            rows = f"about {last.rows_to_settle(float(difference)):,} rows"
+        lines.append(f"to settle a difference of {difference:g} in {last.metric}: {rows}")
     what, rows = _plus_minus(last), f"({last.rows:,} rows)"
     if " − " not in last.model:
         return [*lines, f"{last.metric} of {clipped(last.model, _NAMES)}: {what} {rows}"]

@@ -176,6 +176,8 @@ class Measured:
         """About how many rows make an interval exclude 0 if this is the true difference."""
         if not difference:
             raise PrivateLabelError("no number of rows tells a difference of 0 from 0")
+        if not math.isfinite(self.error):
+            raise PrivateLabelError(f"{self.metric}: these rows are too few for an interval")
         reach = _reach(confidence) * self.error / abs(difference)
         return math.ceil(self.rows * reach**2)
 

@@ -212,6 +212,27 @@ def test_missing_predictions_are_refused(files, tmp_path):
     assert result.exit_code == 2 and "missing or not finite" in result.stderr
 
 
+def test_a_group_of_one_row_has_no_interval_and_the_document_is_json(files, tmp_path):
+    folder, _ = files
+    table, artifact = pq.read_table(folder / "numbers.parquet"), folder / "numbers.onnx"
+    rare = pa.array([float("nan"), *[1.0] * (ROWS - 1)])
+    pq.write_table(table.append_column("rare", rare), tmp_path / "x.parquet")
+    given = (artifact, tmp_path / "x.parquet", tmp_path / "x.parquet", "--model", "one")
+
+    def no_json(name):
+        raise AssertionError(name)
+
+    found = json.loads(labeldp(*given, "--by", "rare", "--json").stdout, parse_constant=no_json)
+    (one,) = [m for m in found["measured"] if (m["group"], m["metric"]) == ("nan", "squared error")]
+    assert one["rows"] == 1 and one["low"] is one["high"] is one["error"] is None
+    pq.write_table(table.slice(0, 1), tmp_path / "x.parquet")
+    result = labeldp(*given, "--difference", "0.1")
+    assert result.exit_code == 0 and "not known: these rows are too few" in result.stdout
+    pq.write_table(table.append_column("far", pa.array([1e300] * ROWS)), tmp_path / "x.parquet")
+    result = labeldp(artifact, tmp_path / "x.parquet", folder / "numbers.parquet", "--model", "far")
+    assert result.exit_code == 2 and "predictions beyond ±1e+60" in result.stderr
+
+
 def test_without_labeldp_learn_it_says_what_to_install(files, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(

@@ -4,6 +4,7 @@ The estimates are those of the package labeldp-learn. This file reads the tables
 same ones in the same order.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -40,6 +41,7 @@ from labeldp_compile.tools.private_table import open_private, require_public
 FORMAT_VERSION = "1.0"
 _FEW = 0.1  # of the variance: with more in one row, intervals covered too rarely
 _NAMES = 60
+_LARGEST = 1e60  # its fourth power, in the variance of a squared error, is a float64
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,24 @@ class Evaluation:
             "rows": self.rows,
             "left_out": self.left_out,
             "confidence": self.confidence,
-            "measured": [asdict(one) for one in self.measured],
+            "measured": [_facts(one) for one in self.measured],
             "calibration": {
-                name: [asdict(one) for one in bins] for name, bins in self.calibration.items()
+                name: [_facts(one) for one in bins] for name, bins in self.calibration.items()
             },
         }
+
+
+def _facts(one: Any) -> dict[str, Any]:
+    """The fields of a measured metric or a bin, for JSON, which has no infinity.
+
+    A number that is not known is null. A group that is no number, such as NaN, is text: null is
+    that of all rows.
+    """
+    facts = asdict(one)
+    for name, fact in facts.items():
+        if isinstance(fact, float) and not math.isfinite(fact):
+            facts[name] = str(fact) if name == "group" else None
+    return facts
 
 
 def evaluate_tables(
@@ -115,6 +130,9 @@ def evaluate_tables(
     read = _read(reader, list(dict.fromkeys(names)))
     given = read_predictions(decoded.label, predictions, models, form)
     require_rows(predictions, given, len(read), private)
+    for name, one in given.items():
+        if one.dtype.kind == "f" and (np.abs(one) > _LARGEST).any():
+            raise refused(predictions, f"{name!r} has predictions beyond ±{_LARGEST:g}")
     has = has_labels(reader, decoded, read)
     table = {name: array_of(read[name].filter(has)) for name in read.column_names}
     given, rows = {name: one[has] for name, one in given.items()}, int(has.sum())

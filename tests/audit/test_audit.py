@@ -15,6 +15,7 @@ from labeldp_verify.opening import open_artifact
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.audit.audit import AuditClaim, audit, choose_labels
+from labeldp_compile.tools.audit.cells import choose_cells, told_from_zero
 from labeldp_compile.tools.audit.reference import Reference
 from labeldp_compile.tools.audit.target import ArtifactTarget, FunctionTarget, parse_labels
 from tests.fixtures import planted
@@ -90,6 +91,12 @@ def test_a_planted_violation_is_found(name, samples):
     # What the bound on ε supposes is said where it does not hold, and nowhere else.
     refuted = bool(failed(report) & {"rows", "independence"})
     assert ("only if rows are independent, and" in report.findings[0].detail) == refuted
+
+
+def test_minus_zero_is_another_output_than_zero():
+    assert "privacy" in failed(audited("sign_of_zero", 200_000))
+    cells = choose_cells(told_from_zero(np.array([0.0, -0.0, 0.0])))
+    assert [cells.name(cell) for cell in range(2)] == ["-0", "0"]
 
 
 @pytest.mark.usefixtures("rarely_wrong")

@@ -347,6 +347,15 @@ def test_rows_must_be_the_same_and_labels_not_private(files):
     assert entries(files) == (["ledger", "budget"], 0.0)
 
 
+def test_a_table_that_changes_after_the_spending_is_said_to_have_spent(files, monkeypatch):
+    monkeypatch.setattr(release, "label_indexes", lambda domain: lambda labels: np.zeros(1))
+    result = booked(files)
+    assert result.exit_code == 2 and "stays spent in the ledger" in result.stderr
+    assert entries(files) == (["ledger", "budget", "spend"], 0.5)
+    result = released(files)
+    assert result.exit_code == 2 and "changed while it was read\n" in result.stderr
+
+
 def test_the_ledger_option_needs_a_release(files):
     result = labeldp(
         *("evaluate", files / "x.onnx", files / "models.parquet", files / "true.parquet"),

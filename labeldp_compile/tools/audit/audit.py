@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.tools.audit.cells import choose_cells, describe
+from labeldp_compile.tools.audit.cells import as_returned, choose_cells, describe
 from labeldp_compile.tools.audit.distribution import (
     Difference,
     chi_square,
@@ -226,7 +226,7 @@ class _Audit:
 def _outputs(known: NDArray[np.bool_], pilot: NDArray[Any]) -> Finding:
     if known.all():
         return Finding("outputs", True, f"all {len(pilot):,} are outputs of the file")
-    stranger = np.asarray(pilot[~known][0]).item()  # 0.5 and not np.float64(0.5)
+    stranger = as_returned(np.asarray(pilot[~known][0]).item())  # 0.5 and not np.float64(0.5)
     return Finding(
         "outputs",
         False,

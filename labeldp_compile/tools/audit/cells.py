@@ -4,6 +4,7 @@ A cell is a function of the output, so ε-DP is kept. Cells are chosen from draw
 again.
 """
 
+import math
 from collections import Counter
 from itertools import repeat
 from typing import Any
@@ -19,6 +20,19 @@ _QUANTILES = 1024
 _ONCE = 0.05  # of the pilot: more outputs that occur once are not counted one by one
 _LISTED = 4
 _NAME_COLUMNS = 40
+_MINUS_ZERO = -math.ulp(0.0)  # stands for −0, which no file has as an output, and which equals 0
+
+
+def told_from_zero(outputs: NDArray[Any]) -> NDArray[Any]:
+    """Numbers [n] in which −0 is not equal to 0: its sign could say what the label was."""
+    if outputs.dtype.kind != "f" or not (minus := np.signbit(outputs) & (outputs == 0)).any():
+        return outputs
+    return np.where(minus, _MINUS_ZERO, outputs.astype(np.float64))
+
+
+def as_returned(output: Any) -> Any:
+    """The output that ``told_from_zero`` was given."""
+    return -0.0 if output == _MINUS_ZERO else output
 
 
 class ValueCells:
@@ -47,7 +61,7 @@ class ValueCells:
         if cell == self.count - 1:
             return "any other output"
         value = self._values[cell]
-        return clipped(str(value), _NAME_COLUMNS) if self._is_text else f"{value:g}"
+        return clipped(str(value), _NAME_COLUMNS) if self._is_text else f"{as_returned(value):g}"
 
 
 class IntervalCells:

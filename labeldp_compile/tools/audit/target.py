@@ -23,6 +23,7 @@ from labeldp_verify.reading.numerals import read_decimal, read_whole
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.tools.audit.cells import told_from_zero
 
 _RANGE = re.compile(r"(-?[0-9]{1,15})\.\.(-?[0-9]{1,15})")
 _MOST = 10_000_000
@@ -192,7 +193,7 @@ def _checked(function: Callable[[Any], Any], source: str) -> Draw:
         if outputs.dtype.kind == "b":
             return outputs.astype(np.int64)
         if outputs.dtype.kind in _NUMBERS:
-            return outputs
+            return told_from_zero(outputs)
         outputs = outputs.astype(object)
         others = set(map(type, outputs.tolist())) - _PLAIN
         if others:

@@ -324,7 +324,8 @@ def _answer(
     if known is not None and len(known) == len(labels):
         labels = labels[known]
     if len(labels) != question.stated["rows"]:
-        raise refused(reader.path, "changed while it was read")
+        late = "" if account is None else "; the ε of this attempt stays spent in the ledger"
+        raise refused(reader.path, f"changed while it was read{late}")
     rows = max(1, _ENTRIES // (reader.domain.size * len(losses)))
     answer = noisy_sums(losses, labels, persons, question.epsilon, rows)
     if account is not None:

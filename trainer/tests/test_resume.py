@@ -5,10 +5,14 @@ import os
 import subprocess
 import sys
 
+import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 from click.testing import CliRunner
 from labeldp_trainer.cli import train_command
+from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.run.checkpoints import Checkpoints, State
 
 from trainer.tests.kills import HOLD, TRAIN, kill_behind
 from trainer.tests.trainer_helpers import CONFIG, write_artifact, write_config, write_tables
@@ -92,3 +96,16 @@ def test_what_a_kill_left_of_a_checkpoint_is_not_spoken_of(tmp_path):
 
 def column(folder, name):
     return [json.loads(line)[name] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("error", [ValueError("RESOURCE_EXHAUSTED"), OSError(28, "No space left")])
+def test_a_full_disk_at_a_checkpoint_is_one_line(tmp_path, monkeypatch, error):
+    def full(*state, **options):
+        raise error
+
+    monkeypatch.setattr(ocp.CheckpointManager, "save", full)
+    with Checkpoints(tmp_path / "checkpoints") as checkpoints:
+        some = jnp.zeros(1)
+        state = State({"w": some}, (), jnp.int32(1), {"w": some}, some[0], jnp.int32(0))
+        with pytest.raises(RunFolderError, match="a checkpoint cannot be written"):
+            checkpoints.save(state)

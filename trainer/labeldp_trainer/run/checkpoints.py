@@ -68,8 +68,14 @@ class Checkpoints:
         self._manager.close()
 
     def save(self, state: State) -> None:
-        """Write the state after an epoch, completely or not at all."""
-        self._manager.save(int(state.epoch), args=ocp.args.StandardSave(_numbered(state)))
+        """Write the state after an epoch, completely or not at all. Raises RunFolderError."""
+        try:
+            self._manager.save(int(state.epoch), args=ocp.args.StandardSave(_numbered(state)))
+        except (ValueError, OSError) as error:  # orbax has either for a full disk
+            raise RunFolderError(
+                f"{self._path}: a checkpoint cannot be written; is the disk full? Then --resume "
+                "continues"
+            ) from error
 
     def restore(self, like: State) -> State | None:
         """The newest state, or None if there is none; ``like`` gives shapes and devices.

@@ -95,7 +95,7 @@ def test_a_planted_violation_is_found(name, samples):
 
 def test_minus_zero_is_another_output_than_zero():
     assert "privacy" in failed(audited("sign_of_zero", 200_000))
-    cells = choose_cells(told_from_zero(np.array([0.0, -0.0, 0.0])))
+    cells = choose_cells(told_from_zero(np.array([0.0, -0.0] * 9)))
     assert [cells.name(cell) for cell in range(2)] == ["-0", "0"]
 
 

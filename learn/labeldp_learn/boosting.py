@@ -6,6 +6,8 @@ that of scikit-learn. A dataset holds ``loss.labels(private)`` for labels, and a
 (LightGBM) or ``base_margin`` (XGBoost) ``loss.start(private)``. Predictions do not include it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -88,6 +88,7 @@ class Randomizer:
         self._key, self._context, self._construction = key, context, construction
         self._opened = opened = open_artifact(data, source)
         self._session, self._stated, self._inputs = opened.session, opened.stated, opened.inputs
+        self._words_per_label = opened.words_per_label
         if require is not None:
             require.check_certificate(self.certificate, source)
         if not prepared:
@@ -377,7 +378,7 @@ class Randomizer:
             self._canonical = self._inputs.canonical()
             digest = self._stated["digests"]["tables"]
             source_of_words = KeyedWords if self._construction == "aes-256" else HmacWords
-            return source_of_words(key, context, digest, self._opened.words_per_label)
+            return source_of_words(key, context, digest, self._words_per_label)
         except DAMAGED as error:
             raise UnsupportedFormatError(
                 f"{source}: has labels for which this labeldp-runtime has no keyed randomization: "
@@ -428,8 +429,7 @@ class Randomizer:
         return random_words(*self._words_shape(stop - start))
 
     def _words_shape(self, count: int) -> tuple[int, ...]:
-        words = self._opened.words_per_label
-        return (count,) if words == 1 else (count, words)
+        return (count,) if self._words_per_label == 1 else (count, self._words_per_label)
 
 
 def _rows(feed: Feed, start: int, stop: int) -> Feed:

@@ -205,6 +205,7 @@ class Verification:
         assert self.spec is not None
         found = list(self.spec(self.certificate))
         if len(found) > MOST_DISAGREEMENTS + 1:  # another spec, and not another version of this one
+            found.sort(key=lambda words: not words.startswith("privacy."))
             found = [*found[:MOST_DISAGREEMENTS], f"{len(found) - MOST_DISAGREEMENTS} more"]
         demand(not found, "; ".join(found))
         return "the certificate names this spec, and agrees with it"

@@ -7,8 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import parse_config, train
+from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.errors import DataError
+from labeldp_trainer.methods.corrections import debiased_numbers
+from labeldp_trainer.methods.outputs import added_variance, matrix_of, rows_by_table
 from labeldp_verify.analysis import debiased_values, likeliest_shares
+from labeldp_verify.opening import open_artifact as verified
 
 from trainer.tests.trainer_helpers import CONFIG, INTEGERS, table, write_artifact
 
@@ -40,6 +44,20 @@ def test_labels_with_the_same_outputs_stand_for_their_mean():
     values = debiased_values(matrix, LABELS, shares, 1e-12)
     np.testing.assert_allclose(matrix @ values, [0.25, 0.25, 2 + 2 / 3, 2 + 2 / 3], atol=1e-8)
     assert values[2] == 0  # an output that never comes
+
+
+def test_the_variance_that_randomizing_added(tmp_path):
+    """Of debiased numbers, and not of the outputs, whose means are pulled towards the middle."""
+    write_artifact(tmp_path, RR)
+    artifact = verified(tmp_path / "numbers.onnx")
+    random = np.random.default_rng(0)
+    labels = random.binomial(artifact.label.size - 1, 0.3, 40_000)
+    cumulated = matrix_of(artifact.table(0))[0].cumsum(axis=1)
+    private = (cumulated[labels] < random.random(len(labels))[:, None]).sum(axis=1)
+    parts = rows_by_table(artifact, None, private)
+    numbers = debiased_numbers(artifact.label, parts).values
+    added = added_variance(Coded.numbers(numbers), parts, classes=False)
+    assert np.isclose(added, np.square(numbers - labels).mean(), rtol=0.05)
 
 
 @pytest.mark.parametrize("outputs", [3, 6])

@@ -129,8 +129,10 @@ def added_variance(targets: Coded, parts: Sequence[TableRows], *, classes: bool)
         size = part.table.domain.size * part.table.randomizer.outputs
         if size > MOST_ENTRIES:
             return 0.0
-        chances, outputs = matrix_of(part.table)
-        means = chances @ np.asarray(outputs, np.float64)
+        seen, first = np.unique(part.codes, return_index=True)
+        values = targets.rows[targets.codes[part.rows[first]], 0]
+        chances = part.matrix[:, seen]
+        means = chances @ values / np.maximum(chances.sum(axis=1), np.finfo(float).tiny)
         expected += len(part.rows) / n * float(part.shares() @ means**2)
     return max(square - expected, 0.0) if parts else 0.0
 

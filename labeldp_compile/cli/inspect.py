@@ -19,6 +19,7 @@ from labeldp_verify.forms import (
     sets_of,
 )
 from labeldp_verify.opening import open_artifact, readable, table_of
+from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.reading.usefulness import sample
 from labeldp_verify.rounded import at_most
 
@@ -177,7 +178,8 @@ def _in_words(decoded: Table, asked: list[int], whole: bool, verbose: bool) -> l
 
 
 def _warnings(decoded: Artifact | Table) -> list[Marked]:
-    return [Marked(f"warning: {found.text}", "warning") for found in decoded.shortcomings]
+    found = relevant(decoded.shortcomings, decoded.certificate.goal)
+    return [Marked(f"warning: {one.text}", "warning") for one in found]
 
 
 def _matrix(decoded: Table, asked: list[int], whole: bool) -> list[str]:

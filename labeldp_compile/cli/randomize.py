@@ -19,6 +19,7 @@ from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import Certificate, nulls_in_words
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
+from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.booking import Booking, Drawing, ledger_options
@@ -239,7 +240,7 @@ def randomize_command(
     tell(f"{output}: {nulls_in_words(decoded.label)}")
     tell(*_left_out(output, selection), *drawing.said)
     tell(*(f"{output}: {line}" for line in bound_in_words(certificate, bound)))
-    tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
+    tell(*(f"warning: {f.text}" for f in relevant(decoded.shortcomings, certificate.goal)))
     tell(f"{output}: {rows:,} rows, ε = {at_most(epsilon)} spent on each label")
     tell(*rewriting.without_label)
     if decoded.answers_with_sets:

@@ -96,6 +96,18 @@ def test_a_goal_that_the_certificate_names_is_heeded(made):
     assert [row(page, "goal") for page in pages] == goals
 
 
+def test_commands_heed_the_goal(tmp_path):
+    table = tmp_path / "t.csv"
+    for text, warned in ((SINGLE, False), (INTEGER_SPEC, True)):
+        compiled = compile_text(text)
+        path, output = compiled.write(tmp_path, overwrite=True), tmp_path / f"{warned}.csv"
+        table.write_text(f"{compiled.certificate.label_columns[0]}\n1\n2\n", encoding="utf-8")
+        for command in (["inspect", path], ["randomize", path, table, "-o", output]):
+            done = CliRunner().invoke(main, list(map(str, command)))
+            assert done.exit_code == 0
+            assert ("warning: " in done.output) == warned, command
+
+
 def row(page, what):
     """What the card says beside these words."""
     found = re.findall(rf"<dt>{what}</dt>\s*<dd>(.*?)</dd>", page, re.DOTALL)

@@ -129,6 +129,9 @@ def test_text_that_is_not_utf8_is_no_error(keyed):
         answers.append(keyed.post(url(stated(SETS)), content=body))
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.json()["columns"][name][1] for answer in answers}) == 1
+    body = json.dumps({"columns": {name: ["\ud800", "x"]}, "ids": [1, 2]}, ensure_ascii=False)
+    wide = body.encode("utf-16", "surrogatepass")
+    assert keyed.post(url(stated(SETS)), content=wide).status_code == 200
     body = b'{"columns": {"%s": ["x"]}, "ids": ["\xff"]}' % name.encode()
     assert "surrogate" in keyed.post(url(stated(SETS)), content=body).json()["error"]
 

@@ -44,7 +44,9 @@ def read_json(body: bytes, wanted: list[str]) -> Request:
     """``{"columns": {NAME: [LABEL]}, "ids": [ID], "version": 0}``. Raises InputError."""
     try:
         # Bytes that are not UTF-8 become surrogates: no error in a label, and an error in an id.
-        text = body.decode(json.detect_encoding(body), "surrogateescape")
+        encoding = json.detect_encoding(body)
+        errors = "surrogateescape" if encoding.startswith("utf-8") else "surrogatepass"
+        text = body.decode(encoding, errors)
         found = json.loads(text, parse_int=_whole, object_pairs_hook=_object, strict=False)
     except (ValueError, RecursionError):
         raise InputError("the body is not JSON") from None

@@ -40,7 +40,7 @@ export class Randomizer {
   #session;
   #width; // random words per label
   #limbs = 0; // of a word; 0 if the graph takes whole words
-  #labels; // of each column: its name, the graph's input, its type, what replaces null
+  #labels; // of each column: its name, the graph's input, its type, what replaces null, and NUL
   #groups; // the same for the group columns
   #outputs; // of each column of private labels: the graph's output and its type
   #sets; // of labels, if private labels are sets
@@ -197,13 +197,13 @@ export class Randomizer {
 
   #readLabels(labels) {
     const [first, ...others] = this.#labels;
-    if (!others.length) return [convert(labels, first.type, first.missing)];
+    if (!others.length) return [convert(labels, first)];
     if (typeof labels !== 'object' || labels === null || isArray(labels)) {
       const names = printable(this.labelColumns);
       throw new TypeError(`expected label columns by name: ${names}`);
     }
-    const arrays = this.#labels.map(({ name, type, missing }) =>
-      convert(columnOf(labels, name, 'labels'), type, missing),
+    const arrays = this.#labels.map((column) =>
+      convert(columnOf(labels, column.name, 'labels'), column),
     );
     const counts = arrays.map((array) => array.length);
     if (new Set(counts).size > 1) {
@@ -223,9 +223,9 @@ export class Randomizer {
       const names = printable(this.groupColumns);
       throw new TypeError(`expected one group per label, as columns by name: ${names}`);
     }
-    return this.#groups.map(({ name, type, missing }) => {
-      const given = groups === undefined ? columnOf(columns, name, 'groups') : groups;
-      const values = convert(given, type, missing, true);
+    return this.#groups.map((column) => {
+      const given = groups === undefined ? columnOf(columns, column.name, 'groups') : groups;
+      const values = convert(given, column, true);
       if (values.length !== count) {
         throw new TypeError(`expected one group per label, got ${values.length} of ${count}`);
       }
@@ -349,7 +349,7 @@ function fillByKernel(array) {
   return array;
 }
 
-/** For each label column its name, its domain, and a label for the out-of-domain rule. */
+/** For each label column its name, its domain, and labels for the rules of nulls and of others. */
 function labelColumns({ label, joint }, certificateText) {
   const isJoint = label.domain.kind === 'joint';
   if (isJoint !== (joint !== undefined)) throw new Error('one has no columns');
@@ -363,7 +363,8 @@ function labelColumns({ label, joint }, certificateText) {
   }
   const exact = exactDomains(domains, certificateText);
   return domains.map((domain, i) => {
-    return { name: names[i], domain: exact[i], missing: missingLabel(exact[i]) };
+    const other = unlisted(exact[i].values, 'string'); // no rule but that of text asks for it
+    return { name: names[i], domain: exact[i], missing: missingLabel(exact[i]), other };
   });
 }
 
@@ -559,7 +560,7 @@ function isArray(values) {
   return Array.isArray(values) || ArrayBuffer.isView(values);
 }
 
-/** A group that is not listed, which replaces null. */
+/** A value that is not listed; as a group it replaces null. */
 function unlisted(values, type) {
   if (type === 'float64') return NaN;
   const listed = new Set(values); // numbers beyond 2^53 are not exact here, but stay beyond it
@@ -576,7 +577,7 @@ function unlisted(values, type) {
  * Values as the array that a tensor of labels or groups takes. What is refused is decided by the
  * container's type alone, and each element is read on its own.
  */
-function convert(values, type, missing, areGroups = false) {
+function convert(values, { type, missing, other = missing }, areGroups = false) {
   const what = areGroups ? 'groups' : 'labels';
   const toInteger = areGroups ? integer : nearest;
   const isTyped = ArrayBuffer.isView(values) && 'length' in values; // a DataView has none
@@ -590,7 +591,7 @@ function convert(values, type, missing, areGroups = false) {
   const element = isTyped ? (i) => values[i] : (i) => ownElement(values, i);
   const labels = new ARRAYS[type](values.length);
   if (type === 'string') {
-    for (let i = 0; i < labels.length; i++) labels[i] = asText(element(i)) ?? missing;
+    for (let i = 0; i < labels.length; i++) labels[i] = asText(element(i), other) ?? missing;
   } else if (type === 'float64') {
     for (let i = 0; i < labels.length; i++) labels[i] = asNumber(element(i)) ?? missing;
   } else {
@@ -618,8 +619,9 @@ function ownElement(values, i) {
 }
 
 /** Text as onnxruntime takes it, or undefined. It would cut text at a NUL; no category has one. */
-function asText(value) {
-  if (typeof value !== 'string' || value.includes('\0')) return undefined;
+function asText(value, other) {
+  if (typeof value !== 'string') return undefined;
+  if (value.includes('\0')) return other;
   return value.replace(/\p{Surrogate}/gu, '?'); // lone ones, which have no UTF-8: as Python does
 }
 

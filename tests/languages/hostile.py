@@ -2,7 +2,7 @@
 
 Each group of batches is one case with the same words for all; row ``ROW`` is what differs. Labels
 are paired with what Python calls the same label, so that both languages must answer alike; whatever
-is no label anywhere is None there.
+is no label anywhere is None there, and bytes that are no UTF-8 are a text that is not listed.
 """
 
 import math
@@ -27,6 +27,7 @@ TEXTS = [
 ]
 SPECS = {
     "text": CATEGORICAL_SPEC.replace("[red, green, blue]", str([*TEXTS, "green"])),
+    "text, nulls": CATEGORICAL_SPEC.replace("loss:", "  nulls: {default: blue}\nloss:"),
     "codes": CATEGORICAL_SPEC.replace("[red, green, blue]", str(CODES)).replace(
         "default: green", f"default: {2**53 + 1}"
     ),
@@ -207,7 +208,7 @@ def _vectors(values):
     return [
         (
             [_in_cpp(v) for v in batch],
-            _objects([None if isinstance(v, bytes) else v for v in batch]),
+            _objects(["\0" if isinstance(v, bytes) else v for v in batch]),
         )
         for batch in batches
     ]

@@ -123,6 +123,18 @@ def test_text_that_is_not_utf8_is_no_error(keyed):
     body = stream(**{name: labels, "id": [1, 2, 3]})
     assert len(read(keyed.post(url(stated(SETS)) + "?id=id", content=body, headers=STREAM))) == 3
 
+    answers = []
+    for label in (b"\xff\xfe", b"a\tb\x00", b"\xed\xa0\x80", b"other"):
+        body = b'{"columns": {"%s": ["%s", "x"]}, "ids": [1, 2]}' % (name.encode(), label)
+        answers.append(keyed.post(url(stated(SETS)), content=body))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.json()["columns"][name][1] for answer in answers}) == 1
+    body = json.dumps({"columns": {name: ["\ud800", "x"]}, "ids": [1, 2]}, ensure_ascii=False)
+    wide = body.encode("utf-16", "surrogatepass")
+    assert keyed.post(url(stated(SETS)), content=wide).status_code == 200
+    body = b'{"columns": {"%s": ["x"]}, "ids": ["\xff"]}' % name.encode()
+    assert "surrogate" in keyed.post(url(stated(SETS)), content=body).json()["error"]
+
 
 def compressed():
     table = pa.table({column(): [0] * 900, "id": list(range(900))})

@@ -43,7 +43,11 @@ class Request:
 def read_json(body: bytes, wanted: list[str]) -> Request:
     """``{"columns": {NAME: [LABEL]}, "ids": [ID], "version": 0}``. Raises InputError."""
     try:
-        found = json.loads(body, parse_int=_whole, object_pairs_hook=_object)
+        # Bytes that are not UTF-8 become surrogates: no error in a label, and an error in an id.
+        encoding = json.detect_encoding(body)
+        errors = "surrogateescape" if encoding.startswith("utf-8") else "surrogatepass"
+        text = body.decode(encoding, errors)
+        found = json.loads(text, parse_int=_whole, object_pairs_hook=_object, strict=False)
     except (ValueError, RecursionError):
         raise InputError("the body is not JSON") from None
     if not isinstance(found, dict) or not set(found) <= _MEMBERS:

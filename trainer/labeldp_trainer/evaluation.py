@@ -64,7 +64,13 @@ def mean_metrics(
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def evaluated(apply: Apply, loss: Loss, params: Params, x: PyTree, targets: Array) -> Means:
+def evaluated(
+    apply: Apply,
+    loss: Loss,
+    params: Params,
+    x: PyTree[Shaped[Array, "n ..."]],
+    targets: Real[Array, " n"],
+) -> Means:
     """The metrics of a test set of features [n, …] and targets [n, …]."""
     return mean_metrics(apply, loss.metrics, params, x, targets)
 

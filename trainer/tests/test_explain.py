@@ -245,7 +245,7 @@ def test_other_runs_are_refused(tmp_path):
     said = labeldp("explain", tmp_path / "mlp", "-o", tmp_path / "o", code=2)
     assert "needs a model of interactions" in said and said.count("\n") == 1
     said = labeldp("explain", tmp_path / "nothing", "-o", tmp_path / "o", code=2)
-    assert "is not a run folder" in said
+    assert "does not exist" in said
     assert not (tmp_path / "o").exists()
 
 

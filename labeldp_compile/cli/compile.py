@@ -26,7 +26,16 @@ from labeldp_compile.cli.options import (
     verbose_option,
     written_option,
 )
-from labeldp_compile.cli.output import clipped, complain, fact, observing, printable, say, tell
+from labeldp_compile.cli.output import (
+    clipped,
+    complain,
+    fact,
+    observing,
+    once_spent,
+    printable,
+    say,
+    tell,
+)
 from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
@@ -129,7 +138,10 @@ def _summary(compiled: Compiled) -> list[str]:
             "ε of the prior",
             f"{at_most(privacy.epsilon_prior)} (declared), {_SPENT[certificate.prior.kind]}",
         ),
-        fact("total ε", f"{at_most(privacy.epsilon_total)} (declared) {_once(certificate)}"),
+        fact(
+            "total ε",
+            f"{at_most(privacy.epsilon_total)} (declared) {once_spent(privacy.epsilon_prior)}",
+        ),
         *_of_person(certificate),
     ]
     if own:
@@ -222,21 +234,15 @@ def _one_table(decoded: Table, artifact: Artifact) -> str:
     )
 
 
-def _once(certificate: Certificate) -> str:
-    """Which label spends the total."""
-    counted = "counted and " * (certificate.privacy.epsilon_prior > 0)
-    return f"for a label that is {counted}randomized once"
-
-
 def _proved(certificate: Certificate, bias: float | None) -> list[str]:
     """What the certificate states, and the largest ``bias`` of all labels in the range."""
     privacy, utility = certificate.privacy, certificate.utility
     bound = at_most(privacy.epsilon_label_bound, 12)
-    label = at_most(privacy.epsilon_label)
+    label, once = at_most(privacy.epsilon_label), once_spent(privacy.epsilon_prior)
     lines = [
         f"  ε of the prior   {at_most(privacy.epsilon_prior):<12} {_SPENT[certificate.prior.kind]}",
         f"  ε of a label     {label:<12} the integers give at most {bound}",
-        f"  ε in total       {at_most(privacy.epsilon_total):<12} {_once(certificate)}",
+        f"  ε in total       {at_most(privacy.epsilon_total):<12} {once}",
         f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
         "under the prior in the certificate",
     ]

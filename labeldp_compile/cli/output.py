@@ -111,6 +111,11 @@ def _counter(label: str) -> Callable[[int], None]:
 __all__ = ["clipped", "padded", "printable", "text_table", "width"]
 
 
+def once_spent(epsilon_prior: float) -> str:
+    """Which label spends the total ε, given that of the prior."""
+    return f"for a label that is {'counted and ' * (epsilon_prior > 0)}randomized once"
+
+
 def fact(name: str, text: str) -> str:
     """A line of a summary: what it is about, and what is known of it."""
     return f"  {name:<17} {text}"

@@ -20,7 +20,7 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, json_option, overwrite_option, verbose_option
-from labeldp_compile.cli.output import fact, printable, show, tell
+from labeldp_compile.cli.output import fact, once_spent, printable, show, tell
 from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger_url import is_url
@@ -183,7 +183,7 @@ def _totals(plan: Plan) -> list[str]:
     """The total ε of a label, and beside it that of a person."""
     budget, unit, users = plan.budget, plan.budget.unit, plan.spec.privacy.labels_per_user
     total, labels = budget.total, users if unit is None else unit.labels
-    once = f"for a label that is {'counted and ' * (plan.budget.prior > 0)}randomized once"
+    once = once_spent(float(plan.budget.prior))
     if labels is None:
         return [
             fact("total ε", _spent(float(total), f"{once}; a person spends this for each label"))

@@ -18,7 +18,7 @@ from labeldp_runtime import (
 from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import Certificate, nulls_in_words
-from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
+from labeldp_verify.forms import CategoricalDomain, columns_of
 from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.rounded import at_most
 
@@ -398,7 +398,7 @@ def _doubts(
     artifact: Path, columns: Sequence[str], decoded: Artifact, form: TextForm
 ) -> Iterator[str]:
     """A line for each column whose name differs from the spec's, and one about decimal commas."""
-    if _has_numbers(decoded.label):
+    if not all(isinstance(domain, CategoricalDomain) for domain in columns_of(decoded.label)):
         yield from form.comma_warning()
     for stated, column in zip(decoded.certificate.label_columns, columns, strict=True):
         if column != stated:
@@ -406,12 +406,6 @@ def _doubts(
                 f"{artifact}: was compiled for the column {stated!r} but randomizes {column!r}: "
                 "check that it is the artifact for this label"
             )
-
-
-def _has_numbers(label: Domain | JointDomain) -> bool:
-    """Whether a column of the label holds numbers that are not categories."""
-    parts = label.parts if isinstance(label, JointDomain) else (label,)
-    return not all(isinstance(part, CategoricalDomain) for part in parts)
 
 
 def _say_left(left: Path, *, keyed: bool) -> None:

@@ -209,10 +209,11 @@ def test_the_seed_is_not_the_key(tmp_path):
         ),
         (
             with_method(
-                "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, label_range: [0, 8]",
+                "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, "
+                "label_range: [0, 8], default: 9",
                 REGRESSION,
             ),
-            "t.yaml:6: method.label_range: some labels in",
+            "t.yaml:6: method.default: is outside label_range",
         ),
         (
             CONFIG.replace("30}", "30, early_stopping: {}}"),

@@ -268,7 +268,7 @@ def test_clusters_take_cells_and_declared_numbers(tmp_path):
         assert kept["private_labels"].tolist() == expected_here
     names = pa.array(columns()["y"])
     pq.write_table(table(ROWS, 0).set_column(3, "y", names), tmp_path / "train.parquet")
-    with pytest.raises(DataError, match="has the type string, but the integer domain"):
+    with pytest.raises(DataError, match="declared to hold text: numbers are needed"):
         built(tmp_path, text.replace("train.csv", "train.parquet"))
 
 

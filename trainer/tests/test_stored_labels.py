@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from labeldp_trainer.data.declared import declared
 from labeldp_trainer.data.labels import Task, places
+from labeldp_trainer.data.true_labels import class_labels, label_numbers
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.one_release.targets import class_labels, label_numbers
 
 LARGE = 2**53 + 1  # no float64
 SECRET = b"secret \xff"

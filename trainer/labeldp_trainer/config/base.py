@@ -67,12 +67,22 @@ class UserLevel(Checked):
         yield apart, "user_column and max_examples_per_user: give both or neither"
 
 
+class TrueLabels(UserLevel):
+    """The keys of all private methods that read true labels, and refuse none of them."""
+
+    default: StrictInt | StrictStr | Number | None = Field(
+        None,
+        description="what missing and unknown labels count as; default: the first class, the "
+        "middle of label_range, 0 without one, or (in a staged release) nothing",
+    )
+
+
 SMALLEST_DELTA = 1e-300
 """The smallest δ that accounting supports, near the end of float64."""
 LabelRange = tuple[Number, Number]
 
 
-class Approximate(UserLevel):
+class Approximate(TrueLabels):
     """The keys of all methods that promise (ε, δ)."""
 
     delta: Annotated[Number, Field(gt=0, lt=1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from labeldp_compile.errors import InputError
 from labeldp_compile.yaml_model import Document
 from labeldp_compile.yaml_source import KeyPath, YamlSource
-from labeldp_trainer.config.base import NoisySum
+from labeldp_trainer.config.base import NoisySum, TrueLabels
 from labeldp_trainer.config.central import Central
 from labeldp_trainer.config.data import DataConfig, NpzData, TableData
 from labeldp_trainer.config.method import (
@@ -253,13 +254,8 @@ def _interaction_rules(config: Config) -> Iterator[Rule]:
 
 def _method_rules(config: Config) -> Iterator[Rule]:
     method, classes = config.method, config.loss == "cross_entropy"
-    if isinstance(method, OneRelease | StagedRelease | Pate) and classes:
-        # Needed before any label is read. A label that is not a class becomes the default.
-        listed, default = config.data.class_list, method.default
-        reason = "this key is missing; cross_entropy needs a list of classes, or their number K"
-        yield listed is None, "data.classes", reason
-        known = default is None or (not isinstance(default, float) and default in (listed or ()))
-        yield listed is not None and not known, "method.default", "is not one of the classes"
+    if isinstance(method, TrueLabels):
+        yield from _default_rules(config, method)
     if isinstance(method, NoisySum):
         reason = "is for regression; cross_entropy has classes"
         yield classes and method.label_range is not None, "method.label_range", reason
@@ -284,8 +280,24 @@ def _method_rules(config: Config) -> Iterator[Rule]:
         yield from _range_rules(config.loss, method)
 
 
+def _default_rules(config: Config, method: TrueLabels) -> Iterator[Rule]:
+    """A label that is no class or no number becomes the default, which can be one."""
+    default, listed = method.default, config.data.class_list
+    if config.loss == "cross_entropy":
+        # needed before any label is read
+        reason = "this key is missing; cross_entropy needs a list of classes, or their number K"
+        yield listed is None, "data.classes", reason
+        known = default is None or (not isinstance(default, float) and default in (listed or ()))
+        yield listed is not None and not known, "method.default", "is not one of the classes"
+        return
+    yield isinstance(default, str), "method.default", "expected a number"
+    low, high = getattr(method, "label_range", None) or (-math.inf, math.inf)
+    beyond = isinstance(default, int | float) and not low <= default <= high
+    yield beyond, "method.default", "is outside label_range"
+
+
 def _release_rules(loss: str, method: OneRelease | StagedRelease) -> Iterator[Rule]:
-    fit, ends, default = HEADS.get(loss, ()), method.label_range, method.default
+    fit, ends = HEADS.get(loss, ()), method.label_range
     reason = "absolute has no closed form; use squared, poisson or cross_entropy"
     yield loss == "absolute", "loss", reason
     if isinstance(method, OneRelease):
@@ -298,9 +310,6 @@ def _release_rules(loss: str, method: OneRelease | StagedRelease) -> Iterator[Ru
     if ends is not None:
         reason = "must not be negative: the labels of loss: poisson are counts"
         yield loss == "poisson" and ends[0] < 0, "method.label_range", reason
-        yield isinstance(default, str), "method.default", "expected a number"
-        beyond = isinstance(default, int | float) and not ends[0] <= default <= ends[1]
-        yield beyond, "method.default", "is outside label_range"
 
 
 def _range_rules(loss: str, method: Central) -> Iterator[Rule]:

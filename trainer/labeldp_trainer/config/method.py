@@ -6,14 +6,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from labeldp_trainer.config.base import Approximate, NoisySum, Number, Strict, UserLevel, may_lack
+from labeldp_trainer.config.base import (
+    Approximate,
+    NoisySum,
+    Number,
+    Strict,
+    TrueLabels,
+    UserLevel,
+    may_lack,
+)
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
 
 Epsilon = Annotated[Number, Field(ge=1e-6, le=60)]
 Correction = Literal["none", "forward", "backward"]
 
 
-class _LabelMethod(UserLevel):
+class _LabelMethod(TrueLabels):
     epsilon: Epsilon = Field(description="ε that randomizing a label spends")
     mixup: Annotated[Number, Field(gt=0)] | None = Field(
         None,
@@ -94,6 +102,8 @@ class Clusters(_LabelMethod):
         yield from super().rules()
         both = self.columns is not None and self.embeddings is not None
         yield both, "columns and embeddings: give only one of them"
+        twice = self.domain is not None and self.default is not None
+        yield twice, "default: has no effect with a domain, which has a rule for such labels"
 
 
 class NoMethod(Strict):
@@ -173,11 +183,6 @@ class _Release(NoisySum):
     """The keys of both methods that release noisy statistics of labels."""
 
     epsilon: Annotated[Number, Field(ge=1e-3, le=60)]
-    default: StrictInt | StrictStr | Number | None = Field(
-        None,
-        description="what missing and unknown labels count as; default: the first class, or the "
-        "middle of label_range, or (in a staged release) nothing",
-    )
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Labels fit into float32, and are told apart there."""
@@ -242,9 +247,6 @@ class Pate(Approximate):
     teacher: Literal["ridge"] = "ridge"
     student: Literal["ridge", "propagation"] = Field(
         "propagation", description="how the votes reach all other rows"
-    )
-    default: StrictInt | StrictStr | None = Field(
-        None, description="what missing and unknown labels count as; default: the first class"
     )
     seed: StrictInt = Field(
         0,

@@ -10,12 +10,12 @@ from labeldp_trainer.coefficients.columns import OriginalColumns
 from labeldp_trainer.coefficients.solve import CoefficientEstimates, ReleasedColumns
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.data import array_digest
-from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.coefficients import coefficients_of
 from labeldp_trainer.methods.method import ClosedForm, MethodBuilder, Setting, Stored
 from labeldp_trainer.methods.statement import Statement, protected, written
+from labeldp_trainer.methods.true_labels import require_label_type
 from labeldp_trainer.methods.users import limited_to_users, owners_of
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.check import ReleaseCheck, checks
@@ -77,10 +77,10 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
 
     def build(self, setting: Setting) -> ClosedForm:
         """Draw a release, or use the given or stored one. Raises InputError."""
-        method, release, train = self.method, self._release, setting.dataset.train
+        method, release = self.method, self._release
         label, classes = self.loaded.config.data.label, setting.loss.task.classes
         if release is None:  # early, because the next steps take time
-            require_declared(train.columns[label], classes, train.source, label)
+            require_label_type(setting)
         whole, setting = setting, limited_to_users(setting)
         rows = public_rows(setting)
         if release is None:

@@ -10,7 +10,6 @@ from labeldp_runtime.whole_file import BusyError, UnfinishedError, replaced_when
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import array_digest
-from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.methods.interactions import (
@@ -31,10 +30,10 @@ from labeldp_trainer.methods.one_release import (
     row_owners,
 )
 from labeldp_trainer.methods.statement import Statement, protected
+from labeldp_trainer.methods.true_labels import require_label_type, true_classes, true_numbers
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.rows import RowOwners
-from labeldp_trainer.one_release.targets import class_labels, label_numbers
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import require_own
@@ -76,10 +75,9 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
 
     def build(self, setting: Setting) -> Staged:
         """Everything but the stages themselves. Raises InputError."""
-        train, label = setting.dataset.train, self.loaded.config.data.label
         stored, classes = self._release, setting.loss.task.classes
         if stored is None or not stored.complete:
-            require_declared(train.columns[label], classes, train.source, label)
+            require_label_type(setting)
         setting = limited_to_users(setting)
         rows, dataset = RowOwners(**row_owners(setting)), setting.dataset
         bins = stored is None or own_bins(stored.facts.format_version)
@@ -152,13 +150,10 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
 
         Without a default, a missing number stays NaN.
         """
-        train, default = setting.dataset.train, self.method.default
-        values = train.columns[self.loaded.config.data.label]
         if facts.classes is not None:
-            assert not isinstance(default, float)
-            return class_labels(values, facts.classes, default)
-        assert facts.label_range is not None and not isinstance(default, str)
-        return label_numbers(values, *facts.label_range, math.nan if default is None else default)
+            return true_classes(setting)
+        assert facts.label_range is not None
+        return true_numbers(setting, *facts.label_range, missing=math.nan)
 
     def _require_fit(
         self,

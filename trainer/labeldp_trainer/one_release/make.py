@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from labeldp_trainer.config import OneRelease
+from labeldp_trainer.data.true_labels import class_labels
 from labeldp_trainer.discrete_gaussian.delta import least_sigma
 from labeldp_trainer.discrete_gaussian.draw import ProvedNoise, noisy
 from labeldp_trainer.linear.sums import with_constant
@@ -28,7 +29,7 @@ from labeldp_trainer.one_release.lattice import (
 )
 from labeldp_trainer.one_release.release import Facts, Release
 from labeldp_trainer.one_release.rows import PublicRows
-from labeldp_trainer.one_release.targets import class_labels, label_steps
+from labeldp_trainer.one_release.targets import label_steps
 from labeldp_trainer.randomize import exact
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_trainer.data.labels import Cells
+from labeldp_trainer.data.true_labels import class_labels
 from labeldp_trainer.discrete_gaussian.draw import ProvedNoise
 from labeldp_trainer.one_release import lattice
 from labeldp_trainer.one_release.check import checks
@@ -24,7 +25,7 @@ from labeldp_trainer.one_release.lattice import (
 )
 from labeldp_trainer.one_release.make import drawn, expectations, planned
 from labeldp_trainer.one_release.release import Facts, read_release
-from labeldp_trainer.one_release.targets import class_labels, label_steps
+from labeldp_trainer.one_release.targets import label_steps
 
 from trainer.tests.one_release.release_helpers import method, rows
 

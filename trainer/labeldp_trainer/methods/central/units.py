@@ -20,8 +20,11 @@ from labeldp_trainer.dp_gradient.tree import Loss as ExampleLoss
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.method import Setting, Stored
+from labeldp_trainer.methods.true_labels import require_label_type, true_classes, true_numbers
 from labeldp_trainer.methods.users import user_rows
 from labeldp_trainer.models import Model, Params
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -49,14 +52,13 @@ class Units:
 def make_units(setting: Setting, method: Central) -> Units:
     """The training data by unit. Raises InputError."""
     loaded, train = setting.loaded, setting.dataset.train
-    label = loaded.config.data.label
-    targets = setting.loss.task.targets(train.columns[label], train.source, label)
-    if method.label_range is not None:
-        low, high = (np.float32(end) for end in method.label_range)
-        if ((targets < low) | (targets > high)).any():
-            raise loaded.error(
-                ("method", "label_range"), f"some labels in {train.source} are outside it"
-            )
+    require_label_type(setting)
+    targets: NDArray[Any]
+    if setting.loss.task.classes is not None:
+        targets = true_classes(setting)
+    else:
+        ends = method.label_range or (-_LARGEST, _LARGEST)
+        targets = true_numbers(setting, *ends).astype(np.float32)
     own = user_rows(loaded, train)
     if own is None:
         return Units(train.features, targets, 1, train.rows)

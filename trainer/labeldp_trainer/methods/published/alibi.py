@@ -27,11 +27,11 @@ from labeldp_trainer.methods.published.label_noise import (
     Arrays,
     LabelNoiseBuilder,
     statement,
-    true_classes,
 )
 from labeldp_trainer.methods.published.lp_mst import softmax
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.true_labels import true_classes
 from labeldp_trainer.randomize import STEPS, WORD_BITS, NoisyOneHot, exact
 
 

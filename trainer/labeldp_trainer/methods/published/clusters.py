@@ -22,10 +22,10 @@ from labeldp_trainer.methods.published.label_noise import (
     Arrays,
     LabelNoiseBuilder,
     statement,
-    true_classes,
 )
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.true_labels import true_classes
 from labeldp_trainer.methods.users import used_rows
 from labeldp_trainer.randomize import epsilon_up, exact
 
@@ -58,7 +58,6 @@ class ClustersBuilder(LabelNoiseBuilder[Clusters]):
         tables = ClusterTables(self.loaded, classes)
         labels = train.columns[self.loaded.config.data.label]
         if classes is not None:
-            # Refuses labels that are not classes; 3.0 counts as 3, as elsewhere.
             labels = np.array(classes)[true_classes(setting)]
         cluster = cluster_of_examples(whole, self.method)[used_rows(whole)]
         private = tables.randomize(labels, cluster, train.source)

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
-from jaxtyping import Int32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import Alibi, Clusters, LoadedConfig, LpMst
 from labeldp_trainer.methods.method import Fits, MethodBuilder, Setting, require_kept
 from labeldp_trainer.methods.statement import Statement, cost_to_users, protected
 from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.true_labels import require_label_type
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.randomize import epsilon_up, exact
 
@@ -39,6 +38,7 @@ class LabelNoiseBuilder(MethodBuilder[L]):
         if self.method.mixup is not None and setting.dataset.shape.vocabularies:
             reason = "cannot mix categorical columns; remove this key, or use only numeric features"
             raise self.loaded.error(("method", "mixup"), reason)
+        require_label_type(setting)
         whole, setting = setting, limited_to_users(setting)
         if setting.stored is None:
             return self.trained(setting, self.drawn(setting, whole))
@@ -57,12 +57,6 @@ class LabelNoiseBuilder(MethodBuilder[L]):
     def trained(self, setting: Setting, kept: Arrays) -> Stepped:
         """The steps on what was drawn. Raises InputError."""
         raise NotImplementedError
-
-
-def true_classes(setting: Setting) -> Int32[np.ndarray, " n"]:
-    """[n] the true labels as indices of classes. Raises DataError."""
-    train, label = setting.dataset.train, setting.loaded.config.data.label
-    return setting.loss.task.targets(train.columns[label], train.source, label)
 
 
 def statement(

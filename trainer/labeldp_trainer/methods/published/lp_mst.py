@@ -26,10 +26,10 @@ from labeldp_trainer.methods.published.label_noise import (
     Arrays,
     LabelNoiseBuilder,
     statement,
-    true_classes,
 )
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.true_labels import true_classes
 from labeldp_trainer.models import Params
 from labeldp_trainer.randomize import WORD_BITS, RRWithRowPriors, exact
 

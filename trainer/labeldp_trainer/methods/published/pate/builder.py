@@ -8,7 +8,6 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import Pate
-from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.linear.sums import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
 from labeldp_trainer.methods.method import (
@@ -27,11 +26,11 @@ from labeldp_trainer.methods.published.pate.release import VOTE, Sizes, chosen
 from labeldp_trainer.methods.published.pate.student import fitted_votes, probabilities
 from labeldp_trainer.methods.published.pate.teachers import parts, query_rows, votes
 from labeldp_trainer.methods.statement import Statement, protected
+from labeldp_trainer.methods.true_labels import require_label_type, true_classes
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.design import CLASSES
 from labeldp_trainer.one_release.rows import PublicRows
-from labeldp_trainer.one_release.targets import class_labels
 from labeldp_trainer.randomize import exact
 
 VOTES, QUERIES, TEACHERS, SCALE = "noisy_votes", "voted_rows", "teachers", "noise_scale"
@@ -46,16 +45,14 @@ class PateBuilder(MethodBuilder[Pate]):
         assert classes is not None
         finished = refined(setting)
         if setting.stored is None:
-            train, label = setting.dataset.train, self.loaded.config.data.label
-            require_declared(train.columns[label], classes, train.source, label)
+            require_label_type(setting)
         setting = limited_to_users(setting)
         rows = public_rows(setting)
         sizes = self._sizes(rows, len(classes))
         points = _points(rows)
         if setting.stored is None:
             asked = query_rows(points, sizes.noise.queries, method.seed)
-            labels = setting.dataset.train.columns[self.loaded.config.data.label]
-            true = class_labels(labels, classes, method.default)
+            true = true_classes(setting)
             teacher = parts(rows.units, sizes.teachers, method.seed)
             if rows.owners is not None:
                 teacher = teacher[rows.owners]

@@ -32,14 +32,15 @@ from labeldp_trainer.staged_release.plan import (
     DeltaError,
     guess,
     histogram_sensitivity,
+    least_error,
     most_sums,
 )
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
+from labeldp_trainer.staged_release.sizes import Sizes
 
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
-_CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals; where labels are skewed, it moves the mean
+_CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals, in formats where it is fixed
 _SKEWED = 2.0  # skewness of labels
-_LEAST_CLIP = 0.5  # in deviations of residuals
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
 
@@ -76,7 +77,10 @@ class Draws:
         )
         self.most_sums = most_sums(facts.format_version, facts.rows)
         self.guess = guess(facts.format_version, classes=facts.classes is not None)
-        self._at, self._clipped, self._slope = 0, _CLIPPED, 1.0
+        self._at, self._clipped = 0, _CLIPPED
+        self._least_error = least_error(facts.format_version)
+        self._slope: float | None = None  # in earlier formats, that of the share that was clipped
+        self._sizes: Sizes | None = None
 
     def labels(self) -> FirstGuess:
         """From a noisy histogram of labels."""
@@ -102,14 +106,13 @@ class Draws:
         """From a noisy histogram of the sizes of residuals."""
         edges = self._bins.sizes
         shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
-        up, down = edges[1:], edges[:-1]
-        place = int(np.searchsorted(np.cumsum(shares), 1 - self._clipped))
-        square = float(shares @ (up**2 + up * down + down**2)) / 3
-        clip = max(float(up[min(place, len(up) - 1)]), _LEAST_CLIP * float(np.sqrt(square)))
-        middle = (up + down) / 2
-        whole = float(shares @ middle**2)
-        self._slope = float(shares @ (np.minimum(middle, clip) * middle)) / whole
-        return Residuals(square, clip)
+        self._sizes = sizes = Sizes(edges, shares)
+        if self._least_error:
+            clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count)
+        else:
+            clip = sizes.clip_of_share(self._clipped)
+            self._slope = sizes.slope(clip)
+        return Residuals(sizes.square, clip)
 
     def noise(self, clip: float) -> float:
         """About the deviation of the next sums, in units of labels and of rows of length 1."""
@@ -136,7 +139,10 @@ class Draws:
 
     def _unit(self, clip: float) -> float:
         """Of sums, as if nothing were clipped: clipping makes a residual smaller, by its slope."""
-        return 1 / UNIT if self._classes else clip / STEPS / UNIT / self._slope
+        if self._classes:
+            return 1 / UNIT
+        slope = 1.0 if self._sizes is None else self._slope or self._sizes.slope(clip)
+        return clip / STEPS / UNIT / slope
 
     @cached_property
     def _bins(self) -> HistogramBins:

@@ -69,6 +69,11 @@ def own_bins(version: str) -> bool:
     return version not in ("1.0", "1.1", "1.2", "1.3")
 
 
+def least_error(version: str) -> bool:
+    """Whether residuals are clipped where the expected error is least, or a fixed share of them."""
+    return version not in ("1.0", "1.1", "1.2", "1.3", "1.4")
+
+
 def histogram_sensitivity(rows: int) -> int:
     """Squared, of a histogram in which one owner has at most that many rows, in squared steps."""
     return 2 * rows * rows * COUNT * COUNT

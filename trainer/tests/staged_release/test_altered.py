@@ -353,6 +353,6 @@ def test_parts_beyond_the_plan_and_facts_of_other_kinds_are_damage(pair, tmp_pat
     facts, arrays = contents(release)
     for own_name, axis in (("weights", 1), ("answer", 0)):
         name = f"parts.{sums[-1]}.{own_name}"
-        arrays[name] = np.repeat(arrays[name], MOST_SUMS, axis)
-    written(path, facts, arrays)  # a small file, and 600 times as much to compute
+        arrays[name] = np.repeat(arrays[name], 2 * MOST_SUMS, axis)
+    written(path, facts, arrays)  # a small file, and 1,200 times as much to compute
     assert "is damaged" in refused(own, path)

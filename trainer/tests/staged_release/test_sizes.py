@@ -1,0 +1,69 @@
+"""Where residuals are clipped: less noise and heavier tails leave more of them whole."""
+
+import numpy as np
+from labeldp_trainer.staged_release.bins import HistogramBins
+from labeldp_trainer.staged_release.draw import Draws
+from labeldp_trainer.staged_release.sizes import Sizes
+
+from trainer.tests.staged_release.staged_helpers import own_noise, table
+
+EDGES = HistogramBins.of("1.5", (-50.0, 50.0)).sizes
+
+
+def sizes_of(residuals):
+    counts, _ = np.histogram(np.abs(residuals), EDGES)
+    return Sizes(EDGES, counts / counts.sum())
+
+
+def best(sizes, scale):
+    """The best clip where noise is in proportion to the clip, and to what clipping takes away."""
+    return sizes.best_clip(lambda clip: scale * clip / sizes.slope(clip))
+
+
+def test_less_noise_clips_less():
+    random = np.random.default_rng(0)
+    normal = sizes_of(random.normal(size=100_000))
+    clips = [best(normal, scale) for scale in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)]
+    assert clips == sorted(clips) and clips[0] < 1 < 2 < clips[-1]
+
+
+def test_what_is_cut_off_bounds_the_clip():
+    """Of residuals that are mostly tiny, a share of 15% would take most of the square."""
+    random = np.random.default_rng(1)
+    rare = np.where(random.random(100_000) < 0.1, 30.0, 0.5) * random.choice([-1, 1], 100_000)
+    sizes = sizes_of(rare)
+    assert sizes.clip_of_share(0.15) < 6 and sizes.slope(6.0) < 0.3
+    assert best(sizes, 1e-4) > 25
+
+
+def test_the_slope_is_that_of_clipped_residuals():
+    residuals = np.random.default_rng(2).laplace(size=200_000)
+    sizes = sizes_of(residuals)
+    np.testing.assert_allclose(sizes.square, (residuals**2).mean(), rtol=0.02)
+    for clip in (0.3, 1.0, 3.0):
+        exact = (np.clip(residuals, -clip, clip) * residuals).mean() / (residuals**2).mean()
+        np.testing.assert_allclose(sizes.slope(clip), exact, rtol=0.03)
+
+
+def test_a_release_clips_where_the_expected_error_is_least(monkeypatch):
+    """And its answers are made larger by the slope there, wherever labels lie in the range."""
+    seen = []
+    own = table(3, 4000, epsilon=8.0)
+    x = own.public.features["numeric"][:, 0]
+    y = np.clip(x / 2 + np.random.default_rng(4).choice([-0.1, 0.1, 0.8], 4000), -1.0, 2.0)
+    residuals = Draws.residuals
+
+    def watched(self, offset):
+        found = residuals(self, offset)
+        seen.append((self._sizes, found.clip, self.noise(found.clip), self.rows.count))
+        return found
+
+    monkeypatch.setattr(Draws, "residuals", watched)
+    release = own.drawn(y, add_noise=own_noise(np.random.default_rng(0)))
+    assert len(seen) == 2
+    for (sizes, clip, noise, count), part in zip(
+        seen, (release.parts[3], release.parts[5]), strict=True
+    ):
+        unit = noise / (clip / sizes.slope(clip))
+        assert clip == sizes.best_clip(lambda c: unit * c / sizes.slope(c) / count)
+        assert part.facts.clip <= clip

@@ -40,6 +40,7 @@ from labeldp_trainer.staged_release.sizes import Sizes
 
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
 _CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals, in formats where it is fixed
+_CUT, _CUT_SKEWED = 0.012, 0.03  # what a share of the square that is cut off costs, in others
 _SKEWED = 2.0  # skewness of labels
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
@@ -77,7 +78,7 @@ class Draws:
         )
         self.most_sums = most_sums(facts.format_version, facts.rows)
         self.guess = guess(facts.format_version, classes=facts.classes is not None)
-        self._at, self._clipped = 0, _CLIPPED
+        self._at, self._skewed = 0, False
         self._least_error = least_error(facts.format_version)
         self._slope: float | None = None  # in earlier formats, that of the share that was clipped
         self._sizes: Sizes | None = None
@@ -94,8 +95,7 @@ class Draws:
         middle, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
         away = middle - shares @ middle
         square = float(shares @ away**2)
-        skewed = abs(float(shares @ away**3)) > _SKEWED * square**1.5
-        self._clipped = _CLIPPED_SKEWED if skewed else _CLIPPED
+        self._skewed = abs(float(shares @ away**3)) > _SKEWED * square**1.5
         variance = square + float(shares @ widths**2) / 12
         tails = np.array([_TAIL, 1 - _TAIL])
         first, last = np.minimum(np.searchsorted(np.cumsum(shares), tails), len(shares) - 1)
@@ -108,9 +108,10 @@ class Draws:
         shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
         self._sizes = sizes = Sizes(edges, shares)
         if self._least_error:
-            clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count)
+            cost = _CUT_SKEWED if self._skewed else _CUT
+            clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost)
         else:
-            clip = sizes.clip_of_share(self._clipped)
+            clip = sizes.clip_of_share(_CLIPPED_SKEWED if self._skewed else _CLIPPED)
             self._slope = sizes.slope(clip)
         return Residuals(sizes.square, clip)
 

@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float64
 
 _LEAST_CLIP = 0.5  # in deviations of residuals
-_LOST = 0.025  # what a clipped share of the square costs, beside noise
 
 
 @dataclass(frozen=True)
@@ -49,17 +48,17 @@ class Sizes:
         up = self.edges[1:]
         return max(float(up[min(place, len(up) - 1)]), _LEAST_CLIP * float(np.sqrt(self.square)))
 
-    def best_clip(self, noise: Callable[[float], float]) -> float:
+    def best_clip(self, noise: Callable[[float], float], cost: float) -> float:
         """The edge with the least expected error.
 
         ``noise`` gives the deviation of an estimated mean that noise makes, for a clip. If effects
         are as 1, 1/2, 1/3 …, and m of them share what may be spent, noise makes an error of m²·ν²,
         and the others leave V/m: of the best m it is as V^⅔·ν^⅔. What is cut off moves means where
-        residuals are skewed, which adds a part of its square.
+        residuals are skewed, which adds ``cost`` times its share of the square.
         """
 
         def error(clip: float) -> float:
             cut = float(self.shares @ np.maximum(self._middle - clip, 0.0) ** 2) / self._whole
-            return float((noise(clip) ** 2 / self.square) ** (1 / 3)) + _LOST * cut
+            return float((noise(clip) ** 2 / self.square) ** (1 / 3)) + cost * cut
 
         return min(self.edges[1:].tolist(), key=error)

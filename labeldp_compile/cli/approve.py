@@ -89,6 +89,7 @@ def approve_command(
     if judged is not None and judged.failed:
         raise DoesNotHoldError(f"{file}: {judged.failed[0].text}; not approved")
     with replaced_when_whole(out) as part:
+        require_output(out, overwrite=overwrite)  # another approval may have been faster
         part.write(approval(stated, file, data, key))
     tell(f"{out}: {stated.approved_by} approves {file} ({stated.approved_on})")
     say(str(out))

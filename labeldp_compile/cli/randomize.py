@@ -208,6 +208,7 @@ def randomize_command(
         unlabelled=None if bound is None or bound.beyond == "drop" else bound.unlabelled,
         as_one=append,
         is_resumed=append,
+        overwrite=overwrite,
     )
     drawing = Drawing(
         decoded.sha256,

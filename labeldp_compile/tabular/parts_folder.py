@@ -203,7 +203,10 @@ class PartsFolder:
             except OSError:
                 reason = "is in the manifest but not in the folder, so its ids are not known"
                 raise refused(path, f"{reason}: {_WAY_OUT}") from None
-            say(f"{path}: was complete when a run was killed, and is in its place now")
+            say(
+                f"{path}: was complete when a run was killed, and is in its place now; only you "
+                "may read it"
+            )
 
     def _require_listed(self) -> None:
         """Raise DataError for a part that no run listed: it may hold true labels."""

@@ -88,6 +88,7 @@ class Rewriting:
         as_one: whether the parts of a folder become one file; they need the same columns.
         naming: a secret with which ``ids_name`` names the set of ids, once they were all seen.
         is_resumed: whether a later run names a sealed output that this one could not name.
+        overwrite: whether a file that got its name meanwhile is replaced.
         rows: written so far.
         labels: of these, rows that have a label; counted only where nulls are public.
     """
@@ -108,6 +109,7 @@ class Rewriting:
     sealed: Callable[[Path, int], None] = lambda path, rows: None
     as_one: bool = False
     is_resumed: bool = False
+    overwrite: bool = True
     naming: bytes | None = None
     rows: int = field(default=0, init=False)
     labels: int = field(default=0, init=False)
@@ -268,6 +270,7 @@ class Rewriting:
         with replaced_when_whole(
             output, most=most, found=self.found, sealed=sealed, is_resumed=self.is_resumed
         ) as out:
+            require_output(output, overwrite=self.overwrite)  # another run may have been faster
             yield out
 
 

@@ -82,7 +82,7 @@ def replaced_when_whole(
             yield file
             file.flush()
             os.fsync(handle)
-            _set_mode(handle, _final_mode(path) & most)
+            mode = _final_mode(path) & most
             if sealed is not None:
                 stays = is_resumed
                 try:
@@ -94,6 +94,7 @@ def replaced_when_whole(
                 partial.replace(path)
             else:
                 _take_name(partial, path)
+            _set_mode(handle, mode)  # not before: a kill would leave what others can read
         except BaseException:
             if not stays and _is(partial, handle):
                 partial.unlink()
@@ -120,10 +121,10 @@ def folder_when_whole(
         try:
             yield partial
             os.fsync(handle)
-            _set_mode(handle, 0o777 & ~_umask() & most)
             if sealed is not None:
                 sealed(partial)
             partial.rename(path)
+            _set_mode(handle, 0o777 & ~_umask() & most)
         except BaseException:
             if _is(partial, handle):
                 shutil.rmtree(partial, ignore_errors=True)

@@ -98,6 +98,20 @@ def test_what_a_kill_leaves_is_named_and_removed(tmp_path, kind):
     assert found == [partial] and path.read_bytes() == b"new" and not partial.exists()
 
 
+@pytest.mark.parametrize("opened", ["replaced_when_whole", "folder_when_whole"])
+def test_a_kill_just_before_the_name_leaves_what_only_its_owner_may_read(tmp_path, opened):
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom labeldp_runtime import whole_file\n"
+        "os.rename = os.replace = lambda *_: os.kill(os.getpid(), 9)\n"
+        "with getattr(whole_file, sys.argv[2])(Path(sys.argv[1])):\n"
+        "    pass\n"
+    )
+    path = tmp_path / "out"
+    killed = subprocess.run([sys.executable, "-c", code, path, opened], check=False)
+    assert killed.returncode == -9 and not path.exists()
+    assert not mode(partial_of(path)) & 0o077
+
+
 def test_by_default_it_is_named_on_stderr_in_one_harmless_line(tmp_path, capsys):
     path = tmp_path / "\x1b[2J\nverified"
     partial_of(path).touch()

@@ -155,7 +155,9 @@ def test_a_kill_between_two_steps_is_made_good(place, forks, dies_at, booked, is
     assert not list(folder.glob("*.parquet"))
     drawn_rows = read_contents(ledger).drawn
     assert (drawn_rows["shop"].rows if drawn_rows else 0) == booked
-    left = next(folder.glob(".*labeldp-partial")).read_bytes()
+    partial = next(folder.glob(".*labeldp-partial"))
+    left = partial.read_bytes()
+    assert not partial.stat().st_mode & 0o077  # only the owner may see what is not booked
     # A part that is listed gets its name from the run of another night.
     done = night(WAIT + 1 if is_listed else WAIT)
     assert done.code == 0 and ("was complete when a run was killed" in done.said) == is_listed

@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
+from labeldp_compile.tabular.append import Selection
 
 SPEC = """
 version: 1
@@ -63,3 +64,17 @@ def test_a_folder(command):
     path, _, run = command
     path.mkdir()
     assert f"{path}: is a directory" in run()
+
+
+def test_a_name_that_another_run_takes_while_this_one_reads(here, monkeypatch):
+    """Replacing its private labels would be a second draw that nobody asked for."""
+    (here / "spec.yaml").write_text(SPEC)
+    (here / "t.csv").write_text("y\n1\n2\n")
+    assert CliRunner().invoke(main, ["compile", "spec.yaml", "-o", "."]).exit_code == 0
+    command = ["randomize", "example.onnx", "t.csv", "-o", "out.csv"]
+    monkeypatch.setattr(Selection, "measure", lambda *_: (here / "out.csv").write_text("theirs"))
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 2 and f"out.csv: {OVERWRITE}" in result.stderr
+    assert (here / "out.csv").read_text() == "theirs"
+    assert CliRunner().invoke(main, [*command, "--overwrite"]).exit_code == 0
+    assert (here / "out.csv").read_text() != "theirs"

@@ -50,3 +50,16 @@ def test_a_statement_that_changes_while_it_is_checked_is_not_signed(
     done = approve(*options)
     assert done.exit_code == 1 and "changed while it was checked; not approved" in done.stderr
     assert not (path / "approval.json").exists()
+
+
+def test_another_approval_that_was_signed_meanwhile_is_not_replaced(approve, here, monkeypatch):
+    path, stated = run(here), approval.responsible
+
+    def and_then(*facts):
+        (path / "approval.json").write_text("another officer's")
+        return stated(*facts)
+
+    monkeypatch.setattr(approval, "responsible", and_then)
+    done = approve()
+    assert done.exit_code == 2 and "exists already; use --overwrite" in done.stderr
+    assert (path / "approval.json").read_text() == "another officer's"

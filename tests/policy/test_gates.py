@@ -482,6 +482,16 @@ def test_a_plan_that_the_policy_does_not_allow_is_refused(changes, rule, here):
     assert as_json.exit_code == 1 and rule in failed
 
 
+def test_a_plan_counts_what_a_machine_spent_whose_clock_is_ahead(here):
+    """As ``check`` does afterwards, which counts each period of the ledger."""
+    demand(here)
+    spend(here, "0.05", -1 / 24, "clinic")
+    edit(here, prior__data_version="v2")
+    words = ("plan", "specs/visits.yaml", "--policy", "policy.yaml")
+    result = labeldp(*words, where=here)
+    assert result.exit_code == 1 and "FAILED max_epsilon_period: " in result.stdout
+
+
 def test_the_plan_of_the_company_is_allowed_and_done(here):
     demand(here)
     words = ("plan", "specs/visits.yaml", "--policy", "policy.yaml", "--out", "visits.plan")

@@ -14,6 +14,7 @@ import numpy as np
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import Dataset, Task, load_data
 from labeldp_trainer.data.encoder import EncoderFile
+from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import constant_metrics, worse_than_constant
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
@@ -132,12 +133,19 @@ def train(
         if method.repeats_noise:
             require_repeatable(folder, devices)
         also(folder.path)
-    fitted = method.fit(TrainingRun(setting, folder, params, tests, progress))
     notes = () if representation is None else representation.notes
-    tested = _tested(fitted, loss, tests)
-    result = _result(fitted, loss, tested, (*notes, *method.notes))
-    save_params(folder.params, fitted.params)
-    write_json(folder.result, result)
+    try:
+        fitted = method.fit(TrainingRun(setting, folder, params, tests, progress))
+        tested = _tested(fitted, loss, tests)
+        result = _result(fitted, loss, tested, (*notes, *method.notes))
+        save_params(folder.params, fitted.params)
+        write_json(folder.result, result)
+    except BrokenPipeError:  # of who reads the progress
+        raise
+    except OSError as error:
+        reason = error.strerror or error
+        message = f"{output}: cannot be written: {reason}; --resume continues"
+        raise RunFolderError(message) from error
     return Result(
         params=fitted.params,
         metrics=fitted.metrics,

@@ -334,13 +334,18 @@ def _planned(one: Subject, rule: str, limit: Any, days: int | None) -> Iterator[
     if one.spends is None:
         return
     name, epsilon, now = one.spends
-    entries: Sequence[Entry] = one.entries
+    periods: list[Sequence[Entry]] = [one.entries]
     if days is not None:
-        entries = _within(sorted(entries, key=_time), now, days)
+        own = sorted(one.entries, key=_time)
+        # where another machine's clock is ahead, a period with this spend may end later than now
+        later = (_time(entry) for entry in own)
+        ends = [now, *(time for time in later if now < time < now + timedelta(days=days))]
+        periods = [_within(own, end, days) for end in ends]
     within = "" if days is None else f" within {days:,} days"
     text = f"the data set {name} will have spent{within} ε ="
     unknown = "its spec names no ledger, so nobody adds up what its data set spends"
-    found = None if one.ledger is None else _spent(entries, name) + epsilon
+    spent = max(_spent(entries, name) for entries in periods)
+    found = None if one.ledger is None else spent + epsilon
     yield _most(rule, text, found, limit, "counted", unknown)
 
 

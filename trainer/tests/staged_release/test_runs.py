@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from labeldp_runtime.whole_file import replaced_when_whole
+from labeldp_trainer import training
 from labeldp_trainer.methods import staged_release as method_module
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.release import read_staged
@@ -143,6 +144,22 @@ def test_a_run_is_not_resumed_without_a_release_of_its_own(
     result = labeldp(config, "-o", output, "--resume")
     assert result.exit_code == 2 and expected in result.stderr
     assert not drawn
+
+
+def test_a_full_disk_names_the_run_and_keeps_what_was_drawn(tmp_path, monkeypatch):
+    config, output = prepare(tmp_path)
+    stopped_at(monkeypatch, 6)
+
+    def full(path, *grown):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "save_params", full)
+        result = labeldp(config, "-o", output)
+    assert result.exit_code == 2
+    assert f"{output}: cannot be written: No space left on device; --resume" in result.stderr
+    drawn = stopped_at(monkeypatch, 0)
+    assert labeldp(config, "-o", output, "--resume").exit_code == 0 and not drawn
 
 
 def test_a_process_that_is_writing_is_waited_for(tmp_path, monkeypatch):

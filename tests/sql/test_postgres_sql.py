@@ -1,5 +1,7 @@
 """The same in PostgreSQL, and who may call the function there."""
 
+from itertools import product
+
 import pytest
 from labeldp_runtime import Key
 
@@ -49,6 +51,27 @@ def test_missing_ids_and_short_keys_are_errors_and_other_types_are_refused(conne
         with pytest.raises(psycopg.errors.UndefinedFunction):
             connection.execute(f"SELECT {NAME}({label}, 5, %s)", [Key(bytes(32)).secret])
     connection.execute(f"DROP FUNCTION {NAME}")
+
+
+TYPES = ["smallint", "integer", "bigint", "numeric", "double precision"]
+TYPES += ["text", "varchar", "name", "bytea", "bit"]
+OPERATORS = ["&", ">>", "<", "<=", ">", ">=", "=", "<>", "+", "-", "*", "||", "#"]
+FUNCTIONS = ["convert_from", "convert_to", "decode", "encode"]
+
+
+def test_what_others_put_into_the_search_path_is_not_called(connection):
+    """A function or an operator of exactly these types comes before PostgreSQL's of others."""
+    body = "RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''called''; END'"
+    with connection.transaction(force_rollback=True):
+        for types in product(TYPES, TYPES):
+            for name in ("called", *FUNCTIONS):
+                connection.execute(f"CREATE FUNCTION {name}({', '.join(types)}) {body}")
+            for operator in OPERATORS:
+                sides = "leftarg = {}, rightarg = {}, function = called".format(*types)
+                connection.execute(f"CREATE OPERATOR {operator} ({sides})")
+        for name in ("table", "additive", "joint groups"):
+            rows = rows_of(FILES[name], 100)
+            assert in_postgres(connection, rows) == rows.python()
 
 
 @pytest.fixture

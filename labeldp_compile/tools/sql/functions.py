@@ -84,7 +84,7 @@ class Postgres(WithHash):
     name = "postgres"
     types = typed("bigint", "double precision", "text", "bytea")
     literal = "decode('{}', 'hex')"
-    decoded = "convert_from({}, 'UTF8')".format
+    decoded = "pg_catalog.convert_from({}, 'UTF8')".format  # another schema may have a better match
     utf8 = (
         "convert_to({}, CASE WHEN getdatabaseencoding() IN ('UTF8', 'SQL_ASCII') "
         "THEN getdatabaseencoding() END)"
@@ -144,6 +144,9 @@ class Postgres(WithHash):
 
     def part(self, e: str, start: str, length: int) -> str:
         return f"substring({e} from ({start})::integer for {length})"
+
+    def low_bits(self, e: str, bits: int) -> str:
+        return f"({e} & {(1 << bits) - 1}::bigint)"  # another schema may have (bigint, integer)
 
     def key_xor(self, byte: int) -> str:
         # There is no exclusive or of bytes, but one of whole numbers.

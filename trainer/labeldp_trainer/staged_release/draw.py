@@ -39,7 +39,7 @@ from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, R
 from labeldp_trainer.staged_release.sizes import Sizes
 
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
-_CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals, in formats where it is fixed
+_CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals; up to format 1.4, and at most if skewed
 _CUT, _CUT_SKEWED = 0.012, 0.03  # what a share of the square that is cut off costs, in others
 _SKEWED = 2.0  # skewness of labels
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
@@ -107,11 +107,12 @@ class Draws:
         edges = self._bins.sizes
         shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
         self._sizes = sizes = Sizes(edges, shares)
+        share = _CLIPPED_SKEWED if self._skewed else _CLIPPED
         if self._least_error:
-            cost = _CUT_SKEWED if self._skewed else _CUT
-            clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost)
+            cost, most = (_CUT_SKEWED, share) if self._skewed else (_CUT, 1.0)
+            clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost, most)
         else:
-            clip = sizes.clip_of_share(_CLIPPED_SKEWED if self._skewed else _CLIPPED)
+            clip = sizes.clip_of_share(share)
             self._slope = sizes.slope(clip)
         return Residuals(sizes.square, clip)
 

@@ -39,8 +39,7 @@ from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, R
 from labeldp_trainer.staged_release.sizes import Sizes
 
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
-_CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals; up to format 1.4, and at most if skewed
-_CUT, _CUT_SKEWED = 0.012, 0.03  # what a share of the square that is cut off costs, in others
+_CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals; the first up to format 1.4
 _SKEWED = 2.0  # skewness of labels
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
@@ -80,7 +79,7 @@ class Draws:
         self.guess = guess(facts.format_version, classes=facts.classes is not None)
         self._at, self._skewed = 0, False
         self._least_error = least_error(facts.format_version)
-        self._slope: float | None = None  # in earlier formats, that of the share that was clipped
+        self._slope: float | None = None  # where a share is clipped, at its end
         self._sizes: Sizes | None = None
 
     def labels(self) -> FirstGuess:
@@ -107,12 +106,10 @@ class Draws:
         edges = self._bins.sizes
         shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
         self._sizes = sizes = Sizes(edges, shares)
-        share = _CLIPPED_SKEWED if self._skewed else _CLIPPED
-        if self._least_error:
-            cost, most = (_CUT_SKEWED, share) if self._skewed else (_CUT, 1.0)
-            clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost, most)
+        if self._least_error and not self._skewed:
+            clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count)
         else:
-            clip = sizes.clip_of_share(share)
+            clip = sizes.clip_of_share(_CLIPPED_SKEWED if self._skewed else _CLIPPED)
             self._slope = sizes.slope(clip)
         return Residuals(sizes.square, clip)
 

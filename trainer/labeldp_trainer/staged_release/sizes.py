@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 _LEAST_CLIP = 0.5  # in deviations of residuals
+_CUT = 0.012  # what a share of the square that is cut off costs
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Sizes:
         up = self.edges[1:]
         return max(float(up[min(place, len(up) - 1)]), _LEAST_CLIP * float(np.sqrt(self.square)))
 
-    def best_clip(self, noise: Callable[[float], float], cost: float, most: float = 1.0) -> float:
-        """The edge with the least expected error that clips at most a share of ``most``.
+    def best_clip(self, noise: Callable[[float], float], cost: float = _CUT) -> float:
+        """The edge with the least expected error.
 
         ``noise`` gives the deviation of an estimated mean that noise makes, for a clip. If effects
         are as 1, 1/2, 1/3 …, and m of them share what may be spent, noise makes an error of m²·ν²,
@@ -61,5 +62,4 @@ class Sizes:
             cut = float(self.shares @ np.maximum(self._middle - clip, 0.0) ** 2) / self._whole
             return float((noise(clip) ** 2 / self.square) ** (1 / 3)) + cost * cut
 
-        best: float = min(self.edges[1:].tolist(), key=error)
-        return best if most >= 1 else max(best, self.clip_of_share(most))
+        return min(self.edges[1:].tolist(), key=error)

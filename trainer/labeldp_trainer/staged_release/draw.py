@@ -36,7 +36,7 @@ from labeldp_trainer.staged_release.plan import (
     most_sums,
 )
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
-from labeldp_trainer.staged_release.sizes import Sizes
+from labeldp_trainer.staged_release.sizes import ResidualSizes
 
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
 _CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals; the first up to format 1.4
@@ -80,7 +80,7 @@ class Draws:
         self._at, self._skewed = 0, False
         self._least_error = least_error(facts.format_version)
         self._slope: float | None = None  # where a share is clipped, at its end
-        self._sizes: Sizes | None = None
+        self._sizes: ResidualSizes | None = None
 
     def labels(self) -> FirstGuess:
         """From a noisy histogram of labels."""
@@ -105,7 +105,7 @@ class Draws:
         """From a noisy histogram of the sizes of residuals."""
         edges = self._bins.sizes
         shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
-        self._sizes = sizes = Sizes(edges, shares)
+        self._sizes = sizes = ResidualSizes(edges, shares)
         if self._least_error and not self._skewed:
             clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count)
         else:

@@ -14,8 +14,8 @@ _CUT = 0.012  # what a share of the square that is cut off costs
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Sizes of residuals.
+class ResidualSizes:
+    """Sizes of residuals, by a histogram.
 
     Attributes:
         edges: [b + 1] of bins; the first is 0.

@@ -3,7 +3,7 @@
 import numpy as np
 from labeldp_trainer.staged_release.bins import HistogramBins
 from labeldp_trainer.staged_release.draw import Draws
-from labeldp_trainer.staged_release.sizes import Sizes
+from labeldp_trainer.staged_release.sizes import ResidualSizes
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
 
@@ -12,7 +12,7 @@ EDGES = HistogramBins.of("1.5", (-50.0, 50.0)).sizes
 
 def sizes_of(residuals):
     counts, _ = np.histogram(np.abs(residuals), EDGES)
-    return Sizes(EDGES, counts / counts.sum())
+    return ResidualSizes(EDGES, counts / counts.sum())
 
 
 def best(sizes, scale, cost=0.01):

@@ -79,8 +79,7 @@ class Draws:
         self.guess = guess(facts.format_version, classes=facts.classes is not None)
         self._at, self._skewed = 0, False
         self._least_error = least_error(facts.format_version)
-        self._slope: float | None = None  # where a share is clipped, at its end
-        self._sizes: ResidualSizes | None = None
+        self._slope: Callable[[float], float] = lambda clip: 1.0
 
     def labels(self) -> FirstGuess:
         """From a noisy histogram of labels."""
@@ -105,12 +104,14 @@ class Draws:
         """From a noisy histogram of the sizes of residuals."""
         edges = self._bins.sizes
         shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
-        self._sizes = sizes = ResidualSizes(edges, shares)
+        sizes = ResidualSizes(edges, shares)
         if self._least_error and not self._skewed:
+            self._slope = sizes.slope
             clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count)
         else:
             clip = sizes.clip_of_share(_CLIPPED_SKEWED if self._skewed else _CLIPPED)
-            self._slope = sizes.slope(clip)
+            slope = sizes.slope(clip)  # that of the share, also if an earlier clip is smaller
+            self._slope = lambda clip: slope
         return Residuals(sizes.square, clip)
 
     def noise(self, clip: float) -> float:
@@ -138,10 +139,7 @@ class Draws:
 
     def _unit(self, clip: float) -> float:
         """Of sums, as if nothing were clipped: clipping makes a residual smaller, by its slope."""
-        if self._classes:
-            return 1 / UNIT
-        slope = 1.0 if self._sizes is None else self._slope or self._sizes.slope(clip)
-        return clip / STEPS / UNIT / slope
+        return 1 / UNIT if self._classes else clip / STEPS / UNIT / self._slope(clip)
 
     @cached_property
     def _bins(self) -> HistogramBins:

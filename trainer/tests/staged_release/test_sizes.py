@@ -2,7 +2,6 @@
 
 import numpy as np
 from labeldp_trainer.staged_release.bins import HistogramBins
-from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.sizes import ResidualSizes
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
@@ -52,17 +51,18 @@ def test_a_release_clips_where_the_expected_error_is_least(monkeypatch):
     own = table(3, 4000, epsilon=8.0)
     x = own.public.features["numeric"][:, 0]
     y = np.clip(x / 2 + np.random.default_rng(4).choice([-0.1, 0.1, 0.8], 4000), -1.0, 2.0)
-    residuals = Draws.residuals
+    best_clip = ResidualSizes.best_clip
 
-    def watched(self, offset):
-        found = residuals(self, offset)
-        seen.append((self._sizes, found.clip, self.noise(found.clip), self.rows.count))
-        return found
+    def watched(self, noise):
+        clip = best_clip(self, noise)
+        seen.append((self, clip, noise(clip)))
+        return clip
 
-    monkeypatch.setattr(Draws, "residuals", watched)
+    monkeypatch.setattr(ResidualSizes, "best_clip", watched)
     release = own.drawn(y, add_noise=own_noise(np.random.default_rng(0)))
     parts = [part.facts for part in release.parts if part.facts.kind == "sums"][1:]
-    for (sizes, clip, noise, count), part in zip(seen, parts, strict=True):
-        scale = noise / count / (clip / sizes.slope(clip))
+    monkeypatch.undo()
+    for (sizes, clip, noise), part in zip(seen, parts, strict=True):
+        scale = noise / (clip / sizes.slope(clip))
         assert clip == best(sizes, scale, 0.012)
         assert part.clip <= clip

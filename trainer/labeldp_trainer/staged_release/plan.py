@@ -53,25 +53,30 @@ COUNT = 1 << 30
 _SHORT = UNIT // 2  # no design has rows that are all shorter
 
 
+def _since(first: str, version: str) -> bool:
+    """Whether a version of ``release.npz`` is this one or a later one."""
+    return [*map(int, version.split("."))] >= [*map(int, first.split("."))]
+
+
 def most_sums(version: str, rows: int) -> int:
     """For each output, of a part of a version of ``release.npz``; fewer of many rows, for speed."""
-    earlier = version in ("1.0", "1.1")
-    return MOST_SUMS if earlier or rows <= _MANY_ROWS else _SUMS_OF_MANY
+    many = _since("1.2", version) and rows > _MANY_ROWS
+    return _SUMS_OF_MANY if many else MOST_SUMS
 
 
 def guess(version: str, *, classes: bool) -> Guess:
     """What a version of ``release.npz`` expects of effects."""
-    return MAINLY_MAINS if classes and version not in ("1.0", "1.1", "1.2") else BROAD
+    return MAINLY_MAINS if classes and _since("1.3", version) else BROAD
 
 
 def own_bins(version: str) -> bool:
     """Whether numbers that many rows have get bins of their own."""
-    return version not in ("1.0", "1.1", "1.2", "1.3")
+    return _since("1.4", version)
 
 
 def least_error(version: str) -> bool:
     """Whether residuals are clipped where the expected error is least, or a fixed share of them."""
-    return version not in ("1.0", "1.1", "1.2", "1.3", "1.4")
+    return _since("1.5", version)
 
 
 def histogram_sensitivity(rows: int) -> int:

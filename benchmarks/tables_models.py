@@ -54,6 +54,7 @@ from training_studies.six_models import (
     BEST,
     DELTA,
     METHODS,
+    NOISELESS,
     ONE,
     STAGED,
     WIDE,
@@ -171,7 +172,8 @@ def show(arguments):
                 if any(found):
                     shown = [cell([run["metrics"][metric] for run in one]) for one in found]
                     print(f"| {name} | " + " | ".join(shown) + " |")
-    summary(results, arguments)
+    for method in (STAGED, NOISELESS):
+        summary(results, arguments, method)
 
 
 def cell(values):
@@ -189,10 +191,10 @@ def _error(values):
     return stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
-def summary(results, arguments):
-    """How much of the way from one release to boosting without privacy is gone."""
+def summary(results, arguments, method):
+    """How much of the way from one release to boosting without privacy ``method`` goes."""
     print(
-        "\n(one release − staged release)/(one release − boosting without privacy), of the means "
+        f"\n(one release − {method})/(one release − boosting without privacy), of the means "
         "of the loss over seeds. Of the two libraries, each seed takes the one with the smaller "
         "loss on held-out training rows. A dash: not run, or no gap beyond two standard errors:\n"
     )
@@ -201,11 +203,11 @@ def summary(results, arguments):
     shares = {}
     for table in arguments.tables:
         for epsilon in arguments.epsilons:
-            found = [results.values(table, name, epsilon) for name in (ONE, STAGED, BEST)]
+            found = [results.values(table, name, epsilon) for name in (ONE, method, BEST)]
             if all(found):
-                one, staged, best = map(mean, found)
+                one, reached, best = map(mean, found)
                 if one - best > 2 * math.hypot(_error(found[0]), _error(found[2])):
-                    shares[table, epsilon] = (one - staged) / (one - best)
+                    shares[table, epsilon] = (one - reached) / (one - best)
         row = [shares.get((table, epsilon)) for epsilon in arguments.epsilons]
         texts = ["–" if share is None else f"{share:.1%}" for share in row]
         print(f"| {TASKS[table].title} | " + " | ".join(texts) + " |")

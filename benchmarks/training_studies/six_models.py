@@ -50,6 +50,7 @@ class Constant:
 
 
 STAGED, ONE, BEST = "staged release", "one release", "boosting, no privacy"
+NOISELESS = "no privacy, same model"
 RELEASED = "method: {{kind: %s, epsilon: {epsilon}, delta: {delta}{ends}}}\n"
 RANGE = ", label_range: [%d, %d]"
 WIDE = ", range ten times too wide"
@@ -61,7 +62,7 @@ METHODS = {
     "private labels, same model": Trained(PRIVATIZED + INTERACTIONS, missing=True),
     "private labels, splines": Trained(PRIVATIZED + SPLINES),
     **{f"boosting, private labels, {name}": Boosted(name, True) for name in LIBRARIES},
-    "no privacy, same model": Trained("method: {{kind: none}}\n" + INTERACTIONS, False, True),
+    NOISELESS: Trained("method: {{kind: none}}\n" + INTERACTIONS, False, True),
     "no privacy, splines": Trained("method: {{kind: none}}\n" + SPLINES, False),
     **{f"{BEST}, {name}": Boosted(name, False) for name in LIBRARIES},
     "constant": Constant(),

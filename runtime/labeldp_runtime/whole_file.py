@@ -65,7 +65,8 @@ def replaced_when_whole(
     """An open file that takes the name ``path`` at the end, synced, or is removed on failure.
 
     The final mode is that of the replaced file, or else what the umask leaves; in both cases
-    without the bits that ``most`` lacks. ``found`` gets the name of a leftover of a killed writer,
+    without the bits that ``most`` lacks. If another user owns the replaced file, it is what both
+    leave. ``found`` gets the name of a leftover of a killed writer,
     after it was removed. ``sealed`` gets the complete file, on the disk, just before it is named.
     With ``is_resumed``, an interruption from there on leaves the file, as a kill does: somebody
     names it later.
@@ -271,9 +272,12 @@ def _set_mode(handle: int, mode: int) -> None:
 def _final_mode(path: Path) -> int:
     """Of the file that is replaced, or else what the umask leaves."""
     try:
-        return stat.S_IMODE(path.stat().st_mode)
+        replaced = path.stat()
     except FileNotFoundError:
         return 0o666 & ~_umask()
+    mode = stat.S_IMODE(replaced.st_mode)
+    # The owner chose the mode; another user may have put the file there to read what replaces it.
+    return mode if replaced.st_uid == os.geteuid() else mode & 0o666 & ~_umask()
 
 
 def _umask() -> int:

@@ -88,6 +88,21 @@ def test_modes_before_and_after(tmp_path, mask):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "c"]
 
 
+@AS_ROOT
+def test_the_mode_of_somebody_elses_file_gives_others_no_more_rights(tmp_path):
+    """They may have put it there to read, or change, what replaces it."""
+    path, link = tmp_path / "a", tmp_path / "link"
+    for put, before, after in ((path, 0o666, 0o640), (path, 0o600, 0o600), (link, 0o666, 0o640)):
+        path.touch()
+        os.chown(path, NOBODY, NOBODY)
+        path.chmod(before)
+        link.unlink(missing_ok=True)
+        link.symlink_to(path)
+        with umask(0o027), replaced_when_whole(put) as file:
+            file.write(b"x")
+        assert mode(put) == after and put.stat().st_uid == 0
+
+
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_what_a_kill_leaves_is_named_and_removed(tmp_path, kind):
     path, found = tmp_path / "out", []

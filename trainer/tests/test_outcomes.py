@@ -218,6 +218,25 @@ def test_outputs_are_not_replaced(place, tmp_path):
     assert source.read_bytes() == before and not output.read_bytes()
 
 
+def test_no_file_of_a_run_is_replaced(place, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(place / "runs" / "numbers", run)
+    source = tmp_path / "t.npz"
+    source.touch()
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    for words in (
+        ("export", run, "-o", run / "kept.npz"),
+        ("export", run, "-o", source, "--data", source),
+        ("predict", run, source, "-o", run / "params.npz"),
+        ("runs", tmp_path, "--html", run / "run.json"),
+    ):
+        assert "the input" in labeldp(*words, "--overwrite", code=2)
+    assert all(path.read_bytes() == data for path, data in before.items())
+    for _ in range(2):  # it is no file of the run
+        words = ("export", run, "-o", run / "model.onnx", "--data", place / "test.parquet")
+        labeldp(*words, "--overwrite", "--quiet")
+
+
 def damaged(place, tmp_path, name, change):
     """A copy of a run with one file changed (None: without it)."""
     folder = tmp_path / "runs" / f"d{len(list(tmp_path.glob('runs/*')))}"

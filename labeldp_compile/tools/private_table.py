@@ -56,9 +56,11 @@ def open_private(
     )
     reader.require_artifact(decoded.sha256, artifact)
     for file, part in ((file, listed_in(table).get(file.path.name)) for file in reader.files):
-        if part is not None and part.artifact_sha256 != decoded.sha256:
+        if part is None:
+            continue
+        if part.artifact_sha256 != decoded.sha256:
             raise refused(file.path, f"the manifest lists another artifact than {artifact}")
-        for name in columns if part is not None else ():
+        for name in columns:
             require_listed(file.path, name, part.columns, artifact)
     return reader
 

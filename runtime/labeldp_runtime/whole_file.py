@@ -258,7 +258,10 @@ def _take_name(partial: Path, path: Path) -> None:
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _LINK, 0o600))
+        # The unfinished file keeps other runs away. An empty file under the name would keep away
+        # everybody, but a kill would leave it there.
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         partial.replace(path)
     else:
         partial.unlink()

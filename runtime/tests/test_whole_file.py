@@ -286,6 +286,20 @@ def test_a_name_that_must_be_free(tmp_path, monkeypatch, links):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["dangling", "out"]
 
 
+def test_a_kill_without_hard_links_leaves_no_empty_file_under_the_name(tmp_path):
+    """An empty key could not be used, and no run would replace it."""
+    code = (
+        "import os, sys\nfrom pathlib import Path\n"
+        "from labeldp_runtime.whole_file import replaced_when_whole\n"
+        "def no_links(*_):\n    raise PermissionError(1, 'Operation not permitted')\n"
+        "os.link, os.replace = no_links, lambda *_: os.kill(os.getpid(), 9)\n"
+        "with replaced_when_whole(Path(sys.argv[1]), replace=False):\n    pass\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, tmp_path / "out"], check=False)
+    assert killed.returncode == -9
+    assert [path.name for path in tmp_path.iterdir()] == [".out.labeldp-partial"]
+
+
 @pytest.mark.parametrize(
     ("is_resumed", "error", "stays"),
     [

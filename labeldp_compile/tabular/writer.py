@@ -44,10 +44,11 @@ Randomize = Callable[..., Any]
 Keep = Callable[[TableReader, pa.RecordBatch], NDArray[np.bool_]]
 
 
-def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
+def require_rewritten(table: Path, output: Path, *others: Path | None, overwrite: bool) -> None:
     """Raise InputError unless a copy of a table can be written; nothing is read.
 
-    A folder becomes a folder outside itself; ``-`` is standard input, or output.
+    The output must be none of the ``others`` either. A folder becomes a folder outside itself;
+    ``-`` is standard input, or output.
     """
     if is_stream(output):
         if not is_stream(table) and table.is_dir():
@@ -59,7 +60,7 @@ def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
         require_outside(output, table)
         require_folder(output)
         return
-    require_output(output, table, overwrite=overwrite)
+    require_output(output, table, *others, overwrite=overwrite)
 
 
 @dataclass

@@ -41,6 +41,8 @@ def require_output(
         raise InputError(f"{path}: expected a name that ends in {endings[0]}")
     if path.is_dir():
         raise InputError(f"{path}: is a directory")
+    if path.exists() and not path.is_file():  # a pipe or a device: a file would take its place
+        raise InputError(f"{path}: is no ordinary file")
     if os.path.lexists(path) and not overwrite:
         raise InputError(f"{path}: exists already; {way_out}")
     _require_room(path, makes_folder)
@@ -52,10 +54,11 @@ def require_outside(path: Path, folder: Path) -> None:
         raise InputError(f"{path}: is inside the input: write to another folder")
 
 
-def require_folder(path: Path, *, grows: bool = False) -> None:
+def require_folder(path: Path, *, grows: bool = False, makes_folder: bool = False) -> None:
     """Raise InputError unless a folder can be made under this name; it may exist if it is empty.
 
-    One that ``grows`` may also exist with files in it.
+    One that ``grows`` may also exist with files in it. The folder that it is in must exist, unless
+    the caller ``makes_folder``.
     """
     if grows and path.is_dir() and not path.is_symlink():
         return
@@ -68,7 +71,7 @@ def require_folder(path: Path, *, grows: bool = False) -> None:
             raise InputError(
                 f"{path}: exists already, and folders are not replaced: remove it first"
             )
-    _require_room(path)
+    _require_room(path, makes_folder)
 
 
 def _require_room(path: Path, makes_folder: bool = False) -> None:
@@ -81,10 +84,14 @@ def _require_room(path: Path, makes_folder: bool = False) -> None:
     if not folder.is_dir():
         raise InputError(f"{path}: there is no directory {path.parent}")
     try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".labeldp."):
+        with tempfile.TemporaryFile(dir=folder):  # where it can, without a name to be left
             pass
+        most = os.pathconf(folder, "PC_NAME_MAX")
     except OSError as error:
         raise InputError(f"{folder}: cannot be written to: {error.strerror}") from error
+    more = len(os.fsencode(whole_file.partial_of(path).name)) - most
+    if more > 0:
+        raise InputError(f"{path}: its name is {more:,} bytes too long: choose a shorter name")
 
 
 @contextmanager

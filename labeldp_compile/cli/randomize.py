@@ -154,7 +154,16 @@ def randomize_command(
     many labels a person has, rows are counted by person before anything is drawn. With --ledger,
     what is drawn is booked before the output appears.
     """
-    _require_possible(table, output, key_file, booking, part, append=append, overwrite=overwrite)
+    _require_possible(
+        table,
+        output,
+        key_file,
+        booking,
+        part,
+        persons.earlier,
+        append=append,
+        overwrite=overwrite,
+    )
     use_small_pool()
     data = read_artifact(artifact)
     with verified(artifact), _runtime_errors():
@@ -332,6 +341,7 @@ def _require_possible(
     key_file: Path | None,
     booking: Booking | None,
     part: str | None,
+    earlier: Sequence[Path],
     *,
     append: bool,
     overwrite: bool,
@@ -340,7 +350,8 @@ def _require_possible(
     if not append:
         if part is not None:
             raise InputError("--part needs --append")
-        require_rewritten(table, output, overwrite=overwrite)
+        files = (path for path in earlier if not path.is_dir())  # a folder may get another part
+        require_rewritten(table, output, *files, key_file, overwrite=overwrite)
         if booking is not None and is_stream(output):
             raise InputError("--ledger needs an output that appears when it is complete, not -")
         return

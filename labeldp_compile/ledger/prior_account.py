@@ -143,7 +143,7 @@ class PriorAccount:
             data_set = self._names["data_set"]
             require_budget(self.name, ledger.entries, data_set, question.epsilon)
             account = data_sets(ledger.entries)[data_set]
-            again = _again(self._spent_in_vain(ledger, question))
+            again = self._again(self._spent_in_vain(ledger, question))
             return (
                 f"{self.name}: {data_set} has spent {float(account.spent):.6g} of "
                 f"{float(account.budget):.6g} on priors{again}",
@@ -181,7 +181,7 @@ class PriorAccount:
                 "compared with the ledger's own key: if somebody gave you this ledger, create a "
                 "new one"
             )
-        again = _again(in_vain)
+        again = self._again(in_vain)
         self._say(f"{self.name}: entry {number} spends {self._epsilon} = {float(epsilon):g}{again}")
         return number
 
@@ -194,7 +194,7 @@ class PriorAccount:
         free = self._store.free_bytes()
         if free is not None and free < _COPIES * size:
             raise InputError(
-                f"{self.name}: the disk has {free:,} bytes left, and the noisy prior may take "
+                f"{self.name}: the disk has {free:,} bytes left, and the {self._what} may take "
                 f"{_COPIES * size:,}; nothing was spent"
             )
 
@@ -298,6 +298,16 @@ class PriorAccount:
     def _is_ours(self, entry: Entry) -> bool:
         return all(entry.facts[key] == value for key, value in self._names.items())
 
+    def _again(self, in_vain: list[int]) -> str:
+        if not in_vain:
+            return ""
+        entries = ", ".join(map(str, in_vain))
+        answer = f"a {self._what}" if self._kind == "prior" else self._what
+        return (
+            f"; entry {entries} spent ε on the same question without {answer}: that run was "
+            "stopped before it had any, was refused the data, or is still running"
+        )
+
 
 def account_of(
     spec: Spec, directory: Path, spec_digest: str, command: str, observer: Observer = QUIET
@@ -319,14 +329,4 @@ def account_of(
         spec_digest=spec_digest,
         command=command,
         say=observer.say,
-    )
-
-
-def _again(in_vain: list[int]) -> str:
-    if not in_vain:
-        return ""
-    entries = ", ".join(map(str, in_vain))
-    return (
-        f"; entry {entries} spent ε on the same question without a noisy prior: that compile was "
-        "stopped before it had one, was refused the data, or is still running"
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from labeldp_runtime.whole_file import replaced_when_whole
+from labeldp_runtime.whole_file import partial_of, replaced_when_whole
 from labeldp_verify.errors import readable
 
 from labeldp_compile.errors import InputError
@@ -201,6 +201,10 @@ def _require_private(path: Path) -> None:
         raise InputError(f"{path}: others may open it, and it holds a secret key: chmod 600 {path}")
     if status.st_nlink > 1:
         # SQLite names its journal after the file: under another name a crash is not undone.
+        unfinished = partial_of(path)
+        if unfinished.exists() and path.samefile(unfinished):
+            reason = "the run that created it was killed: remove its second name"
+            raise InputError(f"{path}: {reason}, {unfinished}")
         raise InputError(
             f"{path}: has a second name (a hard link): remove one name, or make a copy"
         )

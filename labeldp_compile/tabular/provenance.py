@@ -7,7 +7,7 @@ column twice, or reading one artifact's labels with another.
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -83,14 +83,31 @@ def require_true(
 def require_artifact(
     path: Path, metadata: Mapping[bytes, bytes] | None, column: str, sha256: str, artifact: Path
 ) -> None:
-    """Raise DataError if the file says that another artifact made the column."""
-    entry = read_note(path, metadata).get(column)
+    """Raise DataError if the file says that another artifact made the column, or that this one made
+    another column: beside it, the true labels may be under the label's name.
+    """
+    note = read_note(path, metadata)
+    entry = note.get(column)
+    if entry is None:
+        made = [name for name, other in note.items() if other.artifact_sha256 == sha256]
+        require_listed(path, column, made, artifact)
     if entry is not None and entry.artifact_sha256 != sha256:
         shown, expected = (text[:_SHOWN_DIGITS] for text in (entry.artifact_sha256, sha256))
         raise refused(
             path,
             f"another artifact made the private labels in {column!r} (sha256 {shown}…, but "
             f"{artifact} is {expected}…): give the artifact that made them",
+        )
+
+
+def require_listed(path: Path, column: str, made: Sequence[str], artifact: Path) -> None:
+    """Raise DataError if an artifact ``made`` columns of the file, and not this one."""
+    if made and column not in made:
+        others = ", ".join(map(repr, made))
+        raise refused(
+            path,
+            f"{column!r} does not hold the private labels of {artifact}, and may hold true ones: "
+            f"the private ones are in {others}",
         )
 
 

@@ -20,6 +20,7 @@ from labeldp_runtime.whole_file import Found, Sealed, say_removed
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, InputError, refused
+from labeldp_compile.own_file import is_others
 from labeldp_compile.tabular.background import read_ahead, write_behind
 from labeldp_compile.tabular.columns import chosen_rows
 from labeldp_compile.tabular.csv_rows import Cells
@@ -43,10 +44,11 @@ Randomize = Callable[..., Any]
 Keep = Callable[[TableReader, pa.RecordBatch], NDArray[np.bool_]]
 
 
-def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
+def require_rewritten(table: Path, output: Path, *others: Path | None, overwrite: bool) -> None:
     """Raise InputError unless a copy of a table can be written; nothing is read.
 
-    A folder becomes a folder outside itself; ``-`` is standard input, or output.
+    The output must be none of the ``others`` either. A folder becomes a folder outside itself;
+    ``-`` is standard input, or output.
     """
     if is_stream(output):
         if not is_stream(table) and table.is_dir():
@@ -58,7 +60,7 @@ def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
         require_outside(output, table)
         require_folder(output)
         return
-    require_output(output, table, overwrite=overwrite)
+    require_output(output, table, *others, overwrite=overwrite)
 
 
 @dataclass
@@ -292,10 +294,10 @@ def _require_same_columns(files: Sequence[TableReader]) -> None:
 def _most_mode(table: TableReader, output: Path, *, keeps_labels: bool) -> int:
     """What the output's mode may be: a copy is no more readable than the original.
 
-    A file that is replaced keeps its mode, which its owner chose, unless the output holds true
-    labels. Standard input has the mode of its file; of a pipe only the owner may read.
+    A file of this user that is replaced keeps its mode, which its owner chose, unless the output
+    holds true labels. Standard input has the mode of its file; of a pipe only the owner may read.
     """
-    if output.exists() and not keeps_labels:
+    if output.exists() and not is_others(output.stat()) and not keeps_labels:
         return 0o7777
     if is_stream(table.path):
         try:

@@ -12,7 +12,7 @@ from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.tabular.header import read_schema
 from labeldp_compile.tabular.parts_folder import listed_in
 from labeldp_compile.tabular.placement import Placement
-from labeldp_compile.tabular.provenance import Provenance, read_note
+from labeldp_compile.tabular.provenance import Provenance, read_note, require_listed
 from labeldp_compile.tabular.reader import TableReader, open_table
 from labeldp_compile.text_form import TextForm
 
@@ -56,8 +56,12 @@ def open_private(
     )
     reader.require_artifact(decoded.sha256, artifact)
     for file, part in ((file, listed_in(table).get(file.path.name)) for file in reader.files):
-        if part is not None and part.artifact_sha256 != decoded.sha256:
+        if part is None:
+            continue
+        if part.artifact_sha256 != decoded.sha256:
             raise refused(file.path, f"the manifest lists another artifact than {artifact}")
+        for name in columns:
+            require_listed(file.path, name, part.columns, artifact)
     return reader
 
 

@@ -65,7 +65,8 @@ def replaced_when_whole(
     """An open file that takes the name ``path`` at the end, synced, or is removed on failure.
 
     The final mode is that of the replaced file, or else what the umask leaves; in both cases
-    without the bits that ``most`` lacks. ``found`` gets the name of a leftover of a killed writer,
+    without the bits that ``most`` lacks. If another user owns the replaced file, it is what both
+    leave. ``found`` gets the name of a leftover of a killed writer,
     after it was removed. ``sealed`` gets the complete file, on the disk, just before it is named.
     With ``is_resumed``, an interruption from there on leaves the file, as a kill does: somebody
     names it later.
@@ -257,7 +258,10 @@ def _take_name(partial: Path, path: Path) -> None:
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _LINK, 0o600))
+        # The unfinished file keeps other runs away. An empty file under the name would keep away
+        # everybody, but a kill would leave it there.
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         partial.replace(path)
     else:
         partial.unlink()
@@ -271,9 +275,12 @@ def _set_mode(handle: int, mode: int) -> None:
 def _final_mode(path: Path) -> int:
     """Of the file that is replaced, or else what the umask leaves."""
     try:
-        return stat.S_IMODE(path.stat().st_mode)
+        replaced = path.stat()
     except FileNotFoundError:
         return 0o666 & ~_umask()
+    mode = stat.S_IMODE(replaced.st_mode)
+    # The owner chose the mode; another user may have put the file there to read what replaces it.
+    return mode if replaced.st_uid == os.geteuid() else mode & 0o666 & ~_umask()
 
 
 def _umask() -> int:

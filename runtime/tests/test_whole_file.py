@@ -88,6 +88,21 @@ def test_modes_before_and_after(tmp_path, mask):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "c"]
 
 
+@AS_ROOT
+def test_the_mode_of_somebody_elses_file_gives_others_no_more_rights(tmp_path):
+    """They may have put it there to read, or change, what replaces it."""
+    path, link = tmp_path / "a", tmp_path / "link"
+    for put, before, after in ((path, 0o666, 0o640), (path, 0o600, 0o600), (link, 0o666, 0o640)):
+        path.touch()
+        os.chown(path, NOBODY, NOBODY)
+        path.chmod(before)
+        link.unlink(missing_ok=True)
+        link.symlink_to(path)
+        with umask(0o027), replaced_when_whole(put) as file:
+            file.write(b"x")
+        assert mode(put) == after and put.stat().st_uid == 0
+
+
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_what_a_kill_leaves_is_named_and_removed(tmp_path, kind):
     path, found = tmp_path / "out", []
@@ -269,6 +284,20 @@ def test_a_name_that_must_be_free(tmp_path, monkeypatch, links):
         file.write(b"x")
     assert path.read_bytes() == b"x" and mode(path) == 0o600 and path.stat().st_nlink == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["dangling", "out"]
+
+
+def test_a_kill_without_hard_links_leaves_no_empty_file_under_the_name(tmp_path):
+    """An empty key could not be used, and no run would replace it."""
+    code = (
+        "import os, sys\nfrom pathlib import Path\n"
+        "from labeldp_runtime.whole_file import replaced_when_whole\n"
+        "def no_links(*_):\n    raise PermissionError(1, 'Operation not permitted')\n"
+        "os.link, os.replace = no_links, lambda *_: os.kill(os.getpid(), 9)\n"
+        "with replaced_when_whole(Path(sys.argv[1]), replace=False):\n    pass\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, tmp_path / "out"], check=False)
+    assert killed.returncode == -9
+    assert [path.name for path in tmp_path.iterdir()] == [".out.labeldp-partial"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime.whole_file import partial_of, replaced_when_whole
 
+from labeldp_compile.tabular import writer
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
@@ -159,3 +160,11 @@ def test_the_mode_of_the_output(place, output, options, table, umask, replaced, 
         os.umask(before)
         (place / "t.parquet").chmod(0o600)
     assert result.exit_code == 0 and mode(output) == expected
+
+
+def test_the_mode_of_a_file_of_somebody_else_is_not_kept(place, output, monkeypatch):
+    """They chose it, and not the owner of the table."""
+    output.touch()
+    output.chmod(0o666)
+    monkeypatch.setattr(writer, "is_others", lambda status: True)
+    assert randomize(place, output, "--overwrite").exit_code == 0 and mode(output) == 0o600

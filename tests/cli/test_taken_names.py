@@ -1,5 +1,7 @@
 """Every command that writes a file refuses a name in the same words, before it reads anything."""
 
+import os
+
 import pytest
 from click.testing import CliRunner
 
@@ -36,9 +38,9 @@ def command(request, here):
     path = here / name
     target = here if request.param == "compile" else path
 
-    def run():
+    def run(*more):
         before = sorted(here.iterdir())
-        result = CliRunner().invoke(main, [*arguments, str(target)])
+        result = CliRunner().invoke(main, [*arguments, str(target), *more])
         assert result.exit_code == 2 and result.stderr.count("\n") == 1
         assert sorted(here.iterdir()) == before
         return result.stderr
@@ -64,6 +66,22 @@ def test_a_folder(command):
     path, _, run = command
     path.mkdir()
     assert f"{path}: is a directory" in run()
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "init"], indirect=True)
+def test_a_pipe_even_if_it_may_be_replaced(command):
+    """As root, this replaced /dev/null by a file."""
+    path, _, run = command
+    os.mkfifo(path)
+    assert f"{path}: is no ordinary file" in run("--overwrite")
+    assert path.is_fifo()
+
+
+def test_a_name_that_is_too_long_for_the_unfinished_file(here):
+    """Before anything is read: the table and the artifact are not there."""
+    path = here / ("n" * 240 + ".csv")
+    result = CliRunner().invoke(main, ["randomize", "none.onnx", "none.csv", "-o", str(path)])
+    assert result.exit_code == 2 and "its name is 6 bytes too long" in result.stderr
 
 
 def test_a_name_that_another_run_takes_while_this_one_reads(here, monkeypatch):

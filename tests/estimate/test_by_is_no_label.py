@@ -35,6 +35,32 @@ def test_true_labels_beside_private_ones_divide_no_rows(added):
     assert run("estimate", *added, "--column", "private").exit_code == 0
 
 
+@pytest.mark.parametrize("command", ["estimate", "evaluate"])
+def test_true_labels_beside_private_ones_are_not_taken_for_them(added, command):
+    """All labels are outputs of randomized response, so that true counts came out, exactly."""
+    path, kept = added
+    predictions = [kept.with_name("in.parquet")] * (command == "evaluate")
+    asked = [command, path, *predictions, kept, *["--model", "y"] * len(predictions)]
+    found = run(*asked)
+    assert found.exit_code == 2 and not found.stdout and found.stderr.count("\n") == 1
+    assert "may hold true ones: the private ones are in 'private'" in found.stderr
+    assert run(*asked, "--column", "private").exit_code == 0
+
+
+def test_nor_in_parts_of_csv_whose_manifest_names_the_private_column(tmp_path):
+    path, key, parts = tmp_path / "x.onnx", tmp_path / "k.key", tmp_path / "parts"
+    path.write_bytes(compile_text(RESPONSE).model)
+    rows = "".join(f"{i},{i % 5}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"id,y\n{rows}")
+    keyed = ("--key", key, "--id-column", "id", "--append", "--add", "private")
+    assert run("keygen", key).exit_code == 0
+    done = run("randomize", path, tmp_path / "t.csv", "-o", parts, *keyed)
+    assert done.exit_code == 0, done.output
+    found = run("estimate", path, parts)
+    assert found.exit_code == 2 and "the private ones are in 'private'" in found.stderr
+    assert run("estimate", path, parts, "--column", "private").exit_code == 0
+
+
 def test_private_labels_may(added):
     path, kept = added
     replaced = kept.with_name("replaced.parquet")

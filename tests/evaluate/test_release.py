@@ -138,7 +138,7 @@ def files(tmp_path, monkeypatch):
     (tmp_path / "numbers.yaml").write_text(NUMBERS, encoding="utf-8")
     chance = generator.random(400)
     labels = np.where(generator.random(400) < chance, "yes", "no")
-    truth = {"y": labels, "who": np.arange(400) // 3}
+    truth = {"y": labels, "who": np.arange(400) // 3, "again": labels}
     pq.write_table(pa.table(truth), tmp_path / "true.parquet")
     pa_csv.write_csv(pa.table(truth), tmp_path / "true.csv")
     models = {"one": chance, "same": chance, "other": 1 - chance, "label": labels}
@@ -315,6 +315,9 @@ def test_no_message_depends_on_a_label(files):
         (("--plot", "x.svg"), {}, "leave out --by"),
         (("--person", "y"), {}, "is the label"),
         (("--person", "nobody"), {}, "nobody"),
+        (("--model", "y"), {"models": "true.parquet"}, "'y' is the label, and no prediction"),
+        (("--model", "y"), {"models": "true.csv", "labels": "true.csv"}, "'y' is the label"),
+        (("--person", "y", "--column", "again"), {}, "is the label"),
         (("--release", "0"), {}, "--release: must be above 0"),
         (("--release", "x"), {}, "--release"),
         (("--least-probability", "1"), {}, "above 0 and below 1"),

@@ -7,6 +7,7 @@ import stat
 import struct
 
 import pytest
+from labeldp_runtime.whole_file import partial_of
 from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.ledger import sqlite_store
@@ -321,6 +322,17 @@ def test_a_second_name_is_refused(used):
     (used.folder / "second").unlink()
     (used.folder / "link").symlink_to(used.ledger)  # the same file under the same name
     assert used.run("ledger", "verify", used.folder / "link").exit_code == 0
+
+
+def test_a_run_that_was_killed_between_its_two_names(used):
+    """Creating a ledger gives the unfinished file a second name, and then removes the first."""
+    partial_of(used.ledger).hardlink_to(used.ledger)
+    result = verify(used)
+    assert result.exit_code == 2 and f"remove its second name, {partial_of(used.ledger)}" in (
+        result.stderr
+    )
+    partial_of(used.ledger).unlink()
+    assert verify(used).exit_code == 0
 
 
 def test_a_name_that_no_file_can_have(bench):

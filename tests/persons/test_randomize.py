@@ -85,6 +85,16 @@ def test_rows_count_over_parts_of_a_folder(place):
     assert [drawn(place / "o" / f"{i}.parquet")[0] is None for i in range(3)] == [0, 0, 1]
 
 
+def test_an_earlier_output_is_not_replaced(place):
+    """Its labels were drawn, and count."""
+    table(place / "t.parquet", [1, 2])
+    assert run(place, "t.parquet", "o.parquet").exit_code == 0
+    before = (place / "o.parquet").read_bytes()
+    result = run(place, "t.parquet", "o.parquet", "--earlier", place / "o.parquet")
+    assert result.exit_code == 2 and "is the input: write to another file" in result.stderr
+    assert (place / "o.parquet").read_bytes() == before
+
+
 def test_rows_of_earlier_tables_count(place):
     for day in range(3):
         table(place / f"{day}.parquet", [1, day + 5], day=[day, day])

@@ -28,6 +28,18 @@ if TYPE_CHECKING:
 _STATUS: dict[bool, Status] = {True: "ok", False: "failed"}
 
 
+_RESULTS = (".onnx", ".html", ".parquet", ".csv", ".tsv", ".gz")
+"""How the names of outputs end that no file of a run folder has."""
+
+
+def _require_kept(output: Path | None, run: Path) -> None:
+    """Raise InputError if this output would replace a file of a run."""
+    from labeldp_compile.whole_file import require_outside  # noqa: PLC0415
+
+    if output is not None and output.is_file() and output.suffix.lower() not in _RESULTS:
+        require_outside(output, run)
+
+
 def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
     return click.option(*names, type=PATH, **more)
 
@@ -177,6 +189,7 @@ def predict_command(
     from labeldp_compile.tabular.writer import require_rewritten  # noqa: PLC0415
 
     require_rewritten(table, output, overwrite=overwrite)
+    _require_kept(output, run)
     # JAX takes seconds to import: check the names first.
     from labeldp_trainer.outcomes.predict import predict_file  # noqa: PLC0415
     from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
@@ -216,7 +229,8 @@ def export_command(
     """
     from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
 
-    require_output(output, overwrite=overwrite)
+    require_output(output, data, overwrite=overwrite)
+    _require_kept(output, run)
     # JAX takes seconds to import: check the name first.
     from labeldp_trainer.onnx_export.write import check, onnx_model  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs import require_whole  # noqa: PLC0415
@@ -310,6 +324,8 @@ def runs_command(
 
     require_output(html, overwrite=overwrite)
     runs = find_runs(folders)
+    for run in runs:
+        _require_kept(html, Path(run.folder))
     show(as_json, lambda: to_json(runs), lambda: runs_text(runs))
     if html is not None:
         with replaced_when_whole(html) as part:

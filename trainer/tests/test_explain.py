@@ -3,6 +3,7 @@
 import json
 import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from labeldp_trainer.outcomes.explained import BAND, open_explained
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
+from labeldp_compile.errors import DataError
 from trainer.tests.command import document, labeldp
 from trainer.tests.noise import words_from
 from trainer.tests.staged_release.staged_helpers import own_noise
@@ -226,6 +228,18 @@ def test_a_written_folder_is_replaced_when_asked_and_no_other(place, tmp_path, m
         patch.setattr(explain, "page", full)
         patch.setattr(explain.Figure, "savefig", full)
         with pytest.raises(OSError, match="space"):
+            explain.write_explained(open_explained(place / "staged"), output)
+    assert (output / "index.html").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["o"]
+    output.rename(tmp_path / ".o.labeldp-old")  # as a kill between its two names leaves it
+    save = explain.Figure.savefig
+
+    def full_of_pictures(figure, to, **options):
+        return full() if isinstance(to, Path) else save(figure, to, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(explain.Figure, "savefig", full_of_pictures)
+        with pytest.raises(DataError, match="space"):
             explain.write_explained(open_explained(place / "staged"), output)
     assert (output / "index.html").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["o"]

@@ -17,7 +17,14 @@ from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import build_model
 
 from labeldp_compile.cli import main
-from trainer.tests.trainer_helpers import CLASSES, CONFIG, table, write_tables
+from trainer.tests.trainer_helpers import (
+    CLASSES,
+    CONFIG,
+    INTEGERS,
+    compile_text,
+    table,
+    write_tables,
+)
 
 COLOURS = (
     CLASSES.replace("label: colour", "label: colour\n  classes: [red, green, blue]")
@@ -218,6 +225,25 @@ def test_outputs_are_not_replaced(place, tmp_path):
     assert source.read_bytes() == before and not output.read_bytes()
 
 
+def test_no_file_of_a_run_is_replaced(place, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(place / "runs" / "numbers", run)
+    source = tmp_path / "t.npz"
+    source.touch()
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    for words in (
+        ("export", run, "-o", run / "kept.npz"),
+        ("export", run, "-o", source, "--data", source),
+        ("predict", run, source, "-o", run / "params.npz"),
+        ("runs", tmp_path, "--html", run / "run.json"),
+    ):
+        assert "the input" in labeldp(*words, "--overwrite", code=2)
+    assert all(path.read_bytes() == data for path, data in before.items())
+    for _ in range(2):  # it is no file of the run
+        words = ("export", run, "-o", run / "model.onnx", "--data", place / "test.parquet")
+        labeldp(*words, "--overwrite", "--quiet")
+
+
 def damaged(place, tmp_path, name, change):
     """A copy of a run with one file changed (None: without it)."""
     folder = tmp_path / "runs" / f"d{len(list(tmp_path.glob('runs/*')))}"
@@ -303,6 +329,28 @@ def test_a_promise_of_less_than_the_config_says_is_damage(place, tmp_path, name,
     arguments = ("export", folder, "-o", tmp_path / "m.onnx", "--data", place / "test.parquet")
     assert "damaged" in labeldp(*arguments, code=2)  # the model would carry the promise
     assert not (tmp_path / "m.onnx").exists()
+
+
+def test_a_statement_on_private_labels_agrees_with_its_details(tmp_path):
+    """The config has no ε: a statement with another one passed every policy, and was approved."""
+    write_tables(tmp_path, 60)
+    (tmp_path / "labels.csv").write_text("y\n" + "1\n" * 30)
+    spec = INTEGERS.replace("{kind: uniform}", "{kind: private, data: ../labels.csv}")
+    spec = spec.replace("epsilon: 3.0", "epsilon: 0.7, split: {prior: 0.1, label: 0.6}")
+    compile_text(spec, tmp_path).write(tmp_path)
+    method = "privatized, artifact: numbers.onnx"
+    text = CONFIG.replace("kind: none", f"kind: {method}").replace("epochs: 3", "epochs: 1")
+    run, path = tmp_path / "run", tmp_path / "run" / "privacy.json"
+    train(parse_config(text, "t.yaml", tmp_path), run)
+    (whole,) = runs(run)
+    assert whole["status"] == "done"
+    stated = json.loads(path.read_text())
+    for less in (stated["epsilon"] - 1e-9, stated["details"]["epsilon_label"], 0.0):
+        path.write_text(json.dumps({**stated, "epsilon": less}))
+        (found,) = runs(run)
+        assert found["status"] == "damaged" and found["epsilon"] is None
+    path.write_text(json.dumps({**stated, "epsilon": stated["epsilon"] + 1}))
+    assert runs(run)[0]["status"] == "done"
 
 
 def test_an_unfinished_run_is_listed(place, tmp_path):

@@ -80,6 +80,17 @@ def test_true_labels_in_the_place_of_private_ones(tmp_path):
     refused(tmp_path, text, "numbers.onnx never outputs")
 
 
+def test_true_labels_beside_private_ones(tmp_path):
+    """What ``randomize --add`` writes says which column is private."""
+    write_tables(tmp_path)
+    write_artifact(tmp_path)
+    labeldp("randomize", tmp_path / "numbers.onnx", tmp_path / "train.parquet",
+            "-o", tmp_path / "both.parquet", "--add", "z")  # fmt: skip
+    text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y")
+    text = text.replace("train.parquet", "both.parquet")
+    refused(tmp_path, text, "may hold true ones: the private ones are in 'z'")
+
+
 @pytest.mark.parametrize("spec", [INTEGERS, LATTICE])
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_what_randomize_writes_is_taken(tmp_path, suffix, spec):

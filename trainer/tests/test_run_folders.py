@@ -81,6 +81,21 @@ def test_a_name_that_is_taken_by_something_else(tmp_path, kind):
     assert "is not a run folder, or is damaged; choose another folder" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("train.yaml/run", "train.yaml: is not a directory"),
+        ("n" * 240, "its name is 2 bytes too long"),
+        (os.fsdecode(b"r\xff"), "is not valid UTF-8"),
+    ],
+)
+def test_a_folder_that_cannot_be_made(tmp_path, output, words):
+    """Labels were drawn, or a representation was learned for hours, before that was found out."""
+    write_config(tmp_path)  # whose tables are not there
+    for more in ((), ("--resume",)):
+        require_refused(labeldp(tmp_path, "train", "train.yaml", "-o", output, *more), words)
+
+
 def test_a_run_that_is_not_there(tmp_path):
     with pytest.raises(RunFolderError, match="nowhere: does not exist"):
         RunFolder(tmp_path / "nowhere").facts()

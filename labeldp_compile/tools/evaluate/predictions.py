@@ -2,7 +2,7 @@
 
 import importlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,11 +32,15 @@ def learn() -> ModuleType:
 
 
 def read_predictions(
-    domain: Domain, path: Path, models: Sequence[str], form: TextForm
+    domain: Domain,
+    path: Path,
+    models: Sequence[str],
+    form: TextForm,
+    true_labels: Collection[str] = (),
 ) -> dict[str, NDArray[Any]]:
     """Predictions [n] or [n, k] by the name of the model, as ``evaluate_tables`` takes names.
 
-    Raises InputError (DataError).
+    None of them may be a column of ``true_labels``. Raises InputError (DataError).
     """
     there = list(read_schema(path, form)[0].names)
     labels = _label_names(domain)
@@ -58,6 +62,10 @@ def read_predictions(
             [model[:-1] + name for name in labels or ()] if model[-1:] == "*" else [model]
         )
     columns = list(dict.fromkeys(name for names in wanted.values() for name in names))
+    for name in columns:
+        if name in true_labels:
+            reason = f"{name!r} is the label, and no prediction; rename it if it is one"
+            raise refused(path, reason)
     batches = list(read_columns(path, columns, form, columns[0]))
     if not batches:
         raise refused(path, "has no rows")

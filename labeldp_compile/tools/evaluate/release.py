@@ -15,7 +15,7 @@ gets discrete Laplace noise of scale Δ/ε, which makes all of them together ε-
 import hashlib
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
@@ -168,11 +168,13 @@ def release_tables(
         raise InputError(f"{source}: its label has several columns; --release measures one column")
     chosen = [column] if isinstance(column, str) else list(column or names)
     reader = open_table(table, chosen, domain, all_columns=True, form=form, true_labels=True)
-    given = read_predictions(domain, predictions, models, form)
+    # Noise for their sensitivity would tell the largest label, and missing ones would be an error.
+    true_labels = {*names, *chosen}
+    given = read_predictions(domain, predictions, models, form, true_labels)
     numeric = not isinstance(domain, CategoricalDomain)
     listed = list(domain.listed)
     every = {model: learned.prepared(listed, one, numeric=numeric) for model, one in given.items()}
-    persons, rows = _persons(reader, person), _rows(reader)
+    persons, rows = _persons(reader, person, true_labels), _rows(reader)
     require_rows(predictions, given, rows, table)
     known = _with_label(reader)
     if known is not None:
@@ -226,12 +228,12 @@ def _label(source: Path, budget: Budget) -> tuple[str, Domain, Sequence[str], st
     return facts.name, decoded.label, facts.label_columns, decoded.sha256
 
 
-def _persons(reader: TableReader, person: str | None) -> Whole | None:
+def _persons(reader: TableReader, person: str | None, true_labels: Collection[str]) -> Whole | None:
     """[n] numbers of persons; rows without a name belong to one person."""
     if person is None:
         return None
     reader.require_column(person)
-    if person in reader.label_columns:
+    if person in true_labels:
         raise InputError(f"--person {person}: is the label; name a public column")
     parts = [batch.column(person) for batch in reader.columns([person])]
     if not parts:

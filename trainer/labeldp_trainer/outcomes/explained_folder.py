@@ -38,6 +38,8 @@ def replaced_when_whole(path: Path) -> Iterator[Path]:
     Raises DataError.
     """
     old = _old(path)
+    if old.exists() and not path.exists():  # a run was killed between its two names
+        old.rename(path)
     shutil.rmtree(old, ignore_errors=True)  # a killed run left it
     try:
         with folder_when_whole(path) as part:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from labeldp_verify.errors import readable
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from labeldp_trainer.config import LoadedConfig, NoMethod
+from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
 from labeldp_trainer.config.base import Approximate
 from labeldp_trainer.config.central import Central
 from labeldp_trainer.errors import InputError
@@ -30,6 +30,7 @@ NONE = "–"
 _numbers = TypeAdapter(
     dict[str, float | None], config=ConfigDict(strict=True, allow_inf_nan=False)
 ).validate_python
+_ROUNDED = 1 - Fraction(1, 10**12)  # the parts of ε are rounded to floats, and so is their sum
 _SIGNS = ("run.json", "privacy.json", "result.json", "params.npz")
 
 
@@ -227,8 +228,8 @@ def _unit(loaded: LoadedConfig) -> str:
 def _promised(
     loaded: LoadedConfig, promise: Mapping[str, Any]
 ) -> tuple[float | None, float | None]:
-    """ε and δ of a statement, after checking that they are at least those of the config, and about
-    the labels that the config protects together.
+    """ε and δ of a statement, after checking that they are at least those of the config, or for
+    private labels those of its own details, and about the labels that the config protects together.
 
     Raises ValueError, KeyError or TypeError.
     """
@@ -244,7 +245,10 @@ def _promised(
     stated = details.get("unit", unit), details.get("max_examples_per_user", most)
     if stated != (unit, most):
         raise ValueError("other labels than in the config")
-    spent = (exact(getattr(method, name, 0)) for name in ("epsilon", "epsilon_prior"))
+    spent = [exact(getattr(method, name, 0)) for name in ("epsilon", "epsilon_prior")]
+    if isinstance(method, Privatized):  # the config has no ε, and the statement has it twice
+        parts = (exact(details.get(name, 0)) for name in ("epsilon_label", "epsilon_prior"))
+        spent = [part * _ROUNDED for part in parts]
     least, least_delta = sum(spent, Fraction()), getattr(method, "delta", 0.0)
     if not isinstance(method, Approximate):  # where ε is that of each label
         least *= most or 1

@@ -36,6 +36,7 @@ from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
 from numpy.lib.format import read_array
 from numpy.typing import NDArray
 
+from labeldp_compile.whole_file import require_folder
 from labeldp_trainer.config import LoadedConfig, parse_config
 from labeldp_trainer.errors import RunFolderError
 
@@ -256,10 +257,13 @@ def require_new(path: Path) -> None:
 
 
 def find_run(path: Path, config_digest: str, *, resume: bool) -> RunFolder | None:
-    """The run to resume, or None for a new one. Raises RunFolderError if neither is possible."""
+    """The run to resume, or None for a new one. Raises InputError if neither is possible."""
     if not resume:
         require_new(path)
+    if any("\ud800" <= c <= "\udfff" for c in str(path.absolute())):  # orbax cannot write there
+        raise RunFolderError(f"{path}: is not valid UTF-8; choose another folder")
     if not os.path.lexists(path):
+        require_folder(path, makes_folder=True)
         return None
     folder = RunFolder(path)
     folder.require_same({"config_sha256": config_digest})

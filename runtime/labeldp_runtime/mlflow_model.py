@@ -14,6 +14,8 @@ from labeldp_runtime.randomizer import Randomizer
 
 ARTIFACT, SETTINGS = "artifact.onnx", "settings.json"
 KEY_VARIABLE = "LABELDP_KEY"
+_NO_DETAILS = "MLFLOW_DISABLE_SCHEMA_DETAILS"
+"""Unless it is set, MLflow quotes the whole table if a column is missing or occurs twice."""
 
 
 class PrivateLabelModel:
@@ -54,6 +56,7 @@ class PrivateLabelModel:
 
 def _load_pyfunc(path: str) -> PrivateLabelModel:
     """The model in a folder, for MLflow."""
+    os.environ.setdefault(_NO_DETAILS, "true")
     folder = Path(path)
     settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
     column, context, key = settings["id_column"], settings["context"], None

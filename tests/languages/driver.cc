@@ -235,22 +235,24 @@ json answer_columns(const labeldp::Randomizer& randomizer, const json& test_case
                : members<labeldp::Combination>(randomizer, read<std::int64_t>(stated, 1));
   }
   const Named labels(test_case["labels"], test_case.value("repeat", 1), &randomizer);
+  const Named groups(test_case.value("columns", json::object()), test_case.value("repeat", 1));
   const auto words = words_of(test_case);
   const bool are_given = test_case.contains("words");
   if (randomizer.output_types().size() > 1) {
-    if (are_given && randomizer.apply_words(labels.columns, words) !=
-                         randomizer.apply_words(labels.without_nulls, words)) {
+    if (are_given && randomizer.apply_words(labels.columns, words, groups.columns) !=
+                         randomizer.apply_words(labels.without_nulls, words, groups.columns)) {
       throw std::runtime_error("std::optional and missing() differ");
     }
     const auto once = [&] {
-      return are_given ? randomizer.apply_words(labels.columns, words)
-                       : randomizer.randomize(labels.columns);
+      return are_given ? randomizer.apply_words(labels.columns, words, groups.columns)
+                       : randomizer.randomize(labels.columns, groups.columns);
     };
     return called(once, test_case);
   }
   const auto once = [&] {
-    return are_given ? randomizer.apply_words<std::int64_t>(labels.columns, words)
-                     : randomizer.randomize<std::int64_t>(labels.columns);
+    return are_given
+               ? randomizer.apply_words<std::int64_t>(labels.columns, words, groups.columns)
+               : randomizer.randomize<std::int64_t>(labels.columns, groups.columns);
   };
   return called(once, test_case);
 }

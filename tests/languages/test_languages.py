@@ -12,6 +12,7 @@ from tests.languages.cases import DRAWS, JAVASCRIPT_LABELS, PORTED, SPECS, build
 from tests.languages.grouped import add_groups
 from tests.languages.hostile import ROW, add_replaced_rows
 from tests.languages.joint import add_joint
+from tests.languages.joint_groups import add_joint_by_group
 from tests.languages.sets import add_sets
 
 
@@ -22,6 +23,7 @@ def plan(tmp_path_factory):
     add_groups(plan)
     add_sets(plan)
     add_joint(plan)
+    add_joint_by_group(plan)
     return plan
 
 

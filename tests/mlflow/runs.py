@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 import urllib.error
 import urllib.request
 import warnings
@@ -48,11 +49,20 @@ def loaded(folder, column):
         "metadata": keyed.metadata.metadata["labeldp"],
         "inputs": [one.name for one in keyed.metadata.get_input_schema()],
     }
-    for case, given in (("no ids", frame({column: [1]})), ("no label", frame({"visit": ["a"]}))):
+    twice = frame({column: ["a secret"], "x": [1]}, ["a"])
+    twice.columns = [column, column, "visit"]
+    found["errors"] = []
+    for case, given in (
+        ("no ids", frame({column: ["a secret"]})),
+        ("no label", frame({"visit": ["a secret"]})),
+        ("a label twice", twice),
+        ("unequal", {column: ["a secret", 1], "visit": ["a"]}),
+    ):
         try:
             keyed.predict(given)
         except Exception as error:
             found[case] = type(error).__name__
+            found["errors"] += traceback.format_exception(error)
     return found
 
 

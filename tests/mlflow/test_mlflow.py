@@ -84,7 +84,9 @@ def test_a_loaded_model_gives_what_the_runtime_gives(folder, found):
 def test_no_label_makes_an_error_or_changes_another(folder, found):
     first, _, last = drawn(folder).tolist()
     assert found["odd"] == [[first, last]] * len(found["odd"])
-    assert found["no ids"] == found["no label"] == "MlflowException"
+    wrong = ("no ids", "no label", "a label twice", "unequal")
+    assert {found[name] for name in wrong} == {"MlflowException"}
+    assert "a secret" not in "".join(found["errors"])
 
 
 def test_it_is_served_over_http(folder, found):

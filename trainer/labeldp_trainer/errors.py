@@ -4,9 +4,14 @@ All are an ``InputError`` of labeldp: the command line prints its message and ex
 reads tables, so errors about tables are its own.
 """
 
+import zipfile
+import zlib
+from tokenize import TokenError
+
 from labeldp_compile.errors import DataError, InputError
 
 __all__ = [
+    "DAMAGE",
     "ArtifactError",
     "ConfigError",
     "DataError",
@@ -15,6 +20,13 @@ __all__ = [
     "RunFolderError",
     "TrainerError",
 ]
+
+DAMAGE = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
+    *(EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error),
+    *(SyntaxError, TokenError),  # numpy reads the head of an array as Python
+)
+"""Errors from reading a file that is damaged, or that somebody else wrote."""
 
 
 class TrainerError(InputError):

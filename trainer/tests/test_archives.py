@@ -3,13 +3,15 @@
 import io
 import os
 import struct
+import zipfile
 import zlib
 
 import numpy as np
 import pytest
-from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.data.arrays import read_npz
+from labeldp_trainer.errors import DAMAGE, DataError, RunFolderError
 from labeldp_trainer.run.checkpoints import load_tree
-from labeldp_trainer.run.folder import DAMAGE, read_arrays, read_json, write_arrays
+from labeldp_trainer.run.folder import read_arrays, read_json, write_arrays
 
 
 def shared(count):
@@ -51,6 +53,28 @@ def test_a_small_archive_is_no_bomb(tmp_path):
         read_arrays(path)
 
 
+HEADS = ["{'descr': (((", "{'descr': '''", "x\n  y\n z", "(" * 3000]
+HEADS += [
+    f"{{'descr': {kind}, 'fortran_order': False, 'shape': (1,)}}"
+    for kind in ("('a',)", "'i4,i4,('", "'|O'", "None", "('<i4', (2000000000,))")
+]
+HEADS += ["{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 8)}"]
+
+
+@pytest.mark.parametrize("head", [*HEADS, None])
+def test_an_entry_that_is_no_array_is_one_error(tmp_path, head):
+    """numpy reads a head as Python, with errors of the tokenizer and of the parser."""
+    entry = b"no array"
+    if head is not None:
+        entry = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode()
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x.npy", entry)
+    with pytest.raises(DAMAGE):
+        read_arrays(tmp_path / "a.npz")
+    with pytest.raises(DataError, match=r"is not an \.npz archive|need more memory"):
+        read_npz(tmp_path / "a.npz", ["x"])
+
+
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.npz")
     for read in (read_arrays, read_json):
@@ -58,8 +82,18 @@ def test_a_pipe_is_not_waited_for(tmp_path):
             read(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("names", [["base"], ["['a']", "['a']['b']"]])
-def test_parameters_that_are_no_tree_are_one_error(tmp_path, names):
-    write_arrays(tmp_path / "params.npz", dict.fromkeys(names, np.zeros(2)))
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (["base"], "f4"),
+        (["['a']", "['a']['b']"], "f4"),
+        (["['a']", "['a']['b']['c']"], "f4"),
+        (["['a']"], ">f4"),
+        (["['a']"], "S3"),
+        (["['a']"], "c8"),
+    ],
+)
+def test_parameters_that_are_no_tree_are_one_error(tmp_path, names, kind):
+    write_arrays(tmp_path / "params.npz", dict.fromkeys(names, np.zeros(2, kind)))
     with pytest.raises(RunFolderError, match="of another model"):
         load_tree(tmp_path / "params.npz")

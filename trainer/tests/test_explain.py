@@ -293,6 +293,11 @@ def with_outputs(place, count):
     }
 
 
+def without_rows(place):
+    with np.load(place / "staged" / FILE) as archive:
+        return {"shown__0__rows": np.zeros_like(archive["shown.0.rows"])}
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -301,6 +306,7 @@ def with_outputs(place, count):
         lambda place: {"shown__0__mean": None},
         lambda place: {"columns__0__edges": np.array([2.0, 1.0], np.float32)},
         lambda place: {"shown__0__rows": np.full(2, np.nan, np.float32)},
+        without_rows,
         lambda place: {"facts": facts_with(place, terms=[[9_999_999]])},
         lambda place: {"facts": facts_with(place, format_version="9.0")},
         lambda place: {"facts": facts_with(place, outputs=2)},
@@ -313,6 +319,44 @@ def test_a_damaged_file_is_one_clear_error(place, tmp_path, changes):
     said = labeldp("explain", run, "-o", tmp_path / "o", code=2)
     assert FILE in said and "train again" in said and said.count("\n") == 1
     assert not (tmp_path / "o").exists()
+
+
+def test_the_largest_numbers_are_drawn(place, tmp_path):
+    """Differences of float32 would be infinite, and warned of."""
+    with np.load(place / "staged" / FILE) as archive:
+        most = np.finfo(np.float32).max
+        arrays = {
+            name.replace(".", "__"): np.full_like(archive[name], most)
+            for name in archive.files
+            if name.endswith(("importance", "error", "mean", "deviation"))
+        }
+    run = altered(place, tmp_path, **arrays)
+    assert "3.4 × 10³⁸" in labeldp("explain", run, "-o", tmp_path / "o")
+
+
+def test_rows_in_one_bin_are_drawn(place, tmp_path):
+    """A pair whose rows all miss a number: there is no edge to name."""
+    with np.load(place / "none" / FILE) as archive:
+        shown = json.loads(archive["facts"].tobytes())["shown"]
+        rows = {f"shown.{i}.rows": archive[f"shown.{i}.rows"] for i in range(len(shown))}
+    shutil.copytree(place / "none", tmp_path / "run")
+    with np.load(tmp_path / "run" / FILE) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    for name, own in rows.items():
+        arrays[name] = np.zeros_like(own)
+        arrays[name].flat[-1] = 1
+    np.savez(tmp_path / "run" / FILE, **arrays)
+    labeldp("explain", tmp_path / "run", "-o", tmp_path / "o")
+
+
+@pytest.mark.parametrize("key", ["mean", "deviation"])
+def test_columns_of_numbers_without_an_end_are_one_clear_error(place, tmp_path, key):
+    run = altered(place, tmp_path)
+    stated = document(run, "encoder")
+    stated["features"]["numeric"][0][key] = 1e308
+    (run / "encoder.json").write_text(json.dumps(stated))
+    said = labeldp("explain", run, "-o", tmp_path / "o", code=2)
+    assert "does not fit encoder.json" in said and said.count("\n") == 1
 
 
 def test_runs_of_earlier_versions_and_unfinished_ones(place, tmp_path):

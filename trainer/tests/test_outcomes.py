@@ -353,6 +353,25 @@ def test_a_statement_on_private_labels_agrees_with_its_details(tmp_path):
     assert runs(run)[0]["status"] == "done"
 
 
+@pytest.mark.parametrize("key", [b'"rows_tested": ', b'"epochs": '])
+def test_a_number_without_an_end_stops_no_other_run(place, tmp_path, key):
+    folder = damaged(place, tmp_path, "result.json", lambda b: b.replace(key, key + b"9" * 4000))
+    shutil.copytree(place / "runs" / "private", tmp_path / "runs" / "whole")
+    said = labeldp("runs", tmp_path / "runs")
+    assert str(folder) in said and "whole" in said and len(said) < 2000
+
+
+def test_parameters_of_another_type_are_another_model(place, tmp_path):
+    folder = damaged(place, tmp_path, "result.json", lambda b: b)
+    with np.load(folder / "params.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    output = tmp_path / "o.csv"
+    for kind in (">f4", "f8", "c8", "S3", "i8"):
+        np.savez(folder / "params.npz", **{n: a.astype(kind) for n, a in arrays.items()})
+        said = labeldp("predict", folder, place / "test.parquet", "-o", output, code=2)
+        assert "has the parameters of another model" in said
+
+
 def test_an_unfinished_run_is_listed(place, tmp_path):
     folder = damaged(place, tmp_path, "result.json", None)
     (run,) = runs(folder)

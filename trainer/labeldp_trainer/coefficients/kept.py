@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.run.folder import DAMAGE, read_json
+from labeldp_trainer.errors import DAMAGE, RunFolderError
+from labeldp_trainer.run.folder import read_json
 
 FILE = "coefficients.json"
 MOST = 10_000

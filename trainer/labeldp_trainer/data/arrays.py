@@ -4,10 +4,9 @@ import difflib
 import gzip
 import math
 import struct
-import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.config.data import IdxData, IdxFiles, NpzData
 from labeldp_trainer.config.representation import MOST_COLUMNS
 from labeldp_trainer.data.dataset import DataPart
-from labeldp_trainer.errors import DataError
+from labeldp_trainer.errors import DAMAGE, DataError
 
 _IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _PIECE = 1 << 20  # bytes that are unpacked at a time
@@ -37,15 +36,25 @@ def read_arrays(
     uint8 features are scaled to [0, 1]. ``rows`` limits how many rows are read. Raises DataError.
     """
     path = directory / (named.images if isinstance(named, IdxFiles) else named)
-    if isinstance(config, NpzData):
-        arrays = read_npz(path, [config.features, *columns])
-        return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
-    if not columns or isinstance(named, str):
-        return _part(_images(path), {}, path, rows)
-    labels = read_idx(directory / named.labels)
-    if labels.ndim != 1:
-        raise DataError(f"{directory / named.labels}: expected labels with 1 dimension")
-    return _part(_images(path), {config.label: labels}, path, rows)
+    with _in_memory(path):
+        if isinstance(config, NpzData):
+            arrays = read_npz(path, [config.features, *columns])
+            return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
+        if not columns or isinstance(named, str):
+            return _part(_images(path), {}, path, rows)
+        labels = read_idx(directory / named.labels)
+        if labels.ndim != 1:
+            raise DataError(f"{directory / named.labels}: expected labels with 1 dimension")
+        return _part(_images(path), {config.label: labels}, path, rows)
+
+
+@contextmanager
+def _in_memory(path: Path) -> Iterator[None]:
+    """A small file can hold large arrays, which are packed. Raises DataError."""
+    try:
+        yield
+    except MemoryError:
+        raise DataError(f"{path}: its arrays need more memory than there is") from None
 
 
 def _images(path: Path) -> NDArray[Any]:
@@ -95,18 +104,21 @@ def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise DataError(f"{path}: does not exist")
     try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"{path}: is a single array, not an .npz archive")
-        with archive:
+        with path.open("rb") as file, _in_memory(path):
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise DataError(f"{path}: is a single array, not an .npz archive")
             for name in names:
                 if name not in archive.files:
                     close = difflib.get_close_matches(name, archive.files, n=1)
                     listed = ", ".join(map(repr, archive.files[:12]))
                     hint = f"did you mean {close[0]!r}?" if close else f"its arrays: {listed}"
                     raise DataError(f"{path}: has no array {name!r}; {hint}")
-            return {name: archive[name] for name in names}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+            arrays = {name: archive[name] for name in names}
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+                raise ValueError("numpy gives an entry that is no array as bytes")
+            return arrays
+    except DAMAGE:
         raise DataError(f"{path}: is not an .npz archive or is damaged") from None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.interactions.effects import (
     MOST_MAINS,
     MOST_OUTPUTS,
@@ -20,7 +20,6 @@ from labeldp_trainer.interactions.effects import (
 )
 from labeldp_trainer.one_release.release import Whole, arrays_of_archive, require
 from labeldp_trainer.one_release.rows import ReleaseText
-from labeldp_trainer.run.folder import DAMAGE
 
 FILE = "explained.npz"
 _MOST_COLUMNS = 1 << 20
@@ -103,6 +102,7 @@ def _parse(arrays: dict[str, NDArray[Any]]) -> Effects:
         mean, rows = _numbers(arrays, f"shown.{i}.mean", cells), f"shown.{i}.rows"
         deviation = _numbers(arrays, f"shown.{i}.deviation", cells, least=0)
         shares = _numbers(arrays, rows, bins, least=0)
+        require((shares > 0).any())
         shown.append(Effect(each.term, each.outputs, mean, deviation, shares))
     return Effects(
         facts.rows,

@@ -60,10 +60,14 @@ class Interactions:
             for name in ("base", "softness", "log_softness"):
                 if name in params and params[name].shape != (self.outputs,):
                     raise ValueError(name)
-            for term in params.setdefault("terms", {}).values():
+            columns = params.setdefault("columns", {})
+            bins = {name: self._bins_of(int(name), column) for name, column in columns.items()}
+            for name, term in params.setdefault("terms", {}).items():
                 if term["weights"].shape[1:] != (self.outputs,):
                     raise ValueError("weights")
-            params.setdefault("columns", {})
+                for column, table in zip(name.split("x"), term["tables"].values(), strict=True):
+                    if len(table) < bins[column]:  # JAX would take another row
+                        raise ValueError("tables")
             x = {
                 "numeric": jnp.zeros((2, self.shape.numeric)),
                 "categorical": jnp.zeros((2, len(self.shape.vocabularies)), jnp.int32),
@@ -93,6 +97,15 @@ class Interactions:
                     product = flat(product[:, :, None] * values[:, None, :])
             y = y + matmul(product, term["weights"])
         return y
+
+    def _bins_of(self, number: int, column: Params) -> int:
+        """How many bins a column has. Raises ValueError if a code of it has none."""
+        if number < self.shape.numeric:
+            return len(column["edges"]) + 2
+        bins = column["bins"]
+        if len(bins) != self.shape.vocabularies[number - self.shape.numeric] or bins.min() < 0:
+            raise ValueError("bins")
+        return int(bins.max()) + 1
 
     def _bins(self, number: int, column: Params, x: Any) -> Any:
         if number < self.shape.numeric:

@@ -30,6 +30,7 @@ _NAME_COLUMNS = 40
 _MOST_STATEMENT = 20_000
 _DAYS = ": days since 1970"  # how the name of such a feature of a date ends
 _MOST_DAYS = 700_000  # from 1970 on, or before, a date is written as one
+_MOST_EDGE = 1e200  # of any column: training refuses numbers whose squares overflow
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def open_explained(path: Path) -> Explained:
     if run.status != "done":
         raise RunFolderError(run.reason or f"{path}: is not finished")
     stated = stated_encoder(folder)
-    encoder, effects = stated.features, read_effects(path / FILE)
+    encoder, effects = stated.features, _to_draw(read_effects(path / FILE))
     classes = None if stated.classes is None else tuple(map(str, stated.classes))
     damaged = RunFolderError(f"{path / FILE}: does not fit encoder.json; train again")
     if not isinstance(encoder, TableEncoder) or effects.outputs != _numbers_of(classes):
@@ -209,8 +210,19 @@ def open_explained(path: Path) -> Explained:
     return Explained(run, loaded, effects, columns, bins, classes, statement)
 
 
+def _to_draw(effects: Effects) -> Effects:
+    """In float64: sums and differences of the largest float32 overflow."""
+
+    def wide(of: Effect | Effects, *names: str) -> dict[str, Any]:
+        return {name: getattr(of, name).astype(np.float64) for name in names}
+
+    shown = (replace(each, **wide(each, "mean", "deviation", "rows")) for each in effects.shown)
+    return replace(effects, shown=tuple(shown), **wide(effects, "importance", "error"))
+
+
 def _bins(encoder: TableEncoder, column: int, axis: Axis) -> Bins:
-    """Raises IndexError if the encoder has no such column or category, or it is of another kind."""
+    """Raises IndexError if the encoder has no such column or category, or it is of another kind,
+    or if an edge is larger than any number that can be learned from."""
     place = column - len(encoder.numeric)
     if (place >= 0) != (axis.edges is None):
         raise IndexError
@@ -220,7 +232,10 @@ def _bins(encoder: TableEncoder, column: int, axis: Axis) -> Bins:
         names = [clipped(stated.vocabulary[code - 1], _NAME_COLUMNS) for code in axis.codes]
         return Bins(stated.name, None, ("other", *_told_apart(names)))
     numeric = encoder.numeric[column]
-    edges = axis.edges.astype(np.float64) * numeric.deviation + numeric.mean
+    with np.errstate(over="ignore", invalid="ignore"):
+        edges = axis.edges.astype(np.float64) * numeric.deviation + numeric.mean
+    if not (np.abs(edges) < _MOST_EDGE).all():
+        raise IndexError
     bins = Bins(numeric.name, edges, (), numeric.name.endswith(_DAYS))
     texts = list(map(bins.number, edges.tolist()))
     inner = [f"{a} … {b}" for a, b in pairwise(texts)]

@@ -201,7 +201,7 @@ def _name_bins(axis: Any, bins: Bins, used: Any) -> None:
         names = [bins.names[i] for i in used]
     else:
         inner = list(range(1, int((used <= len(bins.edges)).sum())))
-        inner = inner[:: -(-len(inner) // (4 if bins.days else _MOST_TICKS))]
+        inner = inner[:: max(-(-len(inner) // (4 if bins.days else _MOST_TICKS)), 1)]
         places = [i - 0.5 for i in inner]
         names = [bins.number(float(bins.edges[used[i] - 1]), 3) for i in inner]
         if used[-1] > len(bins.edges):

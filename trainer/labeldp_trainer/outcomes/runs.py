@@ -19,14 +19,15 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
 from labeldp_trainer.config.base import Approximate
 from labeldp_trainer.config.central import Central
-from labeldp_trainer.errors import InputError
+from labeldp_trainer.errors import DAMAGE, InputError
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.folder import DAMAGE, read_json
+from labeldp_trainer.run.folder import read_json
 from labeldp_trainer.run.metrics import REPORTED, read_lines
 
 FORMAT_VERSION = "1.0"
 NONE = "–"
+_MOST_COUNT = 1 << 63
 _numbers = TypeAdapter(
     dict[str, float | None], config=ConfigDict(strict=True, allow_inf_nan=False)
 ).validate_python
@@ -213,11 +214,16 @@ def _whole(path: Path) -> Run:
         status="done",
         reason=None,
         test=_numbers(test),
-        rows_tested=tested if type(tested) is int and tested > 0 else None,
+        rows_tested=_count(tested) or None,
         constant=constant,
-        epochs=epochs if type(epochs) is int else None,
+        epochs=_count(epochs),
         same_data=hashlib.sha256(json.dumps(same).encode()).hexdigest(),
     )
+
+
+def _count(found: Any) -> int | None:
+    """A number of rows or epochs, None for what is none: the integers of JSON have no end."""
+    return found if type(found) is int and 0 <= found < _MOST_COUNT else None
 
 
 def _unit(loaded: LoadedConfig) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
+from labeldp_trainer.errors import DAMAGE
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.interactions import codes_of, learned_columns, learner
 from labeldp_trainer.methods.method import Setting
@@ -19,7 +20,7 @@ from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.representation import FOLDER, represented, reproduced, restored, suited
 from labeldp_trainer.representation.kind import Steps, silent
-from labeldp_trainer.run.folder import DAMAGE, read_json
+from labeldp_trainer.run.folder import read_json
 from labeldp_trainer.sharding import Devices
 from labeldp_trainer.staged_release.check import PublicTable, replayed
 from labeldp_trainer.staged_release.check import checks as staged_checks

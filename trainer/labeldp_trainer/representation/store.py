@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.own_file import file_digest
 from labeldp_trainer.data import Dataset, FeatureShape
-from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.representation.kind import Kind
 from labeldp_trainer.representation.representation import (
     Representation,
@@ -34,7 +34,7 @@ from labeldp_trainer.representation.representation import (
     kind_named,
     own_arrays,
 )
-from labeldp_trainer.run.folder import DAMAGE, read_arrays, read_json, write_arrays, write_json
+from labeldp_trainer.run.folder import read_arrays, read_json, write_arrays, write_json
 from labeldp_trainer.run.own_mark import is_marked, marked
 
 FOLDER, FACTS, LEARNT = "representation", "facts.json", "learnt.npz"

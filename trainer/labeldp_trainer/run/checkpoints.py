@@ -12,9 +12,9 @@ import numpy as np
 import orbax.checkpoint as ocp
 from numpy.typing import NDArray
 
-from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.models import Params
-from labeldp_trainer.run.folder import DAMAGE, read_arrays, require_own, write_arrays
+from labeldp_trainer.run.folder import read_arrays, require_own, write_arrays
 
 _UNFINISHED = "*.orbax-checkpoint-tmp*"
 _ALONE = 0o700
@@ -137,7 +137,8 @@ def load_params(path: Path, like: Params) -> Params:
         if not math.prod(leaf.shape):  # arrays without elements may be missing from the file
             arrays.setdefault(name, np.zeros(leaf.shape, np.float32))
     if set(names) != set(arrays) or any(
-        arrays[name].shape != leaf.shape for name, leaf in _named(like)
+        (arrays[name].dtype, arrays[name].shape) != (leaf.dtype, leaf.shape)
+        for name, leaf in _named(like)
     ):
         raise RunFolderError(f"{path}: has the parameters of another model")
     leaves = [jnp.asarray(arrays[name]) for name in names]
@@ -154,6 +155,7 @@ def _named(params: Params) -> list[tuple[str, Any]]:
     return [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
 
 
+_OF_TREES = (np.float32, np.int32)
 _PART = re.compile(r"\['([^'\]]*)'\]")
 
 
@@ -167,7 +169,9 @@ def load_tree(path: Path) -> Params:
             place = tree
             for part in before:
                 place = place.setdefault(part, {})
+            if array.dtype not in _OF_TREES:
+                raise TypeError(array.dtype)
             place[last] = jnp.asarray(array)
-    except (ValueError, TypeError):  # no name of a place, or an array where others are
+    except (ValueError, TypeError, AttributeError):  # no name of a place, or an array is there
         raise RunFolderError(f"{path}: has the parameters of another model") from None
     return tree

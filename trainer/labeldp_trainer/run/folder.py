@@ -38,17 +38,12 @@ from numpy.typing import NDArray
 
 from labeldp_compile.whole_file import require_folder
 from labeldp_trainer.config import LoadedConfig, parse_config
-from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.errors import DAMAGE, RunFolderError
 
 if TYPE_CHECKING:  # methods import JAX, which code that reads run folders does not need
     from labeldp_trainer.methods.statement import Statement
 
 
-DAMAGE = (
-    *(OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError),
-    *(EOFError, MemoryError, RuntimeError, zipfile.BadZipFile),
-)
-"""Errors from reading a file that is damaged, or that somebody else wrote."""
 _OTHERS_WRITE, _ROOT = 0o022, 0
 OWN = 0o777 & ~_OTHERS_WRITE
 """The most that a file or folder of a run allows."""

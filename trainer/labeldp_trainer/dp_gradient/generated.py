@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, PyTree
 
@@ -30,13 +31,48 @@ from labeldp_trainer.dp_gradient.least_norms import least_norms
 from labeldp_trainer.dp_gradient.projection import Projection, solve_simplex_qp
 from labeldp_trainer.dp_gradient.tree import Loss, flat, tiny, unflat
 
-MATERIALISED = 1024  # vertices: a hull with no more is materialised
-WORKING_SET = 512  # vertices in memory; solutions have 100 to 300
+WORKING_SET = 1024  # vertices in memory; a hull with no more is materialised
 _PARTS = 8  # of the rows
-_ROWS = 1  # at a time on a CPU, so that intermediate results fit its cache
+_ROWS = 1  # at a time on a CPU, so that intermediate results fit its cache (4 to 32 took longer)
 _ROUNDS = 192  # at most: 15 to 30 are usual
 _ROUNDING = 1e-5  # of a bound, in float32
 _STEPS = 32 * WORKING_SET  # of a quadratic program, as in `project_gram`
+
+
+class _Vertices(NamedTuple):
+    """Those of the working set, in two halves.
+
+    Most solutions have 100 to 300, and need the first half only. The second has copies of the first
+    vertex, without weight, until it is used. Until then, nothing is computed with it.
+    """
+
+    first: Array  # [h, d]
+    second: Array  # [w - h, d]
+    used: Array  # whether the second half is
+
+    def put(self, places: Array, vertices: Array) -> "_Vertices":
+        """With vertices in some places."""
+        h, w = len(self.first), len(self.first) + len(self.second)
+        later = jnp.where(places < h, w, places - h)  # a place beyond the end is left out
+        return _Vertices(
+            self.first.at[places].set(vertices, mode="drop"),
+            self.second.at[later].set(vertices, mode="drop"),
+            self.used | jnp.any(places >= h),
+        )
+
+    def combine(self, a: Array) -> Array:
+        """Σ a_j·v_j."""
+        h, d = self.first.shape
+        zero = jnp.zeros(d, a.dtype)
+        later = lax.cond(self.used, lambda v: a[h:] @ v, lambda v: zero, self.second)
+        return a[:h] @ self.first + later
+
+    def products(self, others: Array) -> Array:
+        """⟨v_j, o⟩ for each of the others o: [others, w], or [w] for a single one."""
+        first = others @ self.first.T
+        copies = jnp.broadcast_to(first[..., :1], (*first.shape[:-1], len(self.second)))
+        later = lax.cond(self.used, lambda v: others @ v.T, lambda v: copies, self.second)
+        return jnp.concatenate([first, later], axis=-1)
 
 
 class _Look(NamedTuple):
@@ -52,7 +88,7 @@ class _Round(NamedTuple):
     """The working set, and the solution on it."""
 
     chosen: Array  # [w] of all vertices
-    vertices: Array  # [w, d]
+    vertices: _Vertices
     gram: Array  # [w, w]
     linear: Array  # [w]
     a: Array  # [w] in the simplex
@@ -135,13 +171,14 @@ class _Generator:
             tolerance=jnp.maximum(0.7 * self.tolerance, state.distance() / 4),
             max_iterations=_STEPS,
         )
-        z = a @ state.vertices
-        r = state.vertices @ (z - self.aim)
+        z = state.vertices.combine(a)
+        r = state.vertices.products(z - self.aim)
         along, level, square = unflat(z - self.aim, free.params), jnp.dot(a, r), jnp.dot(z, z)
 
         def goes_on(look: _Look) -> Array:
             enough = level - look.least <= self.tolerance**2 * square
-            return (look.seen < self.parts) & (enough | (state.rounds >= self.most))
+            more = (look.seen < self.parts) & (enough | (state.rounds >= self.most))
+            return more | (look.seen == 0)
 
         def looked(look: _Look) -> _Look:
             bounds = self.slopes(look.part, along, state.tight, state.chosen)
@@ -155,7 +192,7 @@ class _Generator:
             )
 
         none = jnp.zeros_like(state.look.seen)
-        look = looked(state.look._replace(seen=none, least=jnp.min(r)))
+        look = state.look._replace(seen=none, least=jnp.min(r))
         look = lax.while_loop(goes_on, looked, look)
         return state._replace(
             a=a,
@@ -169,14 +206,19 @@ class _Generator:
     def improved(self, state: _Round) -> _Round:
         """The least slopes of the last part replace the largest of those without weight."""
         r = state.gram @ state.a - state.linear
-        _, vertices = self.vertices_in((state.look.part - 1) % self.parts)
-        new = min(max(len(r) // 8, 1), len(vertices))
-        _, leaves = lax.top_k(jnp.where(state.a > 0, -jnp.inf, r), new)
+        _, candidates = self.vertices_in((state.look.part - 1) % self.parts)
+        new = min(max(len(r) // 16, 1), len(candidates))
+        # The second half is used once the first one is full of weights. Its copies need place 0.
+        places = jnp.arange(len(r))
+        last = (places >= len(state.vertices.first)) & ~state.vertices.used
+        order = jnp.where(last, -float(np.finfo(r.dtype).max), r)
+        kept = (state.a > 0) | (places == 0)
+        _, leaves = lax.top_k(jnp.where(kept, -jnp.inf, order), new)
         _, least = lax.top_k(-state.look.bounds, new)
-        enters = jnp.where(state.a[leaves] > 0, state.chosen[leaves], vertices[least])
+        enters = jnp.where(kept[leaves], state.chosen[leaves], candidates[least])
         found, tight = self.vertices_of(enters)
-        vertices = state.vertices.at[leaves].set(found)
-        products = found @ vertices.T
+        vertices = state.vertices.put(leaves, found)
+        products = vertices.products(found)
         gram = state.gram.at[leaves].set(products)
         return self.solved(
             state._replace(
@@ -203,7 +245,7 @@ class _Generator:
     def begun(self, working_set: int) -> _Round:
         """The state with a few vertices, all over the rows and labels; copies of one fill up the
         working set, which changes no hull."""
-        labels, few = len(self.free.labels), max(working_set // 8, 1)
+        labels, few = len(self.free.labels), max(working_set // 16, 1)
         i = jnp.arange(few, dtype=jnp.int32)
         first = i * len(self.free.weights) // few * labels + i % labels
         begin, tight = self.vertices_of(first)
@@ -215,7 +257,11 @@ class _Generator:
         look = _Look(none, none, jnp.zeros(self.size * len(self.free.labels), begin.dtype), one)
         return _Round(
             chosen=first[slots],
-            vertices=begin[slots],
+            vertices=_Vertices(
+                begin[slots[: working_set // 2]],
+                begin[slots[working_set // 2 :]],
+                jnp.zeros((), bool),
+            ),
             gram=gram[slots][:, slots],
             linear=linear[slots],
             a=(jnp.arange(working_set) == best).astype(begin.dtype),
@@ -259,7 +305,7 @@ def project_generated(
         generator.improved,
         generator.solved(generator.begun(working_set)),
     )
-    z = last.a @ last.vertices
+    z = last.vertices.combine(last.a)
     a = jnp.zeros_like(free.uniform).at[last.chosen].add(last.a)
     if smoothing != 1.0:
         a = smoothing * a + (1 - smoothing) * free.uniform

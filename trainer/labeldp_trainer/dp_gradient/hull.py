@@ -167,7 +167,7 @@ def gradient_vectors(
     loss: Loss, params: PyTree, x: PyTree[Shaped[Array, "n ..."]], labels: Real[Array, " n"]
 ) -> Float[Array, "n _"]:
     """Return the gradient of each example, its leaves side by side."""
-    size = 1 if jax.default_backend() == "cpu" else len(labels)
+    size = 1 if jax.default_backend() == "cpu" else len(labels)  # what a CPU's cache holds
     found: Array = lax.map(
         lambda example: flat(jax.grad(loss)(params, *example)), (x, labels), batch_size=size
     )

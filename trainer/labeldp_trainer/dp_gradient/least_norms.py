@@ -37,9 +37,7 @@ def least_norms(
         traced = jax.make_jaxpr(flat_loss)(leaves, x, rows.labels[0])
         program = _Program(traced.jaxpr, traced.consts, len(leaves))
         outer = program.products()
-        whole = [
-            i for i, leaf in enumerate(leaves) if leaf.ndim == 2 and i not in outer.values()
-        ]
+        whole = [i for i, leaf in enumerate(leaves) if leaf.ndim == 2 and i not in outer.values()]
 
         def moved(some: list[Array], zeros: dict[int, Array], label: Array) -> Any:
             merged = list(leaves)
@@ -72,7 +70,7 @@ class _Program:
     def products(self) -> dict[int, int]:
         """The equations that multiply a single row with a matrix which nothing else uses, and
         which leaf it is."""
-        jaxpr = self.jaxpr
+        jaxpr: Any = self.jaxpr
         used = [v for eqn in jaxpr.eqns for v in eqn.invars] + list(jaxpr.outvars)
         uses = Counter(v for v in used if not isinstance(v, Literal))
         place = {v: i for i, v in enumerate(jaxpr.invars[: self.weights])}
@@ -91,12 +89,12 @@ class _Program:
 
     def shape(self, number: int) -> tuple[tuple[int, ...], Any]:
         """The shape and type of an equation's result."""
-        result = self.jaxpr.eqns[number].outvars[0].aval
+        result: Any = self.jaxpr.eqns[number].outvars[0].aval
         return result.shape, result.dtype
 
     def run(self, inputs: list[Any], added: dict[int, Array]) -> tuple[Array, dict[int, Array]]:
         """The loss with `added` on top of some products, and the rows in these products."""
-        jaxpr = self.jaxpr
+        jaxpr: Any = self.jaxpr
         values = dict(zip(jaxpr.constvars, self.constants, strict=True))
         values |= dict(zip(jaxpr.invars, inputs, strict=True))
 

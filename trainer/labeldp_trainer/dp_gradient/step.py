@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
 from labeldp_trainer.dp_gradient.draws import StepDraws
-from labeldp_trainer.dp_gradient.generated import MATERIALISED, project_generated
+from labeldp_trainer.dp_gradient.generated import WORKING_SET, project_generated
 from labeldp_trainer.dp_gradient.hull import (
     HullRows,
     Materialised,
@@ -146,7 +146,7 @@ def _project(
     microbatch, spans = config.microbatch, config.denoiser == "self_span"
     if config.projection == "matrix_free":
         vertices: Vertices = matrix_free(problem.loss, params, rows, microbatch=microbatch)
-    elif not spans and rows.mask.size * len(rows.labels) > MATERIALISED:
+    elif not spans and rows.mask.size * len(rows.labels) > WORKING_SET:
         return project_generated(
             problem.loss, params, rows, target, microbatch=microbatch, **options
         )

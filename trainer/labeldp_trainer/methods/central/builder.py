@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from labeldp_trainer.config import DpSgd, LabelDpPro
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, padded_batch
 from labeldp_trainer.dp_gradient.draws import Randomness, StepDraws
-from labeldp_trainer.dp_gradient.generated import MATERIALISED
+from labeldp_trainer.dp_gradient.generated import WORKING_SET
 from labeldp_trainer.dp_gradient.hull import gram_bytes
 from labeldp_trainer.dp_gradient.step import StepReport, private_gradient
 from labeldp_trainer.dp_gradient.step_config import StepConfig
@@ -127,7 +127,7 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
         labels = 2 if classes is None else len(classes)  # that span an example's gradients
         vertices = rows * units.examples * labels
         if method.denoiser != "self_span":
-            vertices = min(vertices, MATERIALISED)
+            vertices = min(vertices, WORKING_SET)
         fits = gram_bytes(vertices, size) <= _GRAM_BYTES
         return choices | {
             "denoiser": method.denoiser,

@@ -17,11 +17,10 @@ from jax import lax
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
+from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum, in_microbatches
 from labeldp_trainer.dp_gradient.generated import project_generated
-from labeldp_trainer.dp_gradient.hull import HullRows, gradient_vectors, matrix_free
+from labeldp_trainer.dp_gradient.hull import HullRows, gradient_vectors, least_norms, matrix_free
 from labeldp_trainer.dp_gradient.lattice import STEPS, NoiseLattice
-from labeldp_trainer.dp_gradient.least_norms import least_norms
 from labeldp_trainer.dp_gradient.tree import unflat
 from training_studies.hardware import hardware
 from training_studies.steps import CLASSES, MODEL, loss
@@ -61,23 +60,31 @@ def main():
     target = unflat(jnp.asarray((total / STEPS + noise) / ROWS, jnp.float32), params)
     norms = timed(
         "bounds of all clipping factors",
-        lambda p: least_norms(loss, p, rows, microbatch=1),
+        lambda p: least_norms(loss, p, rows, microbatch=16),
         params,
     )
 
     def passes(p, v, times):
-        free = matrix_free(loss, p, rows, microbatch=1, norms=norms)
+        free = matrix_free(loss, p, rows, microbatch=16, norms=norms)
         return _repeated(free.correlate, v, times)
 
-    timed("slopes of all vertices", passes, params, target, 1)
-    timed("the same five times", passes, params, target, 5)
+    def linearized(p, v, times):
+        free = matrix_free(loss, p, rows, microbatch=16, norms=norms)
+        parts = in_microbatches(free.x, ROWS, 16)
+        _, along = jax.linearize(lambda q: lax.map(lambda part: free._losses(q, part), parts), p)
+        return _repeated(lambda v: along(v).reshape(-1), v, times)
+
+    for name, function in (("a pass", passes), ("linearized once", linearized)):
+        timed(f"slopes of all vertices, {name}", function, params, target, 1)
+        timed(f"the same five times, {name}", function, params, target, 5)
     found = timed(
         "512 vertices",
         lambda p: gradient_vectors(loss, p, jnp.repeat(x[:52], CLASSES, 0)[:512], y[:512]),
         params,
     )
-    timed("products of 64 with 512", lambda v: v[:64] @ v.T, found)
-    for rounds in (0, 1, 4, 192):
+    timed("their Gram matrix", lambda v: v @ v.T, found)
+    timed("products of 128 with 1,024", lambda v: v[:128] @ jnp.concatenate([v, v]).T, found)
+    for rounds in (0, 1, 2, 24):
 
         def projected(p, v, most=rounds):
             return project_generated(loss, p, rows, v, microbatch=32, max_iterations=most)

@@ -153,21 +153,52 @@ def matrix_free(
     rows are finite, unless `norms` are given; `_used` selects the rows.
     """
     if norms is None:
-
-        def of_example(x: PyTree) -> Array:
-            return jax.vmap(norm)(_gradients(loss, params, x, rows.labels))
-
-        norms = lax.map(of_example, rows.x, batch_size=microbatch)
+        norms = _norms(loss, params, rows, params, microbatch)
     source, weights, uniform = _used(rows, norms)
     x = jax.tree.map(lambda leaf: leaf[source], rows.x)
     return MatrixFree(loss, params, x, rows.labels, weights, uniform, microbatch)
+
+
+def least_norms(
+    loss: Loss, params: PyTree, rows: HullRows, *, microbatch: int
+) -> Float[Array, "r K"]:
+    """Return lower bounds of the norms of all gradients: those of their matrices.
+
+    Weights of dense layers are matrices, those of convolutions are not; in the published networks
+    they come last, so their gradients need no pass back through a convolution.
+    """
+    matrices = jax.tree.map(lambda leaf: leaf if leaf.ndim == 2 else None, params)
+    return _norms(loss, params, rows, matrices, microbatch)
+
+
+def _norms(loss: Loss, params: PyTree, rows: HullRows, part: PyTree, microbatch: int) -> Array:
+    """The norms of the gradients by the leaves in `part`, which has None for the others."""
+    leaves, structure = jax.tree.flatten(part, is_leaf=lambda leaf: leaf is None)
+    rest = jax.tree.leaves(params)
+    chosen = [leaf for leaf in leaves if leaf is not None]
+
+    def partial_loss(chosen: list[Array], x: PyTree, label: Array) -> Array:
+        left = iter(chosen)
+        merged = [
+            other if leaf is None else next(left) for leaf, other in zip(leaves, rest, strict=True)
+        ]
+        return loss(jax.tree.unflatten(structure, merged), x, label)
+
+    def of_example(x: PyTree) -> Array:
+        if not chosen:
+            values = jax.vmap(lambda label: loss(params, x, label))(rows.labels)
+            return jnp.where(jnp.isfinite(values), jnp.zeros_like(values), values)
+        return jax.vmap(norm)(_gradients(partial_loss, chosen, x, rows.labels))
+
+    norms: Array = lax.map(of_example, rows.x, batch_size=microbatch)
+    return norms
 
 
 def gradient_vectors(
     loss: Loss, params: PyTree, x: PyTree[Shaped[Array, "n ..."]], labels: Real[Array, " n"]
 ) -> Float[Array, "n _"]:
     """Return the gradient of each example, its leaves side by side."""
-    size = 1 if jax.default_backend() == "cpu" else len(labels)  # what a CPU's cache holds
+    size = _GRADIENTS if jax.default_backend() == "cpu" else len(labels)
     found: Array = lax.map(
         lambda example: flat(jax.grad(loss)(params, *example)), (x, labels), batch_size=size
     )

@@ -186,7 +186,7 @@ def solve_simplex_qp(
     gram: Float[Array, "m m"],
     linear: Float[Array, " m"],
     *,
-    tolerance: float | Float[Array, ""],
+    tolerance: float,
     max_iterations: int,
     start: Float[Array, " m"] | None = None,
 ) -> tuple[Float[Array, " m"], Int[Array, ""]]:

@@ -3,7 +3,7 @@
 The published ``labeldp_pro`` projects noisy sums onto what gradients can be. Computing with a
 noisy sum is post-processing, so its promise is that of ``dp_sgd``. Measured
 (``docs/measured/projections.md``): on two data sets of images, ``alt_conv`` with hulls of 256 was
-level with DP-SGD at ε = 0.1 and 1 to 2 points behind at 0.5, once both had learning rates of 4.
+level with DP-SGD at ε = 0.1 and 1.5 to 2.4 points behind at 0.5, once both had learning rates of 4.
 """
 
 import math

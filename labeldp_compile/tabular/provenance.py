@@ -91,7 +91,7 @@ def require_artifact(
     if entry is None:
         made = [name for name, other in note.items() if other.artifact_sha256 == sha256]
         require_listed(path, column, made, artifact)
-    if entry is not None and entry.artifact_sha256 != sha256:
+    elif entry.artifact_sha256 != sha256:
         shown, expected = (text[:_SHOWN_DIGITS] for text in (entry.artifact_sha256, sha256))
         raise refused(
             path,

@@ -66,10 +66,9 @@ def replaced_when_whole(
 
     The final mode is that of the replaced file, or else what the umask leaves; in both cases
     without the bits that ``most`` lacks. If another user owns the replaced file, it is what both
-    leave. ``found`` gets the name of a leftover of a killed writer,
-    after it was removed. ``sealed`` gets the complete file, on the disk, just before it is named.
-    With ``is_resumed``, an interruption from there on leaves the file, as a kill does: somebody
-    names it later.
+    leave. ``found`` gets the name of a leftover of a killed writer, after it was removed.
+    ``sealed`` gets the complete file, on the disk, just before it is named. With ``is_resumed``, an
+    interruption from there on leaves the file, as a kill does: somebody names it later.
 
     Raises UnfinishedError if another process writes the same file now, or if something is in the
     way that no killed writer of this user left; FileExistsError if ``replace`` is false and the

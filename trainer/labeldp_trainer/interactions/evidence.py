@@ -256,6 +256,47 @@ def _log_likelihood(
     return total
 
 
+def log_likelihood(
+    evidence: NoisySums,
+    term_of: Int64[np.ndarray, " w"],
+    variances: Float64[np.ndarray, " g"],
+    constant: float,
+) -> tuple[float, Float64[np.ndarray, " g"]]:
+    """Of the statistics, but for a constant, and its slope in the logarithms of the variances."""
+    v = by_column(variances, term_of, constant)
+    value, slope = 0.0, np.zeros(len(v))
+    for scale, columns in evidence.levels():
+        # in units in which the noise is the identity, and in float32, as steps are only approached
+        statistic, first, cross = evidence.whitened(scale)
+        scaled = cross * np.sqrt(scale * v, dtype=np.float32)[None, :]
+        scaled[:, 0] = 0.0
+        known = scale * v[0] * np.outer(first, first)
+        try:
+            root = _factor(known, scaled)
+        except np.linalg.LinAlgError:  # variances that are too large for float32
+            root = _factor(known, scaled.astype(np.float64))
+        seen = statistic[:, columns]
+        solved = cho_solve((root, True), seen, check_finite=False)
+        gain = cross.T @ solved
+        found = solve_triangular(root.astype(np.float32), cross, lower=True, check_finite=False)
+        left = np.einsum("mw,mw->w", found, found).astype(np.float64)
+        value -= (
+            float(np.log(np.diag(root)).sum()) * len(columns) + float((seen * solved).sum()) / 2
+        )
+        slope += scale * v * (np.square(gain).sum(axis=1) - len(columns) * left) / 2
+    return value, np.bincount(term_of[1:], slope[1:], len(variances))
+
+
+def _factor(
+    known: Float64[np.ndarray, "m m"], scaled: Float[np.ndarray, "m w"]
+) -> Float64[np.ndarray, "m m"]:
+    """Of the covariance of a whitened column of S."""
+    whole = (scaled @ scaled.T).astype(np.float64, order="F")
+    whole += known
+    whole[np.diag_indices_from(whole)] += 1.0
+    return np.asarray(cholesky(whole, lower=True, overwrite_a=True, check_finite=False))
+
+
 def _expected_squares(
     evidence: NoisySums,
     term_of: Int64[np.ndarray, " w"],
@@ -263,24 +304,9 @@ def _expected_squares(
     constant: float,
 ) -> Float64[np.ndarray, " g"]:
     """[G] the expected sum of squares of the terms' coefficients, for an output of scale 1."""
-    v = by_column(variances, term_of, constant)
-    total, outputs = np.zeros(len(v)), 0
-    for scale, columns in evidence.levels():
-        # in units in which the noise is the identity, and in float32, as steps are only approached
-        statistic, first, cross = evidence.whitened(scale)
-        scaled = cross * np.sqrt(scale * v, dtype=np.float32)[None, :]
-        scaled[:, 0] = 0.0
-        whole = (scaled @ scaled.T).astype(np.float64, order="F")
-        whole += scale * v[0] * np.outer(first, first)
-        whole[np.diag_indices_from(whole)] += 1.0
-        root = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
-        gain = cross.T @ cho_solve((root, True), statistic[:, columns], check_finite=False)
-        solved = solve_triangular(root.astype(np.float32), cross, lower=True, check_finite=False)
-        left = np.einsum("mw,mw->w", solved, solved).astype(np.float64)
-        total += scale * v**2 * np.square(gain).sum(axis=1)
-        total += len(columns) * (v - scale * v**2 * left)
-        outputs += len(columns)
-    return np.bincount(term_of[1:], total[1:], len(variances)) / outputs
+    _, slope = log_likelihood(evidence, term_of, variances, constant)
+    count = np.bincount(term_of[1:], minlength=len(variances))
+    return variances * (count + 2 * slope / len(evidence.scales))
 
 
 def coefficients(

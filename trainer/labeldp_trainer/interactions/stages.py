@@ -26,6 +26,7 @@ from labeldp_trainer.interactions.evidence import (
     coefficients,
     variances_by_evidence,
 )
+from labeldp_trainer.interactions.heredity import variances_by_heredity
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 
 STAGES = 3
@@ -107,12 +108,16 @@ class _Model:
     base: Float64[np.ndarray, " k"]
     constant: float
 
-    def fitted(self, answers: Answers, evidence: NoisySums, *, searched: bool) -> Fit:
-        """To answers, and what they say of the terms."""
+    def fitted(self, answers: Answers, evidence: NoisySums, *, searched: bool, last: bool) -> Fit:
+        """To answers, and what they say of the terms; ``last``: nothing is asked after it."""
         term_of = self.terms.term_of
-        variances, probability = variances_by_evidence(
-            evidence, term_of, self.prior, self.kinds, self.constant, searched=searched
-        )
+        if last and not searched:
+            chosen, probability = self.terms.chosen, 1.0
+            variances = variances_by_heredity(evidence, chosen, term_of, self.prior, self.constant)
+        else:
+            variances, probability = variances_by_evidence(
+                evidence, term_of, self.prior, self.kinds, self.constant, searched=searched
+            )
         found = coefficients(evidence, term_of, variances, self.constant, probability)
         left = found.uncertainty.over(self.moments.gram)
         scales, spread = evidence.scales, evidence.spread
@@ -242,7 +247,8 @@ class Learner:
             answers.ask(self.source, asked)
             sums = answers.sums(terms, working, sums)
             evidence = self._evidence(answers, sums, moments, base, left, point)
-            fit = model.fitted(answers, evidence, searched=self.source.visible)
+            last, searched = stage == STAGES - 1, self.source.visible
+            fit = model.fitted(answers, evidence, searched=searched, last=last)
             for _ in range(self._more(stage)):
                 if point is not None:  # around what has been learned, once more
                     point = point.moved(fit)
@@ -250,7 +256,7 @@ class Learner:
                 else:
                     left = self._left(fit, self._offset(fit, base), left, variance)
                 evidence = self._evidence(answers, sums, moments, base, left, point)
-                fit = model.fitted(answers, evidence, searched=self.source.visible)
+                fit = model.fitted(answers, evidence, searched=searched, last=last)
             self.stage_done(stage + 1)
             if stage < STAGES - 1:
                 point = point and point.moved(fit)

@@ -1,0 +1,60 @@
+"""The prior variances of the last fit: large main effects announce large interactions.
+
+Where noise hides most of a term, what was released says little of its variance, and there are many
+terms. So the variance of a pair or a triple is drawn to what the main effects of its columns let
+expect (effect heredity; Chipman 1996), and pairs as a whole, and triples, to a size of their own.
+All of it is post-processing of what was released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from scipy.optimize import minimize
+
+from labeldp_trainer.interactions.evidence import NoisySums, log_likelihood
+from labeldp_trainer.interactions.terms import Term
+
+_HEREDITY = 0.5  # how much of the logarithm of main effects an interaction has
+_OF_A_TERM, _OF_A_SIZE = 1.4, 2.0  # standard deviations of logarithms of variances
+_FURTHEST = 6.0  # standard deviations
+_EVALUATIONS = 15  # of which further ones gain little
+
+
+def variances_by_heredity(
+    evidence: NoisySums,
+    terms: Sequence[Term],
+    term_of: Int64[np.ndarray, " w"],
+    start: Float64[np.ndarray, " g"],
+    constant: float,
+) -> Float64[np.ndarray, " g"]:
+    """[G] a prior variance for each term, of largest posterior density.
+
+    The logarithm of a variance is normal around what is expected. For a main effect, that is the
+    logarithm of ``start``. For an interaction, it is _HEREDITY times the mean logarithm of its
+    columns' main effects, plus what interactions of its size share: so much that their mean
+    variance is that of ``start``, and a normal number.
+    """
+    count, size = len(terms), np.array([len(term) for term in terms])
+    main = size == 1
+    logs = np.log(np.maximum(start, 1e-9 * start.sum()))
+    own = {term[0]: log for term, log in zip(terms, logs, strict=True) if len(term) == 1}
+    least = min(own.values(), default=0.0)
+    inherited = np.array([np.mean([own.get(c, least) for c in term]) for term in terms])
+    expected = np.where(main, logs, _HEREDITY * inherited)
+    alike = [size == interactions for interactions in np.unique(size[~main])]
+    for of in alike:
+        expected[of] += np.log(start[of].mean() / np.exp(expected[of]).mean())
+    # logarithms are linear in standard normal numbers: one of each term, then one of each size
+    root = np.concatenate([_OF_A_TERM * np.eye(count), *(_OF_A_SIZE * of[None] for of in alike)])
+
+    def loss(x: Float64[np.ndarray, " p"]) -> tuple[float, Float64[np.ndarray, " p"]]:
+        value, slope = log_likelihood(evidence, term_of, np.exp(expected + x @ root), constant)
+        return float(x @ x) / 2 - value, x - root @ slope
+
+    first, ends = np.zeros(len(root)), [(-_FURTHEST, _FURTHEST)] * len(root)
+    steps = {"maxfun": _EVALUATIONS}
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=ends, options=steps)
+    return np.asarray(np.exp(expected + found.x @ root))

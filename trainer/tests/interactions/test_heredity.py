@@ -1,0 +1,111 @@
+"""The last fit: what main effects say of interactions, and what answers say beside it."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from labeldp_trainer.interactions.evidence import (
+    NoisySums,
+    coefficients,
+    log_likelihood,
+    variances_by_evidence,
+)
+from labeldp_trainer.interactions.heredity import variances_by_heredity
+
+NAMES, WIDTH = 10, 12
+TERMS = [(c,) for c in range(NAMES)] + list(combinations(range(NAMES), 2))
+TERM_OF = np.concatenate([[-1], np.repeat(np.arange(len(TERMS)), WIDTH)])
+MAINS = 2.0 ** -np.arange(NAMES)
+CONSTANT = 10.0
+
+
+def variances(pairs):
+    """Pairs are so many times the geometric mean of their columns."""
+    return np.array(
+        [MAINS[t[0]] if len(t) == 1 else pairs * np.sqrt(MAINS[list(t)].prod()) for t in TERMS]
+    )
+
+
+def start(pairs):
+    """Main effects that are known, and pairs of which only a size is guessed."""
+    return np.array([MAINS[t[0]] if len(t) == 1 else pairs for t in TERMS])
+
+
+def released(true, seed, noise=0.5):
+    """Noisy sums, as many as columns, and the coefficients that they are of."""
+    random = np.random.default_rng(seed)
+    effects = np.sqrt(true[TERM_OF[1:]]) * random.normal(size=len(TERM_OF) - 1)
+    statistic = np.concatenate([[0.0], effects]) + noise * random.normal(size=len(TERM_OF))
+    return exact_sums(statistic, noise), effects
+
+
+def exact_sums(statistic, noise):
+    one = np.eye(len(statistic))
+    return NoisySums(statistic[:, None], one, noise**2 * one, 0 * one, 1.0, np.ones(1))
+
+
+def test_the_slope_is_that_of_the_likelihood():
+    evidence, _ = released(variances(0.1), 0)
+    at, step = np.log(start(0.1)), 1e-3
+    _, slope = log_likelihood(evidence, TERM_OF, np.exp(at), CONSTANT)
+    for term in (0, NAMES - 1, NAMES, len(TERMS) - 1):
+        moved = np.zeros_like(at)
+        moved[term] = step
+        up, down = (
+            log_likelihood(evidence, TERM_OF, np.exp(at + sign * moved), CONSTANT)[0]
+            for sign in (1, -1)
+        )
+        assert slope[term] == pytest.approx((up - down) / (2 * step), rel=0.01, abs=0.01)
+
+
+def test_variances_that_are_too_large_for_float32_have_a_likelihood():
+    evidence, _ = released(variances(0.1), 0)
+    random = np.random.default_rng(1)
+    mixed = random.normal(size=(len(TERM_OF), len(TERM_OF)))
+    evidence = NoisySums(
+        evidence.statistic, mixed, evidence.noise, evidence.gram, 1.0, evidence.scales
+    )
+    value, slope = log_likelihood(evidence, TERM_OF, np.full(len(TERMS), 1e12), CONSTANT)
+    assert np.isfinite(value)
+    assert np.all(np.isfinite(slope))
+
+
+@pytest.mark.parametrize("guessed", [0.3, 0.1])
+def test_errors_are_smaller_where_pairs_follow_their_columns_and_too_much_is_expected(guessed):
+    errors = {"heredity": 0.0, "evidence of each term": 0.0, "known variances": 0.0}
+    kinds = [len(term) for term in TERMS]
+    true, begun = variances(0.1), start(guessed)
+    for seed in range(5):
+        evidence, effects = released(true, seed)
+        each, _ = variances_by_evidence(evidence, TERM_OF, begun, kinds, CONSTANT, searched=False)
+        found = variances_by_heredity(evidence, TERMS, TERM_OF, begun, CONSTANT)
+        for name, these in zip(errors, (found, each, true), strict=True):
+            mean = coefficients(evidence, TERM_OF, these, CONSTANT).mean[1:, 0]
+            errors[name] += np.square(mean - effects).sum()
+    assert errors["known variances"] < errors["heredity"] < errors["evidence of each term"]
+
+
+def test_pairs_of_weak_columns_are_expected_to_be_small():
+    evidence, _ = released(variances(0.1), 3)
+    found = variances_by_heredity(evidence, TERMS, TERM_OF, start(0.01), CONSTANT)
+    assert found[TERMS.index((0, 1))] > 10 * found[TERMS.index((8, 9))]
+
+
+def test_a_strong_pair_of_weak_columns_is_found():
+    true = variances(0.01)
+    strong = TERMS.index((8, 9))
+    true[strong] = 10.0
+    evidence, effects = released(true, 5)
+    found = variances_by_heredity(evidence, TERMS, TERM_OF, start(0.01), CONSTANT)
+    assert found[strong] == pytest.approx(np.square(effects[TERM_OF[1:] == strong]).mean(), rel=0.5)
+    assert np.argmax(found) == strong
+
+
+def test_main_effects_alone_are_fitted():
+    random = np.random.default_rng(0)
+    alone = np.concatenate([[-1], np.repeat(np.arange(NAMES), WIDTH)])
+    effects = np.sqrt(MAINS[alone[1:]]) * random.normal(size=len(alone) - 1)
+    evidence = exact_sums(np.concatenate([[0.0], effects]), 0.01)
+    found = variances_by_heredity(evidence, TERMS[:NAMES], alone, np.full(NAMES, 0.1), CONSTANT)
+    squares = np.square(effects).reshape(NAMES, WIDTH).mean(axis=1)
+    assert np.all(np.abs(np.log(found[:4] / squares[:4])) < 0.5)

@@ -470,22 +470,31 @@ def test_bands_are_narrower_where_less_noise_is_drawn():
 
 @pytest.mark.parametrize("classes", [None, (0, 1, 2)])
 def test_deviations_are_those_of_the_posterior(classes):
-    """Against its precision: 1/prior + Xᵀ·(noise)⁻¹·X, for each output by itself."""
+    """Against its precision, 1/prior + Xᵀ·(noise)⁻¹·X, for each independent output by itself."""
     fit = Seeded(1).fit(classes)
     effects, evidence, prior = effects_of(fit), fit.found.evidence, fit.found.uncertainty.prior
-    levels = {int(k): scale for scale, outputs in evidence.levels() for k in outputs}
+    outputs = evidence.outputs
+    levels = [level for k in range(len(fit.base)) for level, own in outputs.levels() if k in own]
     if classes is None:
         assert np.array_equal(prior[1:], fit.found.variances[fit.terms.term_of[1:]])
     else:
-        assert len(set(levels.values())) > 1  # a class is rare
+        assert len(set(levels)) > 1  # some classes go together
+        assert np.abs(outputs.back - np.eye(3)).max() > 0.1
+
+    def inverse(level):
+        noise = evidence.noise + level.label * evidence.spread * evidence.gram
+        precision = evidence.cross.T @ np.linalg.solve(noise, evidence.cross)
+        precision[np.diag_indices_from(precision)] += 1 / (level.prior * prior)
+        return np.linalg.inv(precision)
+
+    of_outputs = [inverse(level) for level in levels]
     for effect in effects.shown:
         part = np.flatnonzero(fit.terms.term_of == fit.terms.chosen.index(effect.term))
         for place, output in enumerate(effect.outputs):
-            scale = levels[output]
-            noise = evidence.noise + scale * evidence.spread * evidence.gram
-            precision = evidence.cross.T @ np.linalg.solve(noise, evidence.cross)
-            precision[np.diag_indices_from(precision)] += 1 / (scale * prior)
-            covariance = np.linalg.inv(precision)[np.ix_(part, part)]
+            covariance = sum(
+                whole[np.ix_(part, part)] * factor**2
+                for whole, factor in zip(of_outputs, outputs.back[:, output], strict=True)
+            )
             mean, deviation = effect.mean[..., place], effect.deviation[..., place]
             z = basis(fit, effect.term, part)
             assert mean.ravel() == pytest.approx(z @ fit.found.mean[part, output], abs=1e-5)

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32
 
 from labeldp_trainer.interactions.columns import BinnedColumn
+from labeldp_trainer.interactions.outputs import Level
 from labeldp_trainer.interactions.stages import Fit
 from labeldp_trainer.interactions.terms import Term, Terms
 
@@ -95,8 +96,8 @@ def effects_of(fit: Fit) -> Effects:
     for number, part in enumerate(parts):
         gram, mean = fit.moments.gram[part, part], fit.found.mean[part]
         squares[number] = np.einsum("wk,wk->k", mean, gram @ mean)
-        for columns, covariance in posteriors:
-            errors[number, columns] = (gram * covariance(part)).sum()
+        for shares, covariance in posteriors:
+            errors[number] += shares * (gram * covariance(part)).sum()
     squares, errors = np.maximum(squares, 0), np.maximum(errors, 0)
     order = np.argsort(-squares.mean(axis=1), kind="stable").tolist()
     chosen = [
@@ -116,19 +117,20 @@ def effects_of(fit: Fit) -> Effects:
     )
 
 
-def _posteriors(fit: Fit) -> list[tuple[np.ndarray, _Covariance]]:
-    """Outputs whose scale is about the same, and the covariance of their coefficients of a term."""
+def _posteriors(fit: Fit) -> list[tuple[Float64[np.ndarray, " k"], _Covariance]]:
+    """Covariances of the coefficients of a term, and the factor of each in that of an output."""
     evidence, prior = fit.found.evidence, fit.found.uncertainty.prior
 
-    def of_scale(scale: float) -> _Covariance:
-        gain = evidence.gain(prior, scale)
+    def of_level(level: Level) -> _Covariance:
+        gain = evidence.gain(prior, level)
 
         def covariance(part: slice) -> Float64[np.ndarray, "t t"]:
-            return np.asarray(np.diag(scale * prior[part]) - gain[:, part].T @ gain[:, part])
+            return np.asarray(np.diag(level.prior * prior[part]) - gain[:, part].T @ gain[:, part])
 
         return covariance
 
-    return [(outputs, of_scale(scale)) for scale, outputs in evidence.levels()]
+    squares = np.square(evidence.outputs.back)
+    return [(squares[c].sum(axis=0), of_level(level)) for level, c in evidence.outputs.levels()]
 
 
 def _effect(
@@ -136,7 +138,7 @@ def _effect(
     number: int,
     part: slice,
     squares: Float64[np.ndarray, "t k"],
-    posteriors: list[tuple[np.ndarray, _Covariance]],
+    posteriors: list[tuple[Float64[np.ndarray, " k"], _Covariance]],
 ) -> Effect:
     """What a term adds in each of its bins."""
     terms, term = fit.terms, fit.terms.chosen[number]
@@ -146,18 +148,19 @@ def _effect(
     z = Terms(terms.columns, cells, (term,)).rows(slice(None))[:, 1:]
     z = (z - fit.moments.mean[part]) * fit.moments.scale[part]
     outputs = _outputs(squares[number])
-    deviation = np.zeros((len(cells), len(squares[number])))
-    for columns, covariance in posteriors:
-        if set(outputs) & set(columns.tolist()):
-            variances = np.einsum("ct,ct->c", z, z @ covariance(part))
-            deviation[:, columns] = np.sqrt(np.maximum(variances, 0))[:, None]
+    variances = np.zeros((len(cells), len(outputs)))
+    for shares, covariance in posteriors:
+        own = shares[list(outputs)]
+        if own.any():
+            variances += np.einsum("ct,ct->c", z, z @ covariance(part))[:, None] * own
+    deviation = np.sqrt(np.maximum(variances, 0))
     flat = np.ravel_multi_index(tuple(terms.codes[:, c] for c in term), shape)
     rows = np.bincount(flat, minlength=len(cells)) / len(flat)
     return Effect(
         term,
         outputs,
         (z @ fit.found.mean[part][:, outputs]).reshape(*shape, -1).astype(np.float32),
-        deviation[:, outputs].reshape(*shape, -1).astype(np.float32),
+        deviation.reshape(*shape, -1).astype(np.float32),
         rows.reshape(shape).astype(np.float32),
     )
 

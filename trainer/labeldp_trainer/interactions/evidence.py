@@ -21,6 +21,7 @@ from jaxtyping import Float, Float32, Float64, Int64
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import expit
 
+from labeldp_trainer.interactions.outputs import Level, Outputs
 from labeldp_trainer.linear.roots import stable_root
 
 _TOGETHER, _STEPS = 10, 26
@@ -41,8 +42,8 @@ class NoisySums:
         cross: [M, w] its expectation for coefficients of 1.
         noise: [M, M] of privacy.
         gram: [M, M] Σ q·qᵀ: the noise of a label of variance 1.
-        spread: variance of labels that the model does not explain, relative to ``scales``.
-        scales: [K] of the outputs' variances.
+        spread: variance of labels that the model does not explain, relative to that of outputs.
+        outputs: that are independent.
     """
 
     statistic: Float64[np.ndarray, "m k"]
@@ -50,64 +51,61 @@ class NoisySums:
     noise: Float64[np.ndarray, "m m"]
     gram: Float64[np.ndarray, "m m"]
     spread: float
-    scales: Float64[np.ndarray, " k"]
+    outputs: Outputs
     _whitened: dict[float, tuple[Any, Any, Any]] = field(default_factory=dict, repr=False)
 
-    def levels(self) -> list[tuple[float, Int64[np.ndarray, " c"]]]:
-        """Powers of 2, and the outputs whose scales are nearest to them."""
-        powers = np.round(np.log2(self.scales))
-        return [(2.0**power, np.flatnonzero(powers == power)) for power in np.unique(powers)]
-
     @property
-    def usual_level(self) -> float:
-        """The level nearest to 1."""
-        return min((scale for scale, _ in self.levels()), key=lambda scale: abs(np.log2(scale)))
+    def usual_level(self) -> Level:
+        """That whose coefficients vary as usual, by about 1."""
+        levels = (level for level, _ in self.outputs.levels())
+        return min(levels, key=lambda level: abs(np.log2(level.prior)))
 
     def whitened(
-        self, scale: float
+        self, label: float
     ) -> tuple[Float64[np.ndarray, "m k"], Float64[np.ndarray, " m"], Float32[np.ndarray, "m w"]]:
-        """Statistic, and first column and all of cross, in units in which the noise of a column of
-        S is the identity. What the constant adds to it is too large for float32 if rows are many.
+        """Statistic of the independent outputs, and first column and all of cross, in units in
+        which the noise of an output with this ``Level.label`` is the identity. What the constant
+        adds to it is too large for float32 if rows are many.
         """
-        if scale not in self._whitened:
-            root = stable_root(self.noise + scale * self.spread * self.gram)
-            both = np.concatenate([self.statistic, self.cross], axis=1)
+        if label not in self._whitened:
+            root = stable_root(self.noise + label * self.spread * self.gram)
+            both = np.concatenate([self.statistic @ self.outputs.into, self.cross], axis=1)
             found = solve_triangular(root, both, lower=True)
             count = self.statistic.shape[1]
             # in the order of LAPACK, which copies others
             cross = found[:, count:].astype(np.float32, order="F")
-            self._whitened[scale] = found[:, :count], found[:, count], cross
-        return self._whitened[scale]
+            self._whitened[label] = found[:, :count], found[:, count], cross
+        return self._whitened[label]
 
-    def factor(self, variances: Float64[np.ndarray, " w"], scale: float) -> Any:
+    def factor(self, variances: Float64[np.ndarray, " w"], level: Level) -> Any:
         """Cholesky factor of the covariance of a column of S."""
-        scaled = self.cross * np.sqrt(scale * variances)
-        whole = scaled @ scaled.T + self.noise + scale * self.spread * self.gram
+        scaled = self.cross * np.sqrt(level.prior * variances)
+        whole = scaled @ scaled.T + self.noise + level.label * self.spread * self.gram
         return np.asfortranarray(stable_root(whole)), True
 
-    def factors(self, variances: Float64[np.ndarray, " w"]) -> dict[float, Any]:
+    def factors(self, variances: Float64[np.ndarray, " w"]) -> dict[Level, Any]:
         """Those of all levels."""
-        return {scale: self.factor(variances, scale) for scale, _ in self.levels()}
+        return {level: self.factor(variances, level) for level, _ in self.outputs.levels()}
 
     def means(
         self,
         variances: Float64[np.ndarray, " w"],
-        factors: dict[float, Any],
+        factors: dict[Level, Any],
         statistic: Float64[np.ndarray, "m k"],
     ) -> Float64[np.ndarray, "w k"]:
         """The posterior means of θ if this were the statistic: linear in it."""
-        found = np.zeros((len(variances), len(self.scales)))
-        for scale, columns in self.levels():
-            solved = cho_solve(factors[scale], statistic[:, columns], check_finite=False)
-            found[:, columns] = scale * variances[:, None] * (self.cross.T @ solved)
-        return found
+        found, apart = np.zeros((len(variances), statistic.shape[1])), statistic @ self.outputs.into
+        for level, columns in self.outputs.levels():
+            solved = cho_solve(factors[level], apart[:, columns], check_finite=False)
+            found[:, columns] = level.prior * variances[:, None] * (self.cross.T @ solved)
+        return found @ self.outputs.back
 
     def gain(
-        self, variances: Float64[np.ndarray, " w"], scale: float, factor: Any = None
+        self, variances: Float64[np.ndarray, " w"], level: Level, factor: Any = None
     ) -> Float64[np.ndarray, "m w"]:
         """A root of what the statistic takes from the prior covariance: gainᵀ·gain."""
-        root, _ = factor or self.factor(variances, scale)
-        seen = np.asfortranarray(self.cross) * (scale * variances)
+        root, _ = factor or self.factor(variances, level)
+        seen = np.asfortranarray(self.cross) * (level.prior * variances)
         return np.asarray(solve_triangular(root, seen, lower=True, check_finite=False))
 
 
@@ -216,11 +214,11 @@ def likeliest_factors(
     v, names = by_column(variances, term_of, constant), np.unique(kind)
     of_column = np.concatenate([[-1], np.searchsorted(names, kind)[term_of[1:]]])
     levels = []
-    for scale, columns in evidence.levels():
-        statistic, first, cross = evidence.whitened(scale)
-        scaled = cross * np.sqrt(scale * v, dtype=np.float32)[None, :]
+    for (prior, label), columns in evidence.outputs.levels():
+        statistic, first, cross = evidence.whitened(label)
+        scaled = cross * np.sqrt(prior * v, dtype=np.float32)[None, :]
         parts = [scaled[:, of_column == i] for i in range(len(names))]
-        known = scale * v[0] * np.outer(first, first)
+        known = prior * v[0] * np.outer(first, first)
         levels.append((statistic[:, columns], [known, *(part @ part.T for part in parts)]))
     powers = np.zeros(len(names))
     best = _log_likelihood(levels, powers)
@@ -265,12 +263,12 @@ def log_likelihood(
     """Of the statistics, but for a constant, and its slope in the logarithms of the variances."""
     v = by_column(variances, term_of, constant)
     value, slope = 0.0, np.zeros(len(v))
-    for scale, columns in evidence.levels():
+    for (prior, label), columns in evidence.outputs.levels():
         # in units in which the noise is the identity, and in float32, as steps are only approached
-        statistic, first, cross = evidence.whitened(scale)
-        scaled = cross * np.sqrt(scale * v, dtype=np.float32)[None, :]
+        statistic, first, cross = evidence.whitened(label)
+        scaled = cross * np.sqrt(prior * v, dtype=np.float32)[None, :]
         scaled[:, 0] = 0.0
-        known = scale * v[0] * np.outer(first, first)
+        known = prior * v[0] * np.outer(first, first)
         try:
             root = _factor(known, scaled)
         except np.linalg.LinAlgError:  # variances that are too large for float32
@@ -283,7 +281,7 @@ def log_likelihood(
         value -= (
             float(np.log(np.diag(root)).sum()) * len(columns) + float((seen * solved).sum()) / 2
         )
-        slope += scale * v * (np.square(gain).sum(axis=1) - len(columns) * left) / 2
+        slope += prior * v * (np.square(gain).sum(axis=1) - len(columns) * left) / 2
     return value, np.bincount(term_of[1:], slope[1:], len(variances))
 
 
@@ -306,7 +304,7 @@ def _expected_squares(
     """[G] the expected sum of squares of the terms' coefficients, for an output of scale 1."""
     _, slope = log_likelihood(evidence, term_of, variances, constant)
     count = np.bincount(term_of[1:], minlength=len(variances))
-    return variances * (count + 2 * slope / len(evidence.scales))
+    return variances * (count + 2 * slope / evidence.statistic.shape[1])
 
 
 def coefficients(
@@ -322,7 +320,7 @@ def coefficients(
     mean = evidence.means(v, factors, evidence.statistic)
     mean[1:] *= probability
     nearest = evidence.usual_level
-    gain = evidence.gain(v, nearest, factors[nearest]) / np.sqrt(nearest)
+    gain = evidence.gain(v, nearest, factors[nearest]) / np.sqrt(nearest.prior)
     return Coefficients(mean, Uncertainty(v, gain), variances, evidence)
 
 

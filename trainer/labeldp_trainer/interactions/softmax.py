@@ -67,10 +67,10 @@ def _directions(fit: Fit) -> _Directions:
     prior covariance of a column of the statistic, in units of its noise. Their coefficients have
     the same prior variance; that of the constant is as large as that of the largest direction."""
     evidence, moments = fit.found.evidence, fit.moments
-    scale = evidence.usual_level
-    prior = scale * fit.found.uncertainty.prior
+    level = evidence.usual_level
+    prior = level.prior * fit.found.uncertainty.prior
     prior[0] = 0.0  # the constant is a column of its own
-    _, _, cross = evidence.whitened(scale)
+    _, _, cross = evidence.whitened(level.label)
     seen = cross * np.sqrt(prior, dtype=np.float32)[None, :]
     values, vectors = np.linalg.eigh((seen @ seen.T).astype(np.float64))
     kept = np.flatnonzero(values > _ROUNDING * values[-1])[::-1][:_MOST]

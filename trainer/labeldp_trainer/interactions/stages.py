@@ -16,6 +16,7 @@ from jaxtyping import Float32, Float64, Int32
 
 from labeldp_trainer.interactions.answers import Answers, AnswerSums, Working
 from labeldp_trainer.interactions.ask import Guess, LabelQuestion, Offset, Source
+from labeldp_trainer.interactions.classes import together
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.design import DesignMoments, design_moments, row_weights
 from labeldp_trainer.interactions.evidence import (
@@ -27,6 +28,7 @@ from labeldp_trainer.interactions.evidence import (
     variances_by_evidence,
 )
 from labeldp_trainer.interactions.heredity import variances_by_heredity
+from labeldp_trainer.interactions.outputs import Outputs
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 
 STAGES = 3
@@ -110,17 +112,19 @@ class _Model:
 
     def fitted(self, answers: Answers, evidence: NoisySums, *, searched: bool, last: bool) -> Fit:
         """To answers, and what they say of the terms; ``last``: nothing is asked after it."""
-        term_of = self.terms.term_of
+        term_of, constant, probability = self.terms.term_of, self.constant, 1.0
         if last and not searched:
-            chosen, probability = self.terms.chosen, 1.0
-            variances = variances_by_heredity(evidence, chosen, term_of, self.prior, self.constant)
+            if len(self.base) > 2:
+                evidence = together(evidence, by_column(self.prior, term_of, constant), self.base)
+            chosen = self.terms.chosen
+            variances = variances_by_heredity(evidence, chosen, term_of, self.prior, constant)
         else:
             variances, probability = variances_by_evidence(
-                evidence, term_of, self.prior, self.kinds, self.constant, searched=searched
+                evidence, term_of, self.prior, self.kinds, constant, searched=searched
             )
-        found = coefficients(evidence, term_of, variances, self.constant, probability)
+        found = coefficients(evidence, term_of, variances, constant, probability)
         left = found.uncertainty.over(self.moments.gram)
-        scales, spread = evidence.scales, evidence.spread
+        scales, spread = evidence.outputs.scales, evidence.spread
         return Fit(self.terms, self.moments, found, self.base, scales, spread, left, answers)
 
 
@@ -309,6 +313,7 @@ class Learner:
         left: _Left,
         point: _Point | None,
     ) -> NoisySums:
+        alone = Outputs.of_model(np.ones(1))
         cross = (sums.cross - sums.slope[:, None] * moments.mean[None, :]) * moments.scale[None, :]
         if point is not None:
             # of two classes the sums add up to a public number, so that both tell of the second
@@ -316,15 +321,16 @@ class Learner:
             second = (both[:, 1] - both[:, 0] + sums.total)[:, None] / 2
             noise = np.diag(answers.noise() / 2) + self.source.extra * sums.alike
             seen = second + sums.offset[:, None]
-            return NoisySums(seen, cross, noise, sums.gram, 1.0, np.ones(1))
+            return NoisySums(seen, cross, noise, sums.gram, 1.0, alone)
         seen = answers.statistic() + sums.offset[:, None] - sums.total[:, None] * base[None, :]
         noise = np.diag(answers.noise()) + self.source.extra * sums.gram
         if self.task.ends is not None:
             noise += left.shared * sums.alike
             own = left.spread - left.shared
-            return NoisySums(seen, cross, noise, sums.gram, own, np.ones(1))
+            return NoisySums(seen, cross, noise, sums.gram, own, alone)
         scales = base * (1 - base)
-        return NoisySums(seen, cross, noise, sums.gram, left.spread, scales / scales.mean())
+        outputs = Outputs.of_model(scales / scales.mean())
+        return NoisySums(seen, cross, noise, sums.gram, left.spread, outputs)
 
     def _left(self, fit: Fit, offset: Offset | None, before: _Left, variance: float) -> _Left:
         """The variance that is not explained, and where residuals are clipped next."""

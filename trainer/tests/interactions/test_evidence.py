@@ -2,6 +2,7 @@
 
 import numpy as np
 from labeldp_trainer.interactions.evidence import NoisySums, variances_by_evidence
+from labeldp_trainer.interactions.outputs import Outputs
 
 COLUMNS, SUMS = 60, 90
 
@@ -16,7 +17,9 @@ def released(constant):
     # what the constant explains is no effect
     statistic -= cross[:, 0] * (cross[:, 0] @ statistic) / (cross[:, 0] @ cross[:, 0])
     nothing = np.zeros((SUMS, SUMS))
-    return NoisySums(statistic[:, None], cross, np.eye(SUMS), nothing, 1.0, np.ones(1))
+    return NoisySums(
+        statistic[:, None], cross, np.eye(SUMS), nothing, 1.0, Outputs.of_model(np.ones(1))
+    )
 
 
 def test_a_constant_of_many_rows_does_not_change_what_effects_are():

@@ -11,6 +11,7 @@ from labeldp_trainer.interactions.evidence import (
     variances_by_evidence,
 )
 from labeldp_trainer.interactions.heredity import variances_by_heredity
+from labeldp_trainer.interactions.outputs import Outputs
 
 NAMES, WIDTH = 10, 12
 TERMS = [(c,) for c in range(NAMES)] + list(combinations(range(NAMES), 2))
@@ -41,7 +42,9 @@ def released(true, seed, noise=0.5):
 
 def exact_sums(statistic, noise):
     one = np.eye(len(statistic))
-    return NoisySums(statistic[:, None], one, noise**2 * one, 0 * one, 1.0, np.ones(1))
+    return NoisySums(
+        statistic[:, None], one, noise**2 * one, 0 * one, 1.0, Outputs.of_model(np.ones(1))
+    )
 
 
 def test_the_slope_is_that_of_the_likelihood():
@@ -63,7 +66,7 @@ def test_variances_that_are_too_large_for_float32_have_a_likelihood():
     random = np.random.default_rng(1)
     mixed = random.normal(size=(len(TERM_OF), len(TERM_OF)))
     evidence = NoisySums(
-        evidence.statistic, mixed, evidence.noise, evidence.gram, 1.0, evidence.scales
+        evidence.statistic, mixed, evidence.noise, evidence.gram, 1.0, evidence.outputs
     )
     value, slope = log_likelihood(evidence, TERM_OF, np.full(len(TERMS), 1e12), CONSTANT)
     assert np.isfinite(value)

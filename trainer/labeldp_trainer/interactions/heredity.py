@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.optimize import minimize
 
-from labeldp_trainer.interactions.evidence import NoisySums, log_likelihood
+from labeldp_trainer.interactions.evidence import NoisySums, Uncertainty, log_likelihood
 from labeldp_trainer.interactions.terms import Term
 
 _HEREDITY = 0.5  # how much of the logarithm of main effects an interaction has
@@ -58,3 +58,19 @@ def variances_by_heredity(
     steps = {"maxfun": _EVALUATIONS}
     found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=ends, options=steps)
     return np.asarray(np.exp(expected + found.x @ root))
+
+
+def expected_variances(
+    uncertainty: Uncertainty,
+    term_of: Int64[np.ndarray, " w"],
+    variances: Float64[np.ndarray, " g"],
+) -> Float64[np.ndarray, " g"]:
+    """[G] the means of the prior variances, of which ``variances`` are the most likely ones: a
+    prediction is less certain than if they were known.
+
+    The logarithm of each is nearly normal. What was released tells of it half the sum of squares of
+    the shares by which the variances of its coefficients have become smaller.
+    """
+    gone = np.einsum("mw,mw->w", uncertainty.gain, uncertainty.gain) / uncertainty.prior
+    told = np.bincount(term_of[1:], np.square(gone[1:]), len(variances)) / 2
+    return np.asarray(variances * np.exp(0.5 / (_OF_A_TERM**-2 + told)))

@@ -27,7 +27,7 @@ from labeldp_trainer.interactions.evidence import (
     coefficients,
     variances_by_evidence,
 )
-from labeldp_trainer.interactions.heredity import variances_by_heredity
+from labeldp_trainer.interactions.heredity import expected_variances, variances_by_heredity
 from labeldp_trainer.interactions.outputs import Outputs
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
 
@@ -113,9 +113,10 @@ class _Model:
     def fitted(self, answers: Answers, evidence: NoisySums, *, searched: bool, last: bool) -> Fit:
         """To answers, and what they say of the terms; ``last``: nothing is asked after it."""
         term_of, constant, probability = self.terms.term_of, self.constant, 1.0
-        if last and not searched:
-            if len(self.base) > 2:
-                evidence = together(evidence, by_column(self.prior, term_of, constant), self.base)
+        if last and len(self.base) > 2:
+            evidence = together(evidence, by_column(self.prior, term_of, constant), self.base)
+        by_heredity = last and not searched
+        if by_heredity:
             chosen = self.terms.chosen
             variances = variances_by_heredity(evidence, chosen, term_of, self.prior, constant)
         else:
@@ -123,7 +124,11 @@ class _Model:
                 evidence, term_of, self.prior, self.kinds, constant, searched=searched
             )
         found = coefficients(evidence, term_of, variances, constant, probability)
-        left = found.uncertainty.over(self.moments.gram)
+        uncertainty = found.uncertainty
+        if by_heredity:
+            wider = expected_variances(uncertainty, term_of, variances)
+            uncertainty = coefficients(evidence, term_of, wider, constant).uncertainty
+        left = uncertainty.over(self.moments.gram)
         scales, spread = evidence.outputs.scales, evidence.spread
         return Fit(self.terms, self.moments, found, self.base, scales, spread, left, answers)
 

@@ -10,7 +10,7 @@ from labeldp_trainer.interactions.evidence import (
     log_likelihood,
     variances_by_evidence,
 )
-from labeldp_trainer.interactions.heredity import variances_by_heredity
+from labeldp_trainer.interactions.heredity import expected_variances, variances_by_heredity
 from labeldp_trainer.interactions.outputs import Outputs
 
 NAMES, WIDTH = 10, 12
@@ -112,3 +112,15 @@ def test_main_effects_alone_are_fitted():
     found = variances_by_heredity(evidence, TERMS[:NAMES], alone, np.full(NAMES, 0.1), CONSTANT)
     squares = np.square(effects).reshape(NAMES, WIDTH).mean(axis=1)
     assert np.all(np.abs(np.log(found[:4] / squares[:4])) < 0.5)
+
+
+def test_variances_of_which_little_is_known_are_expected_to_be_larger():
+    alone = np.concatenate([[-1], np.repeat([0, 1, 2], 200)])
+    evidence = exact_sums(np.zeros(len(alone)), 1.0)
+    likeliest = np.array([100.0, 1.0, 1e-6])  # of noise of variance 1
+    found = coefficients(evidence, alone, likeliest, CONSTANT).uncertainty
+    known, half, unknown = expected_variances(found, alone, likeliest) / likeliest
+    # 200 draws tell a variance to 10%, half as exactly in noise as large; and e^(1.4²/2)
+    assert known == pytest.approx(np.exp(0.5 / (1.4**-2 + 100 / 1.01**2)))
+    assert half == pytest.approx(np.exp(0.5 / (1.4**-2 + 25)))
+    assert unknown == pytest.approx(np.exp(1.4**2 / 2), rel=1e-3)

@@ -163,6 +163,17 @@ WRONG_STREAMS = {
 }
 
 
+def twice():
+    table = pa.table([[1], [2], ["a"]], names=[column(), column(), "id"])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+WRONG_STREAMS["a column twice"] = (twice(), "same name")
+
+
 @pytest.mark.parametrize("case", WRONG_STREAMS)
 def test_wrong_streams_have_one_error(keyed, case):
     body, reason = WRONG_STREAMS[case]
@@ -198,6 +209,30 @@ def test_wrong_requests_have_one_error(keyed, case):
     answer = keyed.post(url(), content=body)
     assert answer.status_code == 400, answer.text
     assert reason in answer.json()["error"]
+
+
+def test_a_query_that_would_be_ignored_is_an_error(keyed):
+    body = {"columns": {column(): [1]}, "ids": [1]}
+    assert keyed.post(url(), json=body).status_code == 200
+    table = stream(**{column(): [1], "id": [1]})
+    for answer in (
+        keyed.post(url() + "?version=7", json=body),
+        keyed.post(url() + "?id=ids", json=body),
+        keyed.post(url() + "?id=id&Version=7", content=table, headers=STREAM),
+        keyed.post(url() + "?id=id&version=1&version=2", content=table, headers=STREAM),
+    ):
+        assert answer.status_code == 400
+        assert "query" in answer.json()["error"]
+
+
+def test_labels_are_never_sent_elsewhere(keyed):
+    body = {"columns": {column(): [1]}, "ids": [1]}
+    for path in (url() + "/", "/v1/artifacts/"):
+        answer = keyed.post(
+            path, json=body, headers={"host": "evil.example"}, follow_redirects=False
+        )
+        assert answer.status_code == 404
+        assert "location" not in answer.headers
 
 
 def test_a_label_that_is_an_object_with_a_name_twice_is_a_label_like_any_other(keyed):

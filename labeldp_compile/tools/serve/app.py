@@ -91,7 +91,11 @@ class Service:
             Route("/v1/artifacts", self._guarded(self._listed)),
             Route("/v1/artifacts/{name}/randomize", self._randomize, methods=["POST"]),
         ]
-        return Starlette(routes=routes, lifespan=self._lifespan)
+        application = Starlette(routes=routes, lifespan=self._lifespan)
+        # A redirect would send true labels again, to a place that the caller's Host header names
+        # and without TLS where a proxy adds it.
+        application.router.redirect_slashes = False
+        return application
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -173,7 +177,13 @@ class Service:
         kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
         if kind not in (JSON, ARROW):
             raise RefusedError(415, f"the body must be {JSON} or {ARROW}")
-        query = request.query_params
+        query = dict(request.query_params)
+        if len(query) < len(request.query_params.multi_items()):
+            raise RefusedError(400, "the query names something twice")
+        if not query.keys() <= (set() if kind == JSON else {"id", "version"}):
+            raise RefusedError(
+                400, "only id and version of an Arrow stream are in the query: JSON holds its own"
+            )
 
         def drawn() -> tuple[bytes, int]:
             return self._drawn(body, kind, served, query.get("id"), query.get("version"))

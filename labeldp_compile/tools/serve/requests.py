@@ -73,7 +73,7 @@ def read_arrow(
 ) -> Request:
     """An Arrow stream; ``id_column`` names the column of the ids. Raises InputError."""
     table = read_stream(body, most_rows)
-    columns = {name: table.column(name) for name in table.column_names}
+    columns = dict(zip(table.column_names, table.columns, strict=True))
     if len(columns) < table.num_columns:
         raise InputError("two columns have the same name")
     ids = None

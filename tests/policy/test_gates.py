@@ -190,6 +190,7 @@ def test_seed(folder):
 
 test_seed.__test__ = False
 
+
 # What is planted; the rule of the policy that finds it.
 def device(folder):
     """A pipe here was waited for without an end."""

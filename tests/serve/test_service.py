@@ -4,6 +4,7 @@ import json
 import shutil
 import socket
 from dataclasses import replace
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -225,6 +226,18 @@ def test_a_query_that_would_be_ignored_is_an_error(keyed):
         assert "query" in answer.json()["error"]
 
 
+def test_a_request_of_two_lengths_is_refused(keyed):
+    content = json.dumps({"columns": {column(): [1]}, "ids": [1]}).encode()
+    lengths = {"content-length": str(len(content)), "transfer-encoding": "chunked"}
+    for path in (url(), "/health", "/nowhere"):
+        answer = keyed.post(path, content=content, headers=lengths)
+        assert answer.status_code == 400
+        assert answer.headers["connection"] == "close"
+    for name in lengths:
+        answer = keyed.post(url(), content=content, headers={name: lengths[name]})
+        assert answer.status_code == 200
+
+
 def test_labels_are_never_sent_elsewhere(keyed):
     body = {"columns": {column(): [1]}, "ids": [1]}
     for path in (url() + "/", "/v1/artifacts/"):
@@ -340,6 +353,24 @@ def test_names_are_escaped_on_the_page(tmp_path):
     page = client.get("/").text
     assert "<script>" not in page
     assert "%3Cscript%3E" in page
+
+
+def test_names_and_categories_do_not_steer_a_terminal(tmp_path):
+    def change(certificate):
+        certificate.update(name="\x1b[2J\x9b1m\u202e")
+
+    path = tmp_path / "x.onnx"
+    path.write_bytes(rebuilt((HERE / "v2/exponential-text.onnx").read_bytes(), change))
+    client = TestClient(Service(lambda: load([path], None, None, None), SETTINGS).application())
+    (one,) = client.get("/v1/artifacts").json()["artifacts"]
+    body = {"columns": {"mdvis": ["grün"] * 100}}
+    answer = client.post(url(quote(one["name"])), json=body)
+    assert "grün" in answer.json()["columns"]["mdvis"]
+    for found in (answer, *map(client.get, ("/v1/artifacts", "/openapi.json"))):
+        assert found.text.isascii()
+    counted = client.get("/metrics").text
+    assert "\ufffd[2J" in counted
+    assert not any(mark in counted for mark in "\x1b\x9b\u202e")
 
 
 def test_files_are_read_anew_and_bad_ones_are_not_taken(tmp_path, capfd):

@@ -16,9 +16,11 @@ from typing import Any
 import anyio
 from labeldp_runtime import GroupError, IdError, LabelError
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request as HttpRequest
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.serve.metrics import CONTENT_TYPE, Metrics
@@ -91,7 +93,9 @@ class Service:
             Route("/v1/artifacts", self._guarded(self._listed)),
             Route("/v1/artifacts/{name}/randomize", self._randomize, methods=["POST"]),
         ]
-        application = Starlette(routes=routes, lifespan=self._lifespan)
+        application = Starlette(
+            routes=routes, lifespan=self._lifespan, middleware=[Middleware(_of_one_length)]
+        )
         # A redirect would send true labels again, to a place that the caller's Host header names
         # and without TLS where a proxy adds it.
         application.router.redirect_slashes = False
@@ -128,18 +132,16 @@ class Service:
             raise RefusedError(401, "the token is missing or wrong", www_authenticate="Bearer")
 
     async def _health(self, request: HttpRequest) -> Response:
-        return JSONResponse({"status": "ok"})
+        return _json({"status": "ok"})
 
     def _counted(self) -> Response:
         return Response(self.metrics.text(), media_type=CONTENT_TYPE)
 
     def _listed(self) -> Response:
-        return JSONResponse({"artifacts": [one.described() for one in self.artifacts.values()]})
+        return _json({"artifacts": [one.described() for one in self.artifacts.values()]})
 
     def _document(self) -> Response:
-        return JSONResponse(
-            document(self.artifacts.values(), with_token=self.settings.token is not None)
-        )
+        return _json(document(self.artifacts.values(), with_token=self.settings.token is not None))
 
     def _page(self) -> Response:
         return HTMLResponse(page(self.artifacts.values()))
@@ -229,8 +231,31 @@ class Service:
         return b"".join(parts)
 
 
+def _of_one_length(application: ASGIApp) -> ASGIApp:
+    """Refuse requests that state their length in two ways, and close their connection.
+
+    A proxy that believes the other one takes a part of one caller's request for another request,
+    and gives its answer to the next caller.
+    """
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        if {b"content-length", b"transfer-encoding"} <= names:
+            reason = "the request has both Content-Length and Transfer-Encoding"
+            await _refusal(RefusedError(400, reason, connection="close"))(scope, receive, send)
+        else:
+            await application(scope, receive, send)
+
+    return checked
+
+
 def _refusal(refused: RefusedError) -> Response:
-    return JSONResponse({"error": str(refused)}, refused.status, headers=refused.headers)
+    return _json({"error": str(refused)}, refused.status, refused.headers)
+
+
+def _json(facts: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer in ASCII: names of a file may steer the terminal of a caller."""
+    return Response(json.dumps(facts, separators=(",", ":")), status, headers, media_type=JSON)
 
 
 def log(event: str, **facts: Any) -> None:

@@ -102,9 +102,9 @@ def _checked(columns: dict[str, Any], ids: Any, version: int, wanted: list[str])
 
 
 def json_answer(private: dict[str, Any]) -> bytes:
-    """``{"columns": {NAME: [PRIVATE LABEL]}}``."""
+    """``{"columns": {NAME: [PRIVATE LABEL]}}``, in ASCII: a category may steer a terminal."""
     columns = {name: column.tolist() for name, column in private.items()}
-    return json.dumps({"columns": columns}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json.dumps({"columns": columns}).encode()
 
 
 def arrow_answer(private: dict[str, Any], id_column: str | None, ids: Any) -> bytes:

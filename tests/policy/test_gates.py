@@ -277,6 +277,12 @@ CAUGHT = {
         ),
         "verified",
     ),
+    "a run that promises less than a float can tell": (
+        lambda f: (f / "runs/run/privacy.json").write_text(
+            (f / "runs/run/privacy.json").read_text().replace("0.5", "0.49999999999999999999")
+        ),
+        "verified",
+    ),
     "a run that states two numbers for ε": (
         lambda f: (f / "runs/run/privacy.json").write_text(
             (f / "runs/run/privacy.json").read_text().replace("{", '{"epsilon": 0.1, ', 1)

@@ -226,6 +226,16 @@ def test_a_query_that_would_be_ignored_is_an_error(keyed):
         assert "query" in answer.json()["error"]
 
 
+def test_ids_and_private_labels_of_one_name_are_refused(key):
+    path = HERE / "joint_v1/subsets.onnx"
+    client = TestClient(Service(lambda: load([path], key, None, None), SETTINGS).application())
+    columns = {name: [None, None] for name in Randomizer.load(path).label_columns}
+    body = stream(**columns, private_label=[1, 2])
+    answer = client.post(url(stated(path)) + "?id=private_label", content=body, headers=STREAM)
+    assert answer.status_code == 400
+    assert "name of a private column" in answer.json()["error"]
+
+
 def test_a_request_of_two_lengths_is_refused(keyed):
     content = json.dumps({"columns": {column(): [1]}, "ids": [1]}).encode()
     lengths = {"content-length": str(len(content)), "transfer-encoding": "chunked"}

@@ -205,6 +205,8 @@ class Service:
             if kind == JSON:
                 asked = read_json(body, wanted)
             else:
+                if id_column in drawer.private_columns:
+                    raise InputError("the id column has the name of a private column")
                 asked = read_arrow(body, wanted, id_column, version, self.settings.most_rows)
             if asked.rows > self.settings.most_rows:
                 raise InputError(f"a request has at most {self.settings.most_rows:,} rows")

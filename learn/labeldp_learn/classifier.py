@@ -265,6 +265,6 @@ def _unknown(y: Any) -> str:
     """What scikit-learn calls labels that cannot be classes."""
     try:
         kind = type_of_target(y)
-    except ValueError:
+    except (ValueError, TypeError):  # the latter for bytes, and for text beside nulls
         kind = "unknown"
     return f"Unknown label type: {kind}."

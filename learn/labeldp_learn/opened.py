@@ -5,6 +5,7 @@ from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 
+from labeldp_verify import read_artifact
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.opening import open_artifact
 
@@ -24,11 +25,7 @@ def opened(source: Source) -> Artifact:
     if not isinstance(source, str | PathLike):
         raise PrivateLabelError(f"artifact is a path or an Artifact, not {type(source).__name__}")
     path = Path(source)
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return open_artifact(path)  # which says what is wrong
-    return _verified(path, digest)
+    return _verified(path, hashlib.sha256(read_artifact(path)).hexdigest())
 
 
 @lru_cache(maxsize=_KEPT)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from labeldp_verify.forms import CategoricalDomain, JointDomain
+from labeldp_verify.printable import printable
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
@@ -77,8 +78,9 @@ class PrivateLabelRegressor(RegressorMixin, Wrapping):  # type: ignore[misc]
         self.estimator_ = self._fitted(X, private.targets(self.of), weights, routed)
         self.bias_ = 0.0 if self.of is not None else private.bias
         if self.bias_ > MOST_BIAS_LEFT:
+            name = printable(private.opened.certificate.name)
             warnings.warn(
-                f"{private.opened.certificate.name}: the artifact gives different labels nearly "
+                f"{name}: the artifact gives different labels nearly "
                 f"the same outputs, so targets are off by {self.bias_:.0%} of the labels' standard "
                 "deviation; training cannot average this out; goal: training in the spec avoids it",
                 stacklevel=2,

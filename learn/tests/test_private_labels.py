@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from labeldp_learn import PrivateLabelError, PrivateLabels
 from labeldp_learn.private_labels import tables_of
+from labeldp_verify import VerificationError
 from labeldp_verify.analysis import matrix
 from labeldp_verify.opening import open_artifact
 
@@ -47,6 +48,14 @@ def test_targets_of_classes_have_the_one_hot_row_for_their_mean(name):
     targets = PrivateLabels(artifact, column).targets()
     assert np.allclose(chances @ targets, np.eye(len(chances)), atol=1e-9)
     assert np.allclose(targets.sum(axis=1), 1)
+
+
+def test_a_file_that_is_too_large_for_an_artifact_is_not_read_whole(tmp_path):
+    path = tmp_path / "x.onnx"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # bytes, none of which is on the disk
+    with pytest.raises(VerificationError, match="larger than 64 MiB"):
+        PrivateLabels(path, [1])
 
 
 def test_labels_with_the_same_outputs_leave_a_bias_that_is_said():

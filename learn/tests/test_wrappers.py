@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import sklearn
 from labeldp_learn import (
@@ -29,6 +30,7 @@ from sklearn.preprocessing import StandardScaler
 
 from learn.tests.drawn import FILES, GROUPS, JOINT, NUMBERS, RESPONSE, SETS, drawn, response
 from learn.tests.test_private_labels import frame
+from verifier.tests.files import rebuilt
 
 BINARY = response((0, 1), rare=4)
 
@@ -173,6 +175,24 @@ def test_a_bias_that_training_cannot_average_out_is_a_warning():
     private = drawn(artifact, np.arange(3000) % 12)
     with pytest.warns(UserWarning, match="training cannot average this out"):
         PrivateLabelRegressor(Ridge(), artifact).fit(np.zeros((3000, 1)), private)
+
+
+@pytest.mark.parametrize(
+    "y", [pa.array(["a", None] * 2), pd.array(["a", None] * 2, "string"), [b"a", b"b"] * 2]
+)
+def test_labels_that_scikit_learn_cannot_name_are_the_same_error(y):
+    model = PrivateLabelClassifier(LogisticRegression(), RESPONSE)
+    with pytest.raises(PrivateLabelError, match="Unknown label type"):
+        model.fit(np.zeros((4, 1)), y)
+
+
+def test_a_name_in_a_warning_does_not_steer_the_terminal(tmp_path):
+    path, model = tmp_path / "x.onnx", (FILES / "v2/rr-on-bins-squared.onnx").read_bytes()
+    path.write_bytes(rebuilt(model, lambda stated: stated.update(name="\x1b[2J")))
+    private = drawn(open_artifact(path), np.arange(3000) % 12)
+    with pytest.warns(UserWarning, match="cannot average") as found:
+        PrivateLabelRegressor(Ridge(), path).fit(np.zeros((3000, 1)), private)
+    assert str(found[0].message).isprintable()
 
 
 def test_the_score_of_a_classifier_is_the_accuracy_on_true_labels():

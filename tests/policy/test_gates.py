@@ -190,7 +190,14 @@ def test_seed(folder):
 
 test_seed.__test__ = False
 
+
 # What is planted; the rule of the policy that finds it.
+def device(folder):
+    """A pipe here was waited for without an end."""
+    (folder / "runs/run/stages/1").mkdir(parents=True)
+    (folder / "runs/run/stages/1/metrics.jsonl").symlink_to("/dev/null")
+
+
 CAUGHT = {
     "a larger ε of a label": (lambda f: take(f, "larger ε"), "max_epsilon_label"),
     "ε larger by a millionth": (lambda f: take(f, "a millionth more"), "max_epsilon_label"),
@@ -270,6 +277,19 @@ CAUGHT = {
         ),
         "verified",
     ),
+    "a run that promises less than a float can tell": (
+        lambda f: (f / "runs/run/privacy.json").write_text(
+            (f / "runs/run/privacy.json").read_text().replace("0.5", "0.49999999999999999999")
+        ),
+        "verified",
+    ),
+    "a run that states two numbers for ε": (
+        lambda f: (f / "runs/run/privacy.json").write_text(
+            (f / "runs/run/privacy.json").read_text().replace("{", '{"epsilon": 0.1, ', 1)
+        ),
+        "verified",
+    ),
+    "a run with a device for a file": (device, "verified"),
     "a run of another config": (
         lambda f: (f / "runs/run/config.yaml").write_text("version: 1\n"),
         "verified",

@@ -4,6 +4,7 @@ import json
 import shutil
 import socket
 from dataclasses import replace
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -163,6 +164,17 @@ WRONG_STREAMS = {
 }
 
 
+def twice():
+    table = pa.table([[1], [2], ["a"]], names=[column(), column(), "id"])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+WRONG_STREAMS["a column twice"] = (twice(), "same name")
+
+
 @pytest.mark.parametrize("case", WRONG_STREAMS)
 def test_wrong_streams_have_one_error(keyed, case):
     body, reason = WRONG_STREAMS[case]
@@ -198,6 +210,52 @@ def test_wrong_requests_have_one_error(keyed, case):
     answer = keyed.post(url(), content=body)
     assert answer.status_code == 400, answer.text
     assert reason in answer.json()["error"]
+
+
+def test_a_query_that_would_be_ignored_is_an_error(keyed):
+    body = {"columns": {column(): [1]}, "ids": [1]}
+    assert keyed.post(url(), json=body).status_code == 200
+    table = stream(**{column(): [1], "id": [1]})
+    for answer in (
+        keyed.post(url() + "?version=7", json=body),
+        keyed.post(url() + "?id=ids", json=body),
+        keyed.post(url() + "?id=id&Version=7", content=table, headers=STREAM),
+        keyed.post(url() + "?id=id&version=1&version=2", content=table, headers=STREAM),
+    ):
+        assert answer.status_code == 400
+        assert "query" in answer.json()["error"]
+
+
+def test_ids_and_private_labels_of_one_name_are_refused(key):
+    path = HERE / "joint_v1/subsets.onnx"
+    client = TestClient(Service(lambda: load([path], key, None, None), SETTINGS).application())
+    columns = {name: [None, None] for name in Randomizer.load(path).label_columns}
+    body = stream(**columns, private_label=[1, 2])
+    answer = client.post(url(stated(path)) + "?id=private_label", content=body, headers=STREAM)
+    assert answer.status_code == 400
+    assert "name of a private column" in answer.json()["error"]
+
+
+def test_a_request_of_two_lengths_is_refused(keyed):
+    content = json.dumps({"columns": {column(): [1]}, "ids": [1]}).encode()
+    lengths = {"content-length": str(len(content)), "transfer-encoding": "chunked"}
+    for path in (url(), "/health", "/nowhere"):
+        answer = keyed.post(path, content=content, headers=lengths)
+        assert answer.status_code == 400
+        assert answer.headers["connection"] == "close"
+    for one in lengths.items():
+        answer = keyed.post(url(), content=content, headers=dict([one]))
+        assert answer.status_code == 200
+
+
+def test_labels_are_never_sent_elsewhere(keyed):
+    body = {"columns": {column(): [1]}, "ids": [1]}
+    for path in (url() + "/", "/v1/artifacts/"):
+        answer = keyed.post(
+            path, json=body, headers={"host": "evil.example"}, follow_redirects=False
+        )
+        assert answer.status_code == 404
+        assert "location" not in answer.headers
 
 
 def test_a_label_that_is_an_object_with_a_name_twice_is_a_label_like_any_other(keyed):
@@ -305,6 +363,24 @@ def test_names_are_escaped_on_the_page(tmp_path):
     page = client.get("/").text
     assert "<script>" not in page
     assert "%3Cscript%3E" in page
+
+
+def test_names_and_categories_do_not_steer_a_terminal(tmp_path):
+    def change(certificate):
+        certificate.update(name="\x1b[2J\x9b1m\u202e")
+
+    path = tmp_path / "x.onnx"
+    path.write_bytes(rebuilt((HERE / "v2/exponential-text.onnx").read_bytes(), change))
+    client = TestClient(Service(lambda: load([path], None, None, None), SETTINGS).application())
+    (one,) = client.get("/v1/artifacts").json()["artifacts"]
+    body = {"columns": {"mdvis": ["grün"] * 100}}
+    answer = client.post(url(quote(one["name"])), json=body)
+    assert "grün" in answer.json()["columns"]["mdvis"]
+    for found in (answer, *map(client.get, ("/v1/artifacts", "/openapi.json"))):
+        assert found.text.isascii()
+    counted = client.get("/metrics").text
+    assert "\ufffd[2J" in counted
+    assert not any(mark in counted for mark in "\x1b\x9b\u202e")
 
 
 def test_files_are_read_anew_and_bad_ones_are_not_taken(tmp_path, capfd):

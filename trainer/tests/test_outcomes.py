@@ -351,6 +351,9 @@ def test_a_statement_on_private_labels_agrees_with_its_details(tmp_path):
         assert found["status"] == "damaged" and found["epsilon"] is None
     path.write_text(json.dumps({**stated, "epsilon": stated["epsilon"] + 1}))
     assert runs(run)[0]["status"] == "done"
+    details = {**stated["details"], "epsilon_prior": -0.5}
+    path.write_text(json.dumps({**stated, "epsilon": 0.2, "details": details}))
+    assert runs(run)[0]["status"] == "damaged"
 
 
 @pytest.mark.parametrize("key", [b'"rows_tested": ', b'"epochs": '])

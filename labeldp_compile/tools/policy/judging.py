@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,9 +210,20 @@ def read_promise(path: Path, run: Any) -> tuple[bytes, dict[str, Any]]:
         promise: dict[str, Any] = json.loads(data, parse_float=_exact)
     except (ValueError, RecursionError):
         raise InputError(f"{path}: a file is missing or damaged") from None
-    if (promise["epsilon"] is None) != (run.epsilon is None):
-        raise InputError(f"{path}: changed while it was read")
+    read = (run.epsilon, run.delta)
+    stated = (promise["epsilon"], promise["delta"] if run.epsilon is not None else None)
+    if any(map(_differ, stated, read)):
+        raise InputError(
+            f"{path}: ε or δ changed while it was read, or has more digits than the program writes"
+        )
     return data, promise
+
+
+def _differ(stated: Any, read: float | None) -> bool:
+    """Whether a number is another one than the float that was compared with the config."""
+    if stated is None or read is None:
+        return stated is not read
+    return Fraction(stated) != Fraction(repr(read))
 
 
 def _exact(text: str) -> Decimal:

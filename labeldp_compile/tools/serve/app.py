@@ -16,9 +16,11 @@ from typing import Any
 import anyio
 from labeldp_runtime import GroupError, IdError, LabelError
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request as HttpRequest
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.serve.metrics import CONTENT_TYPE, Metrics
@@ -91,7 +93,13 @@ class Service:
             Route("/v1/artifacts", self._guarded(self._listed)),
             Route("/v1/artifacts/{name}/randomize", self._randomize, methods=["POST"]),
         ]
-        return Starlette(routes=routes, lifespan=self._lifespan)
+        application = Starlette(
+            routes=routes, lifespan=self._lifespan, middleware=[Middleware(_of_one_length)]
+        )
+        # A redirect would send true labels again, to a place that the caller's Host header names
+        # and without TLS where a proxy adds it.
+        application.router.redirect_slashes = False
+        return application
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -124,18 +132,16 @@ class Service:
             raise RefusedError(401, "the token is missing or wrong", www_authenticate="Bearer")
 
     async def _health(self, request: HttpRequest) -> Response:
-        return JSONResponse({"status": "ok"})
+        return _json({"status": "ok"})
 
     def _counted(self) -> Response:
         return Response(self.metrics.text(), media_type=CONTENT_TYPE)
 
     def _listed(self) -> Response:
-        return JSONResponse({"artifacts": [one.described() for one in self.artifacts.values()]})
+        return _json({"artifacts": [one.described() for one in self.artifacts.values()]})
 
     def _document(self) -> Response:
-        return JSONResponse(
-            document(self.artifacts.values(), with_token=self.settings.token is not None)
-        )
+        return _json(document(self.artifacts.values(), with_token=self.settings.token is not None))
 
     def _page(self) -> Response:
         return HTMLResponse(page(self.artifacts.values()))
@@ -173,7 +179,13 @@ class Service:
         kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
         if kind not in (JSON, ARROW):
             raise RefusedError(415, f"the body must be {JSON} or {ARROW}")
-        query = request.query_params
+        query = dict(request.query_params)
+        if len(query) < len(request.query_params.multi_items()):
+            raise RefusedError(400, "the query names something twice")
+        if not query.keys() <= (set() if kind == JSON else {"id", "version"}):
+            raise RefusedError(
+                400, "only id and version of an Arrow stream are in the query: JSON holds its own"
+            )
 
         def drawn() -> tuple[bytes, int]:
             return self._drawn(body, kind, served, query.get("id"), query.get("version"))
@@ -193,6 +205,8 @@ class Service:
             if kind == JSON:
                 asked = read_json(body, wanted)
             else:
+                if id_column in drawer.private_columns:
+                    raise InputError("the id column has the name of a private column")
                 asked = read_arrow(body, wanted, id_column, version, self.settings.most_rows)
             if asked.rows > self.settings.most_rows:
                 raise InputError(f"a request has at most {self.settings.most_rows:,} rows")
@@ -219,8 +233,31 @@ class Service:
         return b"".join(parts)
 
 
+def _of_one_length(application: ASGIApp) -> ASGIApp:
+    """Refuse requests that state their length in two ways, and close their connection.
+
+    A proxy that believes the other one takes a part of one caller's request for another request,
+    and gives its answer to the next caller.
+    """
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        if {b"content-length", b"transfer-encoding"} <= names:
+            reason = "the request has both Content-Length and Transfer-Encoding"
+            await _refusal(RefusedError(400, reason, connection="close"))(scope, receive, send)
+        else:
+            await application(scope, receive, send)
+
+    return checked
+
+
 def _refusal(refused: RefusedError) -> Response:
-    return JSONResponse({"error": str(refused)}, refused.status, headers=refused.headers)
+    return _json({"error": str(refused)}, refused.status, refused.headers)
+
+
+def _json(facts: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer in ASCII: names of a file may steer the terminal of a caller."""
+    return Response(json.dumps(facts, separators=(",", ":")), status, headers, media_type=JSON)
 
 
 def log(event: str, **facts: Any) -> None:

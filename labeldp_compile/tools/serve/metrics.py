@@ -1,5 +1,6 @@
 """What a service counts: rows and requests by artifact, never labels."""
 
+from labeldp_verify.printable import printable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -38,6 +39,7 @@ class Metrics:
 
     def answered(self, artifact: str, status: int, rows: int, seconds: float) -> None:
         """Count a request; ``artifact`` is one that is served, or empty."""
+        artifact = printable(artifact)
         self._requests.labels(artifact, str(status)).inc()
         if rows:
             self._rows.labels(artifact).inc(rows)

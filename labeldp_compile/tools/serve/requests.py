@@ -73,7 +73,7 @@ def read_arrow(
 ) -> Request:
     """An Arrow stream; ``id_column`` names the column of the ids. Raises InputError."""
     table = read_stream(body, most_rows)
-    columns = {name: table.column(name) for name in table.column_names}
+    columns = dict(zip(table.column_names, table.columns, strict=True))
     if len(columns) < table.num_columns:
         raise InputError("two columns have the same name")
     ids = None
@@ -102,9 +102,9 @@ def _checked(columns: dict[str, Any], ids: Any, version: int, wanted: list[str])
 
 
 def json_answer(private: dict[str, Any]) -> bytes:
-    """``{"columns": {NAME: [PRIVATE LABEL]}}``."""
+    """``{"columns": {NAME: [PRIVATE LABEL]}}``, in ASCII: a category may steer a terminal."""
     columns = {name: column.tolist() for name, column in private.items()}
-    return json.dumps({"columns": columns}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json.dumps({"columns": columns}).encode()
 
 
 def arrow_answer(private: dict[str, Any], id_column: str | None, ids: Any) -> bytes:

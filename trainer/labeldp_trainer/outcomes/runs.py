@@ -255,6 +255,8 @@ def _promised(
     if isinstance(method, Privatized):  # the config has no ε, and the statement has it twice
         parts = (exact(details.get(name, 0)) for name in ("epsilon_label", "epsilon_prior"))
         spent = [part * _ROUNDED for part in parts]
+        if min(spent) < 0:
+            raise ValueError("a part of ε below 0")
     least, least_delta = sum(spent, Fraction()), getattr(method, "delta", 0.0)
     if not isinstance(method, Approximate):  # where ε is that of each label
         least *= most or 1

@@ -76,8 +76,8 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, (text + "\n").encode())
 
 
-def _opened(path: Path) -> BinaryIO:
-    """Raises OSError, also for what is no file: a pipe would be waited for."""
+def open_file(path: Path) -> BinaryIO:
+    """A file of a run. Raises OSError, also for what is no file: a pipe would be waited for."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError("no file")
     return path.open("rb")
@@ -85,15 +85,23 @@ def _opened(path: Path) -> BinaryIO:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises OSError, or ValueError for anything else."""
-    with _opened(path) as file:
+    with open_file(path) as file:
         data = file.read(_MAX_JSON + 1)
     try:
-        value = json.loads(data) if len(data) <= _MAX_JSON else None
+        value = json.loads(data, object_pairs_hook=_once) if len(data) <= _MAX_JSON else None
     except RecursionError:
         value = None
     if not isinstance(value, dict):
         raise ValueError("no JSON object, or a very large one")
     return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A dict. ValueError where a name occurs twice, of which readers take different values."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name twice")
+    return found
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = False) -> None:
@@ -111,7 +119,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     ``DAMAGE``.
     """
     size, found = path.stat().st_size, {}
-    with _opened(path) as file, zipfile.ZipFile(file) as archive:
+    with open_file(path) as file, zipfile.ZipFile(file) as archive:
         inside = archive.infolist()
         whole = len({info.filename for info in inside}) == len(inside) <= _MOST_ARRAYS
         # entries that share their bytes would have more of them than the file
@@ -190,7 +198,7 @@ class RunFolder:
         """
         path = self.path / "config.yaml"
         try:
-            with _opened(path) as file:
+            with open_file(path) as file:
                 data = file.read()
             text = data.decode()
         except (OSError, ValueError):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from labeldp_trainer.run.folder import write_bytes
+from labeldp_trainer.run.folder import open_file, write_bytes
 
 Line = dict[str, Any]
 REPORTED = {"cross_entropy": "accuracy", "squared": "mse", "absolute": "mae", "poisson": "loss"}
@@ -33,11 +33,14 @@ def append_line(path: Path, values: Mapping[str, Any]) -> Line:
 
 
 def read_lines(path: Path) -> list[Line]:
-    """The lines of a file, up to the first invalid one: a killed run may leave part of a line."""
+    """The lines of a file, up to the first invalid one: a killed run may leave part of a line.
+
+    Raises OSError, also for what is no file.
+    """
     lines: list[Line] = []
     if not path.exists():
         return lines
-    with path.open("rb") as file:
+    with open_file(path) as file:
         text = file.read(_MOST_BYTES).splitlines()
     for each in text:
         try:

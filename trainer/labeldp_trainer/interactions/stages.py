@@ -113,10 +113,10 @@ class _Model:
     def fitted(self, answers: Answers, evidence: NoisySums, *, searched: bool, last: bool) -> Fit:
         """To answers, and what they say of the terms; ``last``: nothing is asked after it."""
         term_of, constant, probability = self.terms.term_of, self.constant, 1.0
-        if last and len(self.base) > 2:
-            evidence = together(evidence, by_column(self.prior, term_of, constant), self.base)
         by_heredity = last and not searched
         if by_heredity:
+            if len(self.base) > 2:
+                evidence = together(evidence, by_column(self.prior, term_of, constant), self.base)
             chosen = self.terms.chosen
             variances = variances_by_heredity(evidence, chosen, term_of, self.prior, constant)
         else:

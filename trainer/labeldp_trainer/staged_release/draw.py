@@ -34,13 +34,13 @@ from labeldp_trainer.staged_release.plan import (
     histogram_sensitivity,
     least_error,
     most_sums,
+    skewed_above,
 )
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
 from labeldp_trainer.staged_release.sizes import ResidualSizes
 
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
 _CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals; the first up to format 1.4
-_SKEWED = 2.0  # skewness of labels
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
 
@@ -78,6 +78,7 @@ class Draws:
         self.most_sums = most_sums(facts.format_version, facts.rows)
         self.guess = guess(facts.format_version, classes=facts.classes is not None)
         self._at, self._skewed = 0, False
+        self._skewed_above = skewed_above(facts.format_version)
         self._least_error = least_error(facts.format_version)
         self._slope: Callable[[float], float] = lambda clip: 1.0
 
@@ -93,7 +94,7 @@ class Draws:
         middle, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
         away = middle - shares @ middle
         square = float(shares @ away**2)
-        self._skewed = abs(float(shares @ away**3)) > _SKEWED * square**1.5
+        self._skewed = abs(float(shares @ away**3)) > self._skewed_above * square**1.5
         variance = square + float(shares @ widths**2) / 12
         tails = np.array([_TAIL, 1 - _TAIL])
         first, last = np.minimum(np.searchsorted(np.cumsum(shares), tails), len(shares) - 1)

@@ -79,6 +79,12 @@ def least_error(version: str) -> bool:
     return _since("1.5", version)
 
 
+def skewed_above(version: str) -> float:
+    """Skewness of labels beyond which a small share of residuals is clipped: it moves means. Noise
+    hides the ends of a histogram, so that labels seem less skewed than they are."""
+    return 1.25 if _since("1.6", version) else 2.0
+
+
 def histogram_sensitivity(rows: int) -> int:
     """Squared, of a histogram in which one owner has at most that many rows, in squared steps."""
     return 2 * rows * rows * COUNT * COUNT

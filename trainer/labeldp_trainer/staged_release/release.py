@@ -37,7 +37,7 @@ from labeldp_trainer.one_release.release import (
 from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
 from labeldp_trainer.staged_release.plan import COUNT, KINDS, MOST_SUMS, Kind, histogram_sensitivity
 
-Version = Literal["1.0", "1.1", "1.2", "1.3", "1.4", "1.5"]
+Version = Literal["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6"]
 _LATTICE = {"unit": UNIT, "label_steps": STEPS, "count": COUNT}
 _MOST_TERMS = 1 << 13
 _Terms = tuple[tuple[int, ...], ...]
@@ -95,7 +95,7 @@ class StagedFacts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON."""
 
     kind: Literal["staged_release"] = "staged_release"
-    format_version: Version = "1.5"
+    format_version: Version = "1.6"
     classes: tuple[int | str, ...] | None
     label_range: tuple[Real, Real] | None
     epsilon: str = Field(pattern=DECIMAL)

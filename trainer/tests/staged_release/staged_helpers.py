@@ -77,7 +77,7 @@ def table(
     order=1,
     colours=0,
     usual=0.0,
-    version="1.5",
+    version="1.6",
 ):
     """Two columns of numbers, one with a missing entry, and perhaps a column of colours.
 

@@ -21,11 +21,12 @@ TABLES = {
     "1.2": {"seed": 6, "count": 80, "classes": ("a", "b", "c"), "order": 2},
     "1.3": {"seed": 7, "count": 120, "classes": ("a", "b"), "order": 2, "usual": 0.9},
     "1.4": {"seed": 8, "count": 150, "usual": 0.5},
+    "1.5": {"seed": 9, "count": 150, "usual": 0.5},
 }
 
 
 @pytest.mark.parametrize("ends", [(0, 770), (-3, 1e6), (-9.5, -1), (250, 350), (0, 1e-9)])
-@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5"])
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6"])
 def test_bins_are_disjoint_and_cover_the_range(version, ends):
     bins = HistogramBins.of(version, ends)
     assert (np.diff(bins.labels) > 0).all() and (np.diff(bins.sizes) > 0).all()

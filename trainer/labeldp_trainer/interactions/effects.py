@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32
 
 from labeldp_trainer.interactions.columns import BinnedColumn
-from labeldp_trainer.interactions.outputs import Level
+from labeldp_trainer.interactions.outputs import OutputLevel
 from labeldp_trainer.interactions.stages import Fit
 from labeldp_trainer.interactions.terms import Term, Terms
 
@@ -121,7 +121,7 @@ def _posteriors(fit: Fit) -> list[tuple[Float64[np.ndarray, " k"], _Covariance]]
     """Covariances of the coefficients of a term, and the factor of each in that of an output."""
     evidence, prior = fit.found.evidence, fit.found.uncertainty.prior
 
-    def of_level(level: Level) -> _Covariance:
+    def of_level(level: OutputLevel) -> _Covariance:
         gain = evidence.gain(prior, level)
 
         def covariance(part: slice) -> Float64[np.ndarray, "t t"]:

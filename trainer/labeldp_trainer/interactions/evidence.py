@@ -21,7 +21,7 @@ from jaxtyping import Float, Float32, Float64, Int64
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import expit
 
-from labeldp_trainer.interactions.outputs import Level, Outputs
+from labeldp_trainer.interactions.outputs import OutputLevel, Outputs
 from labeldp_trainer.linear.roots import stable_root
 
 _TOGETHER, _STEPS = 10, 26
@@ -55,7 +55,7 @@ class NoisySums:
     _whitened: dict[float, tuple[Any, Any, Any]] = field(default_factory=dict, repr=False)
 
     @property
-    def usual_level(self) -> Level:
+    def usual_level(self) -> OutputLevel:
         """That whose coefficients vary as usual, by about 1."""
         levels = (level for level, _ in self.outputs.levels())
         return min(levels, key=lambda level: abs(np.log2(level.prior)))
@@ -64,7 +64,7 @@ class NoisySums:
         self, label: float
     ) -> tuple[Float64[np.ndarray, "m k"], Float64[np.ndarray, " m"], Float32[np.ndarray, "m w"]]:
         """Statistic of the independent outputs, and first column and all of cross, in units in
-        which the noise of an output with this ``Level.label`` is the identity. What the constant
+        which the noise of an output with this ``OutputLevel.label`` is the identity. What the constant
         adds to it is too large for float32 if rows are many.
         """
         if label not in self._whitened:
@@ -77,20 +77,20 @@ class NoisySums:
             self._whitened[label] = found[:, :count], found[:, count], cross
         return self._whitened[label]
 
-    def factor(self, variances: Float64[np.ndarray, " w"], level: Level) -> Any:
+    def factor(self, variances: Float64[np.ndarray, " w"], level: OutputLevel) -> Any:
         """Cholesky factor of the covariance of a column of S."""
         scaled = self.cross * np.sqrt(level.prior * variances)
         whole = scaled @ scaled.T + self.noise + level.label * self.spread * self.gram
         return np.asfortranarray(stable_root(whole)), True
 
-    def factors(self, variances: Float64[np.ndarray, " w"]) -> dict[Level, Any]:
+    def factors(self, variances: Float64[np.ndarray, " w"]) -> dict[OutputLevel, Any]:
         """Those of all levels."""
         return {level: self.factor(variances, level) for level, _ in self.outputs.levels()}
 
     def means(
         self,
         variances: Float64[np.ndarray, " w"],
-        factors: dict[Level, Any],
+        factors: dict[OutputLevel, Any],
         statistic: Float64[np.ndarray, "m k"],
     ) -> Float64[np.ndarray, "w k"]:
         """The posterior means of θ if this were the statistic: linear in it."""
@@ -101,7 +101,7 @@ class NoisySums:
         return found @ self.outputs.back
 
     def gain(
-        self, variances: Float64[np.ndarray, " w"], level: Level, factor: Any = None
+        self, variances: Float64[np.ndarray, " w"], level: OutputLevel, factor: Any = None
     ) -> Float64[np.ndarray, "m w"]:
         """A root of what the statistic takes from the prior covariance: gainᵀ·gain."""
         root, _ = factor or self.factor(variances, level)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 
-class Level(NamedTuple):
+class OutputLevel(NamedTuple):
     """What outputs have that are about alike; powers of 2.
 
     Attributes:
@@ -47,10 +47,10 @@ class Outputs:
         """Variances of the model's own outputs, relative to one another."""
         return np.asarray(self.prior @ np.square(self.back))
 
-    def levels(self) -> list[tuple[Level, Int64[np.ndarray, " c"]]]:
+    def levels(self) -> list[tuple[OutputLevel, Int64[np.ndarray, " c"]]]:
         """And the outputs that are nearest to each of them."""
         powers = np.round(np.log2(np.stack([self.prior, self.label], axis=1)))
         return [
-            (Level(*(2.0**level).tolist()), np.flatnonzero((powers == level).all(axis=1)))
+            (OutputLevel(*(2.0**level).tolist()), np.flatnonzero((powers == level).all(axis=1)))
             for level in np.unique(powers, axis=0)
         ]

@@ -64,8 +64,8 @@ class NoisySums:
         self, label: float
     ) -> tuple[Float64[np.ndarray, "m k"], Float64[np.ndarray, " m"], Float32[np.ndarray, "m w"]]:
         """Statistic of the independent outputs, and first column and all of cross, in units in
-        which the noise of an output with this ``OutputLevel.label`` is the identity. What the constant
-        adds to it is too large for float32 if rows are many.
+        which the noise of an output with this ``OutputLevel.label`` is the identity. What the
+        constant adds to it is too large for float32 if rows are many.
         """
         if label not in self._whitened:
             root = stable_root(self.noise + label * self.spread * self.gram)

@@ -43,6 +43,8 @@ def together(
         return evidence
     label = (np.diag(base) - np.outer(base, base)) / (base * (1 - base)).mean()
     seen, signal, privacy = _directions(evidence, variances)
+    if not len(signal):
+        return evidence
     own = privacy[:, None, None] * np.eye(len(base)) + (1 - privacy)[:, None, None] * label
     found = _covariance(seen, signal, own, np.diag(label.diagonal()))
     usual = np.average(own, axis=0, weights=signal)
@@ -72,7 +74,7 @@ def _directions(
     constant = first / np.linalg.norm(first)
     apart = scaled - np.outer(constant, constant @ scaled)
     signal, vectors = np.linalg.eigh((apart @ apart.T).astype(np.float64))
-    kept = np.flatnonzero(signal > _LEAST_SEEN * signal[-1])[::-1][:_MOST_DIRECTIONS]
+    kept = np.flatnonzero(signal > max(_LEAST_SEEN * signal[-1], 0.0))[::-1][:_MOST_DIRECTIONS]
     root = stable_root(evidence.noise + label * evidence.spread * evidence.gram)
     back = solve_triangular(root, vectors[:, kept], lower=True, trans="T")
     privacy = np.einsum("mi,mi->i", back, evidence.noise @ back)

@@ -1,5 +1,7 @@
 """Classes that go together: what is found of them, and what it is worth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from labeldp_trainer.interactions.classes import together
@@ -77,3 +79,9 @@ def test_of_very_many_classes_each_stays_for_itself():
     one = np.eye(2)
     evidence = NoisySums(nothing, one, one, one, 1.0, outputs)
     assert together(evidence, np.ones(2), base) is evidence
+
+
+def test_where_nothing_is_seen_each_stays_for_itself():
+    evidence, _ = released(0, 2, privacy=0.05, label=0.05)
+    unseen = replace(evidence, cross=0 * evidence.cross + np.eye(SUMS, COLUMNS + 1)[:, :1].sum())
+    assert together(unseen, np.concatenate([[10.0], np.zeros(COLUMNS)]), BASE) is unseen

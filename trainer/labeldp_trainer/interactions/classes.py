@@ -59,7 +59,7 @@ def together(
         into,
         np.linalg.inv(into),
     )
-    return replace(evidence, outputs=outputs, _whitened={})
+    return replace(evidence, outputs=outputs)
 
 
 def _directions(
@@ -75,7 +75,7 @@ def _directions(
     apart = scaled - np.outer(constant, constant @ scaled)
     signal, vectors = np.linalg.eigh((apart @ apart.T).astype(np.float64))
     kept = np.flatnonzero(signal > max(_LEAST_SEEN * signal[-1], 0.0))[::-1][:_MOST_DIRECTIONS]
-    root = stable_root(evidence.noise + label * evidence.spread * evidence.gram)
+    root = stable_root(evidence.noise_of(label))
     back = solve_triangular(root, vectors[:, kept], lower=True, trans="T")
     privacy = np.einsum("mi,mi->i", back, evidence.noise @ back)
     return vectors[:, kept].T @ seen, signal[kept], np.clip(privacy, _LEAST_NOISE, 1.0)

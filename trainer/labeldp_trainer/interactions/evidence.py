@@ -52,7 +52,9 @@ class NoisySums:
     gram: Float64[np.ndarray, "m m"]
     spread: float
     outputs: Outputs
-    _whitened: dict[float, tuple[Any, Any, Any]] = field(default_factory=dict, repr=False)
+    _whitened: dict[float, tuple[Any, Any, Any]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @property
     def usual_level(self) -> OutputLevel:
@@ -60,15 +62,19 @@ class NoisySums:
         levels = (level for level, _ in self.outputs.levels())
         return min(levels, key=lambda level: abs(np.log2(level.prior)))
 
+    def noise_of(self, label: float) -> Float64[np.ndarray, "m m"]:
+        """The covariance of an output with this ``OutputLevel.label``, if coefficients are 0."""
+        return self.noise + label * self.spread * self.gram
+
     def whitened(
         self, label: float
     ) -> tuple[Float64[np.ndarray, "m k"], Float64[np.ndarray, " m"], Float32[np.ndarray, "m w"]]:
         """Statistic of the independent outputs, and first column and all of cross, in units in
-        which the noise of an output with this ``OutputLevel.label`` is the identity. What the
-        constant adds to it is too large for float32 if rows are many.
+        which ``noise_of(label)`` is the identity. What the constant adds to it is too large for
+        float32 if rows are many.
         """
         if label not in self._whitened:
-            root = stable_root(self.noise + label * self.spread * self.gram)
+            root = stable_root(self.noise_of(label))
             both = np.concatenate([self.statistic @ self.outputs.into, self.cross], axis=1)
             found = solve_triangular(root, both, lower=True)
             count = self.statistic.shape[1]
@@ -107,6 +113,14 @@ class NoisySums:
         root, _ = factor or self.factor(variances, level)
         seen = np.asfortranarray(self.cross) * (level.prior * variances)
         return np.asarray(solve_triangular(root, seen, lower=True, check_finite=False))
+
+    def uncertainty(
+        self, variances: Float64[np.ndarray, " w"], factors: dict[OutputLevel, Any] | None = None
+    ) -> Uncertainty:
+        """Of θ of an output of scale 1, as far as the usual level tells it."""
+        level = self.usual_level
+        gain = self.gain(variances, level, factors and factors[level])
+        return Uncertainty(variances, gain / np.sqrt(level.prior))
 
 
 @dataclass(frozen=True)
@@ -319,9 +333,7 @@ def coefficients(
     factors = evidence.factors(v)
     mean = evidence.means(v, factors, evidence.statistic)
     mean[1:] *= probability
-    nearest = evidence.usual_level
-    gain = evidence.gain(v, nearest, factors[nearest]) / np.sqrt(nearest.prior)
-    return Coefficients(mean, Uncertainty(v, gain), variances, evidence)
+    return Coefficients(mean, evidence.uncertainty(v, factors), variances, evidence)
 
 
 def by_column(

@@ -127,7 +127,7 @@ class _Model:
         uncertainty = found.uncertainty
         if by_heredity:
             wider = expected_variances(uncertainty, term_of, variances)
-            uncertainty = coefficients(evidence, term_of, wider, constant).uncertainty
+            uncertainty = evidence.uncertainty(by_column(wider, term_of, constant))
         left = uncertainty.over(self.moments.gram)
         scales, spread = evidence.outputs.scales, evidence.spread
         return Fit(self.terms, self.moments, found, self.base, scales, spread, left, answers)
@@ -242,7 +242,7 @@ class Learner:
             if answers.found:
                 sums = answers.sums(terms, working, sums)
                 evidence = self._evidence(answers, sums, moments, base, left, point)
-                unknown = coefficients(evidence, terms.term_of, prior, variance).uncertainty
+                unknown = evidence.uncertainty(unknown.prior)
             rows = row_weights(
                 terms,
                 moments,

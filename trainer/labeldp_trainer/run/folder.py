@@ -85,23 +85,20 @@ def open_file(path: Path) -> BinaryIO:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises OSError, or ValueError for anything else."""
+    # loads code for signatures, which few commands need
+    from labeldp_verify.bundle import without_doubles  # noqa: PLC0415
+
     with open_file(path) as file:
         data = file.read(_MAX_JSON + 1)
     try:
-        value = json.loads(data, object_pairs_hook=_once) if len(data) <= _MAX_JSON else None
+        value = (
+            json.loads(data, object_pairs_hook=without_doubles) if len(data) <= _MAX_JSON else None
+        )
     except RecursionError:
         value = None
     if not isinstance(value, dict):
         raise ValueError("no JSON object, or a very large one")
     return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A dict. ValueError where a name occurs twice, of which readers take different values."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name twice")
-    return found
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = False) -> None:

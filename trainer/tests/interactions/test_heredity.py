@@ -21,7 +21,7 @@ CONSTANT = 10.0
 
 
 def variances(pairs):
-    """Pairs are so many times the geometric mean of their columns."""
+    """Of main effects, and of pairs: ``pairs`` times the geometric mean of their two columns."""
     return np.array(
         [MAINS[t[0]] if len(t) == 1 else pairs * np.sqrt(MAINS[list(t)].prod()) for t in TERMS]
     )

@@ -192,7 +192,14 @@ ALONE = {
     ),
     *(
         f"reading.{name}"
-        for name in ("figures", "group_shortcomings", "numerals", "shortcomings", "usefulness")
+        for name in (
+            "figures",
+            "group_shortcomings",
+            "numerals",
+            "shortcomings",
+            "strict_json",
+            "usefulness",
+        )
     ),
 }
 MODULES = {"cost", "steps"}  # of which limits are read when they are needed

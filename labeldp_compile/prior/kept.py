@@ -12,16 +12,15 @@ anyone could confirm a guess of all labels.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from labeldp_verify.bundle import without_doubles
 from labeldp_verify.errors import readable
 from labeldp_verify.graph import canonical_json
+from labeldp_verify.reading.strict_json import parse_json
 from pydantic import Field, StrictInt, model_validator
 
 from labeldp_compile.errors import DataError, InputError
@@ -185,9 +184,8 @@ def read_kept(path: Path) -> KeptPrior | None:
         )
     try:
         if len(found.data) <= MAX_BYTES:
-            facts = json.loads(found.data, object_pairs_hook=without_doubles)
-            return KeptPrior.model_validate(facts)
-    except (ValueError, RecursionError):
+            return KeptPrior.model_validate(parse_json(found.data.decode("utf-8", "surrogatepass")))
+    except ValueError:
         pass
     raise _damaged(path)
 

@@ -56,7 +56,7 @@ def test_a_small_archive_is_no_bomb(tmp_path):
 HEADS = ["{'descr': (((", "{'descr': '''", "x\n  y\n z", "(" * 3000]
 HEADS += [
     f"{{'descr': {kind}, 'fortran_order': False, 'shape': (1,)}}"
-    for kind in ("('a',)", "'i4,i4,('", "'|O'", "None", "('<i4', (2000000000,))")
+    for kind in ("('S',)", "'i4,i4,('", "'|O'", "None", "('<i4', (2000000000,))")
 ]
 HEADS += ["{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 8)}"]
 

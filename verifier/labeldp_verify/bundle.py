@@ -22,6 +22,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePub
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from labeldp_verify.reading.strict_json import parse_json
+
 MEDIA_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -131,19 +133,10 @@ def _require_about(payload: bytes, data: bytes) -> None:
 
 
 def _read(text: bytes, otherwise: str) -> Any:
-    """JSON without repeated names, because readers differ in which of them they take."""
     try:
-        return json.loads(text.decode(), object_pairs_hook=without_doubles)
-    except (ValueError, RecursionError):
+        return parse_json(text.decode())
+    except ValueError:
         raise BundleError(otherwise) from None
-
-
-def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, as json's ``object_pairs_hook``; ValueError if a name occurs twice."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name occurs twice")
-    return found
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -13,10 +13,11 @@ import re
 from dataclasses import asdict, dataclass, fields
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labeldp_verify.errors import read_at_most
 from labeldp_verify.printable import clipped, one_line
+from labeldp_verify.reading.strict_json import parse_json
 
 from labeldp_compile.errors import InputError
 
@@ -147,17 +148,17 @@ def found_approval(
 def _opened(path: Path, text: bytes) -> tuple[bytes, bytes]:
     """The payload of an envelope, and its only signature."""
     try:
-        envelope = _json(text)
+        envelope = parse_json(text.decode())
         (signature,) = envelope["signatures"]
         payload = base64.b64decode(envelope["payload"], validate=True)
         return payload, base64.b64decode(signature["sig"], validate=True)
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise InputError(f"{path}: is no approval of labeldp approve") from None
 
 
 def _stated(path: Path, payload: bytes, sha256: str) -> Responsible:
     try:
-        statement = _json(payload)
+        statement = parse_json(payload.decode())
         (subject,) = statement["subject"]
         stated = statement["predicate"]
         wanted = {field.name for field in fields(Responsible)}
@@ -165,18 +166,12 @@ def _stated(path: Path, payload: bytes, sha256: str) -> Responsible:
         if not fits or not all(isinstance(v, str) for v in stated.values() if v is not None):
             raise ValueError
         about = subject["digest"]["sha256"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise InputError(f"{path}: is no approval of labeldp approve") from None
     if about != sha256:
         raise InputError(f"{path}: approves another file, or another version of it")
     texts = {name: value and clipped(value, MOST_TEXT) for name, value in stated.items()}
     return Responsible(**texts)
-
-
-def _json(text: bytes) -> Any:
-    from labeldp_verify.bundle import without_doubles  # noqa: PLC0415
-
-    return json.loads(text.decode(), object_pairs_hook=without_doubles)
 
 
 def responsible(texts: dict[str, str], policy: str | None, today: date) -> Responsible:

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
+from labeldp_verify.reading.strict_json import parse_json
 from numpy.lib.format import read_array
 from numpy.typing import NDArray
 
@@ -85,17 +86,9 @@ def open_file(path: Path) -> BinaryIO:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises OSError, or ValueError for anything else."""
-    # loads code for signatures, which few commands need
-    from labeldp_verify.bundle import without_doubles  # noqa: PLC0415
-
     with open_file(path) as file:
         data = file.read(_MAX_JSON + 1)
-    try:
-        value = (
-            json.loads(data, object_pairs_hook=without_doubles) if len(data) <= _MAX_JSON else None
-        )
-    except RecursionError:
-        value = None
+    value = parse_json(data.decode()) if len(data) <= _MAX_JSON else None
     if not isinstance(value, dict):
         raise ValueError("no JSON object, or a very large one")
     return value

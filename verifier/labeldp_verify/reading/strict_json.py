@@ -1,0 +1,23 @@
+"""JSON that all readers read alike."""
+
+import json
+from typing import Any
+
+
+def parse_json(text: str) -> Any:
+    """The JSON in a text, of whatever type it is.
+
+    Raises ValueError for anything else, for a name that an object has twice (readers differ in
+    which of them they take), and for what is nested too deeply.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found

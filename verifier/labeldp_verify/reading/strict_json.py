@@ -5,7 +5,7 @@ from typing import Any
 
 
 def parse_json(text: str) -> Any:
-    """The JSON in a text, of whatever type it is.
+    """The value that a JSON text has: an object, a list, or any other.
 
     Raises ValueError for anything else, for a name that an object has twice (readers differ in
     which of them they take), and for what is nested too deeply.

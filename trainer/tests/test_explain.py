@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.outcomes import explain
 from labeldp_trainer.outcomes.explained import BAND, open_explained
+from labeldp_trainer.outcomes.explained_plots import main_figure
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
@@ -387,6 +389,18 @@ def test_missing_numbers_and_dates_have_names(place, pages):
     assert days.names[1].startswith("2024-01-") and " … 2024-0" in days.names[1]
     words = Parsed(pages["staged"][0] / "index.html").text
     assert "missing" in words and "2024-0" in words
+
+
+def test_whole_numbers_have_whole_ticks(place):
+    found = open_explained(place / "staged")
+    effect = next(e for e in found.mains if found.bins[e.term[0]].edges is not None)
+    near = np.float32([1 / 3, 2 / 3, 1]).astype(float) * 9 + 1e-7  # as columns keep 3, 6 and 9
+    for edges in (np.arange(1.0, 10), near):
+        zeros = np.zeros((len(edges) + 2, 1), np.float32)
+        flat = replace(effect, mean=zeros, deviation=zeros + 1, rows=zeros[:, 0])
+        bins = {**found.bins, effect.term[0]: replace(found.bins[effect.term[0]], edges=edges)}
+        ticks = main_figure(replace(found, bins=bins), flat).axes[0].get_xticks()
+        assert (ticks == np.rint(ticks)).all()
 
 
 class Seeded:

@@ -92,7 +92,8 @@ def _steps(
     if distant:
         scale(parts[0], "x", edges.tolist())
     else:
-        parts[0].xaxis.set_major_locator(MaxNLocator(4 if bins.days else 7))
+        whole = np.allclose(edges, np.rint(edges), rtol=1e-6)  # they come from float32
+        parts[0].xaxis.set_major_locator(MaxNLocator(4 if bins.days else 7, integer=whole))
         parts[0].xaxis.set_major_formatter(lambda number, _: bins.number(number))
     _name_numbers(parts[0].yaxis)
     _name_outputs(explained, effect, parts[0], drawn, parts[0].set_ylabel)

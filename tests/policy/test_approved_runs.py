@@ -1,6 +1,7 @@
 """``labeldp approve`` signs the statement of a run that it checked, and no other one."""
 
 import json
+import os
 
 import pytest
 
@@ -29,6 +30,15 @@ def test_a_run_is_approved(approve, here):
     other = approve("-o", "runs/run/privacy.json", "--overwrite")
     assert other.exit_code == 2 and "is inside the input" in other.stderr
     assert (path / "privacy.json").read_bytes() == data
+
+
+@pytest.mark.parametrize("file", ["privacy.json", "run.json"])
+def test_a_pipe_in_a_run_folder_is_not_waited_for(file, approve, here):
+    path = run(here)
+    (path / file).unlink()
+    os.mkfifo(path / file)
+    done = approve()
+    assert done.exit_code == 2 and f"{file}: is no ordinary file" in done.stderr
 
 
 @pytest.mark.parametrize("options", [(), ("--policy", "policy.yaml")])

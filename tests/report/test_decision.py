@@ -146,7 +146,7 @@ def test_an_approval_beside_the_file_is_shown_and_checked(made, key):
 def test_a_pipe_beside_the_file_is_not_waited_for(made):
     os.mkfifo(approval_path(made / "file.onnx"))
     done = labeldp("report", made / "file.onnx", "-o", made / "no.html")
-    assert done.exit_code == 2 and "is no approval" in done.stderr
+    assert done.exit_code == 2 and "is no ordinary file" in done.stderr
     assert not (made / "no.html").exists()
 
 

@@ -19,6 +19,7 @@ from labeldp_verify.errors import read_at_most
 from labeldp_verify.printable import clipped, one_line
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.tools.policy.judging import require_plain
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
@@ -89,6 +90,7 @@ def read_subject(of: Path) -> bytes:
     """The bytes that are approved. Raises InputError."""
     from labeldp_verify import read_artifact  # noqa: PLC0415
 
+    require_plain(subject_of(of))
     return read_artifact(subject_of(of))
 
 
@@ -139,8 +141,8 @@ def found_approval(
     beside = approval_path(path)
     if given is None and approver is None and not beside.exists():
         return None
-    if given is None and beside.exists() and not beside.is_file():  # a pipe would be waited for
-        raise InputError(f"{beside}: is no approval of labeldp approve")
+    if given is None:
+        require_plain(beside)
     return read_approval(given or beside, data, approver)
 
 

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,18 +164,17 @@ def _digests(data: list[bytes]) -> list[str]:
 def _stated(path: Path, payload: bytes, digests: list[str]) -> Responsible:
     try:
         statement = _json(payload)
-        stated = statement["predicate"]
-        wanted = {field.name for field in fields(Responsible)}
-        fits = statement["predicateType"] == PREDICATE_TYPE and set(stated) == wanted
-        if not fits or not all(isinstance(v, str) for v in stated.values() if v is not None):
+        stated = vars(Responsible(**statement["predicate"]))
+        texts = {name: value for name, value in stated.items() if (name, value) != ("policy", None)}
+        fits = statement["predicateType"] == PREDICATE_TYPE
+        if not fits or not all(isinstance(value, str) for value in texts.values()):
             raise ValueError
         about = [subject["digest"]["sha256"] for subject in statement["subject"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{path}: is no approval of labeldp approve") from None
     if about != digests:
         raise InputError(f"{path}: approves another file, or another version of it")
-    texts = {name: value and clipped(value, MOST_TEXT) for name, value in stated.items()}
-    return Responsible(**texts)
+    return Responsible(**{name: clipped(value, MOST_TEXT) for name, value in texts.items()})
 
 
 def _json(text: bytes) -> Any:

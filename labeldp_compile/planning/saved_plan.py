@@ -129,10 +129,13 @@ def save_plan(plan: Plan, spec: Path, path: Path, policy: dict[str, Any] | None)
 
 def read_plan(path: Path) -> SavedPlan:
     """The plan in a file. Raises InputError for anything but an unaltered file of ``save_plan``."""
+    from labeldp_verify.bundle import without_doubles  # noqa: PLC0415  # cryptography
+
     wrong = InputError(f"{path}: is no plan of labeldp plan --out, or was altered")
     data = read_at_most(path, MAX_BYTES + 1)
     try:
-        document = json.loads(data) if len(data) <= MAX_BYTES else None
+        whole = len(data) <= MAX_BYTES
+        document = json.loads(data, object_pairs_hook=without_doubles) if whole else None
     except (ValueError, RecursionError):
         raise wrong from None
     if not isinstance(document, dict) or set(document) != _FIELDS:

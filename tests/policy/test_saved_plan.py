@@ -138,6 +138,16 @@ def test_another_file_is_no_plan(text, place):
     assert result.exit_code == 2 and "is no plan of labeldp plan --out" in result.stderr
 
 
+def test_a_plan_that_says_something_twice_is_refused(place):
+    """What people or other tools read first would not be what compile does."""
+    path = place / "visits.plan"
+    text = path.read_text("utf-8")
+    shown = json.dumps(json.loads(text)["approved"] | {"spends": "0"})
+    path.write_text(text.replace('"approved":', f'"approved": {shown}, "approved":', 1), "utf-8")
+    refused = labeldp(*COMPILE, where=place)
+    assert refused.exit_code == 2 and "or was altered" in refused.stderr
+
+
 def test_a_later_format_is_refused(place):
     stated = json.loads((place / "visits.plan").read_text())
     (place / "visits.plan").write_text(json.dumps({**stated, "format_version": "2.0"}))

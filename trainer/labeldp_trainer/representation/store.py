@@ -212,5 +212,5 @@ def _take(source: Path, part: Path) -> None:
 
 
 def _require_whole(path: Path, facts: dict[str, Any]) -> None:
-    if file_digest(path) != facts["files"][path.name]:
+    if not path.is_file() or file_digest(path) != facts["files"][path.name]:
         raise ValueError("damaged")

@@ -126,6 +126,15 @@ def test_letters_of_others_are_passed_over(tmp_path, text):
         restored(tmp_path / "x")
 
 
+@pytest.mark.parametrize("name", ["facts.json", "learnt.npz"])
+def test_a_pipe_is_not_waited_for(first, tmp_path, name):
+    folder = copied(kept(first[0], "a", "x").parent, tmp_path / "a" / "representation")
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(RunFolderError, match="missing or damaged"):
+        restored(tmp_path / "a")
+
+
 def test_resume(first, tmp_path):
     directory, _, _ = first
     for name in ("train.npz", "test.npz"):

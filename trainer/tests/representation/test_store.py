@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -197,6 +198,49 @@ def test_a_folder_that_somebody_else_wrote_is_not_believed(first, tmp_path, envi
     assert store.find(runs / "new", digest, BOTH) is not None
     environment(XDG_STATE_HOME=before)
     assert store.find(runs / "new", digest, BOTH) is None
+
+
+def writable(path, secret):
+    path.chmod(0o666)
+
+
+def linked(path, secret):
+    path.unlink()
+    path.symlink_to(secret)
+
+
+def other(path, secret):
+    path.unlink()
+    path.hardlink_to(secret)
+
+
+def unmarked(path, secret):
+    facts = json.loads((path.parent / "facts.json").read_text())
+    facts["files"][path.name] = hashlib.sha256(secret.read_bytes()).hexdigest()
+    (path.parent / "facts.json").write_text(json.dumps(facts))
+    other(path, secret)
+
+
+@pytest.mark.parametrize("attack", [writable, linked, other, unmarked])
+@pytest.mark.parametrize("name", ["learnt.npz", "train.npy"])
+def test_what_another_user_puts_in_the_place_is_not_taken(first, tmp_path, attack, name):
+    """They can write to the folder of runs, and do it after the files were found whole."""
+    source = kept(first[0], "a", "x").parent
+    beside = copied(source, tmp_path / "beside" / "representation")
+    digest = json.loads((beside / "facts.json").read_text())["digest"]
+    representation, parts = store.find(tmp_path / "new", digest, BOTH)
+    (tmp_path / "secret").write_text("a key")
+    attack(beside / name, tmp_path / "secret")
+    (tmp_path / "new").mkdir()
+    dataset = SimpleNamespace(parts=[SimpleNamespace(features=part) for part in parts])
+    store.save(tmp_path / "new", representation, dataset)
+    new = tmp_path / "new" / "representation"
+    assert sorted(path.name for path in new.iterdir()) == list(FILES)
+    for path in new.iterdir():
+        assert not path.is_symlink() and path.stat().st_nlink == 1
+        assert not path.stat().st_mode & 0o022
+    assert (new / "train.npy").read_bytes() == (source / "train.npy").read_bytes()
+    assert restored(tmp_path / "new").width == 8
 
 
 @pytest.mark.parametrize("own", [True, False])

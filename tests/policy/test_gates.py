@@ -432,6 +432,12 @@ def test_a_harmless_change_is_not_blocked(change, here):
     assert result.exit_code == 0, result.output
 
 
+def test_of_a_huge_file_no_more_is_read_than_a_spec_may_have(here):
+    os.truncate(here / "specs/visits.yaml", 1 << 43)
+    refused = labeldp("check", "build", "--policy", "policy.yaml", where=here)
+    assert refused.exit_code == 2 and "a spec has at most 4,194,304 bytes" in refused.stderr
+
+
 def test_there_are_at_least_30_of_both():
     assert len(CAUGHT) >= 30 and len(HARMLESS) >= 30
 

@@ -1,6 +1,7 @@
 """``plan --out`` and ``compile FILE.plan``: exactly what was approved, or nothing."""
 
 import json
+import os
 import shutil
 
 import pyarrow as pa
@@ -146,6 +147,15 @@ def test_a_plan_that_says_something_twice_is_refused(place):
     path.write_text(text.replace('"approved":', f'"approved": {shown}, "approved":', 1), "utf-8")
     refused = labeldp(*COMPILE, where=place)
     assert refused.exit_code == 2 and "or was altered" in refused.stderr
+
+
+def test_of_a_huge_file_no_more_is_read_than_a_spec_may_have(place):
+    """The plan names it, and somebody else can have written the plan."""
+    os.truncate(place / "visits.yaml", 1 << 43)
+    refused = labeldp(*COMPILE, where=place)
+    assert (
+        refused.exit_code == 1 and "changed since this plan was saved: the spec" in refused.stderr
+    )
 
 
 def test_a_later_format_is_refused(place):

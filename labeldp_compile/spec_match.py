@@ -53,6 +53,8 @@ def require_current(spec: Path, directory: Path) -> Path:
     It must verify, and name this spec and agree with it; its certificate beside it must be its own.
     No data are read and nothing is spent, so this says nothing about data that changed.
     """
+    from labeldp_verify.bundle import without_doubles  # noqa: PLC0415  # cryptography
+
     from labeldp_compile.spec import load_spec  # noqa: PLC0415  # pydantic
 
     name = load_spec(spec)[0].name
@@ -65,7 +67,7 @@ def require_current(spec: Path, directory: Path) -> Path:
         reason = "it was not checked" if failed is None else f"{failed.name}: {failed.detail}"
         raise StaleError(f"{path}: is not current with {spec}: {reason}")
     try:
-        stated = json.loads(read_artifact(beside))
+        stated = json.loads(read_artifact(beside), object_pairs_hook=without_doubles)
     except (InputError, ValueError, RecursionError):
         stated = None
     if stated != report.certificate.to_json():

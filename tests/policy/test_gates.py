@@ -532,10 +532,11 @@ def test_the_plan_of_the_company_is_allowed_and_done(here):
 def test_compile_check_spends_nothing_and_finds_what_is_stale(here):
     words = ("compile", "--check", "specs/visits.yaml", "-o", "build")
     assert "is current with specs/visits.yaml" in done(*words, where=here).stdout
-    before = spent(here)
+    before, stated = spent(here), here / "build/visits.certificate.json"
     for plant in (
         lambda: edit(here, privacy__labels_per_user=1),
-        lambda: (here / "build/visits.certificate.json").write_text("{}"),
+        lambda: stated.write_text('{"format_version": "1.0",' + stated.read_text()[1:]),
+        lambda: stated.write_text("{}"),
         lambda: flip(here),
         lambda: artifact(here).unlink(),
     ):

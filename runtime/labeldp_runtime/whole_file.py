@@ -120,7 +120,7 @@ def folder_when_whole(
     try:
         try:
             yield partial
-            os.fsync(handle)
+            _sync_open(handle)
             if sealed is not None:
                 sealed(partial)
             partial.rename(path)
@@ -162,9 +162,17 @@ def sync_folder(path: Path) -> None:
     """Wait until the names in a folder are on the disk: losing a rename could lose labels."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        _sync_open(handle)
     finally:
         os.close(handle)
+
+
+def _sync_open(folder: int) -> None:
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems have no such call for folders
+            raise
 
 
 def _sync_name(path: Path) -> None:

@@ -61,6 +61,7 @@ def replaced_when_whole(
     found: Found = say_removed,
     sealed: Sealed | None = None,
     is_resumed: bool = False,
+    is_last: bool = True,
 ) -> Iterator[BinaryIO]:
     """An open file that takes the name ``path`` at the end, synced, or is removed on failure.
 
@@ -68,7 +69,8 @@ def replaced_when_whole(
     without the bits that ``most`` lacks. If another user owns the replaced file, it is what both
     leave. ``found`` gets the name of a leftover of a killed writer, after it was removed.
     ``sealed`` gets the complete file, on the disk, just before it is named. With ``is_resumed``, an
-    interruption from there on leaves the file, as a kill does: somebody names it later.
+    interruption from there on leaves the file, as a kill does: somebody names it later. If
+    ``is_last`` is false, another file is named in the same folder next, which syncs both names.
 
     Raises UnfinishedError if another process writes the same file now, or if something is in the
     way that no killed writer of this user left; FileExistsError if ``replace`` is false and the
@@ -99,7 +101,8 @@ def replaced_when_whole(
             if not stays and _is(partial, handle):
                 partial.unlink()
             raise
-    _sync_name(path)
+    if is_last:
+        _sync_name(path)
 
 
 @contextmanager

@@ -120,9 +120,11 @@ class Compiled:
             signed = path_for(onnx_path, key.public_key())
             contents[signed] = sign(self.model, onnx_path.name, key)
         with ExitStack() as stack:
-            # All are on the disk before one has its name, and the artifact gets its name last.
+            # All are on the disk before one has its name, and the artifact gets its name last. If
+            # their folder cannot be synced, that is known when all have theirs.
             for path, data in contents.items():
-                part = stack.enter_context(replaced_when_whole(path))
+                is_last = path == onnx_path
+                part = stack.enter_context(replaced_when_whole(path, is_last=is_last))
                 part.write(data)
                 part.flush()
                 os.fsync(part.fileno())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from labeldp_verify.checks import short
 from labeldp_verify.claims import Certificate, GroupsClaims, Prior
 from labeldp_verify.console.limits import Limits
 from labeldp_verify.reading.numerals import read_decimal
+from labeldp_verify.reading.strict_json import parse_json
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
@@ -65,8 +65,8 @@ def require_current(spec: Path, directory: Path) -> Path:
         reason = "it was not checked" if failed is None else f"{failed.name}: {failed.detail}"
         raise StaleError(f"{path}: is not current with {spec}: {reason}")
     try:
-        stated = json.loads(read_artifact(beside))
-    except (InputError, ValueError, RecursionError):
+        stated = parse_json(read_artifact(beside).decode())
+    except (InputError, ValueError):
         stated = None
     if stated != report.certificate.to_json():
         raise StaleError(f"{beside}: is not the certificate of {path.name}: compile {spec}")

@@ -58,7 +58,7 @@ def approve_command(
     from labeldp_compile.tools.report.approval import (  # noqa: PLC0415
         approval,
         approval_path,
-        read_subject,
+        read_subjects,
         responsible,
     )
 
@@ -71,21 +71,21 @@ def approve_command(
     stated = responsible(texts, under, datetime.now(UTC).date())
     key = signing_key(key_file)
     assert key is not None
-    data = read_subject(file)
+    data = read_subjects(file)
     if file.is_dir():
         read, _ = read_promise(file, read_run(file))
         judged = None if loaded is None else judge(file, loaded)
-        if not data == read == read_subject(file):
+        if data[0] != read or data != read_subjects(file):
             raise DoesNotHoldError(f"{file}: changed while it was checked; not approved")
     else:
         from labeldp_verify import check_bytes  # noqa: PLC0415
 
-        report = check_bytes(data)
+        report = check_bytes(data[0])
         for check in report.checks:
             if not check.ok:
                 raise DoesNotHoldError(f"{file}: does not verify: {check.detail}; not approved")
         # Of the bytes that are signed, not of what the file holds by now.
-        judged = None if loaded is None else judge_artifact(file, data, report, loaded)
+        judged = None if loaded is None else judge_artifact(file, data[0], report, loaded)
     if judged is not None and judged.failed:
         raise DoesNotHoldError(f"{file}: {judged.failed[0].text}; not approved")
     with replaced_when_whole(out) as part:

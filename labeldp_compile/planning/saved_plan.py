@@ -6,7 +6,6 @@ declares public have their digests, too. A digest of labels would let anybody co
 """
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,9 +13,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.errors import read_at_most, readable
+from labeldp_verify.errors import read_at_most
 from labeldp_verify.graph import canonical_json
 from labeldp_verify.printable import json_text, one_line
+from labeldp_verify.reading.strict_json import parse_json
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
@@ -69,8 +69,7 @@ class SavedPlan:
 
     def require_same(self) -> None:
         """Raise ChangedError unless the spec and its data are as they were. Reads no label."""
-        with readable(self.spec):
-            source = self.spec.read_bytes()
+        source = read_at_most(self.spec, MAX_BYTES + 1)  # an altered plan can name any file
         self.require_spec(hashlib.sha256(source).hexdigest())
         spec, data = load_spec(self.spec)
         digest = hashlib.sha256(data).hexdigest()
@@ -132,8 +131,8 @@ def read_plan(path: Path) -> SavedPlan:
     wrong = InputError(f"{path}: is no plan of labeldp plan --out, or was altered")
     data = read_at_most(path, MAX_BYTES + 1)
     try:
-        document = json.loads(data) if len(data) <= MAX_BYTES else None
-    except (ValueError, RecursionError):
+        document = parse_json(data.decode()) if len(data) <= MAX_BYTES else None
+    except ValueError:
         raise wrong from None
     if not isinstance(document, dict) or set(document) != _FIELDS:
         raise wrong

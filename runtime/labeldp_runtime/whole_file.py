@@ -61,6 +61,7 @@ def replaced_when_whole(
     found: Found = say_removed,
     sealed: Sealed | None = None,
     is_resumed: bool = False,
+    is_last: bool = True,
 ) -> Iterator[BinaryIO]:
     """An open file that takes the name ``path`` at the end, synced, or is removed on failure.
 
@@ -68,7 +69,8 @@ def replaced_when_whole(
     without the bits that ``most`` lacks. If another user owns the replaced file, it is what both
     leave. ``found`` gets the name of a leftover of a killed writer, after it was removed.
     ``sealed`` gets the complete file, on the disk, just before it is named. With ``is_resumed``, an
-    interruption from there on leaves the file, as a kill does: somebody names it later.
+    interruption from there on leaves the file, as a kill does: somebody names it later. If
+    ``is_last`` is false, another file is named in the same folder next, which syncs both names.
 
     Raises UnfinishedError if another process writes the same file now, or if something is in the
     way that no killed writer of this user left; FileExistsError if ``replace`` is false and the
@@ -99,7 +101,8 @@ def replaced_when_whole(
             if not stays and _is(partial, handle):
                 partial.unlink()
             raise
-    _sync_name(path)
+    if is_last:
+        _sync_name(path)
 
 
 @contextmanager
@@ -120,7 +123,7 @@ def folder_when_whole(
     try:
         try:
             yield partial
-            os.fsync(handle)
+            _sync_open(handle)
             if sealed is not None:
                 sealed(partial)
             partial.rename(path)
@@ -162,9 +165,17 @@ def sync_folder(path: Path) -> None:
     """Wait until the names in a folder are on the disk: losing a rename could lose labels."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        _sync_open(handle)
     finally:
         os.close(handle)
+
+
+def _sync_open(folder: int) -> None:
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems have no such call for folders
+            raise
 
 
 def _sync_name(path: Path) -> None:

@@ -268,6 +268,21 @@ def test_a_folder_that_cannot_be_synced_is_no_file_that_was_not_written(tmp_path
     assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "out"]
 
 
+def test_a_file_system_that_syncs_no_folders_is_good_enough(tmp_path, monkeypatch):
+    """Some network file systems: what nobody can do there is no failure."""
+
+    def fsync(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with replaced_when_whole(tmp_path / "out") as file:
+        file.write(b"x")
+    with folder_when_whole(tmp_path / "folder"):
+        pass
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "out"]
+
+
 @pytest.mark.parametrize("links", [True, False])
 def test_a_name_that_must_be_free(tmp_path, monkeypatch, links):
     def no_links(*_):

@@ -183,10 +183,10 @@ def test_stopping_a_solver_keeps_the_prior(place, draws, stop):
 def test_a_full_disk_at_the_end_keeps_the_prior(place, draws, suffix):
     whole = assembly.replaced_when_whole
 
-    def full(path):
+    def full(path, **how):
         if path.name == f"visits{suffix}":
             raise DataError(f"{path}: cannot be written: No space left on device")
-        return whole(path)
+        return whole(path, **how)
 
     key = place.folder / "key.pem"
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True)
@@ -219,6 +219,23 @@ def test_a_disk_that_is_full_when_a_file_is_synced_replaces_nothing(place, suffi
     after = {path.name: path.read_bytes() for path in place.out.iterdir()}
     after.pop("visits.prior.json", None)
     assert after == before
+
+
+def test_if_the_folder_cannot_be_synced_all_files_are_those_of_the_new_spec(ledgered):
+    """A new certificate beside an earlier artifact would be a false description of it."""
+    assert ledgered.compile().exit_code == 0
+    ledgered.write_spec("{kind: exponential}")
+    sync = os.fsync
+
+    def broken(handle):
+        if os.path.samestat(ledgered.out.stat(), os.fstat(handle)):
+            raise OSError(errno.EIO, "Input/output error")
+        sync(handle)
+
+    with ledgered.fault((os, "fsync", broken)):
+        result = ledgered.compile("--overwrite")
+    assert result.exit_code == 2 and "visits.onnx: is there and complete" in result.stderr
+    assert ledgered.compile("--check").exit_code == 0
 
 
 KILLED = """

@@ -1,6 +1,7 @@
 """``labeldp approve`` signs the statement of a run that it checked, and no other one."""
 
 import json
+import os
 
 import pytest
 
@@ -25,10 +26,32 @@ def test_a_run_is_approved(approve, here):
     done = approve("--policy", "policy.yaml")
     assert done.exit_code == 0, done.stderr
     data = (path / "privacy.json").read_bytes()
-    assert approval.read_approval(path / "approval.json", data, None).stated.owner == "x"
+    page = ("report", "runs/run", "-o", "report.html", "--approver", "officer.pem")
+    assert labeldp(*page, where=here).exit_code == 0
+    assert "Signed with the key" in (here / "report.html").read_text("utf-8")
     other = approve("-o", "runs/run/privacy.json", "--overwrite")
     assert other.exit_code == 2 and "is inside the input" in other.stderr
     assert (path / "privacy.json").read_bytes() == data
+
+
+def test_an_approval_is_not_of_another_run_with_the_same_promise(approve, here):
+    path, other = run(here), run(here, name="other")  # of two configs
+    assert (path / "privacy.json").read_bytes() == (other / "privacy.json").read_bytes()
+    assert approve().exit_code == 0
+    (path / "approval.json").rename(other / "approval.json")
+    for more in ((), ("--approver", "officer.pem")):
+        done = labeldp("report", "runs/other", "-o", "report.html", *more, where=here)
+        assert done.exit_code == 2 and "approves another file" in done.stderr
+    assert not (here / "report.html").exists()
+
+
+@pytest.mark.parametrize("file", ["privacy.json", "run.json"])
+def test_a_pipe_in_a_run_folder_is_not_waited_for(file, approve, here):
+    path = run(here)
+    (path / file).unlink()
+    os.mkfifo(path / file)
+    done = approve()
+    assert done.exit_code == 2 and f"{file}: is no ordinary file" in done.stderr
 
 
 @pytest.mark.parametrize("options", [(), ("--policy", "policy.yaml")])
@@ -39,14 +62,14 @@ def test_a_statement_that_changes_while_it_is_checked_is_not_signed(
     path = run(here)
     small = (path / "privacy.json").read_text()
     (path / "privacy.json").write_text(json.dumps(json.loads(small) | {"epsilon": 5.0}))
-    read = approval.read_subject
+    read = approval.read_subjects
 
     def and_then(of):
         data = read(of)
         (path / "privacy.json").write_text(small)
         return data
 
-    monkeypatch.setattr(approval, "read_subject", and_then)
+    monkeypatch.setattr(approval, "read_subjects", and_then)
     done = approve(*options)
     assert done.exit_code == 1 and "changed while it was checked; not approved" in done.stderr
     assert not (path / "approval.json").exists()

@@ -115,9 +115,9 @@ def demand(folder, **changes):
     write(folder / "policy.yaml", changed(POLICY, **changes))
 
 
-def spend(folder, epsilon, days_ago, name="other", version="v1"):
+def spend(folder, epsilon, days_ago, name="other", version="v1", time=None):
     """An entry of the ledger, as it was written some days ago."""
-    time = datetime.now(UTC) - timedelta(days=days_ago)
+    time = time or f"{datetime.now(UTC) - timedelta(days=days_ago):%Y-%m-%dT%H:%M:%SZ}"
 
     def add(ledger):
         for kind, facts in (
@@ -135,8 +135,7 @@ def spend(folder, epsilon, days_ago, name="other", version="v1"):
                 },
             ),
         ):
-            stated = {**facts, "time": f"{time:%Y-%m-%dT%H:%M:%SZ}"}
-            entry = next_entry(ledger.entries, kind, stated)
+            entry = next_entry(ledger.entries, kind, {**facts, "time": time})
             ledger.rows.add(entry)
             ledger.entries.append(entry)
 
@@ -432,6 +431,12 @@ def test_a_harmless_change_is_not_blocked(change, here):
     assert result.exit_code == 0, result.output
 
 
+def test_of_a_huge_file_no_more_is_read_than_a_spec_may_have(here):
+    os.truncate(here / "specs/visits.yaml", 1 << 43)
+    refused = labeldp("check", "build", "--policy", "policy.yaml", where=here)
+    assert refused.exit_code == 2 and "a spec has at most 4,194,304 bytes" in refused.stderr
+
+
 def test_there_are_at_least_30_of_both():
     assert len(CAUGHT) >= 30 and len(HARMLESS) >= 30
 
@@ -512,6 +517,18 @@ def test_a_plan_counts_what_a_machine_spent_whose_clock_is_ahead(here):
     assert result.exit_code == 1 and "FAILED max_epsilon_period: " in result.stdout
 
 
+@pytest.mark.parametrize("time", ["2026-02-30T00:00:00Z", "0000-01-01T25:00:00Z"])
+def test_a_time_that_no_clock_shows_is_one_error(time, here):
+    """Anyone who may insert rows into a shared ledger can write one."""
+    demand(here)
+    spend(here, "0.01", 0, "clinic", time=time)
+    edit(here, prior__data_version="v2")
+    plan = labeldp("plan", "specs/visits.yaml", "--policy", "policy.yaml", where=here)
+    assert plan.exit_code == 2 and f"has an impossible time: {time}" in plan.stderr
+    check = labeldp("check", "budget.ledger", "--policy", "policy.yaml", where=here)
+    assert check.exit_code == 1 and f"has an impossible time: {time}" in check.stdout
+
+
 def test_the_plan_of_the_company_is_allowed_and_done(here):
     demand(here)
     words = ("plan", "specs/visits.yaml", "--policy", "policy.yaml", "--out", "visits.plan")
@@ -526,10 +543,11 @@ def test_the_plan_of_the_company_is_allowed_and_done(here):
 def test_compile_check_spends_nothing_and_finds_what_is_stale(here):
     words = ("compile", "--check", "specs/visits.yaml", "-o", "build")
     assert "is current with specs/visits.yaml" in done(*words, where=here).stdout
-    before = spent(here)
+    before, stated = spent(here), here / "build/visits.certificate.json"
     for plant in (
         lambda: edit(here, privacy__labels_per_user=1),
-        lambda: (here / "build/visits.certificate.json").write_text("{}"),
+        lambda: stated.write_text('{"format_version": "1.0",' + stated.read_text()[1:]),
+        lambda: stated.write_text("{}"),
         lambda: flip(here),
         lambda: artifact(here).unlink(),
     ):

@@ -1,6 +1,7 @@
 """``plan --out`` and ``compile FILE.plan``: exactly what was approved, or nothing."""
 
 import json
+import os
 import shutil
 
 import pyarrow as pa
@@ -136,6 +137,25 @@ def test_another_file_is_no_plan(text, place):
     (place / "visits.plan").write_text(text)
     result = labeldp(*COMPILE, where=place)
     assert result.exit_code == 2 and "is no plan of labeldp plan --out" in result.stderr
+
+
+def test_a_plan_that_says_something_twice_is_refused(place):
+    """What people or other tools read first would not be what compile does."""
+    path = place / "visits.plan"
+    text = path.read_text("utf-8")
+    shown = json.dumps(json.loads(text)["approved"] | {"spends": "0"})
+    path.write_text(text.replace('"approved":', f'"approved": {shown}, "approved":', 1), "utf-8")
+    refused = labeldp(*COMPILE, where=place)
+    assert refused.exit_code == 2 and "or was altered" in refused.stderr
+
+
+def test_of_a_huge_file_no_more_is_read_than_a_spec_may_have(place):
+    """The plan names it, and somebody else can have written the plan."""
+    os.truncate(place / "visits.yaml", 1 << 43)
+    refused = labeldp(*COMPILE, where=place)
+    assert (
+        refused.exit_code == 1 and "changed since this plan was saved: the spec" in refused.stderr
+    )
 
 
 def test_a_later_format_is_refused(place):

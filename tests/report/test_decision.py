@@ -1,9 +1,11 @@
 """The first screen of a report: plain words for a person who must decide."""
 
+import base64
 import json
 import math
 import os
 import re
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
@@ -20,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.report.approval import approval_path
+from labeldp_compile.tools.report.approval import Responsible, approval_path
 from labeldp_compile.tools.report.decision import BeliefBar, delta_in_words, of_run
 from labeldp_compile.tools.report.run_page import RunFindings, run_page
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
@@ -37,6 +39,7 @@ WORDS = {
     "retention": "Until the end of 2027",
     "by": "A. Officer",
 }
+FIELDS = [field.name for field in fields(Responsible)]
 
 
 def labeldp(*words):
@@ -146,7 +149,7 @@ def test_an_approval_beside_the_file_is_shown_and_checked(made, key):
 def test_a_pipe_beside_the_file_is_not_waited_for(made):
     os.mkfifo(approval_path(made / "file.onnx"))
     done = labeldp("report", made / "file.onnx", "-o", made / "no.html")
-    assert done.exit_code == 2 and "is no approval" in done.stderr
+    assert done.exit_code == 2 and "is no ordinary file" in done.stderr
     assert not (made / "no.html").exists()
 
 
@@ -163,6 +166,28 @@ def test_an_approval_is_of_one_file_and_cannot_be_altered(made):
     (made / "file.onnx").write_bytes(compile_text(INTEGER_SPEC.replace("example", "other")).model)
     done = labeldp("report", made / "file.onnx", "-o", made / "no.html")
     assert done.exit_code == 2 and "approves another file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        list(FIELDS),
+        dict.fromkeys(FIELDS),
+        dict.fromkeys(FIELDS, 1),
+        dict.fromkeys((*FIELDS, "more"), "x"),
+        [],
+        None,
+    ],
+)
+def test_what_approves_nothing_is_no_approval(made, predicate):
+    assert approve(made).exit_code == 0
+    stated = approval_path(made / "file.onnx")
+    envelope = json.loads(stated.read_text("utf-8"))
+    statement = json.loads(base64.b64decode(envelope["payload"])) | {"predicate": predicate}
+    envelope["payload"] = base64.b64encode(json.dumps(statement).encode()).decode()
+    stated.write_text(json.dumps(envelope), "utf-8")
+    done = labeldp("report", made / "file.onnx", "-o", made / "no.html")
+    assert done.exit_code == 2 and "is no approval of labeldp approve" in done.stderr
 
 
 def test_what_does_not_meet_the_policy_is_not_approved(made):

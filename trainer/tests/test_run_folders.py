@@ -96,6 +96,13 @@ def test_a_folder_that_cannot_be_made(tmp_path, output, words):
         require_refused(labeldp(tmp_path, "train", "train.yaml", "-o", output, *more), words)
 
 
+def test_of_a_huge_config_no_more_is_read_than_a_config_may_have(taken):
+    (taken / "config.yaml").touch()
+    os.truncate(taken / "config.yaml", 1 << 43)
+    with pytest.raises(RunFolderError, match="is not the config that the run was started with"):
+        RunFolder(taken).config()
+
+
 def test_a_run_that_is_not_there(tmp_path):
     with pytest.raises(RunFolderError, match="nowhere: does not exist"):
         RunFolder(tmp_path / "nowhere").facts()

@@ -5,6 +5,7 @@ Any of it that reaches a terminal, a log or a page goes through here. ``labeldp_
 nothing from here and has the same rules; a test compares both.
 """
 
+import itertools
 import json
 import unicodedata
 from typing import Any
@@ -59,9 +60,8 @@ def clipped(text: str, most: int) -> str:
     text, is_whole = printable(beginning), len(beginning) == len(text)
     if is_whole and width(text) <= most:
         return text
-    while text and width(text) > most - 1:
-        text = text[:-1]
-    return text + ELLIPSIS
+    ends = itertools.accumulate(map(width, text))
+    return text[: sum(end < most for end in ends)] + ELLIPSIS
 
 
 def _without_floods(text: str) -> str:

@@ -116,7 +116,7 @@ def _judged(kind: Kind, path: str, look: Callable[[], Judged]) -> Judged:
     """What ``look`` finds; what it cannot read is a finding, too."""
     try:
         if not is_url(path) and kind not in ("training run", "folder of parts"):
-            _require_plain(Path(path))
+            require_plain(Path(path))
         return look()
     except InputError as error:
         return unverified(kind, path, str(error))
@@ -124,7 +124,7 @@ def _judged(kind: Kind, path: str, look: Callable[[], Judged]) -> Judged:
         return unverified(kind, path, f"cannot be checked ({type(error).__name__})")
 
 
-def _require_plain(path: Path) -> None:
+def require_plain(path: Path) -> None:
     """Raise InputError for what is no ordinary file: to open a pipe would wait for its writer."""
     with readable(path):
         mode = path.stat().st_mode
@@ -170,7 +170,7 @@ def _ledger(where: Path | str, policy: LoadedPolicy) -> Judged:
 
 def _parts(path: Path, policy: LoadedPolicy) -> Judged:
     """A folder of ``randomize --append``: its parts are those of its manifest, byte for byte."""
-    _require_plain(path / MANIFEST)
+    require_plain(path / MANIFEST)
     folder = PartsFolder.read(path)
     if folder is None:
         raise InputError(f"{path / MANIFEST}: was removed while it was read")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from labeldp_verify.claims import seconds_of
-from labeldp_verify.errors import readable
+from labeldp_verify.errors import read_at_most, readable
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
 from labeldp_compile.errors import InputError, SpecError
@@ -18,6 +18,7 @@ from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.spec_match import stated_in
 from labeldp_compile.yaml_model import Document, Number, Strict
+from labeldp_compile.yaml_source import MAX_BYTES
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
@@ -189,7 +190,7 @@ def _specs_in(folder: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with readable(folder):
         paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".yaml", ".yml")]
-        each = [(path, path.read_bytes()) for path in paths if path.is_file()]
+        each = [(path, read_at_most(path, MAX_BYTES + 1)) for path in paths if path.is_file()]
     for path, data in each:
         try:
             stated = stated_in(data)

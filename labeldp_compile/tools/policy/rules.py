@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from labeldp_verify.claims import seconds_of
 from labeldp_verify.rounded import at_most
 
+from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.account import add_up
 from labeldp_compile.ledger.draws import Totals, drawn_labels, without_ids
 from labeldp_compile.ledger.entries import Entry
@@ -366,7 +367,12 @@ def _within(entries: Sequence[Entry], end: datetime, days: int) -> Sequence[Entr
 
 
 def _time(entry: Entry) -> datetime:
-    return datetime.fromisoformat(entry.facts["time"])
+    time = entry.facts["time"]
+    try:
+        return datetime.fromisoformat(time)
+    except ValueError:
+        reason = f"entry {entry.number} of the ledger has an impossible time: {time}"
+        raise InputError(reason) from None
 
 
 @_rule("draw_once", "ledger")

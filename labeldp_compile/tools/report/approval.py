@@ -1,7 +1,8 @@
 """Who is responsible for a file and approved it: a signed statement beside the file.
 
 An in-toto Statement in a DSSE envelope (JSON). Its subject is the file by its SHA-256: an artifact,
-or the ``privacy.json`` of a training run. So another file is not approved by it.
+or of a training run ``privacy.json``, and ``run.json`` with the digests of config and features. So
+another file is not approved by it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from labeldp_verify.printable import clipped, one_line
 from labeldp_verify.reading.strict_json import parse_json
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.tools.policy.judging import require_plain
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 PREDICATE_TYPE = "urn:labeldp:approval:1"
 MOST_BYTES = 1 << 16
 MOST_TEXT = 500
-STATEMENT_OF_RUN = "privacy.json"
+APPROVED_OF_RUN = ("privacy.json", "run.json")
 
 
 @dataclass(frozen=True)
@@ -81,20 +83,22 @@ def approval_path(of: Path) -> Path:
     return of / "approval.json" if of.is_dir() else of.with_name(of.name + ".approval.json")
 
 
-def subject_of(of: Path) -> Path:
-    """The file whose digest is approved."""
-    return of / STATEMENT_OF_RUN if of.is_dir() else of
+def subjects_of(of: Path) -> list[Path]:
+    """The files whose digests are approved; of a run its statement first."""
+    return [of / name for name in APPROVED_OF_RUN] if of.is_dir() else [of]
 
 
-def read_subject(of: Path) -> bytes:
+def read_subjects(of: Path) -> list[bytes]:
     """The bytes that are approved. Raises InputError."""
     from labeldp_verify import read_artifact  # noqa: PLC0415
 
-    return read_artifact(subject_of(of))
+    for path in subjects_of(of):
+        require_plain(path)
+    return [read_artifact(path) for path in subjects_of(of)]
 
 
-def approval(stated: Responsible, of: Path, data: bytes, key: PrivateKey) -> bytes:
-    """The signed statement about the bytes of ``subject_of(of)``."""
+def approval(stated: Responsible, of: Path, data: list[bytes], key: PrivateKey) -> bytes:
+    """The signed statement about the bytes of ``subjects_of(of)``."""
     from labeldp_verify.bundle import STATEMENT_TYPE  # noqa: PLC0415  # cryptography
 
     from labeldp_compile.signing import enveloped  # noqa: PLC0415
@@ -102,10 +106,8 @@ def approval(stated: Responsible, of: Path, data: bytes, key: PrivateKey) -> byt
     statement = {
         "_type": STATEMENT_TYPE,
         "subject": [
-            {
-                "name": one_line(subject_of(of).name),
-                "digest": {"sha256": hashlib.sha256(data).hexdigest()},
-            }
+            {"name": one_line(path.name), "digest": {"sha256": sha256}}
+            for path, sha256 in zip(subjects_of(of), _digests(data), strict=True)
         ],
         "predicateType": PREDICATE_TYPE,
         "predicate": asdict(stated),
@@ -113,13 +115,13 @@ def approval(stated: Responsible, of: Path, data: bytes, key: PrivateKey) -> byt
     return (json.dumps(enveloped(statement, key), ensure_ascii=False) + "\n").encode()
 
 
-def read_approval(path: Path, data: bytes, key: PublicKey | None) -> Approval:
+def read_approval(path: Path, data: list[bytes], key: PublicKey | None) -> Approval:
     """The statement in a file, about these bytes; its signature is checked if there is a key.
 
     Raises InputError if it is no such statement, is about other bytes, or is not signed by the key.
     """
     payload, signature = _opened(path, read_at_most(path, MOST_BYTES + 1))
-    stated = _stated(path, payload, hashlib.sha256(data).hexdigest())
+    stated = _stated(path, payload, _digests(data))
     if key is None:
         return Approval(stated, None)
     from labeldp_verify.signature import Signed  # noqa: PLC0415  # cryptography
@@ -131,7 +133,7 @@ def read_approval(path: Path, data: bytes, key: PublicKey | None) -> Approval:
 
 
 def found_approval(
-    path: Path, data: bytes, given: Path | None, approver: PublicKey | None
+    path: Path, data: list[bytes], given: Path | None, approver: PublicKey | None
 ) -> Approval | None:
     """The approval that was named, or the one beside the file, if there is one. Raises InputError.
 
@@ -140,8 +142,8 @@ def found_approval(
     beside = approval_path(path)
     if given is None and approver is None and not beside.exists():
         return None
-    if given is None and beside.exists() and not beside.is_file():  # a pipe would be waited for
-        raise InputError(f"{beside}: is no approval of labeldp approve")
+    if given is None:
+        require_plain(beside)
     return read_approval(given or beside, data, approver)
 
 
@@ -156,22 +158,24 @@ def _opened(path: Path, text: bytes) -> tuple[bytes, bytes]:
         raise InputError(f"{path}: is no approval of labeldp approve") from None
 
 
-def _stated(path: Path, payload: bytes, sha256: str) -> Responsible:
+def _digests(data: list[bytes]) -> list[str]:
+    return [hashlib.sha256(one).hexdigest() for one in data]
+
+
+def _stated(path: Path, payload: bytes, digests: list[str]) -> Responsible:
     try:
         statement = parse_json(payload.decode())
-        (subject,) = statement["subject"]
-        stated = statement["predicate"]
-        wanted = {field.name for field in fields(Responsible)}
-        fits = statement["predicateType"] == PREDICATE_TYPE and set(stated) == wanted
-        if not fits or not all(isinstance(v, str) for v in stated.values() if v is not None):
+        stated = vars(Responsible(**statement["predicate"]))
+        texts = {name: value for name, value in stated.items() if (name, value) != ("policy", None)}
+        fits = statement["predicateType"] == PREDICATE_TYPE
+        if not fits or not all(isinstance(value, str) for value in texts.values()):
             raise ValueError
-        about = subject["digest"]["sha256"]
+        about = [subject["digest"]["sha256"] for subject in statement["subject"]]
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{path}: is no approval of labeldp approve") from None
-    if about != sha256:
+    if about != digests:
         raise InputError(f"{path}: approves another file, or another version of it")
-    texts = {name: value and clipped(value, MOST_TEXT) for name, value in stated.items()}
-    return Responsible(**texts)
+    return Responsible(**{name: clipped(value, MOST_TEXT) for name, value in texts.items()})
 
 
 def responsible(texts: dict[str, str], policy: str | None, today: date) -> Responsible:

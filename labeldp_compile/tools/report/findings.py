@@ -81,7 +81,7 @@ def examine(
         spec=None if source is None else source.decode("utf-8", errors="replace"),
         signer=None if signed is None else signed.fingerprint(),
         table=table,
-        approval=found_approval(path, data, approval, approver),
+        approval=found_approval(path, [data], approval, approver),
         judged=None if policy is None else judge_artifact(path, data, report, policy),
         policy=policy,
     )

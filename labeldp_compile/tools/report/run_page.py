@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.printable import clipped
 
+from labeldp_compile.errors import InputError
 from labeldp_compile.tools.page.document import page
 from labeldp_compile.tools.policy import Judged, LoadedPolicy, judge
 from labeldp_compile.tools.policy.judging import read_promise, read_run
-from labeldp_compile.tools.report.approval import Approval, found_approval
+from labeldp_compile.tools.report.approval import Approval, found_approval, read_subjects
 from labeldp_compile.tools.report.decision import delta_in_words, of_run
 
 if TYPE_CHECKING:
@@ -55,14 +56,17 @@ def examine_run(
     approver: PublicKey | None = None,
 ) -> RunFindings:
     """Read a run folder, whose statement must agree with its config. Raises InputError."""
+    subjects = read_subjects(path)
     run = read_run(path)
     data, promise = read_promise(path, run)
+    if subjects[0] != data or subjects != read_subjects(path):
+        raise InputError(f"{path}: changed while it was read")
     return RunFindings(
         path,
         run,
         promise,
         hashlib.sha256(data).hexdigest(),
-        found_approval(path, data, approval, approver),
+        found_approval(path, subjects, approval, approver),
         None if policy is None else judge(path, policy),
         policy,
     )

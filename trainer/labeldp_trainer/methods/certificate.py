@@ -10,6 +10,7 @@ from labeldp_runtime.row_rules import require_prepared
 from labeldp_verify import Certificate, VerificationError
 from labeldp_verify.artifact import Artifact, largest_bias
 from labeldp_verify.decode import DecodeError, read_domain, read_groups
+from labeldp_verify.errors import read_at_most
 from labeldp_verify.forms import CategoricalDomain, Domain, Groups, IntegerDomain
 from labeldp_verify.opening import open_artifact
 
@@ -83,9 +84,9 @@ def artifact_source(path: Path) -> LabelSource:
 
 def certificate_source(path: Path) -> LabelSource:
     """The certificate in a JSON file. Raises ArtifactError."""
+    data = read_at_most(path, _MAX_BYTES + 1, ArtifactError)
     try:
-        data = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else b""
-        fields = json.loads(data)
+        fields = json.loads(data if len(data) <= _MAX_BYTES else b"")
         version = str(fields["format_version"])
         if version.partition(".")[0] != "1":
             raise ArtifactError(f"{path}: has format {version}; upgrade labeldp-trainer")
@@ -93,8 +94,6 @@ def certificate_source(path: Path) -> LabelSource:
         _require_usable(path, stated)
         groups = read_groups(stated)
         domain = read_domain(stated.label.domain)
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be read: {error.strerror}") from None
     except (KeyError, TypeError, ValueError, RecursionError, DecodeError) as error:
         raise ArtifactError(f"{path}: is not a labeldp certificate, or is damaged") from error
     return LabelSource(path, hashlib.sha256(data).hexdigest(), stated, domain, groups, None)

@@ -6,9 +6,9 @@ train.npy     the vectors of the training part
 test.npy      those of the test part, if there is one
 
 It holds features only. A run whose features and options are those of a run beside it takes its
-files, as hard links where the file system has them, if this user's labeldp wrote them: the digest
-in a file only says what its writer wanted to say (``run/own_mark.py``). A folder that the user
-names, to resume or to verify with, needs no mark. Its vectors must fit the data.
+files, as hard links where it can, if this user's labeldp wrote them: the digest in a file only says
+what its writer wanted to say (``run/own_mark.py``). A folder that the user names, to resume or to
+verify with, needs no mark. Its vectors must fit the data.
 """
 
 import hashlib
@@ -34,7 +34,14 @@ from labeldp_trainer.representation.representation import (
     kind_named,
     own_arrays,
 )
-from labeldp_trainer.run.folder import read_arrays, read_json, write_arrays, write_json
+from labeldp_trainer.run.folder import (
+    OWN,
+    read_arrays,
+    read_json,
+    require_own,
+    write_arrays,
+    write_json,
+)
 from labeldp_trainer.run.own_mark import is_marked, marked
 
 FOLDER, FACTS, LEARNT = "representation", "facts.json", "learnt.npz"
@@ -88,10 +95,8 @@ def save(run: Path, representation: Representation | None, dataset: Dataset) -> 
     if representation is None or representation.stored == folder:
         return
     shutil.rmtree(folder, ignore_errors=True)
-    with folder_when_whole(folder) as part:
-        if representation.stored is not None:
-            _take(representation.stored, part)
-        else:
+    with folder_when_whole(folder, most=OWN) as part:
+        if representation.stored is None or not _linked(representation.stored, part):
             _write(part, representation, dataset)
 
 
@@ -183,7 +188,7 @@ def _write(part: Path, representation: Representation, dataset: Dataset) -> None
     write_arrays(part / LEARNT, dict(representation.arrays))
     names = [LEARNT]
     for name, rows in zip(PARTS, dataset.parts, strict=False):
-        with replaced_when_whole(part / name) as file:
+        with replaced_when_whole(part / name, most=OWN) as file:
             np.save(file, rows.features)
         names.append(name)
     learnt_from = dict(representation.facts)
@@ -201,16 +206,31 @@ def _write(part: Path, representation: Representation, dataset: Dataset) -> None
     write_json(part / FACTS, marked(facts))
 
 
-def _take(source: Path, part: Path) -> None:
-    for name in (FACTS, LEARNT, *PARTS):
-        if not (source / name).exists():
-            continue
-        try:
-            os.link(source / name, part / name)
-        except OSError:  # another file system, or one without links
-            shutil.copyfile(source / name, part / name)
+def _linked(source: Path, part: Path) -> bool:
+    """Whether ``part`` holds the files of ``source`` now; if not, it is empty.
+
+    Anyone who can write to the folder of runs can put a copy there, whose files they can change
+    later, or something else since it was read. So the links are checked, and not what was linked.
+    """
+    try:
+        for name in (FACTS, LEARNT, *PARTS):
+            if (source / name).exists():
+                os.link(source / name, part / name)
+                require_own(part / name)
+                if (part / name).is_symlink():  # the link itself is linked, not its file
+                    raise OSError("no file")
+        facts = _facts_of(part)
+        if is_marked(facts):
+            for name in facts["files"]:
+                _require_whole(part / name, facts)
+            return True
+    except (*DAMAGE, RunFolderError):
+        pass
+    for path in part.iterdir():
+        path.unlink()
+    return False
 
 
 def _require_whole(path: Path, facts: dict[str, Any]) -> None:
-    if file_digest(path) != facts["files"][path.name]:
+    if not path.is_file() or file_digest(path) != facts["files"][path.name]:
         raise ValueError("damaged")

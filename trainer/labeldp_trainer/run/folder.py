@@ -38,6 +38,7 @@ from numpy.lib.format import read_array
 from numpy.typing import NDArray
 
 from labeldp_compile.whole_file import require_folder
+from labeldp_compile.yaml_source import MAX_BYTES
 from labeldp_trainer.config import LoadedConfig, parse_config
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 
@@ -189,7 +190,7 @@ class RunFolder:
         path = self.path / "config.yaml"
         try:
             with open_file(path) as file:
-                data = file.read()
+                data = file.read(MAX_BYTES + 1)
             text = data.decode()
         except (OSError, ValueError):
             raise RunFolderError(f"{path}: is missing or damaged; start another run") from None

@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,6 +73,23 @@ def test_a_run_beside_takes_it(first):
         assert inode(kept(directory, "a", name)) == inode(kept(directory, "b", name))
 
 
+def test_only_the_owner_can_change_it(first, tmp_path):
+    directory, _, _ = first
+    for name in ("train.npz", "test.npz"):
+        (tmp_path / name).write_bytes((directory / name).read_bytes())
+    before = os.umask(0)
+    try:
+        run(tmp_path, "a")
+        _, learnt = run(tmp_path, "b")
+    finally:
+        os.umask(before)
+    assert not learnt
+    for name in FILES:
+        path = kept(tmp_path, "b", name)
+        assert inode(path) == inode(kept(tmp_path, "a", name))
+        assert not (path.stat().st_mode | path.parent.stat().st_mode) & 0o022
+
+
 def test_other_options_features_and_test_rows_do_not(first):
     directory, _, _ = first
     digests = set()
@@ -124,6 +142,15 @@ def test_letters_of_others_are_passed_over(tmp_path, text):
     assert store.find(tmp_path / "new", "0" * 64, BOTH) is None
     with pytest.raises(RunFolderError):
         restored(tmp_path / "x")
+
+
+@pytest.mark.parametrize("name", ["facts.json", "learnt.npz"])
+def test_a_pipe_is_not_waited_for(first, tmp_path, name):
+    folder = copied(kept(first[0], "a", "x").parent, tmp_path / "a" / "representation")
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(RunFolderError, match="missing or damaged"):
+        restored(tmp_path / "a")
 
 
 def test_resume(first, tmp_path):
@@ -188,6 +215,49 @@ def test_a_folder_that_somebody_else_wrote_is_not_believed(first, tmp_path, envi
     assert store.find(runs / "new", digest, BOTH) is not None
     environment(XDG_STATE_HOME=before)
     assert store.find(runs / "new", digest, BOTH) is None
+
+
+def writable(path, secret):
+    path.chmod(0o666)
+
+
+def linked(path, secret):
+    path.unlink()
+    path.symlink_to(secret)
+
+
+def other(path, secret):
+    path.unlink()
+    path.hardlink_to(secret)
+
+
+def unmarked(path, secret):
+    facts = json.loads((path.parent / "facts.json").read_text())
+    facts["files"][path.name] = hashlib.sha256(secret.read_bytes()).hexdigest()
+    (path.parent / "facts.json").write_text(json.dumps(facts))
+    other(path, secret)
+
+
+@pytest.mark.parametrize("attack", [writable, linked, other, unmarked])
+@pytest.mark.parametrize("name", ["learnt.npz", "train.npy"])
+def test_what_another_user_puts_in_the_place_is_not_taken(first, tmp_path, attack, name):
+    """They can write to the folder of runs, and do it after the files were found whole."""
+    source = kept(first[0], "a", "x").parent
+    beside = copied(source, tmp_path / "beside" / "representation")
+    digest = json.loads((beside / "facts.json").read_text())["digest"]
+    representation, parts = store.find(tmp_path / "new", digest, BOTH)
+    (tmp_path / "secret").write_text("a key")
+    attack(beside / name, tmp_path / "secret")
+    (tmp_path / "new").mkdir()
+    dataset = SimpleNamespace(parts=[SimpleNamespace(features=part) for part in parts])
+    store.save(tmp_path / "new", representation, dataset)
+    new = tmp_path / "new" / "representation"
+    assert sorted(path.name for path in new.iterdir()) == list(FILES)
+    for path in new.iterdir():
+        assert not path.is_symlink() and path.stat().st_nlink == 1
+        assert not path.stat().st_mode & 0o022
+    assert (new / "train.npy").read_bytes() == (source / "train.npy").read_bytes()
+    assert restored(tmp_path / "new").width == 8
 
 
 @pytest.mark.parametrize("own", [True, False])

@@ -234,7 +234,8 @@ def evaluate(
         parts += [(name, rows, private.subset(rows)) for name, rows in _groups(array_of(by))]
     found = []
     for group, rows, part in parts:
-        own = None if numbers is None else numbers[rows]
+        # Numbered anew: persons without a row in the group are none of it.
+        own = None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
         for metric in names:
             each = {model: METRICS[metric](part, given[rows]) for model, given in every.items()}
             models = list(each)

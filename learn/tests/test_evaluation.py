@@ -167,6 +167,22 @@ def test_groups_have_their_own_metrics_and_persons_wider_intervals():
     assert lonely[0].error == math.inf
 
 
+def test_persons_without_rows_in_a_group_are_none_of_it():
+    """They counted as persons without an error: the interval of one person had no width."""
+    true, one, _ = two_models(600, 0)
+    column = drawn(BINARY, true)
+    by, persons = np.where(np.arange(600) < 500, "a", "b"), np.minimum(np.arange(600), 500)
+    found = evaluate(PrivateLabels(BINARY, column), {"m": one}, by=by, persons=persons)
+    assert all(m.error == math.inf for m in found if m.group == "b")
+    few = persons % 250
+    every = evaluate(PrivateLabels(BINARY, column), {"m": one}, by=by, persons=few)
+    for name, group in (("a", slice(500)), ("b", slice(500, 600))):
+        alone = evaluate(PrivateLabels(BINARY, column[group]), {"m": one[group]},
+                         persons=few[group])  # fmt: skip
+        own = [m for m in every if m.group == name]
+        assert [(m.low, m.high) for m in own] == [(m.low, m.high) for m in alone]
+
+
 def test_rows_without_a_group_are_a_group_of_their_own():
     """They were taken for all rows: an error of shapes, or the metric of other labels."""
     true, one, _ = two_models(3000, 0)

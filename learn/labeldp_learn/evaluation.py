@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp_learn.columns import array_of, places_in
+from labeldp_learn.columns import array_of, is_missing, places_in
 from labeldp_learn.errors import PrivateLabelError
 from labeldp_learn.private_labels import PrivateLabels, is_numeric
 from labeldp_learn.private_rows import Floats
@@ -198,12 +198,15 @@ def evaluate(
         predictions: by the name of the model. Numbers [n]; or probabilities [n, k] in the order of
             ``private.labels``, or [n] of the second of two labels; or labels [n], for the accuracy.
         metrics: of ``METRICS``; by default those that fit the labels and all predictions.
-        by: [n] public groups of rows; each is measured on its own, too.
-        persons: [n] who each row belongs to, if a person has several.
+        by: [n] public groups of rows; each is measured on its own, too. Rows without a value are
+            the group "null".
+        persons: [n] who each row belongs to, if a person has several. Rows without a value belong
+            to one person.
         confidence: of the intervals, which are approximate.
 
     Raises:
-        PrivateLabelError: a metric does not fit, or the artifact supports no estimate of it.
+        PrivateLabelError: a metric does not fit, the artifact supports no estimate of it, or a
+            column has another number of rows.
 
     Example:
         >>> from pathlib import Path
@@ -227,11 +230,14 @@ def evaluate(
     for name in names:
         if name not in METRICS:
             raise PrivateLabelError(f"there is no metric {name!r}; there are {', '.join(METRICS)}")
-    numbers = None if persons is None else np.unique(array_of(persons), return_inverse=True)[1]
+    numbers = None if persons is None else _distinct(persons, private.rows, "persons")[1]
     parts: list[tuple[Any, NDArray[np.int64], PrivateLabels]]
     parts = [(None, np.arange(private.rows), private)]
     if by is not None:
-        parts += [(name, rows, private.subset(rows)) for name, rows in _groups(array_of(by))]
+        groups, codes = _distinct(by, private.rows, "by")
+        for i, name in enumerate(groups):
+            rows = np.flatnonzero(codes == i)
+            parts.append((name, rows, private.subset(rows)))
     found = []
     for group, rows, part in parts:
         # Numbered anew: persons without a row in the group are none of it.
@@ -249,17 +255,25 @@ def evaluate(
     return found
 
 
-def _groups(values: NDArray[Any]) -> list[tuple[Any, NDArray[np.int64]]]:
-    """The groups of rows with the same value, by name; missing values are the group "null"."""
-    if values.dtype.kind == "O":
-        names = sorted(set(values.tolist()), key=lambda name: (name is None, str(name)))
-        place = {name: i for i, name in enumerate(names)}
-        codes = np.array([place[value] for value in values.tolist()])
-    else:
-        distinct, codes = np.unique(values, return_inverse=True)
-        names = distinct.tolist()
-    named = ("null" if name is None else name for name in names)
-    return [(name, np.flatnonzero(codes == i)) for i, name in enumerate(named)]
+def _distinct(column: Any, rows: int, what: str) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct values of a column, in order, and the place [n] of each row's value.
+
+    Missing values are the last one, "null". Raises PrivateLabelError.
+    """
+    values = array_of(column)
+    wrong = PrivateLabelError(f"{what} has one number or name for each of the {rows:,} rows")
+    if values.shape != (rows,):
+        raise wrong
+    missing = is_missing(values)
+    known = values[~missing]
+    try:
+        objects = known.dtype.kind == "O"
+        names = sorted(set(known.tolist()), key=str) if objects else np.unique(known).tolist()
+    except TypeError:  # lists and the like
+        raise wrong from None
+    codes = np.full(rows, len(names))
+    codes[~missing] = places_in(known, names)
+    return [*names, *(["null"] if missing.any() else [])], codes
 
 
 def _reach(confidence: float) -> float:

@@ -196,6 +196,38 @@ def test_rows_without_a_group_are_a_group_of_their_own():
     assert found == named
 
 
+@pytest.mark.parametrize(
+    "by",
+    [
+        np.where(np.arange(600) % 3, np.nan, 1.5),
+        np.array([float("nan") if i % 3 else "a" for i in range(600)], object),
+        np.where(np.arange(600) % 3, np.datetime64("NaT"), np.datetime64("2026-01-01")),
+    ],
+    ids=["numbers", "objects", "dates"],
+)
+def test_every_missing_value_is_the_same_group_and_the_same_person(by):
+    """Each NaN among objects was a group of one row, and no person could be missing beside text."""
+    true, one, _ = two_models(600, 0)
+    private = PrivateLabels(BINARY, drawn(BINARY, true))
+    found = evaluate(private, {"m": one}, ["accuracy"], by=by)
+    assert [m.rows for m in found] == [600, 200, 400] and found[-1].group == "null"
+    persons = np.array([None if i % 3 else f"p{i}" for i in range(600)], object)
+    numbers = np.where(np.arange(600) % 3, -1, np.arange(600))
+    texts, whole = (evaluate(private, {"m": one}, persons=p) for p in (persons, numbers))
+    assert [m.error for m in texts] == pytest.approx([m.error for m in whole])
+
+
+@pytest.mark.parametrize(
+    "column", [np.zeros(599), np.zeros(601), np.zeros((600, 2)), np.array([{}] * 600)]
+)
+def test_groups_and_persons_are_one_column_of_all_rows(column):
+    true, one, _ = two_models(600, 0)
+    private = PrivateLabels(BINARY, drawn(BINARY, true))
+    for name in ("by", "persons"):
+        with pytest.raises(PrivateLabelError, match="600 rows"):
+            evaluate(private, {"m": one}, ["accuracy"], **{name: column})
+
+
 def test_tables_of_groups_have_estimates_of_their_own():
     artifact = open_artifact(GROUPS)
     columns, labels = frame(artifact, 3000), np.arange(3000) % artifact.label.size

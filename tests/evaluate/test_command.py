@@ -223,7 +223,9 @@ def test_a_group_of_one_row_has_no_interval_and_the_document_is_json(files, tmp_
         raise AssertionError(name)
 
     found = json.loads(labeldp(*given, "--by", "rare", "--json").stdout, parse_constant=no_json)
-    (one,) = [m for m in found["measured"] if (m["group"], m["metric"]) == ("nan", "squared error")]
+    (one,) = [
+        m for m in found["measured"] if (m["group"], m["metric"]) == ("null", "squared error")
+    ]
     assert one["rows"] == 1 and one["low"] is one["high"] is one["error"] is None
     pq.write_table(table.slice(0, 1), tmp_path / "x.parquet")
     result = labeldp(*given, "--difference", "0.1")

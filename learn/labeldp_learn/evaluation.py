@@ -34,6 +34,7 @@ LEAST_PROBABILITY = 1e-6
 """Smaller probabilities count as this in the log loss, and smaller means in the Poisson loss."""
 _MATRIX = 2  # dimensions
 _SYMMETRIC = 1e-6  # skewness below it changes no digit
+_ROUNDING = 1e-12  # of a value: standard errors below it are those of float64
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Influence:
         range: what N/D can be.
         spread: [n, j] standard deviations that a row's private label is expected to add, of j
             independent parts, by its prediction alone; None where no row can have most of them.
+        exact: whether it does not depend on the private labels at all.
     """
 
     top: float
@@ -54,6 +56,7 @@ class Influence:
     weights: Floats | None = None
     range: tuple[float, float] = (-math.inf, math.inf)
     spread: Floats | None = None
+    exact: bool = False
 
     @property
     def value(self) -> float:
@@ -67,9 +70,10 @@ class Influence:
         spread = None
         if self.spread is not None and other.spread is not None:
             spread = self.spread - other.spread
-        return Influence(
-            self.top - other.top, self.rows - other.rows, self.bottom, self.weights, ends, spread
-        )
+        top, rows = self.top - other.top, self.rows - other.rows
+        same = not top and not rows.any() and bool(self.rows.any())
+        exact = same or (self.exact and other.exact)
+        return Influence(top, rows, self.bottom, self.weights, ends, spread, exact)
 
     def largest(self, persons: NDArray[np.int64] | None = None) -> float | None:
         """The share that one row, or person, has of the variance that is expected of all rows.
@@ -92,7 +96,7 @@ class Influence:
         all v for which N − v·D is near 0 (Fieller 1954): at most about ``reach`` standard errors
         away, which differs by side where the rows are skewed (``_skewed``), and grows where the
         error is uncertain (``_student``). For a mean that is v ± errors. If D may be 0, all v of
-        the range are possible.
+        the range are possible, and also if all rows are alike: they do not say how much they vary.
         """
         n, value, (low, high) = len(self.rows), self.value, self.range
         weights = np.zeros(n) if self.weights is None else self.weights
@@ -108,8 +112,8 @@ class Influence:
             return low, high, math.inf
         each = sums[0] - value * sums[1]
         variance = float(each @ each)
-        if not variance:
-            return value, value, 0.0
+        if variance <= (_ROUNDING * value) ** 2:
+            return (value, value, 0.0) if self.exact else (low, high, math.inf)
         skewness = float(np.sum(each**3)) / variance**1.5  # of the sum: that of a row over √n
         uncertainty = float(np.sum(each**4)) / variance**2 - 1 / groups
         reach = _student(reach, max(uncertainty, 2 / (groups - 1)))
@@ -326,7 +330,8 @@ def _linear(known: Floats, weights: Floats, rest: Floats | float = 0.0) -> Influ
     """The mean of Σ_j known·weights + rest, of unbiased ``known`` [n, j] and ``weights`` [n, j]."""
     rows = np.einsum("nj,nj->n", known, weights) + rest
     value = float(rows.mean())
-    return Influence(value, rows - value, spread=weights * known.std(axis=0))
+    spread = weights * known.std(axis=0)
+    return Influence(value, rows - value, spread=spread, exact=not weights.any())
 
 
 def squared_error(private: PrivateLabels, predicted: Floats) -> Influence:
@@ -369,18 +374,19 @@ def area(private: PrivateLabels, predicted: Floats) -> Influence:
     known = _one_hot(private)
     if known.shape[1] != 2:
         raise PrivateLabelError("AUC is of two labels")
-    n, scores = len(known), _probabilities(predicted)[:, 1]
-    under = (_sums_below(scores, known[:, 0]) - known[:, 0] / 2) / (n - 1)
-    over = (known[:, 1].sum() - _sums_below(scores, known[:, 1]) - known[:, 1] / 2) / (n - 1)
-    others = (known.sum(axis=0) - known) / (n - 1)
+    scores, others = _probabilities(predicted)[:, 1], max(len(known) - 1, 1)
+    under = (_sums_below(scores, known[:, 0]) - known[:, 0] / 2) / others
+    over = (known[:, 1].sum() - _sums_below(scores, known[:, 1]) - known[:, 1] / 2) / others
+    rest = (known.sum(axis=0) - known) / others
     # Over pairs of different rows: the two labels of one row are not independent.
-    top, bottom = float(np.mean(known[:, 1] * under)), float(np.mean(known[:, 1] * others[:, 0]))
+    top, bottom = float(np.mean(known[:, 1] * under)), float(np.mean(known[:, 1] * rest[:, 0]))
     return Influence(
         top,
         known[:, 1] * under + known[:, 0] * over - 2 * top,
         bottom,
-        known[:, 1] * others[:, 0] + known[:, 0] * others[:, 1] - 2 * bottom,
+        known[:, 1] * rest[:, 0] + known[:, 0] * rest[:, 1] - 2 * bottom,
         (0.0, 1.0),
+        exact=not np.ptp(scores),
     )
 
 

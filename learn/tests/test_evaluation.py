@@ -149,6 +149,36 @@ def test_a_difference_is_known_far_better_than_either_model():
         found[2].rows_to_settle(0)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 5, 12, 30])
+@pytest.mark.parametrize("accuracy", [0.5, 0.8, 0.95])
+def test_intervals_of_few_rows_cover_by_enumeration(rows, accuracy):
+    """Rows that were all alike had an interval without width: of ten rows, half of all groups."""
+    artifact = response((0, 1), rare=50)
+    kept = PrivateLabels(artifact, [1]).matrix().values[1, 1]
+    chance = accuracy * kept + (1 - accuracy) * (1 - kept)
+    covered = 0.0
+    for right in range(rows + 1):
+        private = PrivateLabels(artifact, [1] * right + [0] * (rows - right))
+        (found,) = evaluate(private, {"m": np.ones(rows, int)}, ["accuracy"])
+        likely = math.comb(rows, right) * chance**right * (1 - chance) ** (rows - right)
+        covered += likely * (found.low <= accuracy <= found.high)
+    assert covered > 0.93
+
+
+def test_what_no_private_label_changes_is_exact(recwarn):
+    private = PrivateLabels(BINARY, [0, 1] * 100)
+    same = {"m": np.full(200, 0.5), "n": np.full(200, 0.5)}
+    for m in evaluate(private, same, ["log loss", "AUC"]):
+        assert m.low == m.value == m.high and m.error == 0
+    one = np.linspace(0.1, 0.8, 200)
+    for m in evaluate(private, {"m": one, "n": one})[2::3]:
+        assert m.low == m.value == m.high == m.error == 0
+    for rows in (1, 3):
+        few = evaluate(PrivateLabels(BINARY, [1] * rows), {"m": np.full(rows, 0.3)})
+        assert all(m.error == math.inf for m in few)
+    assert not recwarn.list
+
+
 def test_groups_have_their_own_metrics_and_persons_wider_intervals():
     true, one, _ = two_models(6000, 0)
     private = PrivateLabels(BINARY, drawn(BINARY, true))

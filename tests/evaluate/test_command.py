@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+from datetime import date, datetime
+from decimal import Decimal
 from xml.etree import ElementTree
 
 import numpy as np
@@ -223,9 +225,7 @@ def test_a_group_of_one_row_has_no_interval_and_the_document_is_json(files, tmp_
         raise AssertionError(name)
 
     found = json.loads(labeldp(*given, "--by", "rare", "--json").stdout, parse_constant=no_json)
-    (one,) = [
-        m for m in found["measured"] if (m["group"], m["metric"]) == ("null", "squared error")
-    ]
+    (one,) = [m for m in found["measured"] if (m["group"], m["metric"]) == ("NaN", "squared error")]
     assert one["rows"] == 1 and one["low"] is one["high"] is one["error"] is None
     pq.write_table(table.slice(0, 1), tmp_path / "x.parquet")
     result = labeldp(*given, "--difference", "0.1")
@@ -233,6 +233,56 @@ def test_a_group_of_one_row_has_no_interval_and_the_document_is_json(files, tmp_
     pq.write_table(table.append_column("far", pa.array([1e300] * ROWS)), tmp_path / "x.parquet")
     result = labeldp(artifact, tmp_path / "x.parquet", folder / "numbers.parquet", "--model", "far")
     assert result.exit_code == 2 and "predictions beyond ±1e+60" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (["01234", "1234"], ["01234", "1234"]),
+        ([2**60 + 1, 2**60 + 2, None], [2**60 + 1, 2**60 + 2, "null"]),
+        ([date(2026, 1, 2), date(2026, 1, 1)], ["2026-01-01", "2026-01-02"]),
+        ([datetime(2026, 1, 1), None], ["2026-01-01 00:00:00", "null"]),
+        ([Decimal("1.10"), None], ["1.10", "null"]),
+        (["", "\x1b[2J", "<b>", None], ["", "\x1b[2J", "<b>", "null"]),
+    ],
+    ids=["digits", "integers", "dates", "times", "decimals", "text"],
+)
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_groups_and_persons_are_the_values_of_a_column(files, tmp_path, values, names, ending):
+    """Text of digits was read as numbers: different groups, and persons, were one."""
+    table, artifact = pq.read_table(files[0] / "numbers.parquet"), files[0] / "numbers.onnx"
+    column = pa.array([values[i % len(values)] for i in range(ROWS)])
+    path = tmp_path / f"x.{ending}"
+    (pq.write_table if ending == "parquet" else pa_csv.write_csv)(
+        table.append_column("of", column), path
+    )
+    given = (artifact, path, path, "--model", "one", "--metric", "squared error")
+    done = labeldp(*given, "--by", "of", "--person", "of", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["measured"]
+    assert found[0]["error"] is not None  # more than one person
+    if ending == "csv":
+        names = sorted({"" if name == "null" else str(name) for name in names})
+        names = [name.replace(" 00:00:00", " 00:00:00.000000") for name in names]
+    assert [m["group"] for m in found] == [None, *names]
+    shown = labeldp(*given, "--by", "of").stdout
+    assert "\x1b" not in shown and ('""' in shown) == ("" in names)
+
+
+def test_columns_that_form_no_groups_are_one_clear_error(files, tmp_path):
+    table, artifact = pq.read_table(files[0] / "numbers.parquet"), files[0] / "numbers.onnx"
+    path = tmp_path / "x.parquet"
+    lists, numbers = pa.array([[1]] * ROWS), pa.array(range(20_000))
+    long = pa.concat_tables([table.append_column("lists", lists)] * 4).slice(0, 20_000)
+    pq.write_table(long.append_column("number", numbers), path)
+    for more, says in (
+        (("--by", "lists"), "cannot group by 'lists'"),
+        (("--person", "lists"), "cannot group by 'lists'"),
+        (("--by", "number"), "more than 10,000 groups"),
+    ):
+        done = labeldp(artifact, path, path, "--model", "one", *more)
+        assert done.exit_code == 2 and says in done.stderr and done.stdout == ""
+    assert labeldp(artifact, path, path, "--model", "one", "--by", "y").exit_code == 0
 
 
 def test_without_labeldp_learn_it_says_what_to_install(files, monkeypatch):

@@ -269,6 +269,31 @@ def test_groups_and_persons_are_the_values_of_a_column(files, tmp_path, values, 
     assert "\x1b" not in shown and ('""' in shown) == ("" in names)
 
 
+@pytest.mark.parametrize("categories", ['["1", "0"]', "[1, 0]"], ids=["text", "integers"])
+def test_categories_of_digits_are_labels_in_every_format(tmp_path, categories):
+    """Text was refused as no outputs; in CSV, labels were probabilities of the second label."""
+    spec = BINARY.replace('["no", "yes"]', categories).replace(
+        '"no"', categories[1:-1].split(",")[0]
+    )
+    (tmp_path / "a.onnx").write_bytes(compile_text(spec).model)
+    text, places = categories.startswith('["'), np.random.default_rng(0).integers(0, 2, ROWS)
+    true = [str(y) if text else int(y) for y in places]
+    private = Randomizer.load(tmp_path / "a.onnx")(true)
+    models = {"right": true, "chance": np.where(places, 0.2, 0.8)}
+    table = pa.table({"y": private, **models})
+    pq.write_table(table, tmp_path / "x.parquet")
+    pa_csv.write_csv(table, tmp_path / "x.csv")
+    found = []
+    for ending in ("parquet", "csv"):
+        path = tmp_path / f"x.{ending}"
+        given = (tmp_path / "a.onnx", path, path, "--metric", "accuracy", "--json")
+        for model in models:
+            done = labeldp(*given, "--model", model)
+            assert done.exit_code == 0, done.output
+            found += json.loads(done.stdout)["measured"]
+    assert found[:2] == found[2:] and min(m["high"] for m in found) > 1 - 1e-9
+
+
 def test_columns_that_form_no_groups_are_one_clear_error(files, tmp_path):
     table, artifact = pq.read_table(files[0] / "numbers.parquet"), files[0] / "numbers.onnx"
     path = tmp_path / "x.parquet"

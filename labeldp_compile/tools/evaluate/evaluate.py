@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import CategoricalDomain, JointDomain
+from labeldp_verify.forms import CategoricalDomain, JointDomain, columns_of
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
@@ -140,7 +140,8 @@ def evaluate_tables(
             raise refused(predictions, f"{name!r} has predictions beyond ±{_LARGEST:g}")
     has = has_labels(reader, decoded, read)
     read = read.filter(has)
-    table = {name: array_of(read[name]) for name in names}
+    texts = _texts(reader)
+    table = {name: array_of(read[name], text=name in texts) for name in names}
     given, rows = {name: one[has] for name, one in given.items()}, int(has.sum())
     if not rows:
         raise refused(reader.path, "has no rows with a private label")
@@ -198,6 +199,13 @@ def _few_rows(measured: Sequence[Any], person: str | None) -> list[str]:
         for one in measured
         if one.group is None and (one.largest or 0) > _FEW
     ]
+
+
+def _texts(reader: TableReader) -> set[str]:
+    """The columns whose values are text, although it may look like numbers."""
+    labels = zip(reader.label_columns, columns_of(reader.domain), strict=True)
+    found = {name for name, one in labels if isinstance(one, CategoricalDomain) and one.is_text}
+    return found | {one.name for one in reader.group_columns if one.is_text}
 
 
 def _groups(path: Path, read: pa.Table, by: str) -> tuple[list[Any], NDArray[np.int64]]:

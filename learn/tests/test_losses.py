@@ -1,5 +1,7 @@
 """Losses against their definition: gradients by finite differences, information by enumeration."""
 
+import pickle
+
 import numpy as np
 import pytest
 from labeldp_learn import (
@@ -142,9 +144,12 @@ def test_an_objective_is_called_as_both_libraries_do():
         objective(scores, Dataset(labels.astype(np.float32), none)),
     ):
         assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
-    weighted = objective(scores, Dataset(labels, weights))
-    assert np.allclose(weighted[0], wanted[0] * weights[:, None])
-    assert np.allclose(weighted[1], wanted[1] * weights[:, None])
+    for weighted in (
+        objective(scores, Dataset(labels, weights)),
+        pickle.loads(pickle.dumps(objective))(labels, scores, sample_weight=weights),
+    ):
+        assert np.allclose(weighted[0], wanted[0] * weights[:, None])
+        assert np.allclose(weighted[1], wanted[1] * weights[:, None])
 
 
 @pytest.mark.parametrize("name", ["sets", "groups", "numbers"])

@@ -14,7 +14,9 @@ from labeldp_learn import (
     scorer,
 )
 from labeldp_learn.evaluation import METRICS, Influence
+from labeldp_learn.private_labels import tables_of
 from labeldp_verify.opening import open_artifact
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -261,8 +263,6 @@ def test_groups_and_persons_are_one_column_of_all_rows(column):
 def test_tables_of_groups_have_estimates_of_their_own():
     artifact = open_artifact(GROUPS)
     columns, labels = frame(artifact, 3000), np.arange(3000) % artifact.label.size
-    from labeldp_learn.private_labels import tables_of
-
     tables = tables_of(artifact.groups, columns, 3000)
     private = PrivateLabels(artifact, drawn(artifact, labels, tables=tables), columns)
     numbers = np.array(list(artifact.label.listed))[labels]
@@ -308,6 +308,21 @@ def test_a_search_tunes_on_private_labels():
         drawn(artifact, places),
     )
     assert found < 20
+
+
+def test_a_scorer_finds_the_groups_in_the_features():
+    """All scores of a search were NaN."""
+    artifact = open_artifact(GROUPS)
+    columns, labels = frame(artifact, 3000), np.arange(3000) % artifact.label.size
+    private = drawn(artifact, labels, tables=tables_of(artifact.groups, columns, 3000))
+    model = PrivateLabelRegressor(DummyRegressor(), artifact)
+    scores = cross_val_score(
+        model, columns, private, cv=3, scoring=scorer("squared error", artifact)
+    )
+    assert np.isfinite(scores).all()
+    given = {"columns": columns, "X": np.zeros((3000, 1)), "y": private}
+    model.fit(**given)
+    assert scorer("squared error", artifact)(model, **given) == pytest.approx(scores.mean(), abs=3)
 
 
 @pytest.mark.parametrize(

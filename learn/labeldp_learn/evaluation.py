@@ -34,6 +34,7 @@ LEAST_PROBABILITY = 1e-6
 """Smaller probabilities count as this in the log loss, and smaller means in the Poisson loss."""
 _MATRIX = 2  # dimensions
 _SYMMETRIC = 1e-6  # skewness below it changes no digit
+_ROUNDED = 1e-5  # by which probabilities of float32 may lie outside of [0, 1]
 _ROUNDING = 1e-12  # of a value: standard errors below it are those of float64
 
 
@@ -296,17 +297,29 @@ def prepared(labels: Sequence[Any], given: Any, *, numeric: bool) -> NDArray[Any
     if numeric:
         if found.ndim != 1 or found.dtype.kind not in "buif":
             raise PrivateLabelError("predictions of numbers are one column of numbers")
+        if is_missing(found).any():
+            raise PrivateLabelError("some predictions are missing")
         return found.astype(np.float64)
     if found.ndim == _MATRIX:
         if found.shape[1] != k:
             raise PrivateLabelError(f"there are {k} labels, so probabilities have {k} columns")
-        return found.astype(np.float64)
+        return _within_one(found)
     if found.dtype.kind == "f" and k == 2:
-        return np.stack([1 - found, found], axis=1)
+        return _within_one(np.stack([1 - found, found], axis=1))
     places = places_in(found, labels)
     if (places < 0).any():
         raise PrivateLabelError("some predictions are neither probabilities nor labels")
     return places
+
+
+def _within_one(found: NDArray[Any]) -> Floats:
+    """Probabilities as they are. Raises PrivateLabelError for scores, percentages and NaN."""
+    chances = found.astype(np.float64)
+    if not (np.abs(chances - 0.5) <= 0.5 + _ROUNDED).all():
+        raise PrivateLabelError(
+            "probabilities are numbers between 0 and 1, and none may be missing"
+        )
+    return chances
 
 
 def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:

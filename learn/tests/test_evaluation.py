@@ -334,7 +334,12 @@ def test_a_scorer_finds_the_groups_in_the_features():
         (BINARY, [0, 1], ["AUC"], "needs probabilities"),
         (BINARY, [0, 7], None, "neither probabilities nor labels"),
         (BINARY, np.ones((2, 3)), None, "2 labels, so probabilities have 2"),
+        (BINARY, [0.5, 87.0], None, "between 0 and 1"),
+        (BINARY, [0.5, -0.1], ["AUC"], "between 0 and 1"),
+        (BINARY, [0.5, math.nan], ["accuracy"], "none may be missing"),
+        (BINARY, [[0.5, 0.5], [math.nan, 1]], ["accuracy"], "none may be missing"),
         (NUMBERS, [["a"], ["b"]], None, "one column of numbers"),
+        (NUMBERS, [1.0, math.nan], ["absolute error"], "missing"),
     ],
 )
 def test_what_does_not_fit_is_refused(artifact, predicted, metrics, words):

@@ -91,6 +91,18 @@ def test_those_of_the_forward_loss_are_expected_under_the_model(name):
     assert np.allclose(loss.hessian(scores, [0]), expected * k / (k - 1), atol=1e-6)
 
 
+@pytest.mark.parametrize("code", [-1, 0.5, 15, np.nan, "A"])
+def test_what_is_no_code_of_a_private_label_is_refused(code):
+    """−1 was the last output, and private labels that are numbers were rounded to codes."""
+    loss = ForwardLogLoss(SETS)
+    scores, labels = given(loss)
+    wrong = np.array([code, *labels[1:]])
+    for function in (loss.value, loss.gradient, loss.hessian):
+        with pytest.raises(PrivateLabelError, match="whole numbers from 0 to 14") as found:
+            function(scores, wrong)
+        assert "A" not in str(found.value)
+
+
 def test_one_score_is_the_difference_of_two():
     one, two = BinaryForwardLogLoss(BINARY), ForwardLogLoss(BINARY)
     scores, labels = given(one)

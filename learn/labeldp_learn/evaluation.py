@@ -323,6 +323,8 @@ def _within_one(found: NDArray[Any]) -> Floats:
 
 
 def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:
+    if private.counts is not None:
+        raise PrivateLabelError("metrics are of single rows: leave out counts, and repeat the rows")
     return prepared(private.labels, given, numeric=is_numeric(private.opened))
 
 

@@ -349,6 +349,15 @@ def test_what_does_not_fit_is_refused(artifact, predicted, metrics, words):
         evaluate(PrivateLabels(opened, column), {"m": predicted}, metrics)
 
 
+def test_rows_that_stand_for_several_are_refused():
+    """Their counts were ignored."""
+    private = PrivateLabels(BINARY, [0, 1], counts=[1000, 1])
+    with pytest.raises(PrivateLabelError, match="leave out counts"):
+        evaluate(private, {"m": [0.1, 0.9]})
+    with pytest.raises(PrivateLabelError, match="leave out counts"):
+        calibration(private, [0.1, 0.9], bins=1)
+
+
 def test_what_an_artifact_hides_is_not_estimated():
     artifact = open_artifact(FILES / "v2/rr-on-bins-squared.onnx")
     private = PrivateLabels(artifact, drawn(artifact, np.arange(100) % 12))

@@ -199,6 +199,18 @@ def test_labels_that_scikit_learn_cannot_name_are_the_same_error(y):
         model.fit(np.zeros((4, 1)), y)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateLabelClassifier(LogisticRegression(), BINARY),
+        PrivateLabelRegressor(Ridge(), NUMBERS),
+    ],
+)
+def test_no_rows_are_one_clear_error(model):
+    with pytest.raises(PrivateLabelError, match="no rows"):
+        model.fit(np.zeros((0, 1)), [])
+
+
 def test_a_name_in_a_warning_does_not_steer_the_terminal():
     artifact = open_artifact(FILES / "v2/rr-on-bins-squared.onnx")
     artifact = replace(artifact, certificate=replace(artifact.certificate, name="\x1b[2J"))

@@ -4,10 +4,12 @@ import importlib.util
 import json
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -380,3 +382,25 @@ def test_private_labels_are_read_once(files, monkeypatch):
     monkeypatch.setattr(TableReader, "columns", noted)
     assert labeldp(*words(files[0], "numbers")).exit_code == 0
     assert sum("y" in names for names in read) == 1
+
+
+def test_groups_with_empty_cells_are_those_of_randomize(tmp_path):
+    """An empty cell of CSV made all rows text: no group was found, or the column was refused."""
+    artifact = Path(__file__).parents[1] / "old_files/groups_v2/real.onnx"
+    generator = np.random.default_rng(0)
+    age, code = generator.uniform(0, 90, ROWS).round(), generator.choice([7, -2, 3], ROWS)
+    hole = pa.array(np.arange(ROWS) % 100 == 0)
+    groups = {"age": pa.array(age), "code": pa.array(code)}
+    groups = {name: pc.if_else(hole, None, column) for name, column in groups.items()}
+    true = 1.5 * generator.integers(0, 7, ROWS)
+    private = Randomizer.load(artifact)(true, columns=groups)
+    table = pa.table({"y": private, "m": true, **groups})
+    pq.write_table(table, tmp_path / "x.parquet")
+    pa_csv.write_csv(table, tmp_path / "x.csv")
+    found = []
+    for ending in ("parquet", "csv"):
+        path = tmp_path / f"x.{ending}"
+        done = labeldp(artifact, path, path, "--model", "m", "--metric", "Poisson loss", "--json")
+        assert done.exit_code == 0, done.output
+        found.append(json.loads(done.stdout)["measured"])
+    assert found[0] == found[1]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import CategoricalDomain, JointDomain, columns_of
+from labeldp_verify.forms import CategoricalDomain, columns_of
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
@@ -131,8 +131,8 @@ def evaluate_tables(
     public = [name for name in (by, person) if name is not None]
     for name in public:
         require_public(reader, decoded, artifact, name)
-    names = [*reader.label_columns, *reader.group_names]
-    read = _read(reader, list(dict.fromkeys([*names, *public])))
+    names = [*reader.label_columns, *reader.group_names, *public]
+    read = _read(reader, list(dict.fromkeys(names)))
     given = read_predictions(decoded.label, predictions, models, form)
     require_rows(predictions, given, len(read), private)
     for name, one in given.items():
@@ -140,8 +140,6 @@ def evaluate_tables(
             raise refused(predictions, f"{name!r} has predictions beyond ±{_LARGEST:g}")
     has = has_labels(reader, decoded, read)
     read = read.filter(has)
-    texts = _texts(reader)
-    table = {name: array_of(read[name], text=name in texts) for name in names}
     given, rows = {name: one[has] for name, one in given.items()}, int(has.sum())
     if not rows:
         raise refused(reader.path, "has no rows with a private label")
@@ -149,11 +147,12 @@ def evaluate_tables(
     persons = None
     if person is not None:
         persons = distinct(reader.path, person, read[person].combine_chunks())[1]
+    parts = [reader.groups_of(batch) for batch in read.to_batches()]
     groups = {
-        mine.name: table[theirs.name]
+        mine.name: np.concatenate([part[theirs.name] for part in parts])
         for mine, theirs in zip(decoded.groups.columns, reader.group_columns, strict=True)
     }
-    labels = learned.PrivateLabels(decoded, _private(decoded, reader, table), groups or None)
+    labels = learned.PrivateLabels(decoded, _private(decoded, reader, read), groups or None)
     measured = learned.evaluate(
         labels,
         given,
@@ -201,13 +200,6 @@ def _few_rows(measured: Sequence[Any], person: str | None) -> list[str]:
     ]
 
 
-def _texts(reader: TableReader) -> set[str]:
-    """The columns whose values are text, although it may look like numbers."""
-    labels = zip(reader.label_columns, columns_of(reader.domain), strict=True)
-    found = {name for name, one in labels if isinstance(one, CategoricalDomain) and one.is_text}
-    return found | {one.name for one in reader.group_columns if one.is_text}
-
-
 def _groups(path: Path, read: pa.Table, by: str) -> tuple[list[Any], NDArray[np.int64]]:
     """The groups, in order, and the place [n] of each row's group. Nulls are the group "null"."""
     values, places = distinct(path, by, read[by].combine_chunks())
@@ -227,10 +219,13 @@ def _read(reader: TableReader, names: list[str]) -> pa.Table:
 
 
 def _private(
-    decoded: Artifact, reader: TableReader, table: Mapping[str, NDArray[Any]]
+    decoded: Artifact, reader: TableReader, read: pa.Table
 ) -> NDArray[Any] | dict[str, NDArray[Any]]:
-    if isinstance(decoded.label, JointDomain) and not decoded.answers_with_sets:
-        names = decoded.certificate.label_columns
-        pairs = zip(names, reader.label_columns, strict=True)
-        return {name: table[column] for name, column in pairs}
-    return table[reader.column]
+    """The private labels; those of a joint label by the names of its columns."""
+    found = [
+        array_of(read[name], text=isinstance(one, CategoricalDomain) and one.is_text)
+        for name, one in zip(reader.label_columns, columns_of(reader.domain), strict=True)
+    ]
+    if len(found) == 1:
+        return found[0]
+    return dict(zip(decoded.certificate.label_columns, found, strict=True))

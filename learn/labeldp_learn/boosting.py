@@ -8,7 +8,7 @@ that of scikit-learn. A dataset holds ``loss.labels(private)`` for labels, and a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,19 +16,19 @@ import numpy as np
 from labeldp_learn.losses import PrivateLoss
 from labeldp_learn.private_rows import Floats
 
-Objective = Callable[[Any, Any], tuple[Floats, Floats]]
+Derivatives = tuple[Floats, Floats]
 
 
-def boosting_objective(loss: PrivateLoss) -> Objective:
+def boosting_objective(loss: PrivateLoss) -> BoostingObjective:
     """An objective for ``lightgbm.train`` and ``xgboost.train``, and for their estimators.
 
     Args:
         loss: one of ``labeldp_learn``.
 
     Returns:
-        A function of (scores, dataset) as the libraries call it, or of (labels, scores) as their
-        estimators for scikit-learn do. It returns gradients and second derivatives, each times the
-        row's weight if the dataset has weights.
+        A function of (scores, dataset) as the libraries call it, or of (labels, scores, weights) as
+        their estimators for scikit-learn do. It returns gradients and second derivatives, each
+        times the row's weight if there are weights.
 
     Example:
         >>> from labeldp_learn import UnbiasedPoissonLoss, boosting_objective
@@ -37,17 +37,28 @@ def boosting_objective(loss: PrivateLoss) -> Objective:
         >>> gradients.tolist(), hessians.tolist()
         ([-1.0, 2.0], [1.0, 1.0])
     """
+    return BoostingObjective(loss)
 
-    def objective(first: Any, second: Any) -> tuple[Floats, Floats]:
+
+@dataclass(frozen=True)
+class BoostingObjective:
+    """What ``boosting_objective`` returns; it can be pickled if its loss can."""
+
+    loss: PrivateLoss
+
+    def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> Derivatives:
+        """Gradients and second derivatives, as ``boosting_objective`` says.
+
+        Both libraries look for a third argument. Without one, the estimator of LightGBM ignores
+        weights, and that of XGBoost refuses them.
+        """
         if hasattr(second, "get_label"):
             scores, labels, weights = first, second.get_label(), second.get_weight()
         else:
-            scores, labels, weights = second, first, None
+            scores, labels, weights = second, first, sample_weight
         scores = np.asarray(scores, np.float64)
-        found = loss.gradient(scores, labels), loss.hessian(scores, labels)
+        found = self.loss.gradient(scores, labels), self.loss.hessian(scores, labels)
         if weights is None or not len(weights):
             return found
         each = np.asarray(weights).reshape(-1, *([1] * (scores.ndim - 1)))
         return found[0] * each, found[1] * each
-
-    return objective

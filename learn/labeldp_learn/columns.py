@@ -71,7 +71,7 @@ def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
     if column.dtype.kind == "O":
         values = column.tolist()
         return np.array([v is None or (isinstance(v, float) and isnan(v)) for v in values], bool)
-    return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
+    return np.isnan(column) if column.dtype.kind in "fmM" else np.zeros(len(column), bool)
 
 
 def places_in(values: NDArray[Any], known: Sequence[Any]) -> NDArray[np.int64]:

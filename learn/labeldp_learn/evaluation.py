@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp_learn.columns import array_of, places_in
+from labeldp_learn.columns import array_of, is_missing, places_in
 from labeldp_learn.errors import PrivateLabelError
 from labeldp_learn.private_labels import PrivateLabels, is_numeric
 from labeldp_learn.private_rows import Floats
@@ -34,6 +34,8 @@ LEAST_PROBABILITY = 1e-6
 """Smaller probabilities count as this in the log loss, and smaller means in the Poisson loss."""
 _MATRIX = 2  # dimensions
 _SYMMETRIC = 1e-6  # skewness below it changes no digit
+_ROUNDED = 1e-5  # by which probabilities of float32 may lie outside of [0, 1]
+_ROUNDING = 1e-12  # of a value: standard errors below it are those of float64
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Influence:
         range: what N/D can be.
         spread: [n, j] standard deviations that a row's private label is expected to add, of j
             independent parts, by its prediction alone; None where no row can have most of them.
+        exact: whether it does not depend on the private labels at all.
     """
 
     top: float
@@ -54,6 +57,7 @@ class Influence:
     weights: Floats | None = None
     range: tuple[float, float] = (-math.inf, math.inf)
     spread: Floats | None = None
+    exact: bool = False
 
     @property
     def value(self) -> float:
@@ -67,9 +71,10 @@ class Influence:
         spread = None
         if self.spread is not None and other.spread is not None:
             spread = self.spread - other.spread
-        return Influence(
-            self.top - other.top, self.rows - other.rows, self.bottom, self.weights, ends, spread
-        )
+        top, rows = self.top - other.top, self.rows - other.rows
+        same = not top and not rows.any() and bool(self.rows.any())
+        exact = same or (self.exact and other.exact)
+        return Influence(top, rows, self.bottom, self.weights, ends, spread, exact)
 
     def largest(self, persons: NDArray[np.int64] | None = None) -> float | None:
         """The share that one row, or person, has of the variance that is expected of all rows.
@@ -92,7 +97,7 @@ class Influence:
         all v for which N − v·D is near 0 (Fieller 1954): at most about ``reach`` standard errors
         away, which differs by side where the rows are skewed (``_skewed``), and grows where the
         error is uncertain (``_student``). For a mean that is v ± errors. If D may be 0, all v of
-        the range are possible.
+        the range are possible, and also if all rows are alike: they do not say how much they vary.
         """
         n, value, (low, high) = len(self.rows), self.value, self.range
         weights = np.zeros(n) if self.weights is None else self.weights
@@ -108,8 +113,8 @@ class Influence:
             return low, high, math.inf
         each = sums[0] - value * sums[1]
         variance = float(each @ each)
-        if not variance:
-            return value, value, 0.0
+        if variance <= (_ROUNDING * value) ** 2:
+            return (value, value, 0.0) if self.exact else (low, high, math.inf)
         skewness = float(np.sum(each**3)) / variance**1.5  # of the sum: that of a row over √n
         uncertainty = float(np.sum(each**4)) / variance**2 - 1 / groups
         reach = _student(reach, max(uncertainty, 2 / (groups - 1)))
@@ -198,12 +203,15 @@ def evaluate(
         predictions: by the name of the model. Numbers [n]; or probabilities [n, k] in the order of
             ``private.labels``, or [n] of the second of two labels; or labels [n], for the accuracy.
         metrics: of ``METRICS``; by default those that fit the labels and all predictions.
-        by: [n] public groups of rows; each is measured on its own, too.
-        persons: [n] who each row belongs to, if a person has several.
+        by: [n] public groups of rows; each is measured on its own, too. Rows without a value are
+            the group "null".
+        persons: [n] who each row belongs to, if a person has several. Rows without a value belong
+            to one person.
         confidence: of the intervals, which are approximate.
 
     Raises:
-        PrivateLabelError: a metric does not fit, or the artifact supports no estimate of it.
+        PrivateLabelError: a metric does not fit, the artifact supports no estimate of it, or a
+            column has another number of rows.
 
     Example:
         >>> from pathlib import Path
@@ -227,14 +235,18 @@ def evaluate(
     for name in names:
         if name not in METRICS:
             raise PrivateLabelError(f"there is no metric {name!r}; there are {', '.join(METRICS)}")
-    numbers = None if persons is None else np.unique(array_of(persons), return_inverse=True)[1]
+    numbers = None if persons is None else _distinct(persons, private.rows, "persons")[1]
     parts: list[tuple[Any, NDArray[np.int64], PrivateLabels]]
     parts = [(None, np.arange(private.rows), private)]
     if by is not None:
-        parts += [(name, rows, private.subset(rows)) for name, rows in _groups(array_of(by))]
+        groups, codes = _distinct(by, private.rows, "by")
+        for i, name in enumerate(groups):
+            rows = np.flatnonzero(codes == i)
+            parts.append((name, rows, private.subset(rows)))
     found = []
     for group, rows, part in parts:
-        own = None if numbers is None else numbers[rows]
+        # Numbered anew: persons without a row in the group are none of it.
+        own = None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
         for metric in names:
             each = {model: METRICS[metric](part, given[rows]) for model, given in every.items()}
             models = list(each)
@@ -248,17 +260,25 @@ def evaluate(
     return found
 
 
-def _groups(values: NDArray[Any]) -> list[tuple[Any, NDArray[np.int64]]]:
-    """The groups of rows with the same value, by name; missing values are the group "null"."""
-    if values.dtype.kind == "O":
-        names = sorted(set(values.tolist()), key=lambda name: (name is None, str(name)))
-        place = {name: i for i, name in enumerate(names)}
-        codes = np.array([place[value] for value in values.tolist()])
-    else:
-        distinct, codes = np.unique(values, return_inverse=True)
-        names = distinct.tolist()
-    named = ("null" if name is None else name for name in names)
-    return [(name, np.flatnonzero(codes == i)) for i, name in enumerate(named)]
+def _distinct(column: Any, rows: int, what: str) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct values of a column, in order, and the place [n] of each row's value.
+
+    Missing values are the last one, "null". Raises PrivateLabelError.
+    """
+    values = array_of(column)
+    wrong = PrivateLabelError(f"{what} has one number or name for each of the {rows:,} rows")
+    if values.shape != (rows,):
+        raise wrong
+    missing = is_missing(values)
+    known = values[~missing]
+    try:
+        objects = known.dtype.kind == "O"
+        names = sorted(set(known.tolist()), key=str) if objects else np.unique(known).tolist()
+    except TypeError:  # lists and the like
+        raise wrong from None
+    codes = np.full(rows, len(names))
+    codes[~missing] = places_in(known, names)
+    return [*names, *(["null"] if missing.any() else [])], codes
 
 
 def _reach(confidence: float) -> float:
@@ -277,20 +297,34 @@ def prepared(labels: Sequence[Any], given: Any, *, numeric: bool) -> NDArray[Any
     if numeric:
         if found.ndim != 1 or found.dtype.kind not in "buif":
             raise PrivateLabelError("predictions of numbers are one column of numbers")
+        if is_missing(found).any():
+            raise PrivateLabelError("some predictions are missing")
         return found.astype(np.float64)
     if found.ndim == _MATRIX:
         if found.shape[1] != k:
             raise PrivateLabelError(f"there are {k} labels, so probabilities have {k} columns")
-        return found.astype(np.float64)
+        return _within_one(found)
     if found.dtype.kind == "f" and k == 2:
-        return np.stack([1 - found, found], axis=1)
+        return _within_one(np.stack([1 - found, found], axis=1))
     places = places_in(found, labels)
     if (places < 0).any():
         raise PrivateLabelError("some predictions are neither probabilities nor labels")
     return places
 
 
+def _within_one(found: NDArray[Any]) -> Floats:
+    """Probabilities as they are. Raises PrivateLabelError for scores, percentages and NaN."""
+    chances = found.astype(np.float64)
+    if not (np.abs(chances - 0.5) <= 0.5 + _ROUNDED).all():
+        raise PrivateLabelError(
+            "probabilities are numbers between 0 and 1, and none may be missing"
+        )
+    return chances
+
+
 def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:
+    if private.counts is not None:
+        raise PrivateLabelError("metrics are of single rows: leave out counts, and repeat the rows")
     return prepared(private.labels, given, numeric=is_numeric(private.opened))
 
 
@@ -311,7 +345,8 @@ def _linear(known: Floats, weights: Floats, rest: Floats | float = 0.0) -> Influ
     """The mean of Σ_j known·weights + rest, of unbiased ``known`` [n, j] and ``weights`` [n, j]."""
     rows = np.einsum("nj,nj->n", known, weights) + rest
     value = float(rows.mean())
-    return Influence(value, rows - value, spread=weights * known.std(axis=0))
+    spread = weights * known.std(axis=0)
+    return Influence(value, rows - value, spread=spread, exact=not weights.any())
 
 
 def squared_error(private: PrivateLabels, predicted: Floats) -> Influence:
@@ -354,18 +389,19 @@ def area(private: PrivateLabels, predicted: Floats) -> Influence:
     known = _one_hot(private)
     if known.shape[1] != 2:
         raise PrivateLabelError("AUC is of two labels")
-    n, scores = len(known), _probabilities(predicted)[:, 1]
-    under = (_sums_below(scores, known[:, 0]) - known[:, 0] / 2) / (n - 1)
-    over = (known[:, 1].sum() - _sums_below(scores, known[:, 1]) - known[:, 1] / 2) / (n - 1)
-    others = (known.sum(axis=0) - known) / (n - 1)
+    scores, others = _probabilities(predicted)[:, 1], max(len(known) - 1, 1)
+    under = (_sums_below(scores, known[:, 0]) - known[:, 0] / 2) / others
+    over = (known[:, 1].sum() - _sums_below(scores, known[:, 1]) - known[:, 1] / 2) / others
+    rest = (known.sum(axis=0) - known) / others
     # Over pairs of different rows: the two labels of one row are not independent.
-    top, bottom = float(np.mean(known[:, 1] * under)), float(np.mean(known[:, 1] * others[:, 0]))
+    top, bottom = float(np.mean(known[:, 1] * under)), float(np.mean(known[:, 1] * rest[:, 0]))
     return Influence(
         top,
         known[:, 1] * under + known[:, 0] * over - 2 * top,
         bottom,
-        known[:, 1] * others[:, 0] + known[:, 0] * others[:, 1] - 2 * bottom,
+        known[:, 1] * rest[:, 0] + known[:, 0] * rest[:, 1] - 2 * bottom,
         (0.0, 1.0),
+        exact=not np.ptp(scores),
     )
 
 

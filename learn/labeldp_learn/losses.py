@@ -47,8 +47,8 @@ class PrivateLoss(Protocol):
 class ForwardLogLoss:
     """The forward-corrected log loss for k scores, of which a softmax makes probabilities.
 
-    The number per row is ``PrivateLabels.codes``. Scores [n, k] are in the order of
-    ``PrivateLabels.labels``.
+    The number per row is ``PrivateLabels.codes``; others raise PrivateLabelError. Scores [n, k] are
+    in the order of ``PrivateLabels.labels``.
 
     Args:
         artifact: a path, or an Artifact of ``labeldp_verify``.
@@ -91,7 +91,7 @@ class ForwardLogLoss:
         The factor makes up for the scores that are moved at once (Friedman 2001, as in LightGBM).
         """
         p, k = self.probabilities(scores), len(self._chances)
-        found = self._information(p, _whole(labels)) * (k / (k - 1))
+        found = self._information(p, self._codes(labels)) * (k / (k - 1))
         return np.maximum(found, _LEAST_INFORMATION)
 
     def labels(self, private: PrivateLabels) -> Floats:
@@ -102,9 +102,22 @@ class ForwardLogLoss:
         """[k] logarithms of the estimated shares; none is smaller than that of one row."""
         return np.log(np.maximum(private.shares(), 1 / max(private.rows, 1)))
 
+    def _codes(self, labels: ArrayLike) -> NDArray[np.int64]:
+        """[n] codes as integers. Raises PrivateLabelError for other numbers."""
+        given = np.asarray(labels)
+        if (
+            given.dtype.kind not in "buif"
+            or not ((given >= 0) & (given < self._ends[-1]) & (given % 1 == 0)).all()
+        ):
+            raise PrivateLabelError(
+                f"labels are whole numbers from 0 to {self._ends[-1] - 1}, the codes of private "
+                "labels: give loss.labels(private)"
+            )
+        return given.astype(np.int64)
+
     def _likely(self, labels: ArrayLike) -> Floats:
         """[n, k] Pr[the private label | each label]."""
-        return np.asarray(self._chances.T[_whole(labels)])
+        return np.asarray(self._chances.T[self._codes(labels)])
 
     def _information(self, p: Floats, codes: NDArray[np.int64]) -> Floats:
         found = np.zeros_like(p)
@@ -137,7 +150,7 @@ class BinaryForwardLogLoss(ForwardLogLoss):
 
     def hessian(self, scores: Floats, labels: ArrayLike) -> Floats:
         """[n] Fisher's information of the score, and at least 1e-12."""
-        found = self._information(self.probabilities(scores), _whole(labels))[:, 1]
+        found = self._information(self.probabilities(scores), self._codes(labels))[:, 1]
         return np.maximum(found, _LEAST_INFORMATION)
 
     def start(self, private: PrivateLabels) -> Floats:
@@ -196,7 +209,3 @@ class UnbiasedPoissonLoss:
     def start(self, private: PrivateLabels) -> Floats:
         """[] the logarithm of their mean, or of 0.001 if that is larger."""
         return np.asarray(np.log(np.maximum(private.targets().mean(), _SMALLEST_MEAN)))
-
-
-def _whole(labels: ArrayLike) -> NDArray[np.int64]:
-    return np.asarray(labels).astype(np.int64)

@@ -159,7 +159,7 @@ def _spread(private: PrivateLabels) -> float:
     # E[square | label] = label², about
     squares = np.concatenate(
         [
-            debiased_values(part.matrix, labels**2, part.shares, 1 / part.count)[part.codes]
+            debiased_values(part.matrix, labels**2, part.shares, 1 / part.sample)[part.codes]
             for part in parts
         ]
     )

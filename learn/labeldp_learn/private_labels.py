@@ -126,7 +126,9 @@ class PrivateLabels:
 
     @cached_property
     def parts(self) -> list[PrivateRows]:
-        """The rows of each table that has any."""
+        """The rows of each table that has any. Raises PrivateLabelError if there are none."""
+        if not self.rows:
+            raise PrivateLabelError("there are no rows with private labels")
         order = np.argsort(self.tables, kind="stable")
         numbers, starts = np.unique(self.tables[order], return_index=True)
         counts = np.ones(self.rows) if self.counts is None else np.asarray(self.counts, np.float64)

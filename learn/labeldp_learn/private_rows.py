@@ -74,6 +74,14 @@ class PrivateRows:
         return float(self.counts.sum())
 
     @property
+    def sample(self) -> float:
+        """As how many rows their mean counts: what they stand for, and no fewer than they are.
+
+        Weights may be scaled to any sum.
+        """
+        return max(self.count, float(np.count_nonzero(self.counts)), 1.0)
+
+    @property
     def is_small(self) -> bool:
         """Whether Pr[output | label] is small enough to compute."""
         return self.table.domain.size * self.table.randomizer.outputs <= MOST_ENTRIES
@@ -182,7 +190,7 @@ class PrivateRows:
         if unbiased:
             return least_noisy(self.matrix, outputs, self.shares)
         # A bias may be far smaller than the noise of its removal from n rows.
-        return debiased_values(self.matrix, labels, self.shares, 1 / max(self.count, 1.0))
+        return debiased_values(self.matrix, labels, self.shares, 1 / self.sample)
 
     @cached_property
     def noise(self) -> float:

@@ -22,8 +22,11 @@ class PrivateScorer:
         self.metric, self.artifact = metric, artifact
 
     def __call__(self, estimator: Any, X: Any, y: Any, columns: Any = None) -> float:
-        """The estimate for the true labels; losses with a minus sign."""
-        private = PrivateLabels(self.artifact, y, columns)
+        """The estimate for the true labels; losses with a minus sign.
+
+        ``columns`` holds the public columns of the artifact's groups, if X does not.
+        """
+        private = PrivateLabels(self.artifact, y, X if columns is None else columns)
         found = METRICS[self.metric](private, self._predictions(private, estimator, X)).value
         return found if self.metric in LARGER_IS_BETTER else -found
 

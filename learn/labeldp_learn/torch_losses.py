@@ -6,10 +6,13 @@ loss of a batch. Automatic differentiation finds gradients, so no second derivat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch.nn import Module
 from torch.nn.functional import log_softmax, logsigmoid
 
+from labeldp_learn.errors import PrivateLabelError
 from labeldp_learn.losses import BinaryForwardLogLoss, ForwardLogLoss
 from labeldp_learn.opened import Source
 
@@ -23,7 +26,8 @@ class TorchForwardLogLoss(Module):  # type: ignore[misc]
         self.register_buffer("log_chances", _logs(ForwardLogLoss(artifact)))
 
     def forward(self, scores: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-        """The mean of −ln Pr[the private label]."""
+        """The mean of −ln Pr[the private label]. Raises PrivateLabelError for other shapes."""
+        _require_rows(scores, codes, self.log_chances.shape[1:])
         likely = self.log_chances.to(scores.dtype)[codes.long()]
         return -torch.logsumexp(log_softmax(scores, dim=1) + likely, dim=1).mean()
 
@@ -37,7 +41,8 @@ class TorchBinaryForwardLogLoss(Module):  # type: ignore[misc]
         self.register_buffer("log_chances", _logs(BinaryForwardLogLoss(artifact)))
 
     def forward(self, scores: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-        """The mean of −ln Pr[the private label]."""
+        """The mean of −ln Pr[the private label]. Raises PrivateLabelError for other shapes."""
+        _require_rows(scores, codes)
         likely = self.log_chances.to(scores.dtype)[codes.long()]
         both = torch.stack([logsigmoid(-scores), logsigmoid(scores)], dim=1)
         return -torch.logsumexp(both + likely, dim=1).mean()
@@ -47,7 +52,8 @@ class TorchUnbiasedPoissonLoss(Module):  # type: ignore[misc]
     """The mean of exp(score) − v·score for unbiased targets v [b], which may be negative."""
 
     def forward(self, scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """A scalar."""
+        """A scalar. Raises PrivateLabelError for other shapes."""
+        _require_rows(scores, targets)
         return (torch.exp(scores) - targets * scores).mean()
 
 
@@ -55,8 +61,21 @@ class TorchUnbiasedSquaredLoss(Module):  # type: ignore[misc]
     """The mean of ½(score − v)² for unbiased targets v [b]."""
 
     def forward(self, scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """A scalar."""
+        """A scalar. Raises PrivateLabelError for other shapes."""
+        _require_rows(scores, targets)
         return 0.5 * torch.square(scores - targets).mean()
+
+
+def _require_rows(scores: torch.Tensor, given: torch.Tensor, columns: Sequence[int] = ()) -> None:
+    """Raise PrivateLabelError unless scores are [b, *columns] for [b] codes or targets.
+
+    PyTorch would broadcast [b, 1] and [b] to [b, b], every score with every label.
+    """
+    if given.ndim != 1 or scores.shape != (*given.shape, *columns):
+        raise PrivateLabelError(
+            f"scores have the shape {[*scores.shape]}, and codes or targets {[*given.shape]}; they "
+            f"must be {['b', *columns]} and ['b']"
+        )
 
 
 def _logs(loss: ForwardLogLoss) -> torch.Tensor:

@@ -14,7 +14,9 @@ from labeldp_learn import (
     scorer,
 )
 from labeldp_learn.evaluation import METRICS, Influence
+from labeldp_learn.private_labels import tables_of
 from labeldp_verify.opening import open_artifact
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -149,6 +151,36 @@ def test_a_difference_is_known_far_better_than_either_model():
         found[2].rows_to_settle(0)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 5, 12, 30])
+@pytest.mark.parametrize("accuracy", [0.5, 0.8, 0.95])
+def test_intervals_of_few_rows_cover_by_enumeration(rows, accuracy):
+    """Rows that were all alike had an interval without width: of ten rows, half of all groups."""
+    artifact = response((0, 1), rare=50)
+    kept = PrivateLabels(artifact, [1]).matrix().values[1, 1]
+    chance = accuracy * kept + (1 - accuracy) * (1 - kept)
+    covered = 0.0
+    for right in range(rows + 1):
+        private = PrivateLabels(artifact, [1] * right + [0] * (rows - right))
+        (found,) = evaluate(private, {"m": np.ones(rows, int)}, ["accuracy"])
+        likely = math.comb(rows, right) * chance**right * (1 - chance) ** (rows - right)
+        covered += likely * (found.low <= accuracy <= found.high)
+    assert covered > 0.93
+
+
+def test_what_no_private_label_changes_is_exact(recwarn):
+    private = PrivateLabels(BINARY, [0, 1] * 100)
+    same = {"m": np.full(200, 0.5), "n": np.full(200, 0.5)}
+    for m in evaluate(private, same, ["log loss", "AUC"]):
+        assert m.low == m.value == m.high and m.error == 0
+    one = np.linspace(0.1, 0.8, 200)
+    for m in evaluate(private, {"m": one, "n": one})[2::3]:
+        assert m.low == m.value == m.high == m.error == 0
+    for rows in (1, 3):
+        few = evaluate(PrivateLabels(BINARY, [1] * rows), {"m": np.full(rows, 0.3)})
+        assert all(m.error == math.inf for m in few)
+    assert not recwarn.list
+
+
 def test_groups_have_their_own_metrics_and_persons_wider_intervals():
     true, one, _ = two_models(6000, 0)
     private = PrivateLabels(BINARY, drawn(BINARY, true))
@@ -167,6 +199,22 @@ def test_groups_have_their_own_metrics_and_persons_wider_intervals():
     assert lonely[0].error == math.inf
 
 
+def test_persons_without_rows_in_a_group_are_none_of_it():
+    """They counted as persons without an error: the interval of one person had no width."""
+    true, one, _ = two_models(600, 0)
+    column = drawn(BINARY, true)
+    by, persons = np.where(np.arange(600) < 500, "a", "b"), np.minimum(np.arange(600), 500)
+    found = evaluate(PrivateLabels(BINARY, column), {"m": one}, by=by, persons=persons)
+    assert all(m.error == math.inf for m in found if m.group == "b")
+    few = persons % 250
+    every = evaluate(PrivateLabels(BINARY, column), {"m": one}, by=by, persons=few)
+    for name, group in (("a", slice(500)), ("b", slice(500, 600))):
+        alone = evaluate(PrivateLabels(BINARY, column[group]), {"m": one[group]},
+                         persons=few[group])  # fmt: skip
+        own = [m for m in every if m.group == name]
+        assert [(m.low, m.high) for m in own] == [(m.low, m.high) for m in alone]
+
+
 def test_rows_without_a_group_are_a_group_of_their_own():
     """They were taken for all rows: an error of shapes, or the metric of other labels."""
     true, one, _ = two_models(3000, 0)
@@ -180,11 +228,41 @@ def test_rows_without_a_group_are_a_group_of_their_own():
     assert found == named
 
 
+@pytest.mark.parametrize(
+    "by",
+    [
+        np.where(np.arange(600) % 3, np.nan, 1.5),
+        np.array([float("nan") if i % 3 else "a" for i in range(600)], object),
+        np.where(np.arange(600) % 3, np.datetime64("NaT"), np.datetime64("2026-01-01")),
+    ],
+    ids=["numbers", "objects", "dates"],
+)
+def test_every_missing_value_is_the_same_group_and_the_same_person(by):
+    """Each NaN among objects was a group of one row, and no person could be missing beside text."""
+    true, one, _ = two_models(600, 0)
+    private = PrivateLabels(BINARY, drawn(BINARY, true))
+    found = evaluate(private, {"m": one}, ["accuracy"], by=by)
+    assert [m.rows for m in found] == [600, 200, 400] and found[-1].group == "null"
+    persons = np.array([None if i % 3 else f"p{i}" for i in range(600)], object)
+    numbers = np.where(np.arange(600) % 3, -1, np.arange(600))
+    texts, whole = (evaluate(private, {"m": one}, persons=p) for p in (persons, numbers))
+    assert [m.error for m in texts] == pytest.approx([m.error for m in whole])
+
+
+@pytest.mark.parametrize(
+    "column", [np.zeros(599), np.zeros(601), np.zeros((600, 2)), np.array([{}] * 600)]
+)
+def test_groups_and_persons_are_one_column_of_all_rows(column):
+    true, one, _ = two_models(600, 0)
+    private = PrivateLabels(BINARY, drawn(BINARY, true))
+    for name in ("by", "persons"):
+        with pytest.raises(PrivateLabelError, match="600 rows"):
+            evaluate(private, {"m": one}, ["accuracy"], **{name: column})
+
+
 def test_tables_of_groups_have_estimates_of_their_own():
     artifact = open_artifact(GROUPS)
     columns, labels = frame(artifact, 3000), np.arange(3000) % artifact.label.size
-    from labeldp_learn.private_labels import tables_of
-
     tables = tables_of(artifact.groups, columns, 3000)
     private = PrivateLabels(artifact, drawn(artifact, labels, tables=tables), columns)
     numbers = np.array(list(artifact.label.listed))[labels]
@@ -232,6 +310,21 @@ def test_a_search_tunes_on_private_labels():
     assert found < 20
 
 
+def test_a_scorer_finds_the_groups_in_the_features():
+    """All scores of a search were NaN."""
+    artifact = open_artifact(GROUPS)
+    columns, labels = frame(artifact, 3000), np.arange(3000) % artifact.label.size
+    private = drawn(artifact, labels, tables=tables_of(artifact.groups, columns, 3000))
+    model = PrivateLabelRegressor(DummyRegressor(), artifact)
+    scores = cross_val_score(
+        model, columns, private, cv=3, scoring=scorer("squared error", artifact)
+    )
+    assert np.isfinite(scores).all()
+    given = {"columns": columns, "X": np.zeros((3000, 1)), "y": private}
+    model.fit(**given)
+    assert scorer("squared error", artifact)(model, **given) == pytest.approx(scores.mean(), abs=3)
+
+
 @pytest.mark.parametrize(
     ("artifact", "predicted", "metrics", "words"),
     [
@@ -241,7 +334,12 @@ def test_a_search_tunes_on_private_labels():
         (BINARY, [0, 1], ["AUC"], "needs probabilities"),
         (BINARY, [0, 7], None, "neither probabilities nor labels"),
         (BINARY, np.ones((2, 3)), None, "2 labels, so probabilities have 2"),
+        (BINARY, [0.5, 87.0], None, "between 0 and 1"),
+        (BINARY, [0.5, -0.1], ["AUC"], "between 0 and 1"),
+        (BINARY, [0.5, math.nan], ["accuracy"], "none may be missing"),
+        (BINARY, [[0.5, 0.5], [math.nan, 1]], ["accuracy"], "none may be missing"),
         (NUMBERS, [["a"], ["b"]], None, "one column of numbers"),
+        (NUMBERS, [1.0, math.nan], ["absolute error"], "missing"),
     ],
 )
 def test_what_does_not_fit_is_refused(artifact, predicted, metrics, words):
@@ -249,6 +347,15 @@ def test_what_does_not_fit_is_refused(artifact, predicted, metrics, words):
     column = list(opened.tables[0].values)[:2]
     with pytest.raises(PrivateLabelError, match=words):
         evaluate(PrivateLabels(opened, column), {"m": predicted}, metrics)
+
+
+def test_rows_that_stand_for_several_are_refused():
+    """Their counts were ignored."""
+    private = PrivateLabels(BINARY, [0, 1], counts=[1000, 1])
+    with pytest.raises(PrivateLabelError, match="leave out counts"):
+        evaluate(private, {"m": [0.1, 0.9]})
+    with pytest.raises(PrivateLabelError, match="leave out counts"):
+        calibration(private, [0.1, 0.9], bins=1)
 
 
 def test_what_an_artifact_hides_is_not_estimated():

@@ -1,5 +1,7 @@
 """Losses against their definition: gradients by finite differences, information by enumeration."""
 
+import pickle
+
 import numpy as np
 import pytest
 from labeldp_learn import (
@@ -89,6 +91,18 @@ def test_those_of_the_forward_loss_are_expected_under_the_model(name):
     assert np.allclose(loss.hessian(scores, [0]), expected * k / (k - 1), atol=1e-6)
 
 
+@pytest.mark.parametrize("code", [-1, 0.5, 15, np.nan, "A"])
+def test_what_is_no_code_of_a_private_label_is_refused(code):
+    """−1 was the last output, and private labels that are numbers were rounded to codes."""
+    loss = ForwardLogLoss(SETS)
+    scores, labels = given(loss)
+    wrong = np.array([code, *labels[1:]])
+    for function in (loss.value, loss.gradient, loss.hessian):
+        with pytest.raises(PrivateLabelError, match="whole numbers from 0 to 14") as found:
+            function(scores, wrong)
+        assert "A" not in str(found.value)
+
+
 def test_one_score_is_the_difference_of_two():
     one, two = BinaryForwardLogLoss(BINARY), ForwardLogLoss(BINARY)
     scores, labels = given(one)
@@ -142,9 +156,12 @@ def test_an_objective_is_called_as_both_libraries_do():
         objective(scores, Dataset(labels.astype(np.float32), none)),
     ):
         assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
-    weighted = objective(scores, Dataset(labels, weights))
-    assert np.allclose(weighted[0], wanted[0] * weights[:, None])
-    assert np.allclose(weighted[1], wanted[1] * weights[:, None])
+    for weighted in (
+        objective(scores, Dataset(labels, weights)),
+        pickle.loads(pickle.dumps(objective))(labels, scores, sample_weight=weights),
+    ):
+        assert np.allclose(weighted[0], wanted[0] * weights[:, None])
+        assert np.allclose(weighted[1], wanted[1] * weights[:, None])
 
 
 @pytest.mark.parametrize("name", ["sets", "groups", "numbers"])
@@ -176,3 +193,20 @@ def test_the_other_modules_of_torch_do_too():
         found.backward()
         assert np.isclose(found.item(), loss.value(scores, labels).mean())
         assert np.allclose(tensor.grad.numpy() * len(labels), loss.gradient(scores, labels))
+
+
+def test_a_module_of_torch_does_not_mix_rows():
+    """Scores [b, 1] and targets [b] were broadcast to [b, b]: a loss that no feature lowers."""
+    torch = pytest.importorskip("torch")
+    from labeldp_learn import torch_losses as own
+
+    column, codes = torch.zeros(6, 1), torch.zeros(6, dtype=torch.long)
+    for module, scores, given in (
+        (own.TorchUnbiasedSquaredLoss(), column, torch.zeros(6)),
+        (own.TorchUnbiasedPoissonLoss(), column, torch.zeros(6)),
+        (own.TorchBinaryForwardLogLoss(BINARY), column, codes[:, None]),
+        (own.TorchForwardLogLoss(BINARY), torch.zeros(6, 2), codes[:, None]),
+        (own.TorchForwardLogLoss(BINARY), torch.zeros(6, 2), codes[:1]),
+    ):
+        with pytest.raises(PrivateLabelError, match="must be"):
+            module(scores, given)

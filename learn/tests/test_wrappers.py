@@ -22,7 +22,7 @@ from labeldp_verify.opening import open_artifact
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -177,6 +177,19 @@ def test_a_bias_that_training_cannot_average_out_is_a_warning():
         PrivateLabelRegressor(Ridge(), artifact).fit(np.zeros((3000, 1)), private)
 
 
+@pytest.mark.filterwarnings("ignore:.*cannot average")
+def test_weights_may_have_any_sum():
+    """Weights with the sum 1 counted as one row, whose best target is the mean of all labels."""
+    artifact = open_artifact(FILES / "v2/randomized-response.onnx")
+    places = np.arange(20_000) % 12
+    x, private = np.eye(12)[places], drawn(artifact, places)
+    model = PrivateLabelRegressor(LinearRegression(), artifact).fit(x, private)
+    scaled = PrivateLabelRegressor(LinearRegression(), artifact)
+    scaled.fit(x, private, sample_weight=np.full(20_000, 1 / 20_000))
+    assert np.allclose(scaled.predict(x), model.predict(x)) and scaled.bias_ == model.bias_
+    assert np.ptp(model.predict(x)) > 5
+
+
 @pytest.mark.parametrize(
     "y", [pa.array(["a", None] * 2), pd.array(["a", None] * 2, "string"), [b"a", b"b"] * 2]
 )
@@ -184,6 +197,18 @@ def test_labels_that_scikit_learn_cannot_name_are_the_same_error(y):
     model = PrivateLabelClassifier(LogisticRegression(), RESPONSE)
     with pytest.raises(PrivateLabelError, match="Unknown label type"):
         model.fit(np.zeros((4, 1)), y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateLabelClassifier(LogisticRegression(), BINARY),
+        PrivateLabelRegressor(Ridge(), NUMBERS),
+    ],
+)
+def test_no_rows_are_one_clear_error(model):
+    with pytest.raises(PrivateLabelError, match="no rows"):
+        model.fit(np.zeros((0, 1)), [])
 
 
 def test_a_name_in_a_warning_does_not_steer_the_terminal():

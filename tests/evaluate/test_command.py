@@ -2,10 +2,14 @@
 
 import importlib.util
 import json
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -223,7 +227,7 @@ def test_a_group_of_one_row_has_no_interval_and_the_document_is_json(files, tmp_
         raise AssertionError(name)
 
     found = json.loads(labeldp(*given, "--by", "rare", "--json").stdout, parse_constant=no_json)
-    (one,) = [m for m in found["measured"] if (m["group"], m["metric"]) == ("nan", "squared error")]
+    (one,) = [m for m in found["measured"] if (m["group"], m["metric"]) == ("NaN", "squared error")]
     assert one["rows"] == 1 and one["low"] is one["high"] is one["error"] is None
     pq.write_table(table.slice(0, 1), tmp_path / "x.parquet")
     result = labeldp(*given, "--difference", "0.1")
@@ -231,6 +235,81 @@ def test_a_group_of_one_row_has_no_interval_and_the_document_is_json(files, tmp_
     pq.write_table(table.append_column("far", pa.array([1e300] * ROWS)), tmp_path / "x.parquet")
     result = labeldp(artifact, tmp_path / "x.parquet", folder / "numbers.parquet", "--model", "far")
     assert result.exit_code == 2 and "predictions beyond ±1e+60" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (["01234", "1234"], ["01234", "1234"]),
+        ([2**60 + 1, 2**60 + 2, None], [2**60 + 1, 2**60 + 2, "null"]),
+        ([date(2026, 1, 2), date(2026, 1, 1)], ["2026-01-01", "2026-01-02"]),
+        ([datetime(2026, 1, 1), None], ["2026-01-01 00:00:00", "null"]),
+        ([Decimal("1.10"), None], ["1.10", "null"]),
+        (["", "\x1b[2J", "<b>", None], ["", "\x1b[2J", "<b>", "null"]),
+    ],
+    ids=["digits", "integers", "dates", "times", "decimals", "text"],
+)
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_groups_and_persons_are_the_values_of_a_column(files, tmp_path, values, names, ending):
+    """Text of digits was read as numbers: different groups, and persons, were one."""
+    table, artifact = pq.read_table(files[0] / "numbers.parquet"), files[0] / "numbers.onnx"
+    column = pa.array([values[i % len(values)] for i in range(ROWS)])
+    path = tmp_path / f"x.{ending}"
+    (pq.write_table if ending == "parquet" else pa_csv.write_csv)(
+        table.append_column("of", column), path
+    )
+    given = (artifact, path, path, "--model", "one", "--metric", "squared error")
+    done = labeldp(*given, "--by", "of", "--person", "of", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["measured"]
+    assert found[0]["error"] is not None  # more than one person
+    if ending == "csv":
+        names = sorted({"" if name == "null" else str(name) for name in names})
+        names = [name.replace(" 00:00:00", " 00:00:00.000000") for name in names]
+    assert [m["group"] for m in found] == [None, *names]
+    shown = labeldp(*given, "--by", "of").stdout
+    assert "\x1b" not in shown and ('""' in shown) == ("" in names)
+
+
+@pytest.mark.parametrize("categories", ['["1", "0"]', "[1, 0]"], ids=["text", "integers"])
+def test_categories_of_digits_are_labels_in_every_format(tmp_path, categories):
+    """Text was refused as no outputs; in CSV, labels were probabilities of the second label."""
+    spec = BINARY.replace('["no", "yes"]', categories).replace(
+        '"no"', categories[1:-1].split(",")[0]
+    )
+    (tmp_path / "a.onnx").write_bytes(compile_text(spec).model)
+    text, places = categories.startswith('["'), np.random.default_rng(0).integers(0, 2, ROWS)
+    true = [str(y) if text else int(y) for y in places]
+    private = Randomizer.load(tmp_path / "a.onnx")(true)
+    models = {"right": true, "chance": np.where(places, 0.2, 0.8)}
+    table = pa.table({"y": private, **models})
+    pq.write_table(table, tmp_path / "x.parquet")
+    pa_csv.write_csv(table, tmp_path / "x.csv")
+    found = []
+    for ending in ("parquet", "csv"):
+        path = tmp_path / f"x.{ending}"
+        given = (tmp_path / "a.onnx", path, path, "--metric", "accuracy", "--json")
+        for model in models:
+            done = labeldp(*given, "--model", model)
+            assert done.exit_code == 0, done.output
+            found += json.loads(done.stdout)["measured"]
+    assert found[:2] == found[2:] and min(m["high"] for m in found) > 1 - 1e-9
+
+
+def test_columns_that_form_no_groups_are_one_clear_error(files, tmp_path):
+    table, artifact = pq.read_table(files[0] / "numbers.parquet"), files[0] / "numbers.onnx"
+    path = tmp_path / "x.parquet"
+    lists, numbers = pa.array([[1]] * ROWS), pa.array(range(20_000))
+    long = pa.concat_tables([table.append_column("lists", lists)] * 4).slice(0, 20_000)
+    pq.write_table(long.append_column("number", numbers), path)
+    for more, says in (
+        (("--by", "lists"), "cannot group by 'lists'"),
+        (("--person", "lists"), "cannot group by 'lists'"),
+        (("--by", "number"), "more than 10,000 groups"),
+    ):
+        done = labeldp(artifact, path, path, "--model", "one", *more)
+        assert done.exit_code == 2 and says in done.stderr and done.stdout == ""
+    assert labeldp(artifact, path, path, "--model", "one", "--by", "y").exit_code == 0
 
 
 def test_without_labeldp_learn_it_says_what_to_install(files, monkeypatch):
@@ -303,3 +382,25 @@ def test_private_labels_are_read_once(files, monkeypatch):
     monkeypatch.setattr(TableReader, "columns", noted)
     assert labeldp(*words(files[0], "numbers")).exit_code == 0
     assert sum("y" in names for names in read) == 1
+
+
+def test_groups_with_empty_cells_are_those_of_randomize(tmp_path):
+    """An empty cell of CSV made all rows text: no group was found, or the column was refused."""
+    artifact = Path(__file__).parents[1] / "old_files/groups_v2/real.onnx"
+    generator = np.random.default_rng(0)
+    age, code = generator.uniform(0, 90, ROWS).round(), generator.choice([7, -2, 3], ROWS)
+    hole = pa.array(np.arange(ROWS) % 100 == 0)
+    groups = {"age": pa.array(age), "code": pa.array(code)}
+    groups = {name: pc.if_else(hole, None, column) for name, column in groups.items()}
+    true = 1.5 * generator.integers(0, 7, ROWS)
+    private = Randomizer.load(artifact)(true, columns=groups)
+    table = pa.table({"y": private, "m": true, **groups})
+    pq.write_table(table, tmp_path / "x.parquet")
+    pa_csv.write_csv(table, tmp_path / "x.csv")
+    found = []
+    for ending in ("parquet", "csv"):
+        path = tmp_path / f"x.{ending}"
+        done = labeldp(artifact, path, path, "--model", "m", "--metric", "Poisson loss", "--json")
+        assert done.exit_code == 0, done.output
+        found.append(json.loads(done.stdout)["measured"])
+    assert found[0] == found[1]

@@ -58,31 +58,34 @@ def _combinations(path: Path, batch: pa.RecordBatch, by: Sequence[str]) -> Cells
     cells: list[Cell] = [()]
     places = np.zeros(len(batch), np.int64)
     for name in by:
-        values, here = _values(path, name, batch.column(name))
+        values, here = distinct(path, name, batch.column(name))
         codes, places = np.unique(places * len(values) + here, return_inverse=True)
         pairs = (divmod(code, len(values)) for code in codes.tolist())
         cells = [(*cells[cell], values[value]) for cell, value in pairs]
-    return [(cell, [_rank(value) for value in cell]) for cell in cells], places
+    return [(cell, [rank(value) for value in cell]) for cell in cells], places
 
 
-def _values(path: Path, column: str, values: pa.Array) -> tuple[list[Any], NDArray[np.int64]]:
-    """The distinct values of a column, and the place [n] of each row's value among them."""
+def distinct(path: Path, column: str, values: pa.Array) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct values of a column, and the place [n] of each row's value among them.
+
+    Raises DataError for a column that cannot form groups.
+    """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     try:
         encoded = pc.dictionary_encode(values, null_encoding="encode")
         # Dates beyond the year 9999, for example, are no values of Python.
-        distinct = encoded.dictionary.to_pylist()
+        found = encoded.dictionary.to_pylist()
     except (pa.ArrowException, ArithmeticError, ValueError, LookupError):
         reason = f"cannot group by {column!r}, which has the type {values.type}"
         raise refused(path, reason) from None
     # All NaN have the same name.
-    names = [_NAN if name != name else name for name in distinct]  # noqa: PLR0124
+    names = [_NAN if name != name else name for name in found]  # noqa: PLR0124
     places: NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return names, places
 
 
-def _rank(value: Any) -> tuple[bool, bool, Any]:
-    """Numbers in order, then other values as text, then null."""
+def rank(value: Any) -> tuple[bool, bool, Any]:
+    """For sorting values: numbers in order, then other values as text, then null."""
     number = isinstance(value, int | float) and value is not _NAN
     return value is None, not number, value if number else in_words(value)

@@ -59,7 +59,7 @@ def estimates_json(
 
 def _group(group: GroupEstimates, members: list[list[Any]]) -> dict[str, Any]:
     stated = {
-        "group": _plain(group.name),
+        "group": plain(group.name),
         "rows": group.rows,
         "mean": group.mean and group.mean.at(0),
         "quantiles": [_quantile(q, members) for q in group.quantiles] if group.quantiles else None,
@@ -80,12 +80,12 @@ def _group(group: GroupEstimates, members: list[list[Any]]) -> dict[str, Any]:
     return stated
 
 
-def _plain(name: Any) -> Any:
+def plain(name: Any) -> Any:
     """A name as JSON has it, which knows no infinite numbers."""
     if isinstance(name, tuple):
-        return [_plain(value) for value in name]
-    plain = math.isfinite(name) if isinstance(name, float) else isinstance(name, str | int | None)
-    return name if plain else in_words(name)
+        return [plain(value) for value in name]
+    known = math.isfinite(name) if isinstance(name, float) else isinstance(name, str | int | None)
+    return name if known else in_words(name)
 
 
 def _quantile(found: Quantile, members: list[list[Any]]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ same ones in the same order.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import CategoricalDomain, JointDomain
+from labeldp_verify.forms import CategoricalDomain, columns_of
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
@@ -23,9 +23,12 @@ from labeldp_compile.errors import refused
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.estimate.aggregates import private_warnings
+from labeldp_compile.tools.estimate.cells import distinct, rank
+from labeldp_compile.tools.estimate.document import plain
 from labeldp_compile.tools.estimate.estimate import Estimation
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
 from labeldp_compile.tools.estimate.private_counts import (
+    MAX_GROUPS,
     GroupCounts,
     OutputCounts,
     has_labels,
@@ -85,13 +88,15 @@ class Evaluation:
 def _facts(one: Any) -> dict[str, Any]:
     """The fields of a measured metric or a bin, for JSON, which has no infinity.
 
-    A number that is not known is null. A group that is no number, such as NaN, is text: null is
-    that of all rows.
+    A number that is not known is null. A group that JSON does not know, such as NaN or a date, is
+    text: null is that of all rows.
     """
     facts = asdict(one)
     for name, fact in facts.items():
-        if isinstance(fact, float) and not math.isfinite(fact):
-            facts[name] = str(fact) if name == "group" else None
+        if name == "group":
+            facts[name] = plain(fact)
+        elif isinstance(fact, float) and not math.isfinite(fact):
+            facts[name] = None
     return facts
 
 
@@ -134,30 +139,38 @@ def evaluate_tables(
         if one.dtype.kind == "f" and (np.abs(one) > _LARGEST).any():
             raise refused(predictions, f"{name!r} has predictions beyond ±{_LARGEST:g}")
     has = has_labels(reader, decoded, read)
-    table = {name: array_of(read[name].filter(has)) for name in read.column_names}
+    read = read.filter(has)
     given, rows = {name: one[has] for name, one in given.items()}, int(has.sum())
     if not rows:
         raise refused(reader.path, "has no rows with a private label")
+    named, codes = ([], None) if by is None else _groups(reader.path, read, by)
+    persons = None
+    if person is not None:
+        persons = distinct(reader.path, person, read[person].combine_chunks())[1]
+    parts = [reader.groups_of(batch) for batch in read.to_batches()]
     groups = {
-        mine.name: table[theirs.name]
+        mine.name: np.concatenate([part[theirs.name] for part in parts])
         for mine, theirs in zip(decoded.groups.columns, reader.group_columns, strict=True)
     }
-    labels = learned.PrivateLabels(decoded, _private(decoded, reader, table), groups or None)
+    labels = learned.PrivateLabels(decoded, _private(decoded, reader, read), groups or None)
     measured = learned.evaluate(
         labels,
         given,
         list(metrics) or None,
-        by=None if by is None else table[by],
-        persons=None if person is None else table[person],
+        by=codes,
+        persons=persons,
         confidence=confidence,
     )
+    measured = [
+        one if one.group is None else replace(one, group=named[one.group]) for one in measured
+    ]
     bins = {}
     two = len(labels.labels) == 2
     for name, one in given.items():
         if not isinstance(decoded.label, CategoricalDomain) or (two and one.dtype.kind == "f"):
             bins[name] = learned.calibration(labels, one, min(10, rows), confidence)
     warnings = [*_warnings(reader, decoded, labels), *_few_rows(measured, person)]
-    name, left = decoded.certificate.name, len(read) - rows
+    name, left = decoded.certificate.name, len(has) - rows
     return Evaluation(name, rows, confidence, measured, bins, warnings, left)
 
 
@@ -187,6 +200,16 @@ def _few_rows(measured: Sequence[Any], person: str | None) -> list[str]:
     ]
 
 
+def _groups(path: Path, read: pa.Table, by: str) -> tuple[list[Any], NDArray[np.int64]]:
+    """The groups, in order, and the place [n] of each row's group. Nulls are the group "null"."""
+    values, places = distinct(path, by, read[by].combine_chunks())
+    if len(values) > MAX_GROUPS:
+        raise refused(path, f"{by!r}: more than {MAX_GROUPS:,} groups")
+    order = sorted(range(len(values)), key=lambda i: rank(values[i]))
+    names = ["null" if values[i] is None else values[i] for i in order]
+    return names, np.argsort(order)[places]
+
+
 def _read(reader: TableReader, names: list[str]) -> pa.Table:
     """[n] columns of the table of private labels."""
     batches = list(reader.columns(names))
@@ -196,10 +219,13 @@ def _read(reader: TableReader, names: list[str]) -> pa.Table:
 
 
 def _private(
-    decoded: Artifact, reader: TableReader, table: Mapping[str, NDArray[Any]]
+    decoded: Artifact, reader: TableReader, read: pa.Table
 ) -> NDArray[Any] | dict[str, NDArray[Any]]:
-    if isinstance(decoded.label, JointDomain) and not decoded.answers_with_sets:
-        names = decoded.certificate.label_columns
-        pairs = zip(names, reader.label_columns, strict=True)
-        return {name: table[column] for name, column in pairs}
-    return table[reader.column]
+    """The private labels; those of a joint label by the names of its columns."""
+    found = [
+        array_of(read[name], text=isinstance(one, CategoricalDomain) and one.is_text)
+        for name, one in zip(reader.label_columns, columns_of(reader.domain), strict=True)
+    ]
+    if len(found) == 1:
+        return found[0]
+    return dict(zip(decoded.certificate.label_columns, found, strict=True))

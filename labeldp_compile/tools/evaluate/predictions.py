@@ -1,5 +1,6 @@
 """The predictions of models, from the columns of a table."""
 
+import contextlib
 import importlib
 import importlib.util
 from collections.abc import Collection, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from labeldp_runtime.columns.arrow import is_text
 from labeldp_verify.forms import CategoricalDomain, Domain
 from numpy.typing import NDArray
 
@@ -70,7 +72,7 @@ def read_predictions(
     if not batches:
         raise refused(path, "has no rows")
     table = pa.Table.from_batches(batches)
-    arrays = {name: array_of(table[name]) for name in columns}
+    arrays = {name: _array(table[name], domain) for name in columns}
     found = {}
     for model, names in wanted.items():
         parts = [arrays[name] for name in names]
@@ -94,13 +96,23 @@ def _label_names(domain: Domain) -> list[str] | None:
     )
 
 
-def array_of(column: pa.ChunkedArray) -> NDArray[Any]:
-    """A column; text that is all numbers, as in CSV files, becomes numbers."""
+def _array(column: pa.ChunkedArray, domain: Domain) -> NDArray[Any]:
+    """Predictions: text labels where all of them are, and otherwise numbers if they can be."""
+    known = isinstance(domain, CategoricalDomain) and domain.is_text
+    text = known and set(column.unique().to_pylist()) <= set(domain.listed)
+    return array_of(column, text=text)
+
+
+def array_of(column: pa.ChunkedArray, *, text: bool = False) -> NDArray[Any]:
+    """A column; text that is all numbers, as in CSV files, becomes numbers unless it is ``text``.
+
+    Whole numbers are integers, as in Parquet files: labels, and no probabilities.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        try:
-            column = pc.cast(pc.utf8_trim_whitespace(column), pa.float64())
-        except pa.ArrowInvalid:
-            return np.asarray(column.to_pylist(), object)
-    return column.to_numpy()
+    if not is_text(column.type):
+        return np.asarray(column.to_numpy())
+    for kind in () if text else (pa.int64(), pa.float64()):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return np.asarray(pc.cast(pc.utf8_trim_whitespace(column), kind).to_numpy())
+    return np.asarray(column.to_pylist(), object)

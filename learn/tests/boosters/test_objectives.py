@@ -1,6 +1,7 @@
 """LightGBM and XGBoost with our objectives and presets, and inside the wrappers."""
 
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -120,3 +121,20 @@ def test_their_estimators_work_inside_the_wrappers(name, kind):
     found = PrivateLabelRegressor(inner, numbers).fit(x, column).predict(x)
     truth = np.array(list(numbers.label.listed), float)[places]
     assert np.mean((found - truth) ** 2) < 0.95 * truth.var()
+
+
+@pytest.mark.parametrize(("name", "kind"), [("lightgbm", "LGBM"), ("xgboost", "XGB")])
+def test_their_estimators_give_weights_to_an_objective_and_can_be_pickled(name, kind):
+    """LightGBM ignored the weights, and XGBoost ended with an error."""
+    module = library(name)
+    quiet = {"verbose": -1} if name == "lightgbm" else {}
+    estimator = getattr(module, f"{kind}Regressor")
+    given = {
+        "n_estimators": 200,
+        "n_jobs": 1,
+        "objective": boosting_objective(UnbiasedSquaredLoss()),
+    }
+    x, high = np.arange(400)[:, None] // 200, np.arange(400) % 2
+    model = estimator(**given, **quiet).fit(x, 8.0 * high + x[:, 0], sample_weight=1 + 2 * high)
+    for one in (model, pickle.loads(pickle.dumps(model))):
+        assert one.predict(x) == pytest.approx(6 + x[:, 0], abs=0.1)

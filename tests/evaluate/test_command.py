@@ -229,6 +229,9 @@ def test_a_group_of_one_row_has_no_interval_and_the_document_is_json(files, tmp_
     found = json.loads(labeldp(*given, "--by", "rare", "--json").stdout, parse_constant=no_json)
     (one,) = [m for m in found["measured"] if (m["group"], m["metric"]) == ("NaN", "squared error")]
     assert one["rows"] == 1 and one["low"] is one["high"] is one["error"] is None
+    lines = labeldp(*given, "--by", "rare", "--verbose").stdout.splitlines()
+    (shown,) = (line.split()[-3] for line in lines if line.startswith("NaN       squared"))
+    assert len(shown.strip("-")) <= len("123.45")
     pq.write_table(table.slice(0, 1), tmp_path / "x.parquet")
     result = labeldp(*given, "--difference", "0.1")
     assert result.exit_code == 0 and "not known: these rows are too few" in result.stdout

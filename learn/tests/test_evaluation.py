@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from labeldp_learn import (
     PrivateLabelClassifier,
@@ -234,8 +235,9 @@ def test_rows_without_a_group_are_a_group_of_their_own():
         np.where(np.arange(600) % 3, np.nan, 1.5),
         np.array([float("nan") if i % 3 else "a" for i in range(600)], object),
         np.where(np.arange(600) % 3, np.datetime64("NaT"), np.datetime64("2026-01-01")),
+        pd.array([None if i % 3 else "a" for i in range(600)], "string"),
     ],
-    ids=["numbers", "objects", "dates"],
+    ids=["numbers", "objects", "dates", "pandas"],
 )
 def test_every_missing_value_is_the_same_group_and_the_same_person(by):
     """Each NaN among objects was a group of one row, and no person could be missing beside text."""

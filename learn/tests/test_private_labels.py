@@ -127,7 +127,9 @@ def test_what_is_no_output_is_refused_and_not_quoted(column):
 
 
 def test_nulls_of_every_library_are_refused():
-    for column in (pd.Series([1, None], dtype="Int64"), pl.Series([1, None]), pa.array([1, None])):
+    columns = [pd.Series([1, None], dtype="Int64"), pl.Series([1, None]), pa.array([1, None])]
+    columns += [pd.Series(["a", None], dtype=kind) for kind in ("string", "str", "category")]
+    for column in columns:
         with pytest.raises(PrivateLabelError, match="no private label"):
             PrivateLabels(RESPONSE, column)
 

@@ -303,7 +303,7 @@ def prepared(labels: Sequence[Any], given: Any, *, numeric: bool) -> NDArray[Any
     if found.ndim == _MATRIX:
         if found.shape[1] != k:
             raise PrivateLabelError(f"there are {k} labels, so probabilities have {k} columns")
-        return _within_one(found)
+        return _within_one(found.astype(np.float64))
     if found.dtype.kind == "f" and k == 2:
         return _within_one(np.stack([1 - found, found], axis=1))
     places = places_in(found, labels)
@@ -312,14 +312,13 @@ def prepared(labels: Sequence[Any], given: Any, *, numeric: bool) -> NDArray[Any
     return places
 
 
-def _within_one(found: NDArray[Any]) -> Floats:
+def _within_one(found: Floats) -> Floats:
     """Probabilities as they are. Raises PrivateLabelError for scores, percentages and NaN."""
-    chances = found.astype(np.float64)
-    if not (np.abs(chances - 0.5) <= 0.5 + _ROUNDED).all():
+    if not (np.abs(found - 0.5) <= 0.5 + _ROUNDED).all():
         raise PrivateLabelError(
             "probabilities are numbers between 0 and 1, and none may be missing"
         )
-    return chances
+    return found
 
 
 def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:

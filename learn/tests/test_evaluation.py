@@ -14,7 +14,7 @@ from labeldp_learn import (
     evaluate,
     scorer,
 )
-from labeldp_learn.evaluation import METRICS, Influence
+from labeldp_learn.evaluation import METRICS, Influence, prepared
 from labeldp_learn.private_labels import tables_of
 from labeldp_verify.opening import open_artifact
 from sklearn.dummy import DummyRegressor
@@ -358,6 +358,16 @@ def test_rows_that_stand_for_several_are_refused():
         evaluate(private, {"m": [0.1, 0.9]})
     with pytest.raises(PrivateLabelError, match="leave out counts"):
         calibration(private, [0.1, 0.9], bins=1)
+
+
+def test_prepared_probabilities_keep_their_bytes():
+    """A ledger recalls a release of metrics by them."""
+    for kind in (np.float32, np.float64):
+        given = np.array([0.25, 1.0], kind)
+        assert (
+            prepared([0, 1], given, numeric=False).tobytes()
+            == np.stack([1 - given, given], axis=1).tobytes()
+        )
 
 
 def test_what_an_artifact_hides_is_not_estimated():

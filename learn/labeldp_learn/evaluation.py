@@ -351,6 +351,8 @@ def _linear(known: Floats, weights: Floats, rest: Floats | float = 0.0) -> Influ
 def squared_error(private: PrivateLabels, predicted: Floats) -> Influence:
     """The mean of (y − f)²."""
     labels = _numbers(private)
+    middle = (labels[0] + labels[-1]) / 2  # squares of numbers far from 0 would lose digits
+    labels, predicted = labels - middle, predicted - middle
     known = private.unbiased(np.stack([labels, labels**2], axis=1))
     return _linear(known, np.stack([-2 * predicted, np.ones_like(predicted)], axis=1), predicted**2)
 

@@ -16,13 +16,14 @@ from labeldp_learn import (
 )
 from labeldp_learn.evaluation import METRICS, Influence, prepared
 from labeldp_learn.private_labels import tables_of
+from labeldp_verify.forms import RealDomain
 from labeldp_verify.opening import open_artifact
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from learn.tests.drawn import FILES, GROUPS, NUMBERS, RESPONSE, SETS, drawn, response
+from learn.tests.drawn import FILES, GROUPS, NUMBERS, RESPONSE, SETS, drawn, response, with_table
 from learn.tests.test_private_labels import every_output, frame
 
 BINARY = response((0, 1), rare=4)
@@ -375,3 +376,20 @@ def test_what_an_artifact_hides_is_not_estimated():
     private = PrivateLabels(artifact, drawn(artifact, np.arange(100) % 12))
     with pytest.raises(PrivateLabelError, match="cannot be estimated"):
         evaluate(private, {"m": np.zeros(100)}, ["squared error"])
+
+
+@pytest.mark.parametrize("start", [0.0, 1e6, 1e9])
+def test_how_far_numbers_are_from_zero_does_not_matter(start):
+    """Labels with the same outputs passed for different ones, and squares lost all digits."""
+    domain, metrics = RealDomain(start, start + 3, 4), ["squared error", "absolute error"]
+    values = [start, start + 1, start + 2, start + 3]
+    bins = with_table(open_artifact(NUMBERS), domain, [[3, 1]] * 2 + [[1, 3]] * 2, values[1:3])
+    for metric in [*metrics, "Poisson loss"]:
+        with pytest.raises(PrivateLabelError, match="cannot be estimated"):
+            evaluate(PrivateLabels(bins, values[1:3]), {"m": values[1:3]}, [metric])
+    apart = np.eye(4, dtype=int) * 4 + 1
+    known = with_table(open_artifact(NUMBERS), domain, apart, values)
+    for metric in metrics:
+        found = METRICS[metric](PrivateLabels(known, values), np.full(4, start))
+        wanted = true_loss(metric, np.arange(4.0), 0.0)
+        assert np.allclose(apart / 8 @ (found.rows + found.value), wanted, atol=1e-6)

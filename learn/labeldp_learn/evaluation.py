@@ -32,6 +32,8 @@ from labeldp_learn.private_rows import Floats
 
 LEAST_PROBABILITY = 1e-6
 """Smaller probabilities count as this in the log loss, and smaller means in the Poisson loss."""
+FEWEST = 10
+"""Rows, or persons, of an interval. With three rows, 95% intervals covered in 75% of the draws."""
 _MATRIX = 2  # dimensions
 _SYMMETRIC = 1e-6  # skewness below it changes no digit
 _ROUNDED = 1e-5  # by which probabilities of float32 may lie outside of [0, 1]
@@ -97,7 +99,8 @@ class Influence:
         all v for which N − v·D is near 0 (Fieller 1954): at most about ``reach`` standard errors
         away, which differs by side where the rows are skewed (``_skewed``), and grows where the
         error is uncertain (``_student``). For a mean that is v ± errors. If D may be 0, all v of
-        the range are possible, and also if all rows are alike: they do not say how much they vary.
+        the range are possible, and also if there are fewer than ``FEWEST`` rows (or persons), or if
+        all rows are alike: they do not say how much they vary.
         """
         n, value, (low, high) = len(self.rows), self.value, self.range
         weights = np.zeros(n) if self.weights is None else self.weights
@@ -105,7 +108,7 @@ class Influence:
         if persons is not None:
             sums = np.stack([np.bincount(persons, each) for each in sums])
         groups = sums.shape[1]
-        if groups < 2:
+        if groups < FEWEST:
             return low, high, math.inf
         sums = (sums - sums.mean(axis=1, keepdims=True)) * (math.sqrt(groups / (groups - 1)) / n)
         (top, both), (_, bottom) = (sums @ sums.T).tolist()

@@ -134,6 +134,14 @@ def test_nulls_of_every_library_are_refused():
             PrivateLabels(RESPONSE, column)
 
 
+@pytest.mark.parametrize("counts", [[1], [1, 2, 3], [1, -1], [1, float("nan")], [0, 0]])
+def test_odd_counts_are_refused(counts):
+    """Negative ones gave shares that are NaN, and of too many the first ones counted."""
+    column = open_artifact(RESPONSE).tables[0].values[:2]
+    with pytest.raises(PrivateLabelError, match="for each row"):
+        PrivateLabels(RESPONSE, column, counts=counts).shares()
+
+
 def test_additive_noise_has_outputs_on_its_lattice_only():
     artifact = open_artifact(FILES / "v2/laplace.onnx")
     step = artifact.tables[0]

@@ -104,7 +104,7 @@ class PrivateRows:
         """
         weights = np.array([float(w) for w in self.table.certificate.prior.weights])
         start = (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / len(weights)
-        if not self.is_small:
+        if not self.is_small or not self.count:
             return np.asarray(start)
         counts = np.bincount(self.codes, self.counts, minlength=self.matrix.shape[1])
         return np.round(likeliest_shares(self.matrix, counts, start), _DIGITS)

@@ -286,6 +286,8 @@ def _plus_minus(measured: Any) -> str:
 
 def _digits(measured: Any) -> int:
     """How many significant digits a metric has in words: its interval must not vanish in them."""
+    if not math.isfinite(measured.high - measured.low):
+        return 5
     size = max(abs(measured.low), abs(measured.high))
     wide = (measured.high - measured.low) / size if size else 1.0
     return min(max(5, 2 - math.floor(math.log10(wide))), 15) if wide > 0 else 15

@@ -127,7 +127,7 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
             return {
                 part.number: self._fit_table(X, part, classes, weights, routed, generator)
                 for part in parts
-                if len(part.rows)
+                if part.count
             }
 
         self.smoothing_ = self.smoothing

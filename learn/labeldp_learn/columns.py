@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from labeldp_learn.errors import PrivateLabelError
 
 _MATRIX = 2  # dimensions
+_NULLS = ("NoneType", "NAType", "NaTType")  # the latter two of pandas
 
 
 def array_of(column: Any) -> NDArray[Any]:
@@ -69,9 +70,12 @@ def names_of(columns: Any) -> Sequence[str] | None:
 def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether each value [n] is null or NaN, which no private label is."""
     if column.dtype.kind == "O":
-        values = column.tolist()
-        return np.array([v is None or (isinstance(v, float) and isnan(v)) for v in values], bool)
+        return np.array([_is_missing(value) for value in column.tolist()], bool)
     return np.isnan(column) if column.dtype.kind in "fmM" else np.zeros(len(column), bool)
+
+
+def _is_missing(value: Any) -> bool:
+    return type(value).__name__ in _NULLS or (isinstance(value, float) and isnan(value))
 
 
 def places_in(values: NDArray[Any], known: Sequence[Any]) -> NDArray[np.int64]:

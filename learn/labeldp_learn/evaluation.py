@@ -32,6 +32,8 @@ from labeldp_learn.private_rows import Floats
 
 LEAST_PROBABILITY = 1e-6
 """Smaller probabilities count as this in the log loss, and smaller means in the Poisson loss."""
+FEWEST = 10
+"""Rows, or persons, of an interval. With three rows, 95% intervals covered in 75% of the draws."""
 _MATRIX = 2  # dimensions
 _SYMMETRIC = 1e-6  # skewness below it changes no digit
 _ROUNDED = 1e-5  # by which probabilities of float32 may lie outside of [0, 1]
@@ -97,7 +99,8 @@ class Influence:
         all v for which N − v·D is near 0 (Fieller 1954): at most about ``reach`` standard errors
         away, which differs by side where the rows are skewed (``_skewed``), and grows where the
         error is uncertain (``_student``). For a mean that is v ± errors. If D may be 0, all v of
-        the range are possible, and also if all rows are alike: they do not say how much they vary.
+        the range are possible, and also if there are fewer than ``FEWEST`` rows (or persons), or if
+        all rows are alike: they do not say how much they vary.
         """
         n, value, (low, high) = len(self.rows), self.value, self.range
         weights = np.zeros(n) if self.weights is None else self.weights
@@ -105,7 +108,7 @@ class Influence:
         if persons is not None:
             sums = np.stack([np.bincount(persons, each) for each in sums])
         groups = sums.shape[1]
-        if groups < 2:
+        if groups < FEWEST:
             return low, high, math.inf
         sums = (sums - sums.mean(axis=1, keepdims=True)) * (math.sqrt(groups / (groups - 1)) / n)
         (top, both), (_, bottom) = (sums @ sums.T).tolist()
@@ -303,7 +306,7 @@ def prepared(labels: Sequence[Any], given: Any, *, numeric: bool) -> NDArray[Any
     if found.ndim == _MATRIX:
         if found.shape[1] != k:
             raise PrivateLabelError(f"there are {k} labels, so probabilities have {k} columns")
-        return _within_one(found)
+        return _within_one(found.astype(np.float64))
     if found.dtype.kind == "f" and k == 2:
         return _within_one(np.stack([1 - found, found], axis=1))
     places = places_in(found, labels)
@@ -312,14 +315,13 @@ def prepared(labels: Sequence[Any], given: Any, *, numeric: bool) -> NDArray[Any
     return places
 
 
-def _within_one(found: NDArray[Any]) -> Floats:
+def _within_one(found: Floats) -> Floats:
     """Probabilities as they are. Raises PrivateLabelError for scores, percentages and NaN."""
-    chances = found.astype(np.float64)
-    if not (np.abs(chances - 0.5) <= 0.5 + _ROUNDED).all():
+    if not (np.abs(found - 0.5) <= 0.5 + _ROUNDED).all():
         raise PrivateLabelError(
             "probabilities are numbers between 0 and 1, and none may be missing"
         )
-    return chances
+    return found
 
 
 def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:
@@ -352,6 +354,8 @@ def _linear(known: Floats, weights: Floats, rest: Floats | float = 0.0) -> Influ
 def squared_error(private: PrivateLabels, predicted: Floats) -> Influence:
     """The mean of (y − f)²."""
     labels = _numbers(private)
+    middle = (labels[0] + labels[-1]) / 2  # squares of numbers far from 0 would lose digits
+    labels, predicted = labels - middle, predicted - middle
     known = private.unbiased(np.stack([labels, labels**2], axis=1))
     return _linear(known, np.stack([-2 * predicted, np.ones_like(predicted)], axis=1), predicted**2)
 

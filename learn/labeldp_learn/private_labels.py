@@ -126,12 +126,14 @@ class PrivateLabels:
 
     @cached_property
     def parts(self) -> list[PrivateRows]:
-        """The rows of each table that has any. Raises PrivateLabelError if there are none."""
+        """The rows of each table that has any. Raises PrivateLabelError for none or odd counts."""
         if not self.rows:
             raise PrivateLabelError("there are no rows with private labels")
         order = np.argsort(self.tables, kind="stable")
         numbers, starts = np.unique(self.tables[order], return_index=True)
         counts = np.ones(self.rows) if self.counts is None else np.asarray(self.counts, np.float64)
+        if counts.shape != (self.rows,) or not (counts >= 0).all() or not counts.any():
+            raise PrivateLabelError("counts, or weights, are a number from 0 on for each row")
         groups = zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
         return [
             PrivateRows(self.opened, i, rows, self._codes[rows], counts[rows]) for i, rows in groups

@@ -104,7 +104,7 @@ class PrivateRows:
         """
         weights = np.array([float(w) for w in self.table.certificate.prior.weights])
         start = (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / len(weights)
-        if not self.is_small:
+        if not self.is_small or not self.count:
             return np.asarray(start)
         counts = np.bincount(self.codes, self.counts, minlength=self.matrix.shape[1])
         return np.round(likeliest_shares(self.matrix, counts, start), _DIGITS)
@@ -160,15 +160,18 @@ class PrivateRows:
         A⁺·goal, and values are u/√q. Raises PrivateLabelError if there is none, or only one that is
         too large to be useful.
         """
-        values: Floats = self._least_inverse @ goal
-        size = max(float(np.ptp(goal)), float(np.abs(goal).max()), np.finfo(float).tiny)
-        residual = np.abs(self.matrix @ values - goal).max() / size
-        if residual > _RESIDUAL or np.abs(values).max() > _LARGEST * size:
+        # A constant needs no estimate; what is too large is judged by the rest of each column.
+        middle = (goal.max(axis=0) + goal.min(axis=0)) / 2
+        apart = goal - middle
+        values: Floats = self._least_inverse @ apart
+        size = np.maximum(np.abs(apart).max(axis=0), np.finfo(float).tiny)
+        residual = np.abs(self.matrix @ values - apart).max(axis=0) / size
+        if (residual > _RESIDUAL).any() or (np.abs(values).max(axis=0) > _LARGEST * size).any():
             raise PrivateLabelError(
                 f"{self.table.certificate.name}: different labels have nearly the same outputs, so "
                 "this cannot be estimated; a larger ε, or another mechanism, allows it"
             )
-        return values
+        return values + middle
 
     @cached_property
     def _least_inverse(self) -> Floats:

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from labeldp_learn import (
     PrivateLabelClassifier,
@@ -13,15 +14,16 @@ from labeldp_learn import (
     evaluate,
     scorer,
 )
-from labeldp_learn.evaluation import METRICS, Influence
+from labeldp_learn.evaluation import METRICS, Influence, prepared
 from labeldp_learn.private_labels import tables_of
+from labeldp_verify.forms import RealDomain
 from labeldp_verify.opening import open_artifact
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from learn.tests.drawn import FILES, GROUPS, NUMBERS, RESPONSE, SETS, drawn, response
+from learn.tests.drawn import FILES, GROUPS, NUMBERS, RESPONSE, SETS, drawn, response, with_table
 from learn.tests.test_private_labels import every_output, frame
 
 BINARY = response((0, 1), rare=4)
@@ -167,6 +169,19 @@ def test_intervals_of_few_rows_cover_by_enumeration(rows, accuracy):
     assert covered > 0.93
 
 
+def test_fewer_than_ten_rows_or_persons_have_no_interval():
+    """With three rows, 95% intervals of absolute errors covered in 75% of the draws."""
+    places = np.arange(90) % 12
+    private = PrivateLabels(open_artifact(NUMBERS), drawn(open_artifact(NUMBERS), places))
+    for count in (9, 10):
+        rows, persons = np.arange(count), np.arange(90) % count
+        for found in (
+            evaluate(private.subset(rows), {"m": np.zeros(count)}, ["absolute error"]),
+            evaluate(private, {"m": np.zeros(90)}, ["absolute error"], persons=persons),
+        ):
+            assert math.isfinite(found[0].error) == (count == 10) == (found[0].low > -math.inf)
+
+
 def test_what_no_private_label_changes_is_exact(recwarn):
     private = PrivateLabels(BINARY, [0, 1] * 100)
     same = {"m": np.full(200, 0.5), "n": np.full(200, 0.5)}
@@ -234,8 +249,9 @@ def test_rows_without_a_group_are_a_group_of_their_own():
         np.where(np.arange(600) % 3, np.nan, 1.5),
         np.array([float("nan") if i % 3 else "a" for i in range(600)], object),
         np.where(np.arange(600) % 3, np.datetime64("NaT"), np.datetime64("2026-01-01")),
+        pd.array([None if i % 3 else "a" for i in range(600)], "string"),
     ],
-    ids=["numbers", "objects", "dates"],
+    ids=["numbers", "objects", "dates", "pandas"],
 )
 def test_every_missing_value_is_the_same_group_and_the_same_person(by):
     """Each NaN among objects was a group of one row, and no person could be missing beside text."""
@@ -358,8 +374,35 @@ def test_rows_that_stand_for_several_are_refused():
         calibration(private, [0.1, 0.9], bins=1)
 
 
+def test_prepared_probabilities_keep_their_bytes():
+    """A ledger recalls a release of metrics by them."""
+    for kind in (np.float32, np.float64):
+        given = np.array([0.25, 1.0], kind)
+        assert (
+            prepared([0, 1], given, numeric=False).tobytes()
+            == np.stack([1 - given, given], axis=1).tobytes()
+        )
+
+
 def test_what_an_artifact_hides_is_not_estimated():
     artifact = open_artifact(FILES / "v2/rr-on-bins-squared.onnx")
     private = PrivateLabels(artifact, drawn(artifact, np.arange(100) % 12))
     with pytest.raises(PrivateLabelError, match="cannot be estimated"):
         evaluate(private, {"m": np.zeros(100)}, ["squared error"])
+
+
+@pytest.mark.parametrize("start", [0.0, 1e6, 1e9])
+def test_how_far_numbers_are_from_zero_does_not_matter(start):
+    """Labels with the same outputs passed for different ones, and squares lost all digits."""
+    domain, metrics = RealDomain(start, start + 3, 4), ["squared error", "absolute error"]
+    values = [start, start + 1, start + 2, start + 3]
+    bins = with_table(open_artifact(NUMBERS), domain, [[3, 1]] * 2 + [[1, 3]] * 2, values[1:3])
+    for metric in [*metrics, "Poisson loss"]:
+        with pytest.raises(PrivateLabelError, match="cannot be estimated"):
+            evaluate(PrivateLabels(bins, values[1:3]), {"m": values[1:3]}, [metric])
+    apart = np.eye(4, dtype=int) * 4 + 1
+    known = with_table(open_artifact(NUMBERS), domain, apart, values)
+    for metric in metrics:
+        found = METRICS[metric](PrivateLabels(known, values), np.full(4, start))
+        wanted = true_loss(metric, np.arange(4.0), 0.0)
+        assert np.allclose(apart / 8 @ (found.rows + found.value), wanted, atol=1e-6)

@@ -127,9 +127,19 @@ def test_what_is_no_output_is_refused_and_not_quoted(column):
 
 
 def test_nulls_of_every_library_are_refused():
-    for column in (pd.Series([1, None], dtype="Int64"), pl.Series([1, None]), pa.array([1, None])):
+    columns = [pd.Series([1, None], dtype="Int64"), pl.Series([1, None]), pa.array([1, None])]
+    columns += [pd.Series(["a", None], dtype=kind) for kind in ("string", "str", "category")]
+    for column in columns:
         with pytest.raises(PrivateLabelError, match="no private label"):
             PrivateLabels(RESPONSE, column)
+
+
+@pytest.mark.parametrize("counts", [[1], [1, 2, 3], [1, -1], [1, float("nan")], [0, 0]])
+def test_odd_counts_are_refused(counts):
+    """Negative ones gave shares that are NaN, and of too many the first ones counted."""
+    column = open_artifact(RESPONSE).tables[0].values[:2]
+    with pytest.raises(PrivateLabelError, match="for each row"):
+        PrivateLabels(RESPONSE, column, counts=counts).shares()
 
 
 def test_additive_noise_has_outputs_on_its_lattice_only():

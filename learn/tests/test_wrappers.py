@@ -145,6 +145,21 @@ def test_a_regressor_fits_targets_of_groups_with_weights():
     assert ((model.predict(x) >= low) & (model.predict(x) <= high)).all()
 
 
+def test_a_group_without_weight_is_no_error():
+    """NumPy found no singular values of NaN."""
+    artifact = open_artifact(GROUPS)
+    columns = frame(artifact, 3000)
+    tables = tables_of(artifact.groups, columns, 3000)
+    x, private = columns.assign(shown=0.0), drawn(artifact, np.arange(3000) % 7, tables=tables)
+    kept = tables != 0
+    model = PrivateLabelRegressor(Recorded(), artifact).fit(x, private, sample_weight=kept * 1.0)
+    alone = PrivateLabelRegressor(Recorded(), artifact).fit(x[kept], private[kept])
+    assert model.predict(x[:1]) == pytest.approx(alone.predict(x[:1]))
+    model = PrivateLabelClassifier(DummyClassifier(), artifact, smoothing="auto")
+    model.fit(x, private, sample_weight=kept * 1.0)
+    assert np.allclose(model.predict_proba(x[~kept]), model.shares_)
+
+
 def _nothing():
     from contextlib import nullcontext
 

@@ -120,6 +120,16 @@ def test_a_plan_can_be_moved_with_its_spec(place):
     done(*COMPILE, where=place / "moved")
 
 
+def test_what_is_no_json_is_no_plan(place):
+    path = place / "visits.plan"
+    text = path.read_text("utf-8")
+    for altered in (text.replace(': "1/10"', ": NaN"), text.replace("1/10", "\\ud800")):
+        assert altered != text
+        path.write_text(altered, "utf-8")
+        result = labeldp(*COMPILE, where=place)
+        assert result.exit_code == 2 and "is no plan of labeldp plan --out" in result.stderr
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -75,6 +75,16 @@ def test_an_entry_that_is_no_array_is_one_error(tmp_path, head):
         read_npz(tmp_path / "a.npz", ["x"])
 
 
+@pytest.mark.parametrize("shape", [(10**15, 0), (0, 10**9, 2), (1 << 17, 0)])
+def test_an_array_without_bytes_has_no_endless_rows(tmp_path, shape):
+    """JAX goes through all of them."""
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive, archive.open("x.npy", "w") as entry:
+        head = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(entry, head)
+    with pytest.raises(DAMAGE):
+        read_arrays(tmp_path / "a.npz")
+
+
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.npz")
     for read in (read_arrays, read_json):

@@ -50,6 +50,7 @@ _OTHERS_WRITE, _ROOT = 0o022, 0
 OWN = 0o777 & ~_OTHERS_WRITE
 """The most that a file or folder of a run allows."""
 _MOST_ARRAYS = 1 << 16
+_MOST_EMPTY = 1 << 16  # rows without bytes; of a larger archive as many as it has bytes
 _MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
 
@@ -106,8 +107,8 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an archive as ``write_arrays`` writes it, that somebody else may have written.
 
-    Nothing in it is executed, and it takes no more memory than the file has. Raises an error of
-    ``DAMAGE``.
+    Nothing in it is executed, and it takes no more memory, and little more time, than the file has
+    bytes. Raises an error of ``DAMAGE``.
     """
     size, found = path.stat().st_size, {}
     with open_file(path) as file, zipfile.ZipFile(file) as archive:
@@ -123,6 +124,9 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
                 found[info.filename.removesuffix(".npy")] = read_array(entry, allow_pickle=False)
                 if entry.read(1):
                     raise ValueError("more than an array")
+    empty = sum(max(array.shape, default=0) for array in found.values() if not array.nbytes)
+    if empty > max(size, _MOST_EMPTY):  # JAX takes a microsecond for each row without a byte
+        raise ValueError("rows without bytes")
     return found
 
 

@@ -34,3 +34,14 @@ def test_no_more_is_read_than_a_certificate_may_have(tmp_path, limit):
     limit(certificate, "_MAX_BYTES", len(text) - 1)
     with pytest.raises(ArtifactError, match="is not a labeldp certificate"):
         read()
+
+
+def test_a_certificate_that_names_something_twice_is_damaged(tmp_path):
+    """The last one counted, and a reader can see the first."""
+    text = json.dumps(compile_text(INTEGERS, tmp_path).certificate.to_json())
+    path = tmp_path / "certificate.json"
+    path.write_text(text)
+    assert certificate.certificate_source(path).certificate.name
+    path.write_text('{"name": "another", ' + text[1:])
+    with pytest.raises(ArtifactError, match="is not a labeldp certificate"):
+        certificate.certificate_source(path)

@@ -92,9 +92,10 @@ def read_subjects(of: Path) -> list[bytes]:
     """The bytes that are approved. Raises InputError."""
     from labeldp_verify import read_artifact  # noqa: PLC0415
 
-    for path in subjects_of(of):
+    paths = subjects_of(of)
+    for path in paths:
         require_plain(path)
-    return [read_artifact(path) for path in subjects_of(of)]
+    return [read_artifact(path) for path in paths]
 
 
 def approval(stated: Responsible, of: Path, data: list[bytes], key: PrivateKey) -> bytes:

@@ -1,7 +1,6 @@
 """The source of private labels: an artifact, or the certificate of one."""
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from labeldp_verify.decode import DecodeError, read_domain, read_groups
 from labeldp_verify.errors import read_at_most
 from labeldp_verify.forms import CategoricalDomain, Domain, Groups, IntegerDomain
 from labeldp_verify.opening import open_artifact
+from labeldp_verify.reading.strict_json import parse_json
 
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
 from labeldp_trainer.errors import ArtifactError
@@ -86,7 +86,7 @@ def certificate_source(path: Path) -> LabelSource:
     """The certificate in a JSON file. Raises ArtifactError."""
     data = read_at_most(path, _MAX_BYTES + 1, ArtifactError)
     try:
-        fields = json.loads(data if len(data) <= _MAX_BYTES else b"")
+        fields = parse_json(data.decode() if len(data) <= _MAX_BYTES else "")
         version = str(fields["format_version"])
         if version.partition(".")[0] != "1":
             raise ArtifactError(f"{path}: has format {version}; upgrade labeldp-trainer")

@@ -55,7 +55,7 @@ def register(
     They are BIGINT or VARCHAR for listed values and DOUBLE for bands; NULL has the table of all
     other groups.
 
-    Labels are taken as DOUBLE (numbers of every type but BOOLEAN become that by themselves),
+    Labels are taken as DOUBLE (numbers become that by themselves; BOOLEAN needs ``y::TINYINT``),
     BIGINT (categories that are integers) or VARCHAR; other columns are refused when the query is
     read, for all values. NULL follows the out-of-domain rule, and the result is never NULL.
 

@@ -71,6 +71,11 @@ def wrong_type(element_type: str, cells: Cells) -> LabelError:
     return LabelError(f"expected {wanted} as labels, got {cells.kind}")
 
 
+def unknown_type(kind: Any) -> LabelError:
+    """The error for a column of a type that is not known here."""
+    return LabelError(f"the type {kind} is not known here: convert the column to numbers or text")
+
+
 def labels_of(cells: Cells, element_type: str, missing: Missing) -> NDArray[Any]:
     """Labels [n] as ``int64``, ``float64`` or ``string`` (object array of str, or codes).
 
@@ -101,16 +106,20 @@ def labels_of(cells: Cells, element_type: str, missing: Missing) -> NDArray[Any]
 
 def has_nulls(cells: Cells) -> bool:
     """Whether a column has typed nulls; NaN is none, and neither is what cannot be read."""
+    return bool(_nulls(cells).any())
+
+
+def _nulls(cells: Cells) -> NDArray[np.bool_]:
+    """[n] which cells are typed nulls."""
     values = cells.values
     if isinstance(values, Cells):
-        entries = np.array([False] * len(values)) if values.nulls is None else values.nulls
-        if not isinstance(values.values, np.ndarray | Cells):
-            entries = np.array([value is None for value in values.values], bool)
-        return bool(np.append(entries, True)[cells.codes].any())
+        nulls: NDArray[np.bool_] = np.append(_nulls(values), True)[cells.codes]
+        return nulls
     if cells.nulls is not None:
-        return bool(cells.nulls.any())
-    listed = isinstance(values, np.ndarray) and values.dtype != object
-    return not listed and any(value is None for value in values)
+        return cells.nulls
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return np.zeros(len(values), bool)
+    return np.array([value is None for value in values], bool)
 
 
 def integers_of(cells: Cells, missing: int) -> NDArray[np.int64]:

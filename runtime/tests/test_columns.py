@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from labeldp_runtime import LabelError, Randomizer
 from labeldp_runtime.columns import read_labels
+from pandas.tests.extension.decimal import DecimalArray
 
 from runtime.tests.helpers import file, values
 
@@ -20,6 +22,7 @@ NUMBERS = Randomizer(file("integers, ε = 40"))
 REALS = Randomizer(file("reals, ε = 40"))
 TEXT = Randomizer(file("text, ε = 40"))
 BINS = NUMBERS(list(range(10)))
+VENDOR = pa.opaque(pa.int64(), "any", "vendor")
 CHUNKS = pa.chunked_array([pa.array([3, None], pa.int16()), pa.array([], pa.int16()), [99]])
 
 NUMBER_COLUMNS = [
@@ -34,6 +37,10 @@ NUMBER_COLUMNS = [
     pa.array([3, None, 99]).dictionary_encode(),
     pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array([3, None, 99])),
     pa.array([7, 3, None, 99])[1:],
+    pc.run_end_encode(pa.array([7, 3, 3, None, 99]))[2:],
+    pc.run_end_encode(pa.array([3, None, 99]), pa.int16()),
+    pa.chunked_array([pc.run_end_encode(pa.array([3, None, 99], pa.float32()))]),
+    pa.ExtensionArray.from_storage(VENDOR, pa.array([3, None, 99])),
     CHUNKS,
     pd.Series([3, np.nan, 99], index=[5, 6, 6], name="y"),
     pd.Series([3, None, 99], dtype="Int8", index=list("abc")),
@@ -97,6 +104,7 @@ TEXT_COLUMNS = [
     pa.array(["red", None, "mauve"], pa.large_string()),
     pa.array(["red", None, "mauve"], pa.string_view()),
     pa.array(["red", None, "mauve"]).dictionary_encode(),
+    pc.run_end_encode(pa.array(["red", None, "mauve"])),
     pa.chunked_array([["red"], [None, "mauve"]]),
     pa.chunked_array([["red"], [None, "mauve"]]).dictionary_encode(),
     pd.Series(["red", None, "mauve"], name="y"),
@@ -137,6 +145,8 @@ def test_booleans_are_one_and_zero(column):
 def test_nullable_booleans():
     for column in (
         pa.array([True, None]),
+        pa.ExtensionArray.from_storage(pa.bool8(), pa.array([7, None], pa.int8())),
+        pc.run_end_encode(pa.array([True, None])),
         pd.Series([True, None], dtype="boolean"),
         pl.Series([True, None]),
     ):
@@ -178,7 +188,6 @@ def test_columns_of_nothing(column):
         np.array([b"3"] * 3),
         np.array([1j] * 3),
         np.array(["2024-01-01"] * 3, "datetime64[D]"),
-        np.array([(1, 2)] * 3, dtype="i4,i4"),
         pd.Series(["3"] * 3),
         pd.Series(["3"] * 3, dtype="string[pyarrow]"),
         pd.Series(pd.to_datetime(["2024-01-01"] * 3)),
@@ -197,6 +206,22 @@ def test_columns_that_hold_no_numbers_are_all_default(column):
     private = NUMBERS(column)
     assert values(private) == [BINS[0]] * 3
     assert values(REALS(column)) == values(REALS([None] * 3))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([(1, 2)] * 3, dtype="i4,i4"),
+        pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
+        pd.Series(DecimalArray([Decimal(3)])),
+        pl.Series([3]).ext.to(pl.Extension("any.vendor", pl.Int64)),
+    ],
+    ids=lambda column: type(column).__module__,
+)
+def test_a_type_that_is_not_known_is_an_error(column):
+    for randomizer in (NUMBERS, TEXT):
+        with pytest.raises(LabelError, match="is not known here: convert"):
+            randomizer(column)
 
 
 NOT_A_NUMBER = float("nan")

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from labeldp_trainer.data.declared import declared
 from labeldp_trainer.data.labels import Task, places
@@ -40,6 +41,7 @@ NUMBERS = {
     "booleans": booleans,
     "dictionary": lambda values: pa.array(values).dictionary_encode(),
     "bool8": bool8,
+    "runs": lambda values: pc.run_end_encode(pa.array(values)),
     "opaque": lambda values: opaque(pa.array(values)),
     "opaque booleans": lambda values: opaque(booleans(values)),
     "opaque dictionary": lambda values: opaque(pa.array(values).dictionary_encode()),

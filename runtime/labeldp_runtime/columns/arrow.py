@@ -1,4 +1,4 @@
-"""Columns of pyarrow: arrays and chunked arrays, dictionary-encoded ones included."""
+"""Columns of pyarrow: arrays and chunked arrays, however their values are stored."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from labeldp_runtime.columns import plain
 from labeldp_runtime.columns.plain import WANTED, integer_ids
 from labeldp_runtime.errors import IdError
 from labeldp_runtime.ids import ByteIds, Ids, null_id
-from labeldp_runtime.labels import Cells, Declared
+from labeldp_runtime.labels import Cells, Declared, unknown_type
 
 _CHUNK_ROWS = 1 << 20
 
@@ -65,10 +65,9 @@ def ids(values: Any) -> Ids:
         values = values.combine_chunks()  # an array, in every version since 15 but for no chunks
         if isinstance(values, pa.ChunkedArray):
             values = pa.concat_arrays(values.chunks) if values.chunks else pa.array([], values.type)
-    if isinstance(values.type, pa.BaseExtensionType):
-        values = values.storage
-    if pa.types.is_dictionary(values.type):
-        return ids(values.dictionary_decode())
+    values = plain_array(values)
+    if values.null_count:
+        raise null_id()
     kind = values.type
     if pa.types.is_integer(kind):
         return integer_ids(_whatever_is_null(values))
@@ -96,11 +95,43 @@ def is_number(kind: Any) -> bool:
     )
 
 
+def plain_array(values: Any) -> Any:
+    """An array in the type of its values: a dictionary, runs and an extension type are only how
+    they are stored."""
+    while True:
+        if isinstance(values.type, pa.BaseExtensionType):
+            values = _storage(values)
+        elif pa.types.is_run_end_encoded(values.type):
+            values = values.values.take(pa.array(_runs(values)))
+        elif pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        else:
+            return values
+
+
+def _storage(values: Any) -> Any:
+    """The array that an extension type stores; booleans of eight bits as booleans."""
+    if values.type.extension_name == "arrow.bool8":
+        return values.storage.cast(pa.bool_())
+    return values.storage
+
+
+def _runs(values: Any) -> NDArray[np.int64]:
+    """[n] the run of each cell of a run-end-encoded array."""
+    cells = values.offset + np.arange(len(values))
+    return np.searchsorted(np.asarray(values.run_ends), cells, side="right")
+
+
 def _of_chunk(values: Any) -> Cells:
-    """An array taken apart, in a way that depends on its type, and never on nulls."""
+    """An array taken apart, in a way that depends on its type, and never on nulls.
+
+    Raises LabelError for a type that is not known here: no list of Python objects becomes one.
+    """
     kind = values.type
-    if pa.types.is_null(kind):
-        return Cells("objects", kind, [None] * len(values))
+    if isinstance(kind, pa.BaseExtensionType):
+        return _of_chunk(_storage(values))
+    if pa.types.is_run_end_encoded(kind):
+        return Cells.coded(_runs(values), _of_chunk(values.values))
     if pa.types.is_dictionary(kind):
         return Cells.coded(_codes(values), _of_chunk(values.dictionary))
     if is_text(kind) or pa.types.is_decimal(kind):
@@ -112,9 +143,22 @@ def _of_chunk(values: Any) -> Cells:
             own = Cells("numbers", kind, entries)
         return Cells.coded(_codes(encoded), own)
     if not is_number(kind):
-        return Cells("other", kind, [None] * len(values))
+        if not pa.types.is_null(kind) and not _is_other(kind):
+            raise unknown_type(kind)
+        declared: Declared = "objects" if pa.types.is_null(kind) else "other"
+        return Cells(declared, kind, [None] * len(values))
     declares: Declared = "integers" if pa.types.is_integer(kind) else "numbers"
     return Cells(declares, kind, _whatever_is_null(values), _nulls(values))
+
+
+def _is_other(kind: Any) -> bool:
+    """Whether a type holds neither numbers nor text for certain: times, bytes, lists, structs."""
+    return bool(
+        pa.types.is_temporal(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or str(kind) in ("binary", "large_binary", "binary_view")
+        or (pa.types.is_nested(kind) and not pa.types.is_union(kind))
+    )
 
 
 def distinct(values: Any) -> Any:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.ids import Ids, null_id
-from labeldp_runtime.labels import Cells
+from labeldp_runtime.labels import Cells, unknown_type
 
 
 def is_column(values: Any) -> bool:
@@ -48,9 +48,11 @@ def _of_extension(values: Any) -> Cells:
         return Cells.coded(values.cat.codes.to_numpy(), own, "objects")
     if isinstance(kind, pd.StringDtype):
         return Cells("text", kind, values.to_numpy(object, na_value=None).tolist())
+    if isinstance(kind, pd.DatetimeTZDtype | pd.PeriodDtype | pd.IntervalDtype):
+        return Cells("other", kind, [None] * len(values))
     number = getattr(kind, "numpy_dtype", None)  # of a nullable type of numbers
     if number is None or number.kind not in "biuf":
-        return Cells("other", kind, [None] * len(values))
+        raise unknown_type(kind)
     filled, nulls = values.to_numpy(number, na_value=0), values.isna().to_numpy()
     return Cells(plain.number_type(number), kind, filled, nulls)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds, null_id
-from labeldp_runtime.labels import Cells, Declared
+from labeldp_runtime.labels import Cells, Declared, unknown_type
 
 WANTED = "ids must be integers of at most 64 bits, text, bytes or UUIDs"
 # The order of a dict is that of its insertions, for every seed of the hashes.
@@ -20,6 +20,7 @@ _ORDERED: Any = (Sequence, type({}.keys()), type({}.values()))
 _DECLARED: dict[str, Declared] = {
     **{"O": "objects", "U": "text", "T": "text"},
     **{"i": "integers", "u": "integers", "b": "numbers", "f": "numbers"},
+    **dict.fromkeys("cmMS", "other"),
 }
 _BUFFER_FORMATS = "?bBhHiIlLqQnNefdg"  # of numbers, in the struct module's letters
 _ONE_VALUE = (str, bytes, bytearray, memoryview)
@@ -34,15 +35,17 @@ def cells(values: Any) -> list[Cells]:
     if array is None:
         return [Cells("objects", None, values)]
     nulls = np.ma.getmaskarray(values) if _is_masked(values) else None
-    declares = _DECLARED.get(array.dtype.kind, "other")
+    declares = number_type(array.dtype)
     if declares in ("objects", "text"):
         return [Cells(declares, array.dtype, array.tolist(), nulls)]
     return [Cells(declares, array.dtype, array, nulls)]
 
 
 def number_type(dtype: Any) -> Declared:
-    """What a type of numpy declares: integers, numbers or something else."""
-    return _DECLARED.get(dtype.kind, "other")
+    """What a type of numpy declares. Raises LabelError for one that is not known here."""
+    if dtype.kind not in _DECLARED:
+        raise unknown_type(dtype)
+    return _DECLARED[dtype.kind]
 
 
 def like(values: Any, private: NDArray[Any] | Texts) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.errors import IdError
 from labeldp_runtime.ids import Ids, null_id
-from labeldp_runtime.labels import Cells, Declared
+from labeldp_runtime.labels import Cells, Declared, unknown_type
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
@@ -39,6 +39,8 @@ def cells(values: Any) -> list[Cells]:
         return [Cells(declares, kind, filled, values.is_null().to_numpy())]
     if kind in (pl.Null, pl.Object):
         declares = "objects"
+    elif declares == "other" and not (kind.is_temporal() or kind.is_nested() or kind == pl.Binary):
+        raise unknown_type(kind)
     # Decimals and integers of 128 bits, too, which no type of numpy holds.
     return [Cells(declares, kind, values.to_list())]
 

@@ -123,7 +123,7 @@ def test_numbers_of_every_type_and_nulls_get_labels(connection):
     register(connection, "r", Randomizer(RESPONSE))
     values = [
         *("3::TINYINT", "3::UBIGINT", "170141183460469231731687303715884105727::HUGEINT"),
-        *("2.5::DECIMAL(9, 2)", "'nan'::FLOAT", "'-inf'::DOUBLE", "NULL", "true::INTEGER"),
+        *("2.5::DECIMAL(9, 2)", "'nan'::FLOAT", "'-inf'::DOUBLE", "NULL", "true::TINYINT"),
     ]
     for value in values:
         (private,) = one(connection, f"SELECT r({value})")

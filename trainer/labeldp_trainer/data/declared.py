@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from labeldp_runtime.columns.arrow import plain_array
 
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
+_UNKNOWN = "values of a type that labeldp does not know"
 _WORDS = {  # by the type names of Arrow and numpy
     "booleans": r"bool",
     "numbers": r"u?int\d+|float\d*|halffloat|double|decimal\d+.*",
@@ -23,6 +25,7 @@ _WORDS = {  # by the type names of Arrow and numpy
     "times": r"(date|time|duration|month_).*",
     "lists or structs": r"((large|fixed_size)_)?list.*|struct.*|map.*|.*union.*|void\d*",
     "nothing": r"null",
+    _UNKNOWN: r"(?!object$).*",
 }
 
 
@@ -57,9 +60,7 @@ def declared(values: Any) -> str | None:
         return None
     if isinstance(values, pa.Array | pa.ChunkedArray):
         kind = values.type
-        while isinstance(kind, pa.BaseExtensionType | pa.DictionaryType):
-            kind = kind.value_type if pa.types.is_dictionary(kind) else kind.storage_type
-        name = str(kind)
+        name = str(plain_array(pa.nulls(0, kind)).type)
     else:
         name = np.asarray(values).dtype.name
     return next((word for word, form in _WORDS.items() if re.fullmatch(form, name)), None)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from labeldp_runtime.columns.arrow import by_entries, distinct, is_number, is_text
+from labeldp_runtime.columns.arrow import by_entries, distinct, is_number, is_text, plain_array
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.csv_file import empty_is_null
@@ -155,14 +155,10 @@ def _finder(place: Mapping[int | str | float, int]) -> Callable[[bytes], int]:
 
 
 def plain(column: Any) -> Any:
-    """A column in one piece and in the type of its values: a dictionary and an extension type are
-    only how they are stored."""
+    """A column in one piece; an array of Arrow in the type of its values."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    while isinstance(column, pa.ExtensionArray | pa.DictionaryArray):
-        is_coded = isinstance(column, pa.DictionaryArray)
-        column = column.dictionary_decode() if is_coded else column.storage
-    return column
+    return plain_array(column) if isinstance(column, pa.Array) else column
 
 
 def as_numpy(values: Any) -> NDArray[Any]:

@@ -21,7 +21,7 @@ from labeldp_verify.forms import (
 from labeldp_verify.opening import open_artifact, readable, table_of
 from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.reading.usefulness import sample
-from labeldp_verify.rounded import at_most
+from labeldp_verify.rounded import at_most, probability
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.group_table import group_table
@@ -193,7 +193,7 @@ def _matrix(decoded: Table, asked: list[int], whole: bool) -> list[str]:
     if whole or (len(rows) <= TABLE_LABELS and r.outputs <= TABLE_OUTPUTS):
         columns = [["label", *_names(decoded, rows)]]
         for i, over_labels in enumerate(matrix(r, rows).T.tolist()):
-            shown = [f"{p:.6f}" if p >= 1e-4 else f"{p:.2e}" for p in over_labels]
+            shown = [_probability(p) for p in over_labels]
             columns.append([_name(value(r, i)), *shown])
         return _table("Pr[output | label], one row per label", columns)
     width, height = shutil.get_terminal_size((80, 30))
@@ -218,9 +218,9 @@ def _outputs(decoded: Table) -> list[str]:
     facts = output_facts(decoded.domain, r, indices)
     columns = [["output", *(_name(one.value) for one in facts)]]
     if isinstance(r, WindowRandomizer):
-        columns.append(["for every label", *(f"{one.base:.6g}" for one in facts)])
-    columns.append(["least", *(f"{one.least:.6g}" for one in facts)])
-    columns.append(["most", *(f"{one.most:.6g}" for one in facts)])
+        columns.append(["for every label", *(probability(one.base or 0, 6) for one in facts)])
+    columns.append(["least", *(probability(one.least, 6) for one in facts)])
+    columns.append(["most", *(probability(one.most, 6) for one in facts)])
     if sets_of(r) is not None:
         columns.append(["the set", *(_members(one.members or []) for one in facts)])
     title = f"Outputs{_some(len(indices), r.outputs)}: probability, over all labels"
@@ -243,7 +243,7 @@ def _labels(decoded: Table, shown: list[int]) -> list[str]:
         columns.append(["bias", *(f"{one.bias:.3g}" for one in facts)])
         columns.append(["sd", *(f"{one.deviation:.6g}" for one in facts)])
     columns.append(
-        ["in the set" if sets else "unchanged", *(f"{one.unchanged:.6g}" for one in facts)]
+        ["in the set" if sets else "unchanged", *(probability(one.unchanged, 6) for one in facts)]
     )
     if sets:
         what = "how often the output is a set that contains the label"
@@ -270,6 +270,11 @@ def _noise(randomizer: AdditiveRandomizer) -> list[str]:
         f"  outputs          {randomizer.value(randomizer.low):.6g} … "
         f"{randomizer.value(randomizer.high):.6g}   where they are clamped",
     ]
+
+
+def _probability(share: float) -> str:
+    """An entry of the matrix; small ones with an exponent."""
+    return probability(share, 6, "f") if share >= 1e-4 else f"{share:.2e}"
 
 
 def _table(title: str, columns: list[list[str]], left: Sequence[int] = (0,)) -> list[str]:

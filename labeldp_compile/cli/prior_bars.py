@@ -7,6 +7,7 @@ from typing import TextIO
 from labeldp_verify.artifact import Table
 from labeldp_verify.claims import Prior, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.rounded import probability
 
 from labeldp_compile.cli.output import can_show, clipped, padded, printable, width
 from labeldp_compile.histogram_noise import NOISE, deviation
@@ -29,7 +30,8 @@ def prior_bars(decoded: Table, stream: TextIO) -> list[str]:
     return [
         f"{_title(prior)}:",
         *(
-            f"  {padded(name, columns)}  {share:>6.1%}  {block * round(_COLUMNS * share / most)}"
+            f"  {padded(name, columns)}  {probability(share, 1, '%'):>6}  "
+            f"{block * round(_COLUMNS * share / most)}"
             for name, share in zip(names, shares, strict=True)
         ),
     ]
@@ -49,7 +51,7 @@ def prior_hints(decoded: Table) -> list[str]:
         if isinstance(domain, CategoricalDomain)
         else "check the column and the range of its labels"
     )
-    share = f"{weights[largest] / total:.1%}"
+    share = probability(weights[largest] / total, 1, "%")
     return [f"hint: {share} of the prior is on {label}, {which}: {asked}"]
 
 

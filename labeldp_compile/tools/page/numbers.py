@@ -41,8 +41,15 @@ def data(number: float | Fraction, digits: int = 5, field: str | None = None) ->
 
 
 def share_data(share: float, digits: int = 3) -> Markup:
-    """HTML: a probability as a percentage, and all its digits for machines."""
-    return _data(share, f"{plain(100 * share, digits)}%", None)
+    """HTML: a probability as a percentage, and all its digits for machines.
+
+    It is 100% only where the probability is exactly 1.
+    """
+    texts = (plain(100 * share, more) for more in range(digits, 18))
+    shown = plain(100 * share, digits)
+    if share < 1:
+        shown = next((text for text in texts if text != "100"), shown)
+    return _data(share, f"{shown}%", None)
 
 
 def data_above(bound: Fraction, digits: int = 5, field: str | None = None) -> Markup:

@@ -16,7 +16,7 @@ from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import Certificate, PersonEpsilon, person_epsilon, rational
 from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.printable import clipped
-from labeldp_verify.rounded import at_most
+from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.tools.policy import Judged
 from labeldp_compile.tools.report.approval import Approval
@@ -42,8 +42,7 @@ class BeliefBar:
         """By Bayes' rule, if the odds change by a factor of at most e^ε; rounded up."""
         odds = math.exp(-min(float(epsilon), 700.0))  # of the other values, relative to this one
         share = 1 / (1 + odds * (100 - _SURE) / _SURE)
-        tenths = min(math.ceil(1000 * share + 1e-9), 1000)
-        return cls(_SURE, f"{tenths / 10:g}")
+        return cls(_SURE, percent_at_most(math.nextafter(share, 1), 3).removesuffix("%"))
 
     @property
     def width(self) -> float:

@@ -1,5 +1,6 @@
 """What an observer learns from one output: Bayes' rule with the certificate's prior."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from labeldp_verify.reading.usefulness import sample
 
 MAX_OUTPUTS, MAX_BINS = 101, 120
 _SHOWN_NOISE = 0.99
+_ALMOST = math.nextafter(1, 0)  # of a belief that is not certain, though the nearest float is
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def posteriors(decoded: Table, most: int = MAX_OUTPUTS) -> Posteriors:
                 belief=_means(belief, starts),
                 likeliest=best,
                 before=float(prior[best]),
-                after=float(belief[best]),
+                after=min(float(belief[best]), 1.0 if (together > 0).sum() == 1 else _ALMOST),
                 risen=span,
             )
         )

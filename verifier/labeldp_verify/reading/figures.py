@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from labeldp_verify.reading.margins import Noise
-from labeldp_verify.rounded import at_least, at_most, percent_at_most
+from labeldp_verify.rounded import at_least, at_most, percent_at_most, probability
 
 ROWS = 1_000  # whose mean is spoken of, besides all n
 _SPREADS = (4, 10)  # parts of the range: standard deviations of labels that are given as examples
@@ -148,7 +148,7 @@ class Usefulness:
             lines.append(("one private label", f"off by {off}; {constant}"))
         if self.kept is not None:
             what = "is the true one" if self.set_sizes is None else _holds(self.set_sizes)
-            kept = _span(self.kept, "", assumed)
+            kept = _span(self.kept, "", assumed, probability)
             lines.append(("one private label", f"{what} with probability {kept}"))
         if self.noise is not None:
             what = "a share" if self.deviation is None else "a mean"
@@ -171,8 +171,10 @@ def belief_in_words(beliefs: Sequence[tuple[str, str]]) -> str:
     return f"an observer who was {before} sure of a label can become at most {after} sure"
 
 
-def _span(spread: Spread, of: str, assumed: str) -> str:
-    least, mean, most = map(_short, (spread.least, spread.mean, spread.most))
+def _span(
+    spread: Spread, of: str, assumed: str, shown: Callable[[float], str] | None = None
+) -> str:
+    least, mean, most = map(shown or _short, (spread.least, spread.mean, spread.most))
     if least == most:
         return f"{mean}{of}"
     return f"{least} to {most}{of}, {mean} on average {assumed}"

@@ -42,6 +42,7 @@ from labeldp_verify.reading.row_noise import (
 Floats = NDArray[np.float64]
 SHARES = (0.01, 0.1, 0.5)  # shares of a label that an observer may believe in before
 MAX_LABELS, MAX_ENTRIES = 1_000, 8_000_000  # of a table that is inverted
+_ALMOST = math.nextafter(1, 0)  # of a probability that is not 1, though the nearest float is
 _UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do
 
 
@@ -195,7 +196,8 @@ def _weighted_mean(
 
 def _of_categories(domain: Domain, randomizer: Randomizer, prior: Floats) -> Usefulness:
     sets, each = sets_of(randomizer), kept_probabilities(domain, randomizer, range(domain.size))
-    kept = Spread(float(each.min()), float(prior @ each), float(each.max()))
+    most = float(each.max())
+    kept = Spread(float(each.min()), min(float(prior @ each), most), most)
     use = Usefulness(kept=kept)
     if sets is not None:
         use = replace(use, set_sizes=(min(sets.sizes), max(sets.sizes)))
@@ -217,11 +219,17 @@ def kept_probabilities(domain: Domain, randomizer: Randomizer, shown: Sequence[i
     sets = sets_of(randomizer)
     if sets is not None:
         pairs = zip(rows(randomizer, shown), sets.matrix[shown], strict=True)
-        return np.array([float(row[members].sum()) for row, members in pairs])
+        sums = [
+            1.0 if members.all() else min(float(row[members].sum()), _ALMOST)
+            for row, members in pairs
+        ]
+        return np.array(sums)
     at = np.array(shown, dtype=np.intp)
     labels = [domain.listed[i] for i in shown]
     changed, _ = analyse(randomizer).losses(at, labels, "zero_one")
-    return np.array(ExactNumbers(changed.unit - changed.numerators, changed.unit).floats())
+    kept = np.array(ExactNumbers(changed.unit - changed.numerators, changed.unit).floats())
+    is_sure = np.array([numerator == 0 for numerator in changed.numerators])
+    return np.where(is_sure, kept, np.minimum(kept, _ALMOST))
 
 
 def inverse_of(domain: Domain, randomizer: Randomizer) -> tuple[Floats, Floats | None] | None:

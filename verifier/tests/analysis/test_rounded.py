@@ -5,7 +5,14 @@ import random
 from fractions import Fraction
 
 import pytest
-from labeldp_verify.rounded import at_least, at_most, down_to, percent_at_most, up_to
+from labeldp_verify.rounded import (
+    at_least,
+    at_most,
+    down_to,
+    percent_at_most,
+    probability,
+    up_to,
+)
 
 
 def numbers(count=500):
@@ -45,3 +52,19 @@ def test_a_belief_is_never_less_than_bayes_allows():
             shown = Fraction(percent_at_most(share, digits).removesuffix("%"))
             assert Fraction(repr(share)) * 100 <= shown <= 100
     assert percent_at_most(math.e / (1 + math.e)) == "74%"
+    assert percent_at_most(0.9998618) == "99.99%"
+    assert percent_at_most(1 - 2e-12) == "99.9999999999%"
+
+
+@pytest.mark.parametrize("kind", ["g", "f", "%"])
+def test_a_probability_is_0_or_1_only_where_it_is_exactly_that(kind):
+    scale = 100 if kind == "%" else 1
+    for share in (1e-30, 1e-9, 0.0003, 0.5, 0.9994, 0.9998618, 1 - 1e-12, math.nextafter(1, 0)):
+        for digits in (1, 3, 6):
+            shown = float(probability(share, digits, kind).removesuffix("%"))
+            assert 0 < shown < scale
+            assert share < 1e-16 or abs(shown / scale - share) <= 10.0**-digits
+    assert float(probability(1, 3, kind).removesuffix("%")) == scale
+    assert float(probability(0, 3, kind).removesuffix("%")) == 0
+    assert probability(0.9998618) == "0.9999"
+    assert probability(0.0421, 1, "%") == "4.2%"

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.claims import DECLARED_BY, OVER, Certificate, person_epsilon
+from labeldp_verify.claims import (
+    DECLARED_BY,
+    OVER,
+    Certificate,
+    excess,
+    gap_in_words,
+    near_least,
+    person_epsilon,
+)
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.opening import readable
 from labeldp_verify.reading.shortcomings import ODD_GROUPS, relevant
@@ -129,8 +137,7 @@ def _summary(compiled: Compiled) -> list[str]:
     label = at_most(privacy.epsilon_label_bound, 12)
     loss = f"{utility.noisy_label_loss:.6g} ({utility.loss})"
     if utility.certified_gap is not None:
-        gap = at_most(utility.certified_gap, 2)
-        loss += f", within {gap} of the least possible, relatively (proved)"
+        loss += f", {near_least(excess(utility.certified_gap))} (proved)"
     lines = [
         _head(compiled),
         fact("ε per label", f"{label} (proved by the integers)"),
@@ -253,13 +260,12 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
     if utility.loss_lower_bound is not None and certificate.optimality is not None:
         over = OVER[certificate.optimality.over]
         lines.append(f"  least possible   {at_least(utility.loss_lower_bound):<12} {over}")
-        gap = at_most(utility.certified_gap or 0.0, 2)
-        lines.append(f"  certified gap    {gap:<12} relative to the objective")
+        lines.append(f"  the loss is      {near_least(excess(utility.certified_gap or 0.0))}")
     if certificate.sets is not None:
         noise = certificate.sets
         lines.append(f"  noise of shares  {noise.noise:<12.6g} variance of one label, all shares")
         lines.append(f"  least possible   {at_least(noise.least_noise):<12} {OVER['any']}")
-        lines.append(f"  certified gap    {at_most(noise.gap, 2):<12} for uniform classes")
+        lines.append(f"  the noise is     {gap_in_words(noise.gap)}")
     if (utility.certified_gap or 0) > WIDE_GAP:
         lines.append("  note: the solver proved no closer bound at this ε and prior; privacy holds")
     if (

@@ -120,11 +120,11 @@ def test_the_card_states_epsilon_use_gap_and_the_whole_digest(found, pages, file
     assert row(page, "privacy of a label") == "ε ≤ 1, proved; ε = 1 is declared"
     for what, words in decoded.figures():
         assert row(page, what) == words
-    assert "that is right on average for every label can have, proved" in row(page, "certified gap")
+    assert "that is right on average for every label, proved" in row(page, "certified gap")
     digest = hashlib.sha256(files["unbiased"].read_bytes()).hexdigest()
     assert row(page, "SHA-256 of the file") == digest
     assert row(pages("table"), "certified gap").startswith("not known: ")
-    assert row(pages("penalty"), "certified gap").startswith("loss and penalty within")
+    assert row(pages("penalty"), "certified gap").startswith("loss and penalty are at most (1 + ")
 
 
 def test_who_signed_is_said_in_full(files, pages, tmp_path):

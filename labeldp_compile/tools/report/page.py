@@ -7,7 +7,14 @@ from typing import Any
 
 from labeldp_verify.analysis import rounds_to_nearest
 from labeldp_verify.artifact import Table
-from labeldp_verify.claims import Certificate, field_lists, gap_in_words, person_epsilon
+from labeldp_verify.claims import (
+    Certificate,
+    excess,
+    field_lists,
+    gap_in_words,
+    near_least,
+    person_epsilon,
+)
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.printable import clipped
 from labeldp_verify.reading.figures import PRIORS
@@ -96,6 +103,7 @@ def _about(decoded: Table) -> dict[str, Any]:
         "numeric": are_numbers(domain, decoded.randomizer),
         "sets": _sets(decoded),
         "share_gap": None if certificate.sets is None else gap_in_words(certificate.sets.gap),
+        "near": near_least(excess(certificate.utility.certified_gap or 0)),
         "unbiased": _unbiased(decoded),
         "rounded": rounds_to_nearest(domain),
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),

@@ -1,5 +1,6 @@
 """The lower bound that a certificate's dual values prove, and its class of randomizers."""
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -20,6 +21,7 @@ from labeldp_verify.claims.use import agree_on, bound_facts
 from labeldp_verify.cost import charge_duals, charge_radii
 from labeldp_verify.forms import Domain
 from labeldp_verify.forms.exact_numbers import ExactNumbers
+from labeldp_verify.rounded import at_most
 
 OVER = {
     "unbiased": "of all ε-DP unbiased randomizers",
@@ -27,6 +29,26 @@ OVER = {
     "penalty": "of all ε-DP randomizers, for loss plus penalty",
     "any": "of all ε-DP randomizers",
 }
+_SMALL = 0.01  # excess that is printed as such, and not as a factor
+
+
+def excess(certified_gap: float) -> Fraction | None:
+    """How far a loss is above its lower bound, in units of the bound: (1 + excess)·bound ≥ loss.
+
+    The certificate's gap is in units of the loss. None if the bound is 0, or nearly so.
+    """
+    gap = Fraction(math.nextafter(certified_gap, math.inf) if certified_gap else 0)
+    return gap / (1 - gap) if gap < 1 else None
+
+
+def near_least(above: Fraction | None, over: str = "") -> str:
+    """How near to the least possible a loss is, rounded up, from its ``excess``."""
+    if above is None:
+        return "above a lower bound of about 0"
+    factor = f"at most (1 + {at_most(above, 2)}) times "
+    if not above or above >= _SMALL:
+        factor = f"at most {at_most(1 + above, 3)} times " if above else ""
+    return f"{factor}the least possible {over}".rstrip()
 
 
 def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumbers | None) -> None:

@@ -1,6 +1,8 @@
 """What a certificate claims of sets of classes, held against the integers."""
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.analysis.bounds import exp_bounds
@@ -8,10 +10,10 @@ from labeldp_verify.analysis.share_noise import least_share_noise, share_noise
 from labeldp_verify.checks import CheckFailedError, demand
 from labeldp_verify.claims.claim import Claim, Evidence
 from labeldp_verify.claims.declaration import Declaration
+from labeldp_verify.claims.lower_bound import OVER, near_least
 from labeldp_verify.claims.record import rational
 from labeldp_verify.forms import Domain, Randomizer, RealDomain, output_values, sets_of
 from labeldp_verify.graph import canonical_json
-from labeldp_verify.rounded import at_most
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class SetsClaim(Claim[SetsClaims]):
             raise CheckFailedError(str(error)) from None
         assert found.certificate.sets is not None
         gap = gap_in_words(found.certificate.sets.gap)
-        return f"{_in_words(domain, randomizer)}; an estimate of the shares has a noise {gap}"
+        return f"{_in_words(domain, randomizer)}; the noise of estimated shares is {gap}"
 
 
 CLAIM = SetsClaim()
@@ -95,10 +97,8 @@ CLAIM = SetsClaim()
 
 def gap_in_words(gap: float) -> str:
     """How near to the least possible noise it is, in half a sentence."""
-    near = (
-        f"within {at_most(gap, 2)} (relatively) of" if gap < 1 else f"{at_most(1 + gap, 3)} times"
-    )
-    return f"{near} the least possible of all ε-DP randomizers, for uniform classes"
+    above = Fraction(math.nextafter(gap, math.inf) if gap else 0)
+    return f"{near_least(above, OVER['any'])}, for uniform classes"
 
 
 def _in_words(domain: Domain, randomizer: Randomizer) -> str:

@@ -15,7 +15,7 @@ from labeldp_verify.analysis.range_bias import bias_in_words
 from labeldp_verify.checks import CheckFailedError, agree, demand, short
 from labeldp_verify.claims.certificate import Certificate, TableClaims
 from labeldp_verify.claims.joint import SUM, stated_losses
-from labeldp_verify.claims.lower_bound import OVER, check_optimality, penalised
+from labeldp_verify.claims.lower_bound import OVER, check_optimality, excess, near_least, penalised
 from labeldp_verify.claims.record import rational
 from labeldp_verify.claims.use import (
     Use,
@@ -30,7 +30,7 @@ from labeldp_verify.claims.use import (
 from labeldp_verify.cost import charge_outputs
 from labeldp_verify.forms import Integers, RealDomain
 from labeldp_verify.printable import clipped
-from labeldp_verify.rounded import at_most, up_to
+from labeldp_verify.rounded import up_to
 
 MAX_EPSILON = 60
 T = TypeVar("T")
@@ -172,10 +172,9 @@ class Tables:
             if len(stated) == 1:
                 return "no bound on the loss is proved"
             return f"{len(proved):,} of {len(stated):,} tables have a proved bound on the loss"
-        all_of_them = "all tables together are " if self._by_group else ""
-        gap = at_most(facts["utility.certified_gap"], 2)
-        best = f"the least possible {OVER[proved[0].over]}"
-        return f"{all_of_them}within {gap} (relatively) of {best}"
+        all_of_them = "of all tables together, " if self._by_group else ""
+        near = near_least(excess(facts["utility.certified_gap"]), OVER[proved[0].over])
+        return f"{all_of_them}the loss is {near}"
 
     def _check_bound(self, table: int) -> None:
         check_optimality(self._stated[table], self.integers.label, self.uses[table].biases)

@@ -17,10 +17,10 @@ from labeldp_verify.claims import (
     person_epsilon,
     rational,
 )
-from labeldp_verify.claims.lower_bound import OVER
+from labeldp_verify.claims.lower_bound import OVER, excess, near_least
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain, RealDomain
 from labeldp_verify.printable import clipped, one_line
-from labeldp_verify.rounded import at_most, up_to
+from labeldp_verify.rounded import up_to
 
 _NAME_COLUMNS = 40
 _MEASURES = {"one private label": "private label", "a mean": "mean", "a share": "share"}
@@ -162,6 +162,5 @@ def _loss(certificate: Certificate) -> str:
     text = f"{use.noisy_label_loss:.6g} ({use.loss}) under the stated prior"
     witnesses = [t.optimality for t in certificate.tables if t.optimality is not None]
     if use.certified_gap is not None and witnesses:
-        best = OVER[witnesses[0].over]
-        text += f", within {at_most(use.certified_gap, 2)} of the least possible {best}"
+        text += f", {near_least(excess(use.certified_gap), OVER[witnesses[0].over])}"
     return f"{text} (proved)"

@@ -33,6 +33,7 @@ from labeldp_compile.whole_file import require_output, write_text
 if TYPE_CHECKING:
     from labeldp_verify.signature import Signed
 
+_INSTALL = "install Coq 8.16 or newer"
 _OUTSIDE = (
     "The proof does not cover two things: that the graph computes these integers (labeldp verify "
     "rebuilt the file from them, byte for byte, and ran it around its thresholds), and that random "
@@ -77,9 +78,10 @@ def prove_command(
     about the artifact that it names, because anyone can write one. --check compares it with what
     FILE gives.
 
-    Exit code 0: the file was written, or is the same, and Coq accepts it if it is installed. Exit
-    code 1: FILE does not verify, Coq rejects the proof (then nothing is written), or X.v is a
-    different file. Exit code 2: a file cannot be read, or is too large for Coq or the budget.
+    Exit code 0: Coq accepts the proof; or -o wrote it where Coq is not installed, and the command
+    says that nothing was checked. Exit code 1: FILE does not verify, Coq rejects the proof (then
+    nothing is written), or X.v is a different file. Exit code 2: a file cannot be read, or is too
+    large for Coq or the budget; or --check finds no Coq.
     """
     if (output is None) == (given is None):
         raise click.UsageError("give -o to write a Coq file, or --check to compare one")
@@ -103,7 +105,13 @@ def prove_command(
             raise DoesNotHoldError(reason)
     if output is not None:
         write_text(output, proof.text)
-    _say_done(output or given, proof, version, checked=given is not None)
+        _say_written(output, proof, version)
+    if given is not None:
+        say(f"{given}: equals the proof about this artifact, byte for byte")
+        if version is None:
+            raise InputError(f"{given}: Coq did not check it: coqc is not on the path; {_INSTALL}")
+        _say_checked(given, proof, version)
+    tell(_OUTSIDE)
 
 
 def _proof_of(file: Path, signed: Signed | None, budget: Budget) -> tuple[Proof, int]:
@@ -134,17 +142,18 @@ def _require_same(file: Path, given: Path, expected: bytes) -> None:
         )
 
 
-def _say_done(path: Path | None, proof: Proof, version: str | None, *, checked: bool) -> None:
-    bound = decimals(proof.epsilon)
-    if checked:
-        say(f"{path}: equals the proof about this artifact, byte for byte")
+def _say_written(path: Path, proof: Proof, version: str | None) -> None:
     if version is not None:
-        say(f"machine-checked: ε ≤ {bound} (Coq {version}, resting on no assumption), {path}")
-    else:
-        was = "nothing was checked by Coq" if checked else "written; nothing was checked"
-        say(f"{path}: {was}, because coqc is not on the path")
-        tell(f"It states ε ≤ {bound}. Install Coq 8.16 or newer and run: coqc {path and path.name}")
-    tell(_OUTSIDE)
+        _say_checked(path, proof, version)
+        return
+    say(f"{path}: written; nothing was checked, because coqc is not on the path")
+    bound = decimals(proof.epsilon)
+    tell(f"It states ε ≤ {bound}. To check it, {_INSTALL}, and run: coqc {path.name}")
+
+
+def _say_checked(path: Path, proof: Proof, version: str) -> None:
+    bound = decimals(proof.epsilon)
+    say(f"machine-checked: ε ≤ {bound} (Coq {version}, resting on no assumption), {path}")
 
 
 def _require_name(output: Path) -> None:

@@ -149,8 +149,8 @@ def test_coq_accepts_the_file_with_the_honest_header(coqc):
 def test_check_compares_with_what_the_artifact_gives(tmp_path, environment):
     written(tmp_path, environment)
     done = prove(ARTIFACT, "--check", tmp_path / "answer.v")
-    assert done.exit_code == 0 and "byte for byte" in done.stdout
-    assert "nothing was checked by Coq" in done.stdout and "machine-checked" not in done.output
+    assert done.exit_code == 2 and "byte for byte" in done.stdout
+    assert "coqc is not on the path" in done.stderr and "machine-checked" not in done.output
     done = prove(old_path("laplace"), "--check", tmp_path / "answer.v")
     assert done.exit_code == 1 and "about another artifact" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.v", "bin"]

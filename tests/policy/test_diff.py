@@ -20,7 +20,7 @@ SPECS = {
     "less ε": (
         BASE,
         changed(BASE, privacy__epsilon=0.5),
-        False,
+        True,
         ["privacy.epsilon"],
         "not valid",
     ),
@@ -36,9 +36,16 @@ SPECS = {
     "the mechanism": (
         BASE,
         changed(BASE, mechanism__kind="randomized_response"),
-        False,
+        True,
         ["mechanism.kind"],
         "not valid",
+    ),
+    "the goal of a named mechanism": (
+        changed(BASE, mechanism__kind="randomized_response"),
+        changed(BASE, mechanism__kind="randomized_response", goal="labels"),
+        False,
+        ["goal"],
+        "valid",
     ),
     "groups": (
         COUNTED,
@@ -65,8 +72,22 @@ SPECS = {
     "a new version of the data": (
         SPEC,
         changed(SPEC, prior__data_version="v2"),
-        False,
+        True,
         ["prior.data_version"],
+        "unknown",
+    ),
+    "another data set": (
+        SPEC,
+        changed(SPEC, prior__data_set="other"),
+        True,
+        ["prior.data_set"],
+        "unknown",
+    ),
+    "another ledger": (
+        SPEC,
+        changed(SPEC, privacy__ledger="other.db"),
+        True,
+        ["privacy.ledger"],
         "unknown",
     ),
     "no ledger": (

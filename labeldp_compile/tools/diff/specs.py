@@ -8,7 +8,8 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.tools.diff.change import Change, Differences, Keyed
 
-# Keys by their beginnings: what a change of them breaks. Others break nothing of themselves.
+# Keys by their beginnings: what a change of them breaks. All others break keyed outputs, except
+# those that are not in the integers.
 _BREAKS = {
     "name": "gates that demand the name refuse it",
     "label.": "labels are read in another way",
@@ -22,9 +23,11 @@ _MORE = (
     *("privacy.split.prior", "privacy.split.label"),
 )
 """What breaks the promise if it grows, or is no longer stated."""
+_BOOKED = ("privacy.ledger", "prior.data_set", "prior.data_version")
+"""What a ledger knows a prior by."""
 _NOT_IN_THE_INTEGERS = (
-    *("version", "name", "mature", "privacy.ledger", "privacy.labels_per_user"),
-    *("privacy.person_column", "prior.data_set", "prior.data_version"),
+    *("version", "name", "goal", "mature", "privacy.labels_per_user", "privacy.person_column"),
+    *_BOOKED,
 )
 
 
@@ -62,10 +65,14 @@ def _change(key: str, old: Any, new: Any, spec: Spec) -> Change:
     if key in _MORE and old is not None:
         is_more = new is None or Decimal(new) > Decimal(old)
         breaks = "the promise is weaker" if is_more else None
-    if key == "privacy.ledger" and new is None and isinstance(spec.prior, PrivatePrior):
-        breaks = "its prior is no longer booked"
+    if key in _BOOKED and old is not None and isinstance(spec.prior, PrivatePrior):
+        breaks = "the ε of its prior is spent again"
+        if key == "privacy.ledger" and new is None:
+            breaks = "its prior is no longer booked"
     if key == "prior.kind" and (old, new) == ("private", "public"):
         breaks = "what was counted with noise is declared to be public"
+    if breaks is None and not key.startswith(_NOT_IN_THE_INTEGERS):
+        breaks = "keyed outputs do not stay valid"
     return Change(key, _shown(old), _shown(new), breaks)
 
 

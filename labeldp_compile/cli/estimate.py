@@ -30,13 +30,14 @@ from labeldp_compile.cli.output import clipped, row_progress, show, tell, text_t
 from labeldp_compile.tabular.new_table import in_batches, write_new_table
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.estimate.aggregates import Aggregates, estimate_tables
-from labeldp_compile.tools.estimate.cells import ALL_ROWS, in_words
+from labeldp_compile.tools.estimate.cells import ALL_ROWS, texts_of
 from labeldp_compile.tools.estimate.estimate import ColumnEstimates, Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import MIN_ROWS, Estimates, Target
 from labeldp_compile.tools.estimate.long_table import require_free_names, rows_of, schema_of
 from labeldp_compile.whole_file import require_output, write_text
 
 _PROJECTED = "projected: the nearest shares of at least 0 that sum to 1; they have no interval"
+_NOTHING = "nothing is known"
 _SUMMARY = 15  # lines
 _MAIN_GROUPS, _MAIN_SHARES, _MAIN_COLUMNS, _GROUP_SHARES = 5, 5, 3, 3
 _SHOWN_LABELS, _SHOWN_GROUPS, _SHOWN_SHARES = 60, 60, 240
@@ -201,9 +202,10 @@ def _in_words(title: str, found: Aggregates, *, verbose: bool) -> list[str]:
 
 def _conclusion(name: str, estimation: Estimation, group: GroupEstimates) -> list[str]:
     """The largest shares, and the mean: of the label, or of each of its first columns."""
+    whole: Sequence[Any] = estimation.table.domain.listed
     if group.histogram is None:
         assert group.mean is not None
-        return [f"mean of {name}: {_plus_minus(group.mean, 0)} ({group.rows:,} rows)"]
+        return [f"mean of {name}: {_mean(group.mean, whole)} ({group.rows:,} rows)"]
     parts: list[tuple[str, list[str], GroupEstimates | ColumnEstimates]] = [
         (column.name, list(map(str, column.labels)), column)
         for column in group.columns[:_MAIN_COLUMNS]
@@ -212,7 +214,8 @@ def _conclusion(name: str, estimation: Estimation, group: GroupEstimates) -> lis
     for each, labels, of in parts or [(name, estimation.class_names(), group)]:
         lines.append(f"shares of {each}: {_main_shares(labels, of)} ({group.rows:,} rows)")
         if of.mean is not None:
-            lines.append(f"mean of {each}: {_plus_minus(of.mean, 0)} ({group.rows:,} rows)")
+            ends = of.labels if isinstance(of, ColumnEstimates) else whole
+            lines.append(f"mean of {each}: {_mean(of.mean, ends)} ({group.rows:,} rows)")
     return lines
 
 
@@ -221,23 +224,32 @@ def _main_shares(
 ) -> str:
     """The largest shares, each with its margin of error."""
     assert found.histogram is not None and found.projected is not None
+    shares = found.histogram
+    if (shares.high - shares.low >= 1).all():
+        return f"{_NOTHING}: every 95% interval is wider than 0% … 100%"
     largest = np.argsort(-found.projected, kind="stable")[:most].tolist()
-    parts = [
-        f"{clipped(labels[i], _NAME_COLUMNS)}: {_plus_minus(found.histogram, i, percent=True)}"
-        for i in largest
-    ]
+    parts = [f"{clipped(labels[i], _NAME_COLUMNS)}: {_plus_minus(shares, i, 1)}" for i in largest]
     more = len(labels) - len(parts)
     return ", ".join(parts) + (f", {more:,} more" if more else "")
 
 
-def _plus_minus(found: Estimates, index: int, *, percent: bool = False) -> str:
-    """An estimate and its 95% margin of error, which is the longer side of the interval."""
+def _mean(found: Estimates, labels: Sequence[Any]) -> str:
+    """The mean of numbers that are among these labels, in increasing order."""
+    return _plus_minus(found, 0, float(labels[-1]) - float(labels[0]), percent=False)
+
+
+def _plus_minus(found: Estimates, index: int, span: float, *, percent: bool = True) -> str:
+    """An estimate and its 95% margin of error, which is the longer side of the interval.
+
+    An interval as wide as the ``span`` of all possible values says nothing.
+    """
     value, low, high = (float(a[index]) for a in (found.value, found.low, found.high))
     shown = f"{value:.1%}" if percent else f"{value:.4g}"
     if math.isnan(low):
         return shown
-    margin = max(high - value, value - low)
-    return f"{shown} ± {percent_at_most(margin) if percent else at_most(margin, 2)}"
+    reach = max(high - value, value - low)
+    margin = percent_at_most(reach) if percent else at_most(reach, 2)
+    return f"{_NOTHING} (± {margin})" if high - low >= span else f"{shown} ± {margin}"
 
 
 def _groups(of: Aggregates, most: int) -> list[str]:
@@ -328,7 +340,7 @@ def _header(names: Iterable[str]) -> list[str]:
 
 def _cell(group: GroupEstimates, columns: int) -> list[str]:
     """The cells of a group in as many columns of a table; only the first is of all rows."""
-    values = [clipped(in_words(value) or '""', _NAME_COLUMNS) for value in group.cell]
+    values = [clipped(text, _NAME_COLUMNS) for text in texts_of(group.cell)]
     return (values or [ALL_ROWS, *[""] * columns])[:columns]
 
 

@@ -91,6 +91,24 @@ def test_names_in_the_picture_are_no_formulas(tmp_path):
     assert result.exit_code == 0 and "$\\bad{$" in picture.read_text(encoding="utf-8")
 
 
+def test_a_group_of_empty_text_is_not_called_all_rows(tmp_path):
+    path, file = artifact(tmp_path), tmp_path / "private.parquet"
+    pq.write_table(table(path, np.zeros(60, int), g=["", "a"] * 30), file)
+    picture = tmp_path / "estimate.svg"
+    result = labeldp("estimate", path, file, "--by", "g", "--plot", picture)
+    drawn = picture.read_text(encoding="utf-8")
+    assert result.exit_code == 0 and '""' in result.stdout
+    assert '>""<' in drawn and ">all rows<" not in drawn
+
+
+@pytest.mark.parametrize("rows", [200, 400_000])
+def test_an_interval_as_wide_as_all_values_says_nothing(tmp_path, rows):
+    path, file = artifact(tmp_path, RESPONSE.replace("3.0", "0.1")), tmp_path / "private.parquet"
+    pq.write_table(table(path, np.zeros(rows, int), g=["a", "b"] * (rows // 2)), file)
+    said = labeldp("estimate", path, file, "--by", "g").stdout
+    assert ("nothing is known" in said) == (rows == 200)
+
+
 def test_few_rows_have_no_interval(tmp_path):
     path, file = artifact(tmp_path), tmp_path / "private.parquet"
     pq.write_table(table(path, np.zeros(3, int)), file)

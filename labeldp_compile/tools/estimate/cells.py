@@ -32,6 +32,11 @@ def in_words(value: Any) -> str:
     return "null" if value is None else "NaN" if value is _NAN else str(value)
 
 
+def texts_of(cell: Cell) -> list[str]:
+    """The values of a cell as people see them: an empty text has its quotes."""
+    return [in_words(value) or '""' for value in cell]
+
+
 def cells_of(
     reader: TableReader, groups: Groups, by: Sequence[str]
 ) -> Callable[[pa.RecordBatch], Cells]:

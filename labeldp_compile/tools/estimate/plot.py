@@ -7,7 +7,7 @@ import numpy as np
 from labeldp_verify.printable import clipped, printable
 from matplotlib.figure import Figure
 
-from labeldp_compile.tools.estimate.cells import ALL_ROWS, in_words
+from labeldp_compile.tools.estimate.cells import ALL_ROWS, texts_of
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import Estimates
 from labeldp_compile.tools.page.palette import LIGHT
@@ -55,7 +55,7 @@ def _means(axes: Any, groups: list[GroupEstimates]) -> None:
     for place, group in enumerate(groups):
         assert group.mean is not None
         _draw(axes, np.array([place]), group.mean, None)
-    names = [", ".join(map(in_words, group.cell)) or ALL_ROWS for group in groups]
+    names = [", ".join(texts_of(group.cell)) or ALL_ROWS for group in groups]
     _name(axes, range(len(groups)), names)
     axes.set(xlabel="group", ylabel="mean label, 95% interval")
 

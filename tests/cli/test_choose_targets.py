@@ -18,7 +18,7 @@ def test_simulated_errors_are_those_that_were_asked_for(tmp_path, monkeypatch):
     """The error is never more than 5 % above the target (1.1 % is the simulation's own deviation).
 
     Inside the range of ε no mechanism meets the target at the next smaller ε. There the error of a
-    label is not 5 % below the target either, that of means and shares not by half, for which the
+    label is not 5 % below the target either, that of means and shares not by 65 %, for which the
     target is a bound for all labels; but where the chosen mechanism is of no use at the smaller ε
     (two labels that no output tells apart, for instance), so that its figure jumps.
     """
@@ -54,7 +54,7 @@ def test_simulated_errors_are_those_that_were_asked_for(tmp_path, monkeypatch):
         excess = tried[choice.chosen.mechanism.title, choice.missed_at]
         assert excess > 0
         kinds["jump"] += excess == math.inf
-        near = 0.95 if demand.kind == "label_error" else 0.5
+        near = 0.95 if demand.kind == "label_error" else 0.35
         assert error >= near * demand.most or excess == math.inf
         for standing in choice.standings[1:]:
             if standing.epsilon is None:

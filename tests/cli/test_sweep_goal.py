@@ -84,6 +84,20 @@ def test_for_training_the_least_noise_of_a_mean_is_best(tmp_path):
     assert line.endswith("biased, and no estimate can undo it") and "◄" not in line
 
 
+def test_a_biased_mechanism_is_never_best_for_means(tmp_path):
+    """With two labels, all margins are equal; the most biased mechanism has the least loss."""
+    two = re.sub("max: 7", "max: 1", NUMBERS.replace("[9, 1, 1, 1, 2, 3, 5, 9]", "[1, 1]"))
+    document, _ = points(tmp_path, two, "0.5,1,2")
+    best = {p["mechanism"]: p["largest_bias"] for p in document["points"] if p["best"]}
+    assert sum(p["best"] for p in document["points"]) == 3 and max(best.values()) < 1e-9
+    for epsilon in (0.5, 1, 2):
+        here = [p for p in document["points"] if p["epsilon"] == epsilon and p["unbiased"]]
+        least = min(p["margin_under_prior"] for p in here)
+        assert next(p for p in here if p["best"])["margin_under_prior"] <= least * (1 + 1e-6)
+    text = swept(tmp_path, two, "--epsilon", "1")
+    assert re.search("^rr_on_bins .*[0-9] biased$", text, re.M)
+
+
 def test_for_labels_the_least_loss_is_best(tmp_path):
     document, found = points(tmp_path, NUMBERS, "1", change=FOR_LABELS)
     assert document["goal"] == "labels" and found["rr_on_bins"]["best"]
@@ -116,7 +130,7 @@ def test_of_equal_mechanisms_the_first_is_the_best(tmp_path):
 
 def test_where_all_are_degenerate_none_is_best(tmp_path):
     only = ("--mechanisms", "rr_with_prior", "--epsilon", "1")
-    assert "◄ marks the least" in swept(tmp_path, RARE, *only)
+    assert "◄ marks the smallest ±" in swept(tmp_path, RARE, *only)
     assert not re.search(r"^rr_with_prior.*◄", swept(tmp_path, RARE, *only), re.M)
     page = tmp_path / "page.html"
     swept(tmp_path, RARE, *only, "-o", str(page))

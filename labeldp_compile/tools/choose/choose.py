@@ -19,7 +19,7 @@ from labeldp_compile.spec.model import PrivatePrior, UniformPrior
 from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, step_near
 from labeldp_compile.tools.choose.search import Bench, Trial, rank, search
 from labeldp_compile.tools.choose.targets import Asked, Demand, UnreachedError, Wanted, read_wanted
-from labeldp_compile.tools.sweep.candidates import find_candidates
+from labeldp_compile.tools.sweep.candidates import Candidates, find_candidates
 
 FORMAT_VERSION = "1.0"
 SHARES = (0.01, 0.1)  # how sure an observer is before, in the printed beliefs
@@ -152,9 +152,7 @@ def choose_spec(path: Path, asked: Asked, observer: Observer = QUIET) -> Choice:
     loaded, _ = load_spec(path)
     wanted = read_wanted(loaded, asked)
     spec = _without_labels(loaded)
-    candidates = find_candidates(spec, None)
-    if not candidates.chosen:
-        raise InputError(f"{spec.name}: no mechanism fits these labels and this loss")
+    candidates = _fitting(spec)
     prior = estimate_prior(spec, path.parent, observer=observer)
     bench = Bench(spec, prior, wanted.columns, observer)
     if wanted.targets:
@@ -175,6 +173,23 @@ def choose_spec(path: Path, asked: Asked, observer: Observer = QUIET) -> Choice:
         standings=standings,
         left_out=candidates.left_out,
     )
+
+
+def _fitting(spec: Spec) -> Candidates:
+    """The mechanisms for the spec's goal: a biased one spoils means and training."""
+    fitting = find_candidates(spec, None)
+    if not fitting.chosen:
+        raise InputError(f"{spec.name}: no mechanism fits these labels and this loss")
+    if spec.goal == "labels" or spec.has_classes:
+        return fitting
+    unbiased = [mechanism for mechanism in fitting.chosen if mechanism.is_unbiased]
+    if not unbiased:
+        raise InputError(
+            f"{spec.name}: all mechanisms for loss: {spec.loss} are biased, which spoils means and "
+            "training; write goal: labels, or loss: squared"
+        )
+    biased = [(one.title, "biased") for one in fitting.chosen if not one.is_unbiased]
+    return Candidates(unbiased, [*fitting.left_out, *biased])
 
 
 def _without_labels(spec: Spec) -> Spec:

@@ -93,21 +93,29 @@ class Point:
     groups: GroupPoint | None = None
 
     def figure(self, goal: Goal) -> float | None:
-        """The goal's figure, smaller is better; None if it is not known."""
-        return self.loss if goal == "labels" else self.noise_variance
+        """The goal's figure, which tables show first; smaller is better; None if not known."""
+        return self.loss if goal == "labels" else self.margin_under_prior
 
     def is_degenerate(self, goal: Goal) -> bool:
         """Whether private labels are useless for the goal."""
         return are_degenerate(self.shortcomings, goal)
 
-    def rank(self, goal: Goal) -> tuple[bool, float, float]:
+    def rank(self, spec: Spec) -> tuple[bool, bool, float, float]:
         """Sort key for the points of one ε, from the best to the degenerate ones.
 
         Mechanisms that differ only by the rounding of their integers are equal.
         """
-        figure = self.figure(goal)
+        figure = self.figure(spec.goal)
         known = _UNRANKED if figure is None else rounded(figure)
-        return self.is_degenerate(goal), known, rounded(self.loss)
+        return self.is_degenerate(spec.goal), self.is_biased(spec), known, rounded(self.loss)
+
+    def is_biased(self, spec: Spec) -> bool:
+        """Whether a mean or a model is wrong if it takes private labels for true ones.
+
+        Classes have no bias: their shares are estimated from private labels.
+        """
+        is_mean = spec.goal == "training" and not spec.has_classes
+        return is_mean and self.largest_bias is not None and not self.unbiased
 
 
 def are_degenerate(shortcomings: Iterable[Shortcoming], goal: Goal) -> bool:

@@ -66,12 +66,12 @@ class Sweep:
     def best(self, epsilon: float) -> Point | None:
         """The best point for the spec's goal at this ε; the first if several are equal.
 
-        None if there is no point, or if all are degenerate.
+        None if there is no point, or if all are degenerate, or biased where means count.
         """
         goal = self.spec.goal
         here = [p for p in self.points if p.epsilon == epsilon and p.figure(goal) is not None]
-        useful = (point for point in here if not point.is_degenerate(goal))
-        return min(useful, key=lambda point: point.rank(goal), default=None)
+        useful = (p for p in here if not any(p.rank(self.spec)[:2]))
+        return min(useful, key=lambda point: point.rank(self.spec), default=None)
 
     @property
     def prior_in_words(self) -> str:

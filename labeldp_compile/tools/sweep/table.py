@@ -19,6 +19,7 @@ _IN_SHORT = {
     "like_a_constant": "hardly better than a constant",
     "told_apart_from_none": "cannot tell some labels apart",
     "not_estimable": "biased, and no estimate can undo it",
+    "biased": "biased",
 }
 FRONTIER_HEADER = ["bias budget", "noisy label loss", "rms bias", "largest bias"]
 
@@ -95,6 +96,8 @@ def remark(sweep: Sweep, point: Point) -> str:
     kinds = [found.kind for found in relevant(point.shortcomings, sweep.spec.goal)]
     if "not_estimable" in kinds:  # that some labels look alike is the reason
         kinds = [kind for kind in kinds if kind != "told_apart_from_none"]
+    elif point.is_biased(sweep.spec):
+        kinds = ["biased", *kinds]
     return "; ".join(_IN_SHORT[kind] for kind in kinds)
 
 
@@ -104,7 +107,7 @@ def notes(sweep: Sweep) -> list[str]:
     of_which = "the least certain category" if what == "share" else "the mean"
     best = "least noisy label loss"
     if sweep.spec.goal == "training":
-        best = f"least noise in an estimated {what}"
+        best = "smallest ±" + ("" if what == "share" else " of an unbiased mechanism")
     lines = [
         f"{BEST} marks the {best} (goal: {sweep.spec.goal})",
         f"±: 95% margin of error of {of_which} as labeldp estimate computes it, at most, assuming "
@@ -122,8 +125,8 @@ def notes(sweep: Sweep) -> list[str]:
 
 
 def by_epsilon(sweep: Sweep) -> list[tuple[float, list[Point]]]:
-    """The points of each ε: the best for the goal first, degenerate ones last."""
-    ordered = sorted(sweep.points, key=lambda point: point.rank(sweep.spec.goal))
+    """The points of each ε: the best for the goal first, biased and degenerate ones last."""
+    ordered = sorted(sweep.points, key=lambda point: point.rank(sweep.spec))
     return [(epsilon, [p for p in ordered if p.epsilon == epsilon]) for epsilon in sweep.epsilons()]
 
 

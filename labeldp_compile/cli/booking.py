@@ -1,8 +1,8 @@
 """What one run of ``labeldp randomize`` draws: for the manifest, and for the ledger."""
 
 import functools
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -14,10 +14,10 @@ from labeldp_compile.cli.options import Decorated
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.draw_account import DrawAccount
-from labeldp_compile.ledger.draws import Draw, with_ids
+from labeldp_compile.ledger.draws import Draw
 from labeldp_compile.ledger.place import open_store
 from labeldp_compile.tabular.maturity import Maturity
-from labeldp_compile.tabular.parts_folder import ListedPart
+from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder
 from labeldp_compile.tabular.person_bound import PersonBound
 
 
@@ -87,6 +87,7 @@ class Drawing:
         """The part in the manifest, before its digest and rows are known."""
         return ListedPart(
             sha256="",
+            digest="",
             rows=0,
             columns=private,
             id_column=id_column,
@@ -98,7 +99,52 @@ class Drawing:
             data_set=None if self.booking is None else self.booking.data_set,
         )
 
-    def require_booked_like(self, parts: Iterable[ListedPart]) -> None:
+    def settle(self, folder: PartsFolder, say: Callable[[str], None]) -> None:
+        """Have a folder, its manifest and the ledger agree before the next part is drawn.
+
+        A part that a killed run left gets its name if it is booked, and otherwise leaves the list.
+        Parts from before there was a ledger are booked. ``say`` gets lines about both. Raises
+        InputError if the ledger and the manifest have other histories.
+        """
+        self._require_booked_like(folder.listed.values())
+        if (account := self._account()) is not None:
+            history, last = account.history(), folder.unnamed
+            is_drawn_again = last is not None and not history.is_settled(last, folder.listed[last])
+            history.require_like(
+                {n: p for n, p in folder.listed.items() if not (is_drawn_again and n == last)}
+            )
+            if is_drawn_again and last is not None:
+                folder.remove(last)
+                say(f"{folder.path / last}: was not booked when a run was killed, and is removed")
+        folder.finish(say)
+        if self.booking is not None:
+            self._book_earlier_parts(folder, self.booking, say)
+
+    def _book_earlier_parts(
+        self, folder: PartsFolder, booking: Booking, say: Callable[[str], None]
+    ) -> None:
+        """Book what was drawn without a ledger. Raises InputError if another artifact drew it."""
+        earlier = {n: p for n, p in folder.listed.items() if p.data_set is None}
+        for name, part in earlier.items():
+            if part.artifact_sha256 == self.artifact_sha256:
+                draw = replace(
+                    self._draw(part.digest),
+                    part=name,
+                    key=part.key,
+                    context=part.context,
+                    version=part.version,
+                )
+                say(self._book(draw, part.rows, 0, folder.listed))
+                folder.put(name, replace(part, data_set=booking.data_set))
+        for name, part in earlier.items():
+            if part.artifact_sha256 != self.artifact_sha256:
+                raise InputError(
+                    f"{folder.path / name}: was drawn without a ledger, by the artifact with the "
+                    f"SHA-256 {part.artifact_sha256[:16]}…: run this with that artifact first, "
+                    "which books the part"
+                )
+
+    def _require_booked_like(self, parts: Iterable[ListedPart]) -> None:
         """Raise InputError if earlier parts of a folder were booked for another data set."""
         own = None if self.booking is None else self.booking.data_set
         for part in parts:
@@ -124,20 +170,30 @@ class Drawing:
         names = self.booking is not None and self.certificate.person is not None
         return self.key.secret if names and self.key is not None else None
 
-    def book(self, rows: int, ids_name: str = "") -> None:
-        """Book the rows that were drawn, which nobody has seen yet. Raises InputError."""
-        if self.booking is None:
-            return
-        draw = self._draw(ids_name)
+    def book(
+        self, rows: int, digest: str = "", listed: Mapping[str, ListedPart] | None = None
+    ) -> None:
+        """Book the rows that were drawn, which nobody has seen yet. Raises InputError.
+
+        ``listed`` are the parts of a folder, this one included.
+        """
+        if self.booking is not None:
+            persons = 0 if self.bound is None else self.bound.persons
+            self.said.append(self._book(self._draw(digest), rows, persons, listed))
+
+    def _book(
+        self, draw: Draw, rows: int, persons: int, listed: Mapping[str, ListedPart] | None
+    ) -> str:
+        """Book a draw; returns a line about it. Raises InputError."""
+        assert self.booking is not None
         account = DrawAccount(open_store(self.booking.ledger), draw)
-        persons = 0 if self.bound is None else self.bound.persons
-        entry, epsilon = account.book(rows, persons), at_most(draw.epsilon)
-        unit, of = draw.unit, f" of {persons:,} persons" if persons else ""
-        self.said.append(
-            f"{account.name}: this draw is booked already; nothing was added"
-            if entry is None
-            else f"{account.name}: entry {entry.number} books {rows:,} rows{of}, ε = {epsilon} "
-            f"of a {unit}"
+        entry, epsilon = account.book(rows, persons, listed), at_most(draw.epsilon)
+        if entry is None:
+            return f"{account.name}: this draw is booked already; nothing was added"
+        of = f" of {persons:,} persons" if persons else ""
+        return (
+            f"{account.name}: entry {entry.number} books {rows:,} rows{of}, ε = {epsilon} "
+            f"of a {draw.unit}"
         )
 
     def _account(self) -> DrawAccount | None:
@@ -145,7 +201,7 @@ class Drawing:
             return None
         return DrawAccount(open_store(self.booking.ledger), self._draw())
 
-    def _draw(self, ids_name: str = "") -> Draw:
+    def _draw(self, digest: str = "") -> Draw:
         assert self.booking is not None
         label = rational(self.certificate.exact.epsilon_label)
         person = self.certificate.parts.get("person")
@@ -160,6 +216,7 @@ class Drawing:
             epsilon=label if person is None else rational(person.epsilon_label),
             epsilon_label=label,
             folder=self.folder,
-            part=with_ids(self.part, ids_name),
+            part=self.part,
+            digest=digest,
             note=self.booking.note,
         )

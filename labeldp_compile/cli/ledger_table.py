@@ -8,7 +8,17 @@ from labeldp_compile.ledger.book import Contents
 from labeldp_compile.ledger.entries import Entry
 
 _TEXT = ("time", "kind", "data_set", "data_version", "command", "column", "unit", "epsilon")
-_MORE = ("epsilon_label", "artifact_sha256", "key", "context", "folder", "part", "note", "reason")
+_MORE = (
+    "epsilon_label",
+    "artifact_sha256",
+    "key",
+    "context",
+    "folder",
+    "part",
+    "digest",
+    "note",
+    "reason",
+)
 _WHOLE = ("rows", "persons")
 SCHEMA = pa.schema(
     [

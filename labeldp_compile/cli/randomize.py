@@ -233,7 +233,7 @@ def randomize_command(
     drawing.require()
     with ExitStack() as stack:
         if append:
-            folder = stack.enter_context(PartsFolder.held(output, tell))
+            folder = stack.enter_context(PartsFolder.held(output))
             drawing = replace(drawing, folder=folder.name, part=folder.name_of(part, table))
             if lines := _aimed_at(folder, drawing, rewriting, selection, form):
                 tell(*(() if quiet else lines))
@@ -282,15 +282,15 @@ def _aimed_at(
     selection: Selection,
     form: TextForm,
 ) -> list[str]:
-    """Have a part of the folder written: its new rows, booked and listed before it is visible.
+    """Have a part of the folder written: its new rows, listed and booked before it is visible.
 
     If the part is there already, the lines that say so, and nothing is to be written.
     """
     name, table = drawing.part, rewriting.table
     assert drawing.key is not None
+    drawing.settle(folder, tell)
     rewriting.output = folder.path / name
     part = drawing.listed(rewriting.private_names, str(table.id_column), selection.maturity)
-    drawing.require_booked_like(folder.listed.values())
     written = TextForm(form.delimiter)
     selection.ids = known_ids(folder, table, drawing.key, part.columns, written)
     if selection.bound is not None:
@@ -299,7 +299,16 @@ def _aimed_at(
     if name in folder.listed:
         found = folder.listed[name]
         return list(_stays(rewriting.output, found, part, selection.count(table)))
-    rewriting.keep, rewriting.sealed = selection, seal(folder, name, part, drawing.book)
+    rewriting.keep, rewriting.sealed = (
+        selection,
+        seal(
+            folder,
+            name,
+            part,
+            drawing.key,
+            lambda rows, digest: drawing.book(rows, digest, folder.listed),
+        ),
+    )
     return []
 
 

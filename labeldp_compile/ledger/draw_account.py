@@ -1,4 +1,14 @@
-"""The ledger in which ``randomize`` books what it draws, before anybody sees it."""
+"""The ledger in which ``randomize`` books what it draws, before anybody sees it.
+
+A folder of parts has one history: the parts that its ledger has booked, each with its digest. Its
+manifest must list exactly these, so no copy of a folder, and no folder from a backup, goes on
+beside the other one. Whether it does is decided in the transaction that books the next part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import Ledger, in_transaction
@@ -6,7 +16,11 @@ from labeldp_compile.ledger.draws import OUTPUT, Draw
 from labeldp_compile.ledger.entries import Entry, require_name
 from labeldp_compile.ledger.store import Store
 
+if TYPE_CHECKING:
+    from labeldp_compile.tabular.parts_folder import ListedPart
+
 _MAX_NOTE = 1000
+_DRAWN_BY = ("part", "artifact_sha256", "key", "context", "version")
 
 
 class DrawAccount:
@@ -28,10 +42,16 @@ class DrawAccount:
         """Raise InputError unless the ledger can be used; before anything is drawn."""
         in_transaction(self._store, lambda ledger: None)
 
-    def book(self, rows: int, persons: int = 0) -> Entry | None:
+    def history(self) -> History:
+        """The parts that are booked for the folder. Raises InputError."""
+        return in_transaction(self._store, self._history)
+
+    def book(
+        self, rows: int, persons: int = 0, listed: Mapping[str, ListedPart] | None = None
+    ) -> Entry | None:
         """Append the draw of these rows; None if the ledger has it already. Raises InputError.
 
-        It is on the disk when this returns.
+        It is on the disk when this returns. ``listed`` are all parts of a folder, with this one.
         """
         facts = {**self._draw.facts(), "rows": rows, "persons": persons}
 
@@ -43,6 +63,70 @@ class DrawAccount:
                     )
                     if same and entry.facts["rows"] >= rows and entry.facts["persons"] >= persons:
                         return None
+            if listed is not None:
+                self._history(ledger).require_before(listed)
             return ledger.append("draw", facts)
 
         return in_transaction(self._store, append)
+
+    def _history(self, ledger: Ledger) -> History:
+        return History(self.name, self._draw, ledger.entries)
+
+
+class History:
+    """The parts of a folder that a ledger has booked, in their order."""
+
+    def __init__(self, ledger: str, draw: Draw, entries: Iterable[Entry]) -> None:
+        """``draw`` is that of the next part. Raises InputError if the data set is another one."""
+        self._ledger, self._draw = ledger, draw
+        self._booked = [e for e in entries if e.kind == "draw" and e.facts["folder"] == draw.folder]
+        for name in {entry.facts["data_set"] for entry in self._booked} - {draw.data_set}:
+            raise InputError(
+                f"{ledger}: the parts of this folder are booked for the data set {name!r}: give "
+                f"--data-set {name}"
+            )
+
+    def is_settled(self, name: str, part: ListedPart) -> bool:
+        """Whether a part that is listed is booked, or was listed without a ledger."""
+        return part.data_set is None or (name, part.digest) in map(_identity, self._booked)
+
+    def require_like(self, listed: Mapping[str, ListedPart]) -> None:
+        """Raise InputError unless the next part can follow those that a manifest lists.
+
+        The first part that the manifest lacks may be drawn again, by the same artifact and key.
+        """
+        lacking, facts = self._lacking(listed), self._draw.facts()
+        if lacking and any(lacking[0].facts[name] != facts[name] for name in _DRAWN_BY):
+            raise self._fork(lacking[0])
+
+    def require_before(self, listed: Mapping[str, ListedPart]) -> None:
+        """Raise InputError unless all listed parts but the one that is drawn are booked."""
+        others = {name: part for name, part in listed.items() if name != self._draw.part}
+        if lacking := self._lacking(others):
+            raise self._fork(lacking[0])
+
+    def _lacking(self, listed: Mapping[str, ListedPart]) -> list[Entry]:
+        """The entries of parts that are not listed. Raises InputError if one is not booked."""
+        for name, part in listed.items():
+            if not self.is_settled(name, part):
+                raise InputError(
+                    f"{self._ledger}: has not booked the part {name!r} of this folder. Another "
+                    "ledger has booked it, or this one before it was restored from a backup: give "
+                    "the ledger that has booked all parts. If it is lost, go on in a new folder"
+                )
+        there = {(name, part.digest) for name, part in listed.items()}
+        return [entry for entry in self._booked if _identity(entry) not in there]
+
+    def _fork(self, lacking: Entry) -> InputError:
+        return InputError(
+            f"{self._ledger}: entry {lacking.number} has booked the part {lacking.facts['part']!r} "
+            "of this folder, but its manifest lists no such part: the folder is a copy, or was "
+            "restored from a backup. Nothing was added to it. Go on with the folder that has the "
+            "part. If there is none, repeat the run of that part with the same table, artifact and "
+            "key: this restores it and spends nothing. Otherwise go on in a new folder, where rows "
+            "that TABLE still has are drawn and booked again"
+        )
+
+
+def _identity(entry: Entry) -> tuple[str, str]:
+    return entry.facts["part"], entry.facts["digest"]

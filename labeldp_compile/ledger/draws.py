@@ -7,13 +7,15 @@ largest counts. Without a key every run draws again, and every run is booked.
 A row's labels in a folder are drawn once, by one of its artifacts, so a row spends the largest ε of
 them. Everything else adds up. A person may have rows in all parts, so for a person every artifact
 of a folder adds up, but its parts do not: the rows of a person are counted over all of them. What
-is outside of the folder adds up, for it may have as many rows of a person again. So its part also
-names its ids (``with_ids``): a file with other rows under the same name is another output.
+is outside of the folder adds up, for it may have as many rows of a person again.
+
+A name alone does not say what was drawn: the digest does, which only the drawing key gives. It is
+of a part's bytes in a folder, and elsewhere of the ids, if the unit is a person. A folder has one
+history (``draw_account``). A part that is booked with two digests has two, which add up.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -23,9 +25,8 @@ from labeldp_compile.ledger.account import DataSet
 from labeldp_compile.ledger.entries import Entry
 
 Unit = Literal["label", "person"]
-_WITH_IDS = re.compile(r" \(ids [0-9a-f]{16}\)")
 _DRAW = ("column", "artifact_sha256", "key", "context", "version")
-OUTPUT = (*_DRAW, "data_set", "unit", "epsilon", "epsilon_label", "folder", "part")
+OUTPUT = (*_DRAW, "data_set", "unit", "epsilon", "epsilon_label", "folder", "part", "digest")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Draw:
         unit, epsilon: whose ε this is, exactly, for all that the artifact draws of one unit.
         epsilon_label: of one label.
         folder, part: the folder by the name in its manifest ("" if it is none), and the output.
+        digest: 16 hexadecimal digits for what was drawn; empty where the name says enough.
         note: who, and why.
     """
 
@@ -54,22 +56,13 @@ class Draw:
     epsilon_label: Fraction
     folder: str
     part: str
+    digest: str = ""
     note: str = ""
 
     def facts(self) -> dict[str, Any]:
         """As the ledger keeps them."""
         exact = {"epsilon": str(self.epsilon), "epsilon_label": str(self.epsilon_label)}
         return {**asdict(self), **exact}
-
-
-def with_ids(part: str, name: str) -> str:
-    """The part of an output whose ids have this name (``UniqueIds.name``); as it is without one."""
-    return f"{part} (ids {name})" if name else part
-
-
-def without_ids(part: str) -> str:
-    """The output's own name."""
-    return _WITH_IDS.sub("", part)
 
 
 @dataclass(frozen=True)
@@ -115,6 +108,7 @@ def drawn_labels(entries: Sequence[Entry]) -> dict[str, DrawnLabels]:
     rows: dict[tuple[Any, ...], Fraction] = {}
     persons: dict[tuple[Any, ...], Fraction] = {}
     units: dict[str, set[str]] = {}
+    first: dict[tuple[str, str], str] = {}
     for entry in entries:
         if entry.kind != "draw":
             continue
@@ -124,10 +118,16 @@ def drawn_labels(entries: Sequence[Entry]) -> dict[str, DrawnLabels]:
         output = (*(facts[key] for key in OUTPUT), *own)
         drawn.outputs[output] = max(drawn.outputs.get(output, 0), facts["rows"])
         draw = (*(facts[key] for key in _DRAW), *own)
-        once = (facts["folder"], facts["column"]) if facts["folder"] else draw
+        folder = facts["folder"]
+        if folder and first.setdefault((folder, facts["part"]), facts["digest"]) != facts["digest"]:
+            folder += facts["digest"]
+        once = (folder, facts["column"]) if folder else draw
         label = Fraction(facts["epsilon_label"])
         rows[name, once] = max(rows.get((name, once), Fraction(0)), label)
-        counted = (*draw, facts["folder"] or facts["part"])  # in which rows are counted together
+        counted = (
+            *draw,
+            folder or (facts["part"], facts["digest"]),
+        )  # in which rows are counted together
         persons[name, counted] = Fraction(facts["epsilon"])
         units.setdefault(name, set()).add(facts["unit"])
     for name, drawn in found.items():

@@ -61,6 +61,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "column": _TEXT,
         "context": _TEXT,
         "data_set": _NAME,
+        "digest": '^"([0-9a-f]{16})?"$',
         "epsilon": _EPSILON,
         "epsilon_label": _EPSILON,
         "folder": '^"([0-9a-f]{32})?"$',

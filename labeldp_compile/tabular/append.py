@@ -4,6 +4,7 @@ Only ids, the part's name and public columns decide which rows are drawn. A row 
 part keeps what is stored there, also if its label is another one now.
 """
 
+import hmac
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from labeldp_compile.text_form import TextForm
 
 _CONTEXT = "labeldp: which ids are known"  # the words of no label: the digest is of no artifact
 _DIGEST = "0" * 64
+_PART_TAG = b"labeldp-part-1"
 _Words = NDArray[np.uint64]
 
 
@@ -170,15 +172,19 @@ def known_ids(
 
 
 def seal(
-    folder: PartsFolder, name: str, part: ListedPart, book: Callable[[int], None]
+    folder: PartsFolder, name: str, part: ListedPart, key: Key, book: Callable[[int, str], None]
 ) -> Callable[[Path, int], None]:
-    """What happens to a complete part before it gets its name: it is booked, then listed."""
+    """What happens to a complete part before it gets its name: it is listed, then booked."""
 
     def sealed(path: Path, rows: int) -> None:
-        digest = file_digest(path)
-        folder.begin()
-        book(rows)
-        folder.add(name, replace(part, sha256=digest, rows=rows))
+        sha256 = file_digest(path)
+        digest = hmac.digest(key.secret, _PART_TAG + sha256.encode(), "sha256")[:8].hex()
+        folder.put(name, replace(part, sha256=sha256, digest=digest, rows=rows))
+        try:
+            book(rows, digest)
+        except Exception:
+            folder.remove(name)
+            raise
 
     return sealed
 

@@ -1,15 +1,15 @@
 """A folder of parts that grows by one part a run, and the manifest that lists them.
 
-A part is written beside its name, then booked and listed, and only then named:
+A part is written beside its name, then listed and booked, and only then named:
 
     1  write   .NAME.labeldp-partial is complete, on the disk, and its owner's alone
-    2  book    the ledger, if there is one
-    3  list    the manifest has the digest of the part
+    2  list    the manifest has the digest of the part
+    3  book    the ledger, if there is one
     4  name    the part is there
 
-A run that is killed before 3 has added nothing: the next run draws again, which gives the same
-private labels. After 3, the next run of any part gives the file its name. So no part is visible
-that is not listed, and each id is in one part.
+A run that is killed before 3 has added nothing: the next run takes the part off the list, and draws
+again, which gives the same private labels. After 3, the next run of any part gives the file its
+name. So no part is visible that is not listed and booked, and each id is in one part.
 
 The manifest begins with ``_``, so that neither labeldp nor Spark takes it for a part. It holds no
 key and no id.
@@ -48,6 +48,7 @@ class ListedPart:
 
     Attributes:
         sha256, rows: of the file.
+        digest: of the same bytes, under the drawing key: how a ledger knows the part.
         columns: the private columns.
         id_column: of the ids that it holds.
         artifact_sha256: of the artifact that drew the labels.
@@ -57,6 +58,7 @@ class ListedPart:
     """
 
     sha256: str
+    digest: str
     rows: int
     columns: list[str]
     id_column: str
@@ -84,17 +86,14 @@ class PartsFolder:
 
     @classmethod
     @contextmanager
-    def held(cls, path: Path, say: Callable[[str], None]) -> Iterator[PartsFolder]:
+    def held(cls, path: Path) -> Iterator[PartsFolder]:
         """The folder, which is begun if it is missing or empty, and locked.
 
-        A part that a killed run listed gets its name, and ``say`` a line about it. Raises
-        InputError (DataError) if another run holds the folder, or if it holds what no run listed.
+        Call ``finish`` before a part is added. Raises InputError (DataError) if another run holds
+        the folder, or if it has files and no manifest.
         """
         with name_held_in(path, "_append"):
-            folder = cls._read(path)
-            folder._finish(say)
-            folder._require_listed()
-            yield folder
+            yield cls._read(path)
 
     def parts(self) -> list[Path]:
         """The parts in the order in which they were added."""
@@ -110,13 +109,14 @@ class PartsFolder:
             if file_digest(path) != part.sha256:
                 raise refused(path, "was changed after --append wrote it")
 
-    def begin(self) -> None:
-        """Write the manifest, whose name for the folder the ledger gets, if there is none."""
-        if not (self.path / MANIFEST).exists():
-            self._write()
+    def remove(self, name: str) -> None:
+        """Take a part off the list that has no name yet, and remove its file. Raises DataError."""
+        del self.listed[name]
+        self._write()
+        partial_of(self.path / name).unlink(missing_ok=True)
 
-    def add(self, name: str, part: ListedPart) -> None:
-        """List a part, whose file gets its name next. Raises DataError if it is not listed then."""
+    def put(self, name: str, part: ListedPart) -> None:
+        """List a part, or list it anew. Raises DataError if it is not listed then."""
         self.listed[name] = part
         try:
             self._write()
@@ -187,8 +187,17 @@ class PartsFolder:
         }
         write_text(self.path / MANIFEST, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
 
-    def _finish(self, say: Callable[[str], None]) -> None:
-        """Give the part its name that a killed run had listed. Raises DataError."""
+    @property
+    def unnamed(self) -> str | None:
+        """The part that a killed run listed last, and that has no file yet."""
+        last = next(reversed(self.listed), None)
+        return None if last is None or (self.path / last).exists() else last
+
+    def finish(self, say: Callable[[str], None]) -> None:
+        """Give the part its name that a killed run had listed, and booked; ``say`` gets a line.
+
+        Raises DataError, also if the folder holds what no run listed.
+        """
         for name, part in self.listed.items():
             path = self.path / name
             if path.exists():
@@ -207,6 +216,7 @@ class PartsFolder:
                 f"{path}: was complete when a run was killed, and is in its place now; only you "
                 "may read it"
             )
+        self._require_listed()
 
     def _require_listed(self) -> None:
         """Raise DataError for a part that no run listed: it may hold true labels."""

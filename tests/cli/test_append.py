@@ -236,7 +236,7 @@ def test_a_manifest_that_is_no_file_is_neither_waited_for_nor_followed(made, tmp
 
 def test_the_second_of_two_runs_at_once_is_refused(made, tmp_path):
     table = write(tmp_path / "t.parquet", range(10))
-    with PartsFolder.held(tmp_path / "private", print):
+    with PartsFolder.held(tmp_path / "private"):
         result = append(made, table, tmp_path / "private")
     assert result.exit_code == 2 and "another run is writing this output" in result.stderr
     assert append(made, table, tmp_path / "private").exit_code == 0

@@ -135,12 +135,15 @@ def test_killed_nights_draw_each_label_once(place, forks, repetition):
 @pytest.mark.parametrize(
     ("dies_at", "booked", "is_listed"),
     [
-        ("-labeldp_compile.ledger.draw_account:DrawAccount.book", 0, False),
-        ("-labeldp_compile.tabular.parts_folder:PartsFolder.add", 20, False),
-        ("labeldp_compile.tabular.parts_folder:PartsFolder.add", 20, True),
+        ("-labeldp_compile.tabular.parts_folder:PartsFolder.put", 0, False),
+        ("labeldp_compile.tabular.parts_folder:PartsFolder.put", 0, True),
+        ("labeldp_compile.ledger.draw_account:DrawAccount.book", 20, True),
     ],
 )
-def test_a_kill_between_two_steps_is_made_good(place, forks, dies_at, booked, is_listed):
+@pytest.mark.parametrize("next_night", [0, 1])
+def test_a_kill_between_two_steps_is_made_good(
+    place, forks, dies_at, booked, is_listed, next_night
+):
     shop, folder = Shop(np.random.default_rng(0)), place / "private"
     table, ledger = place / "orders.parquet", place / "budget.ledger"
     command = ["randomize", place / "a.onnx", table, "-o", folder, "--append", "--ledger", ledger]
@@ -158,10 +161,13 @@ def test_a_kill_between_two_steps_is_made_good(place, forks, dies_at, booked, is
     partial = next(folder.glob(".*labeldp-partial"))
     left = partial.read_bytes()
     assert not partial.stat().st_mode & 0o077  # only the owner may see what is not booked
-    # A part that is listed gets its name from the run of another night.
-    done = night(WAIT + 1 if is_listed else WAIT)
-    assert done.code == 0 and ("was complete when a run was killed" in done.said) == is_listed
+    # A part that is booked gets its name from the run of any night.
+    done = night(WAIT + next_night)
+    assert done.code == 0
+    assert ("was complete when a run was killed" in done.said) == bool(booked)
+    assert ("was not booked when a run was killed" in done.said) == (is_listed and not booked)
     first = folder / f"{(START + dt.timedelta(days=WAIT)).date()}.parquet"
-    assert first.read_bytes() == left and not list(folder.glob(".*labeldp-partial"))
+    if booked or not next_night:
+        assert first.read_bytes() == left
+    assert bool(list(folder.glob(".*labeldp-partial"))) == (not is_listed and next_night == 1)
     assert read_contents(ledger).drawn["shop"].rows == len(drawn(folder, ".parquet"))
-    assert ("booked already" in done.said) == (booked > 0 and not is_listed)

@@ -150,7 +150,7 @@ def drawn(folder, text):
     """A ledger in which labels are booked."""
     path = ledger(folder, text)
     one, facts = Fraction(1), ("a" * 64, "", text, 0, "label")
-    DrawAccount(open_store(path), Draw("x", text, *facts, one, one, "", text, text)).book(1)
+    DrawAccount(open_store(path), Draw("x", text, *facts, one, one, "", text, "", text)).book(1)
     return path
 
 
@@ -164,8 +164,8 @@ def listed(folder, text):
     """A folder whose manifest has the text wherever it can; its part is missing."""
     path = folder / "parts"
     path.mkdir()
-    part = ListedPart("", 1, [text], text, text, text, text, 0, text, text)
-    PartsFolder(path, "f" * 32, {"x.parquet": part}).begin()
+    part = ListedPart("", text, 1, [text], text, text, text, text, 0, text, text)
+    PartsFolder(path, "f" * 32, {}).put("x.parquet", part)
     return path
 
 

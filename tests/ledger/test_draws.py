@@ -117,7 +117,7 @@ def test_priors_and_labels_add_up_and_budgets_stay_those_of_priors(shop):
 def test_labels_are_booked_before_they_are_visible(shop, monkeypatch):
     seen = []
 
-    def refuse(account, rows, persons=0):
+    def refuse(account, rows, persons, listed):
         seen.append((rows, (shop.folder / "out.parquet").exists()))
         raise InputError("the server is away")
 

@@ -17,7 +17,7 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.account import add_up
-from labeldp_compile.ledger.draws import Totals, drawn_labels, without_ids
+from labeldp_compile.ledger.draws import Totals, drawn_labels
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.spec_match import spec_disagreements
@@ -385,9 +385,11 @@ def _once(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
             continue
         facts = {key: str(value) for key, value in entry.facts.items()}
         where = tuple(facts.get(key, "") for key in ("data_set", "column", "folder"))
-        part = *where, without_ids(facts.get("part", ""))
+        part = *where, facts.get("part", "")
         names = ("artifact_sha256", "key", "context", "version")
-        draw = tuple(facts.get(key, "") for key in names)
+        # In a folder, another digest is another draw; elsewhere it only names other rows.
+        digest = facts.get("digest", "") if facts.get("folder") else ""
+        draw = *(facts.get(key, "") for key in names), digest
         others = drawn.setdefault(part, set())
         if others and (draw not in others or not facts.get("key")):
             twice.append(f"entry {entry.number} draws {' '.join(filter(None, part))} again")

@@ -9,19 +9,20 @@ and prints a markdown table of the noisy label loss ½E(ŷ − y)²; ``--plot FI
 """
 
 import argparse
+import tempfile
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from labeldp_compile.prior import Prior, estimate_prior
+from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tools.page.pictures import picture_settings
 from labeldp_compile.tools.sweep.candidates import find_candidates
 from labeldp_compile.tools.sweep.measure import measure
 from labeldp_compile.tools.sweep.plot import sweep_figure
-from labeldp_compile.tools.sweep.sweep import run_sweep
+from labeldp_compile.tools.sweep.sweep import sweep_spec
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 QUICKSTART = (Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet", "mdvis", 0, 77)
@@ -45,14 +46,11 @@ mechanism: {{kind: rr_on_bins}}
 
 def compare(path, column, low, high, plot):
     prior = f"{{kind: public, data: {path}}}"
-    spec = parse_spec(SPEC.format(name=column, column=column, low=low, high=high, prior=prior))
-    sweep = run_sweep(
-        spec,
-        "0" * 64,
-        find_candidates(spec, None),
-        [Fraction(epsilon) for epsilon in EPSILONS],
-        estimate_prior(spec, Path()),
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        spec = Path(folder) / "spec.yaml"
+        text = SPEC.format(name=column, column=column, low=low, high=high, prior=prior)
+        spec.write_text(text, encoding="utf-8")
+        sweep = sweep_spec(spec, [Fraction(epsilon) for epsilon in EPSILONS])
     losses = {(point.mechanism, point.epsilon): point for point in sweep.points}
     print("| mechanism | " + " | ".join(f"ε = {epsilon}" for epsilon in EPSILONS) + " |")
     print("|---" + "|---:" * len(EPSILONS) + "|")

@@ -14,7 +14,7 @@ import time
 import numpy as np
 from labeldp_runtime import Randomizer
 
-from benchmarks.runtime import CASES, in_turns
+from benchmarks.randomizing import CASES, in_turns
 from labeldp_compile.tools.port import as_portable_file
 from tests.fixtures.compiled import compile_text, integer_spec
 

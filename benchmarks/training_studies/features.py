@@ -28,6 +28,7 @@ from statistics import mean, median, stdev
 import matplotlib.pyplot as plt
 from training_studies.hardware import hardware
 from training_studies.images import METHODS as TRAINED
+from training_studies.listed import listed
 from training_studies.published import ACCOUNTING, PUBLISHED, SOURCE
 from training_studies.tables import TASKS, prepare
 
@@ -366,7 +367,7 @@ def main(given=None):
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     parser.add_argument("--rows", type=int, help="of tables: a random subset of N rows")
     parser.add_argument("--epsilons", type=lambda text: text.split(","))
-    parser.add_argument("--methods", type=lambda text: text.split(";"), default=list(methods))
+    parser.add_argument("--methods", type=listed(methods), default=list(methods))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=5, help="of gradients")
     parser.add_argument("--batch", type=int, default=4096, help="of gradients")
@@ -376,13 +377,9 @@ def main(given=None):
     parser.add_argument("--show", action="store_true", help="run nothing")
     parser.add_argument("--work", type=Path, help="a folder to keep runs in; default: none is kept")
     arguments = parser.parse_args(given)
-    for name, some, all_of in (
-        ("task", arguments.tasks, known),
-        ("method", arguments.methods, methods),
-    ):
-        unknown = set(some) - set(all_of)
-        if unknown:
-            parser.error(f"unknown {name} {sorted(unknown)[0]!r}: choose of {'; '.join(all_of)}")
+    unknown = set(arguments.tasks) - set(known)
+    if unknown:
+        parser.error(f"unknown task {sorted(unknown)[0]!r}: choose of {'; '.join(known)}")
     if arguments.data is None:
         parser.error("say --data, or set LABELDP_DATA")
     arguments.data = Path(arguments.data)

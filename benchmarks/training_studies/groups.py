@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.methods.published.k_means import k_means
+from training_studies.listed import listed
 from training_studies.tables import TASKS, prepare
 
 from labeldp_compile.errors import InputError
@@ -240,13 +241,16 @@ def main(arguments):
     parser = argparse.ArgumentParser(prog="training.py groups", description=__doc__.splitlines()[0])
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(GROUPS)}; default: all")
     parser.add_argument("--epsilons", type=lambda text: text.split(","), default="0.5,1,2,4")
-    parser.add_argument("--mechanisms", type=lambda t: t.split(";"), default=";".join(MECHANISMS))
+    parser.add_argument("--mechanisms", type=listed(MECHANISMS), default=list(MECHANISMS))
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--rows", type=int, default=20_000, help="of weeks worked")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     parser.add_argument("--show", action="store_true", help="run nothing")
     options = parser.parse_args(arguments)
+    unknown = set(options.tasks) - set(GROUPS)
+    if unknown:
+        parser.error(f"unknown task {sorted(unknown)[0]!r}: choose of {', '.join(GROUPS)}")
     lines = []
     if options.results.exists():
         text = options.results.read_text(encoding="utf-8")

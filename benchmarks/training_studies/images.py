@@ -1,11 +1,11 @@
 """Test accuracy on images of every method of classification, over ε.
 
 The network of Table 10 (a) of LabelDP-Pro, or a linear model. Every method has its own learning
-rate, which falls to 0 as a cosine: each rate is tried with the first seed, and the best goes on to
-the others. As in the paper that is a choice made on test labels, the same way for all methods. ε of
-the central methods (δ = 1e-5) is that of label DP: REPLACE_ONE. With ``--accounting add_remove``
-the noise is that which add/remove accounting would choose for ε, as in the paper; the true ε stands
-beside it.
+rate, which falls to 0 as a cosine, or with ``--schedule constant`` does not: each rate is tried
+with the first seed, and the best goes on to the others. As in the paper that is a choice made on
+test labels, the same way for all methods. ε of the central methods (δ = 1e-5) is that of label DP:
+REPLACE_ONE. With ``--accounting add_remove`` the noise is that which add/remove accounting would
+choose for ε, as in the paper; the true ε stands beside it.
 
 ``--split held`` chooses without test labels: the last tenth of the training rows is left out, and
 accuracy is that on it. Every finished run is a line of ``--results``, and is not run again:
@@ -34,6 +34,7 @@ from labeldp_trainer.dp_gradient.accounting import (
 )
 from training_studies.add_remove import add_remove_noise_for_comparison_only
 from training_studies.hardware import hardware
+from training_studies.listed import listed
 
 from labeldp_compile.pipeline import compile_spec
 
@@ -110,7 +111,7 @@ data:
 model: {model}
 loss: cross_entropy
 method: {method}
-optimizer: {{kind: {optimizer}, learning_rate: {rate}, schedule: cosine}}
+optimizer: {{kind: {optimizer}, learning_rate: {rate}, schedule: {schedule}}}
 training: {{epochs: {epochs}, batch_size: {batch}, seed: {seed}, checkpoint_every: 1000}}
 """
 
@@ -138,6 +139,7 @@ class Runs:
         run |= {"accounting": a.accounting if noisy else "label", "epochs": a.epochs}
         run |= {"batch": a.batch, "optimizer": a.optimizer, "rate": rate, "seed": seed}
         run |= {"split": a.split}
+        run |= {"schedule": a.schedule} if a.schedule != "cosine" else {}
         run |= {"clip": a.clip} if noisy else {}
         run |= {"hull": a.hull} if "alt_conv" in name else {}
         if key(run) not in self.done:
@@ -188,6 +190,7 @@ class Runs:
             model=MODELS[self.arguments.model],
             method=method,
             optimizer=self.arguments.optimizer,
+            schedule=self.arguments.schedule,
             rate=rate,
             epochs=self.arguments.epochs,
             batch=self.arguments.batch,
@@ -248,7 +251,7 @@ def show(runs, arguments):
         column = {name: runs.cell(name, target) for name in arguments.methods}
         columns.append((target, column))
     title = f"{arguments.data_set}, {arguments.model}, {arguments.epochs} epochs"
-    title += f" of batches of {arguments.batch:,}, {arguments.optimizer}"
+    title += f" of batches of {arguments.batch:,}, {arguments.optimizer}, {arguments.schedule}"
     title += f", hull {arguments.hull}, C = {arguments.clip:g}"
     seeds = f"mean ± sd over {arguments.seeds} seeds (rate)"
     print(f"{title}: {arguments.split} accuracy in percent, {seeds}.")
@@ -291,9 +294,10 @@ def main(arguments=None):
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     parser.add_argument("--model", choices=MODELS, default="cnn")
     parser.add_argument("--epsilons", type=numbers, default=[0.1, 0.2, 0.5, 1.0, 2.0])
-    parser.add_argument("--methods", type=lambda t: t.split(";"), default=list(METHODS))
+    parser.add_argument("--methods", type=listed(METHODS), default=list(METHODS))
     parser.add_argument("--rates", type=numbers, help="instead of each method's own")
     parser.add_argument("--optimizer", choices=["sgd", "momentum", "adam"], default="sgd")
+    parser.add_argument("--schedule", choices=["cosine", "constant"], default="cosine")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=BATCH)
@@ -306,9 +310,6 @@ def main(arguments=None):
     found = parser.parse_args(arguments)
     if found.data is None:
         parser.error("say --data, or set LABELDP_DATA")
-    unknown = set(found.methods) - set(METHODS)
-    if unknown:
-        parser.error(f"unknown method {sorted(unknown)[0]!r}: choose of {'; '.join(METHODS)}")
     with tempfile.TemporaryDirectory() as folder:
         jax.config.update("jax_compilation_cache_dir", str(Path(folder) / "compiled"))
         show(Runs(found, Path(folder)), found)

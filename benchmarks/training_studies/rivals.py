@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from labeldp_trainer.data.arrays import read_idx
 from labeldp_trainer.methods.users import rows_of_users
 from training_studies.hardware import hardware
+from training_studies.listed import listed
 from training_studies.rival_methods import CHOICES, METHODS, Rows, fits
 from training_studies.six_models import METHODS as OF_TABLES
 from training_studies.six_models import Runner, area
@@ -347,7 +348,7 @@ def main(given=None):
     )
     parser.add_argument("tasks", nargs="*", default=list(TASKS), help=f"of {'; '.join(TASKS)}")
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
-    parser.add_argument("--methods", type=lambda text: text.split(";"))
+    parser.add_argument("--methods", type=listed((*METHODS, STAGED)))
     parser.add_argument("--epsilons", type=lambda text: text.split(","), default=list(EPSILONS))
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--results", type=Path, default=RESULTS)

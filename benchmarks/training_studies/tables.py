@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from labeldp_trainer import TrainerError, parse_config, train
 from shared.tables import ADULT, CENSUS, HOUSING, VISITS
+from training_studies.listed import listed
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import compile_spec
@@ -264,7 +265,7 @@ def main(given=None):
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(TASKS)}; default: all")
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     parser.add_argument("--rows", type=int, help="train on a random subset of N rows")
-    parser.add_argument("--mechanisms", type=lambda t: t.split(";"), default=list(MECHANISMS))
+    parser.add_argument("--mechanisms", type=listed(MECHANISMS), default=list(MECHANISMS))
     parser.add_argument("--epsilons", type=numbers, default=["0.5", "1", "2", "4", "8"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rates", type=lambda t: [float(x) for x in numbers(t)], default=[1e-3])
@@ -277,10 +278,6 @@ def main(given=None):
     unknown = set(arguments.tasks) - set(TASKS)
     if unknown:
         parser.error(f"unknown task {sorted(unknown)[0]!r}: choose of {', '.join(TASKS)}")
-    unknown = set(arguments.mechanisms) - set(MECHANISMS)
-    if unknown:
-        listed = "; ".join(MECHANISMS)
-        parser.error(f"unknown mechanism {sorted(unknown)[0]!r}: choose of {listed}")
     if arguments.data is None:
         parser.error("say --data, or set LABELDP_DATA")
     with tempfile.TemporaryDirectory() as compiled:

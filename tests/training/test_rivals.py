@@ -1,10 +1,12 @@
 """The randomizers of the study of rivals: their ε, and what they are special cases of."""
 
+import argparse
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from benchmarks.training_studies.listed import listed
 from benchmarks.training_studies.rival_randomizers import (
     IntegerTable,
     block_rr,
@@ -14,6 +16,15 @@ from benchmarks.training_studies.rival_randomizers import (
 )
 
 ONE = Fraction(1)
+
+
+@pytest.mark.parametrize("text", ["a,b", "c", "", "a;"])
+def test_a_method_that_there_is_not_is_an_error(text):
+    assert listed(["a", "b"])("b;a") == ["b", "a"]
+    with pytest.raises(argparse.ArgumentTypeError, match="choose of a; b"):
+        listed(["a", "b"])(text)
+
+
 SKEWED = np.array([0.6, 0.25, 0.1, 0.05])
 
 

@@ -17,7 +17,9 @@ BATCH_BYTES = 1 << 25
 BATCH_ROWS = (1 << 13, 1 << 17)  # least and most: few enough to stay in a core's cache
 MAX_FOOTER_BYTES = 1 << 26
 _BUFFER = (1 << 14, 1 << 20)  # least and most bytes of a column that are read at a time
-_MAGIC, _ARROW = b"PAR1", b"ARROW:schema"
+_MAGIC, _MAGIC_ENCRYPTED, _ARROW = b"PAR1", b"PARE", b"ARROW:schema"
+_ENCRYPTED = "is encrypted: write it without encryption first"
+_SIGNATURE_BYTES = 28  # behind a footer that is not encrypted, of a file with encrypted columns
 _NEXT_BYTES = b"\x18"  # header of the next field, of bytes
 _ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, binascii.Error)
 
@@ -33,10 +35,14 @@ def read_footer(path: Path) -> tuple[pq.FileMetaData, pa.Schema]:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - 8, 0))
             footer = int.from_bytes(file.read(4), "little")
+            if file.read(4) == _MAGIC_ENCRYPTED:
+                raise refused(path, _ENCRYPTED)
             if MAX_FOOTER_BYTES < footer <= size:
                 raise refused(path, f"has a footer of more than {MAX_FOOTER_BYTES:,} bytes")
             file.seek(0)
             metadata = pq.read_metadata(file)
+            if footer == metadata.serialized_size + _SIGNATURE_BYTES:
+                raise refused(path, _ENCRYPTED)
             if metadata.num_columns > MAX_COLUMNS:
                 raise refused(path, f"has more than {MAX_COLUMNS:,} columns")
             schema = metadata.schema.to_arrow_schema()

@@ -16,7 +16,13 @@ from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.text_form import UTF8
 
 _BOM = b"\xef\xbb\xbf"
-_WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_OTHERS = {  # what begins with these bytes is no text
+    b"\xff\xfe": "is UTF-16: save it as UTF-8",
+    b"\xfe\xff": "is UTF-16: save it as UTF-8",
+    b"PAR1\x15": "is Parquet and not text: give it as a file called NAME.parquet",
+    b"PARE": "is encrypted Parquet: decrypt it, and give it as a file called NAME.parquet",
+    b"\x1f\x8b": "is compressed: decompress it first (gunzip), or give a file called NAME.csv.gz",
+}
 
 
 class TextStream:
@@ -31,7 +37,7 @@ class TextStream:
         self._pending, self._begun = b"", False
 
     def read(self, size: int) -> bytes:
-        """Some of the next bytes, none at the end. Raises OSError, DataError for UTF-16."""
+        """Some of the next bytes, none at the end. Raises OSError, DataError for no text."""
         if self._pending:
             data, self._pending = self._pending[:size], self._pending[size:]
             return data
@@ -39,15 +45,15 @@ class TextStream:
             data = self._file.read(size)
         except (EOFError, zlib.error) as error:
             raise OSError("the compressed file is damaged") from error
+        is_first, self._begun = not self._begun, True
+        if is_first:
+            for magic, reason in _OTHERS.items():
+                if data.startswith(magic):
+                    raise refused(self._source.path, reason)
         if self._source.encoding != UTF8:
             text = data.decode(self._source.encoding, "surrogateescape")
             return text.encode(UTF8, "surrogatepass")
-        if not self._begun:
-            self._begun = True
-            if data.startswith(_WIDE_BOMS):
-                raise refused(self._source.path, "is UTF-16: save it as UTF-8")
-            data = data.removeprefix(_BOM) or self._file.read(size)
-        return data
+        return data if not is_first else data.removeprefix(_BOM) or self._file.read(size)
 
     def unread(self, data: bytes) -> None:
         """Bytes that the next ``read`` gives again."""

@@ -1,12 +1,22 @@
 """Tables that once lost rows or columns, or whose errors quoted a label."""
 
+import base64
+import gzip
+import io
 import traceback
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Randomizer
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain
+from pyarrow.parquet.encryption import (
+    CryptoFactory,
+    EncryptionConfiguration,
+    KmsClient,
+    KmsConnectionConfig,
+)
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior import count_labels
@@ -14,6 +24,7 @@ from labeldp_compile.prior.obtain import require_rows
 from labeldp_compile.tabular.header import read_header
 from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.writer import Rewriting
+from labeldp_compile.text_form import PLAIN, TextForm
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 2)
@@ -56,6 +67,43 @@ def test_unusable_csv(tmp_path, content, message):
     with pytest.raises(DataError) as caught:
         open_table(path, "y", DOMAIN, all_columns=True)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("form", [PLAIN, TextForm(encoding="cp1252")])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"y\n1\n"), "is compressed: decompress it first"),
+        ("y\n1\n".encode("utf-16"), "is UTF-16"),
+        (b"PAR1\x15\x04", "is Parquet and not text"),
+        (b"PARE", "is encrypted Parquet"),
+    ],
+)
+def test_what_is_no_text_is_named(tmp_path, monkeypatch, content, message, form):
+    """In a file, and on standard input, whatever the encoding."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    for table in (path, Path("-")):
+        with pytest.raises(DataError, match=message):
+            open_table(table, "y", DOMAIN, all_columns=True, form=form, stream=True)
+
+
+@pytest.mark.parametrize("plaintext_footer", [True, False])
+def test_encrypted_parquet_is_called_encrypted(tmp_path, plaintext_footer):
+    keys = CryptoFactory(lambda config: Keys())
+    how = EncryptionConfiguration("k", column_keys={"k": ["y"]}, plaintext_footer=plaintext_footer)
+    properties = keys.file_encryption_properties(KmsConnectionConfig(), how)
+    table, path = pa.table({"y": [1], "z": [2]}), tmp_path / "a.parquet"
+    with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as writer:
+        writer.write_table(table)
+    with pytest.raises(DataError, match="is encrypted: write it without encryption first"):
+        read_header(path, "z")
+
+
+class Keys(KmsClient):
+    def wrap_key(self, key, master):
+        return base64.b64encode(key)
 
 
 HOSTILE = "\x1b]0;owned\x07\x00\u202e"

@@ -1,5 +1,6 @@
 """Rewrite a table with private labels; the result appears whole or not at all."""
 
+import itertools
 import os
 import stat
 import sys
@@ -115,6 +116,7 @@ class Rewriting:
     naming: bytes | None = None
     rows: int = field(default=0, init=False)
     labels: int = field(default=0, init=False)
+    _read: int = field(default=0, init=False)
 
     @property
     def without_label(self) -> list[str]:
@@ -137,8 +139,8 @@ class Rewriting:
     def run(self) -> int:
         """Write the output; returns the number of rows.
 
-        Raises DataError if an id is null or is in the table twice. Finding that out needs 8 bytes
-        per row, on the disk of ``output``, or in memory for standard output.
+        Raises DataError if there is no row, or if an id is null or is in the table twice. Finding
+        that out needs 8 bytes per row, on the disk of ``output``, or in memory for standard output.
         """
         table, output = self.table, self.output
         self.placement = Placement.of(table.label_columns, self.add_as, one_answer=self.one_answer)
@@ -161,6 +163,8 @@ class Rewriting:
                 ) as new:
                     for part, form in forms:
                         self.write_file([part], form, new / part.path.name, is_part=True)
+                    if not self._read:
+                        raise refused(table.path, "has no rows")
                     self.refuse_duplicates()
             except (DataError, DuplicateIdError):
                 self.refuse_duplicates()  # which came first
@@ -177,12 +181,15 @@ class Rewriting:
         """
         first = files[0]
         with self._opened(files, output, None if is_part else self._seal) as out:
+            read = ((file, *rows) for file in files for rows in read_ahead(_at_least_one(file)))
+            batches = read if is_part else itertools.dropwhile(lambda rows: not len(rows[2]), read)
+            if (start := next(batches, None)) is None:  # before a header is written
+                raise refused(self.table.path, "has no rows")
             sink = TableSink(out, form, first, self.placement, self._notes(first), self.delimiter)
             try:
                 with write_behind(sink.write, _size, WAITING_BYTES) as write:
-                    for file in files:
-                        for cells, batch in read_ahead(_at_least_one(file)):
-                            self._write_rows(file, cells, batch, write)
+                    for file, cells, batch in itertools.chain([start], batches):
+                        self._write_rows(file, cells, batch, write)
                 sink.finish()
             except BaseException:
                 sink.abandon()
@@ -198,6 +205,7 @@ class Rewriting:
         write: Callable[[Rows], None],
     ) -> None:
         read = len(batch)
+        self._read += read
         if self.keep is not None:
             chosen = self.keep(file, batch)
             cells = None if cells is None else cells.rows(chosen)

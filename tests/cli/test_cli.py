@@ -31,8 +31,8 @@ mechanism: {kind: rr_on_bins}
 """
 
 
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+def labeldp(*arguments, **options):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], **options)
 
 
 @pytest.fixture
@@ -174,14 +174,26 @@ def test_damaged_tables_leave_no_output(place):
         assert not (place / "o.csv").exists() and not list(place.glob(".*partial"))
 
 
-def test_an_empty_table_keeps_its_columns(place):
-    schema = pq.read_schema(place / "visits.parquet")
-    pq.write_table(schema.empty_table(), place / "none.parquet")
-    output = place / "none.out.parquet"
-    result = labeldp("randomize", place / "visits.onnx", place / "none.parquet", "-o", output)
-    assert result.exit_code == 0
-    table = pq.read_table(output)
-    assert table.num_rows == 0 and table.schema.names == schema.names
+def test_a_table_without_rows_is_refused_everywhere(place):
+    """``compile`` is in BAD_SPECS; an empty part beside others is none."""
+    empty = pq.read_schema(place / "visits.parquet").empty_table()
+    (place / "parts").mkdir()
+    for name in ("none.parquet", "parts/a.parquet", "parts/b.parquet"):
+        pq.write_table(empty, place / name)
+    (place / "none.csv").write_text("id,visits\n")
+    artifact, output = place / "visits.onnx", place / "out"
+    for name in ("none.parquet", "none.csv", "parts"):
+        copy = output if name == "parts" else place / "out.csv"
+        for command in (["randomize", "-o", copy], ["estimate"]):
+            result = labeldp(command[0], artifact, place / name, *command[1:])
+            assert result.exit_code == 2 and "has no rows" in result.stderr
+            assert not copy.exists() and not list(place.glob(".*partial"))
+    result = labeldp("randomize", artifact, "-", "-o", "-", input="id,visits\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+    pq.write_table(pq.read_table(place / "visits.parquet"), place / "parts/b.parquet")
+    assert labeldp("randomize", artifact, place / "parts", "-o", output).exit_code == 0
+    assert pq.read_table(output / "a.parquet").schema.names == empty.schema.names
+    assert labeldp("estimate", artifact, output).exit_code == 0
 
 
 BAD_SPECS = {

@@ -181,13 +181,6 @@ def test_misuse_writes_nothing(place):
     assert negative.exit_code == 2 and not (place / "refused.parquet").exists()
 
 
-def test_an_empty_table(place):
-    schema = pq.read_schema(place / "t.parquet")
-    pq.write_table(schema.empty_table(), place / "none.parquet")
-    assert keyed(place, "none.parquet", "none.out.parquet", id_column="name").exit_code == 0
-    assert pq.read_metadata(place / "none.out.parquet").num_rows == 0
-
-
 @pytest.mark.slow
 def test_killed_runs_leave_nothing_and_a_rerun_gives_the_identical_file(place):
     """Set LABELDP_KILLS=50 for a longer run."""

@@ -3,6 +3,7 @@
 A table keeps its columns. Only features are read; labels are not needed.
 """
 
+import itertools
 import stat
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -51,13 +52,17 @@ def predict_file(
     """
     names = new_columns(trained, probabilities=probabilities)
     one = partial(_predict_one, trained, names=names, form=form, progress=progress)
+    rows = 0
     if isinstance(trained.encoder, TableEncoder) and source.is_dir():
-        rows = 0
         with folder_when_whole(output, most=stat.S_IMODE(source.stat().st_mode)) as folder:
             for part in files_of(source):
                 rows += one(part, folder / part.name)
+            if not rows:
+                raise refused(source, "has no rows")
         return rows
-    return one(source, output)
+    if not (rows := one(source, output)):
+        raise refused(source, "has no rows")
+    return rows
 
 
 def new_columns(trained: Trained, *, probabilities: bool) -> list[str]:
@@ -83,6 +88,7 @@ def _predict_one(
     form: TextForm | None,
     progress: Progress,
 ) -> int:
+    """Predictions for the rows of one file; without rows nothing is written."""
     written = format_of(output)
     if written is None and output.suffix.lower() != ".npz":
         raise refused(output, _EXPECTED)
@@ -91,15 +97,16 @@ def _predict_one(
         most = stat.S_IMODE(source.stat().st_mode) if source.exists() else 0o600
         if written is not None:
             _require_free(source, names, trained, form)
-    rows = 0
+    batches = encoded_rows(trained, source, form, every=written is not None)
+    rows, batches = 0, itertools.dropwhile(lambda batch: not batch[2].rows, batches)
+    if (first := next(batches, None)) is None:
+        return 0
     with replaced_when_whole(output, most=most) as file:
         sink = _Archive(file, trained) if written is None else _Columns(file, written, source)
-        for batch, _, part in encoded_rows(trained, source, form, every=written is not None):
+        for batch, _, part in itertools.chain([first], batches):
             sink.write(batch, dict(zip(names, _predicted(trained, part), strict=False)))
             rows += part.rows
             progress(part.rows)
-        if not rows:
-            raise refused(source, "has no rows")
         sink.finish()
     return rows
 

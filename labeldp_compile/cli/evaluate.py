@@ -28,7 +28,7 @@ from labeldp_compile.cli.output import clipped, show, tell, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import require_name
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.estimate.cells import ALL_ROWS, in_words
+from labeldp_compile.tools.estimate.cells import ALL_ROWS, texts_of
 from labeldp_compile.tools.evaluate import Evaluation, Released, evaluate_tables, release_tables
 from labeldp_compile.tools.evaluate.release import CONDITION, LedgerPlace
 from labeldp_compile.whole_file import require_output, write_text
@@ -228,7 +228,7 @@ def _metrics(measured: Sequence[Any], *, verbose: bool, last: str | None = None)
     if any(getattr(one, "group", None) is not None for one in measured):
         heads.insert(0, "group")
         for m, row in zip(shown, rows, strict=True):
-            group = ALL_ROWS if m.group is None else in_words(m.group) or '""'
+            group = ALL_ROWS if m.group is None else texts_of((m.group,))[0]
             row.insert(0, clipped(group, _NAMES))
     lines = text_table(heads, rows, left=range(len(heads) - len(numbers)))
     if len(shown) < len(measured):

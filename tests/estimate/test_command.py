@@ -83,6 +83,18 @@ def test_groups_that_json_has_no_number_for(tmp_path):
     assert [g["group"] for g in found] == ["all rows", "-inf", 1.5, "inf", "NaN", None]
 
 
+def test_texts_that_read_like_other_values_are_quoted(tmp_path):
+    path, file = artifact(tmp_path), tmp_path / "private.parquet"
+    groups = ["null", None, "all rows", "", '"null"']
+    pq.write_table(table(path, np.zeros(100, int), g=groups * 20), file)
+    picture = tmp_path / "estimate.svg"
+    lines = labeldp("estimate", path, file, "--by", "g", "--plot", picture).stdout.splitlines()
+    names = ["all rows", '""', '"\\"null\\""', '"all rows"', '"null"', "null"]
+    starts = [line.partition("  ")[0] for line in lines]
+    assert [start for start in starts if start in names] == names
+    assert '"null"' in picture.read_text(encoding="utf-8")
+
+
 def test_names_in_the_picture_are_no_formulas(tmp_path):
     path, file = artifact(tmp_path), tmp_path / "$\\private{$.parquet"
     pq.write_table(table(path, np.zeros(60, int), g=["$\\bad{$", "$x_$", None] * 20), file)

@@ -1,5 +1,6 @@
 """Groups of rows: the combinations of values of public columns."""
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,8 +34,13 @@ def in_words(value: Any) -> str:
 
 
 def texts_of(cell: Cell) -> list[str]:
-    """The values of a cell as people see them: an empty text has its quotes."""
-    return [in_words(value) or '""' for value in cell]
+    """The values of a cell as people see them; text that reads like another value has quotes."""
+    return [
+        json.dumps(value, ensure_ascii=False)
+        if value in ("", "null", "NaN", ALL_ROWS) or (isinstance(value, str) and value[0] == '"')
+        else in_words(value)
+        for value in cell
+    ]
 
 
 def cells_of(

@@ -25,6 +25,7 @@ from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
 Floats = NDArray[np.float64]
+_EXACT = 2**53  # beyond, a float may have been another integer
 
 
 @dataclass(frozen=True)
@@ -157,13 +158,26 @@ def _is_missing(cell: bytes) -> bool:
 
 
 def _texts(column: pa.Array | Cells, name: str, path: Path) -> pa.Array:
-    """A column of categories [n] as text."""
+    """A column of categories [n] as text.
+
+    pandas makes floats of integers among which one is missing: whole numbers are taken as integers.
+    """
     if isinstance(column, Cells):
         return column.names()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
-    if pa.types.is_floating(kind) or pa.types.is_nested(kind):
+    if pa.types.is_floating(kind):
+        numbers = np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+        missing = np.isnan(numbers)
+        numbers = np.where(missing, 0, numbers)
+        if not ((np.abs(numbers) <= _EXACT) & (np.rint(numbers) == numbers)).all():
+            raise DataError(
+                f"{path}: the categorical column {name!r} holds {kind}, and some are not whole "
+                "numbers: list it under numeric, or write integers or text"
+            )
+        column = pa.array(numbers.astype(np.int64), mask=missing)
+    if pa.types.is_nested(kind):
         raise DataError(
             f"{path}: the categorical column {name!r} holds {kind}, which cannot be categories"
         )

@@ -73,10 +73,13 @@ def _directions(fit: Fit) -> _Directions:
     _, _, cross = evidence.whitened(level.label)
     seen = cross * np.sqrt(prior, dtype=np.float32)[None, :]
     values, vectors = np.linalg.eigh((seen @ seen.T).astype(np.float64))
-    kept = np.flatnonzero(values > _ROUNDING * values[-1])[::-1][:_MOST]
+    # where noise hides everything, only the constant was asked about: there are no directions
+    kept = np.flatnonzero(values > _ROUNDING * max(values[-1], 1.0))[::-1][:_MOST]
     weights = prior[:, None] * (cross.T @ vectors[:, kept]) / np.sqrt(values[kept])[None, :]
     squares = np.einsum("wd,wd->d", weights, moments.gram @ weights)
-    return _Directions.of(moments.of_integer_columns(weights / np.sqrt(squares.max())))
+    return _Directions.of(
+        moments.of_integer_columns(weights / np.sqrt(squares.max(initial=1e-300)))
+    )
 
 
 @dataclass(frozen=True)

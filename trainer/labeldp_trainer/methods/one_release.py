@@ -1,6 +1,7 @@
 """``method: {kind: one_release}``: one noisy statistic of the labels, and a fit to it alone."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from labeldp_trainer.coefficients.columns import OriginalColumns
 from labeldp_trainer.coefficients.solve import CoefficientEstimates, ReleasedColumns
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.data import array_digest
+from labeldp_trainer.discrete_gaussian.draw import noisy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.coefficients import coefficients_of
@@ -88,33 +90,36 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 plan = planned(rows, method, classes, label)
             except ValueError as error:
                 raise self.loaded.error(("method", "epsilon"), str(error)) from None
+            noise = replace(plan, statistic=noisy(plan.statistic, plan.facts.sigma))
+            self._fit(noise, rows.sample())  # what can fail after the draw is tried before it
             release = drawn(plan, rows, setting.dataset.train.columns[label], method)
         else:
             self._require_fit(release, rows, setting)
-        head, ends = method.head or default_head(self.loaded), release.facts.label_range
         keep, declared = origin(self._given, setting.stored)
-
-        def solve() -> Params:
-            try:
-                found = fitted_release(release, rows, head)
-            except ValueError:  # linear algebra failed on weights that another program chose
-                raise TrainerError(
-                    f"{self.loaded.source}: the release cannot be fitted: its weights have very "
-                    "different sizes"
-                ) from None
-            return linear_params(self.loaded, *found, ends)
 
         def estimates(columns: OriginalColumns) -> CoefficientEstimates:
             return ReleasedColumns.of(columns, release.weights, rows).estimates(release)
 
         return ClosedForm(
-            solve=solve,
+            solve=lambda: self._fit(release, rows),
             coefficients=lambda: coefficients_of(whole, estimates, weighted=True),
             statement=self._statement(release, declared),
             keep=keep,
             files={FILE: release.to_bytes()},
             notes=_notes(setting, release, rows),
         )
+
+    def _fit(self, release: Release, rows: PublicRows) -> Params:
+        """The parameters that a release gives. Raises TrainerError."""
+        head = self.method.head or default_head(self.loaded)
+        try:
+            found = fitted_release(release, rows, head)
+        except ValueError:  # linear algebra failed on weights that another program chose
+            raise TrainerError(
+                f"{self.loaded.source}: the release cannot be fitted: its weights have very "
+                "different sizes"
+            ) from None
+        return linear_params(self.loaded, *found, release.facts.label_range)
 
     def _require_fit(self, release: Release, rows: PublicRows, setting: Setting) -> None:
         """Check that a release keeps what its statement promises. Raises RunFolderError."""

@@ -2,16 +2,21 @@
 
 import functools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Int32
 from labeldp_runtime.whole_file import BusyError, UnfinishedError, replaced_when_whole
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import array_digest
+from labeldp_trainer.discrete_gaussian.draw import noisy
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.interactions.columns import BinnedColumn
+from labeldp_trainer.interactions.effects import effects_of
+from labeldp_trainer.interactions.explained import to_bytes
 from labeldp_trainer.methods.interactions import (
     Staged,
     codes_of,
@@ -35,6 +40,7 @@ from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
+from labeldp_trainer.representation.kind import silent
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import require_own
 from labeldp_trainer.run.metrics import Line
@@ -42,6 +48,8 @@ from labeldp_trainer.staged_release.check import PublicTable, checks
 from labeldp_trainer.staged_release.draw import Draws, Labels
 from labeldp_trainer.staged_release.plan import BudgetPlan, DeltaError, own_bins
 from labeldp_trainer.staged_release.release import FILE, ReleaseInStages, StagedFacts, read_staged
+
+_REHEARSED_COLUMNS = 4
 
 
 class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
@@ -96,6 +104,9 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             self._require_fit(stored, table, classes)
             columns = list(stored.columns)
 
+        if not release.complete:
+            self._rehearse(setting, release, codes, rows)
+
         # read once, though several parts ask about them
         labels = functools.cache(lambda: self._labels(setting, release.facts))
 
@@ -112,7 +123,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 fit = learner(setting, columns, codes, ends, draws, rows.shares).learn()
             except DeltaError as error:
                 raise self.loaded.error(("method", "delta"), str(error)) from None
-            except np.linalg.LinAlgError:
+            except ValueError:  # of linear algebra
                 reason = "rounding hides the fit to what was released, which is kept"
                 raise self.loaded.error(("method",), reason) from None
             keep_effects(run, fit)
@@ -126,6 +137,36 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             keep=keep,
             files={} if self._resumed else {FILE: release.to_bytes()},
         )
+
+    def _rehearse(
+        self,
+        setting: Setting,
+        release: ReleaseInStages,
+        codes: Int32[np.ndarray, "n c"],
+        rows: RowOwners,
+    ) -> None:
+        """Try what can fail after a draw: a few rows and columns, and labels that are all alike.
+
+        Raises ConfigError.
+        """
+        ranks = np.array([column.rank for column in release.columns])
+        places = np.flatnonzero(ranks)[:_REHEARSED_COLUMNS]
+        columns, few = [release.columns[c] for c in places], rows.sample()
+        codes = codes[:: -(-rows.count // few.count), places]
+        facts = release.facts.model_copy(update={"rows": few.count, "most_rows": few.most_rows})
+        ends, none = facts.label_range, ReleaseInStages(facts, tuple(columns))
+        alike = np.zeros(few.count, np.int32) if ends is None else np.full(few.count, ends[0])
+        draws = Draws(none, codes, few, lambda: alike, lambda grown: None, add_noise=noisy)
+        try:
+            quiet = replace(setting, steps=silent)
+            fit = learner(quiet, columns, codes, ends, draws, few.shares).learn()
+            to_bytes(effects_of(fit))
+            params_of(fit, ends)
+        except DeltaError as error:
+            raise self.loaded.error(("method", "delta"), str(error)) from None
+        except ValueError:
+            reason = "rounding hides the fit to noise alone; nothing was released"
+            raise self.loaded.error(("method",), reason) from None
 
     def _empty(
         self, setting: Setting, rows: RowOwners, columns: list[BinnedColumn]

@@ -1,8 +1,9 @@
 """The rows that a release is made of: public vectors, and whose they are."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
@@ -11,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from labeldp_trainer.config.base import MOST_EXAMPLES
 
 DIGEST = r"^[0-9a-f]{64}$"
+REHEARSED = 500
+"""Rows on which a fit is tried with noise alone, before labels are asked for anything."""
 
 
 class ReleaseText(BaseModel):
@@ -70,6 +73,13 @@ class RowOwners:
                 np.repeat(np.arange(len(some) - 1), np.diff(some)),
             )
 
+    def sample(self, most: int = REHEARSED) -> Self:
+        """At most this many of the rows, at regular distances."""
+        step, owners = -(-self.count // most), self.owners
+        if owners is not None:
+            owners = np.unique(owners[::step], return_inverse=True)[1]
+        return replace(self, count=len(range(0, self.count, step)), owners=owners)
+
     @cached_property
     def shares(self) -> Float32[np.ndarray, " n"] | None:
         """1/m for each of the m rows of a user."""
@@ -94,3 +104,8 @@ class PublicRows(RowOwners):
     spectrum: Float64[np.ndarray, " p"] | None
     sha256: str
     groups: Int32[np.ndarray, " p"] | None = None
+
+    def sample(self, most: int = REHEARSED) -> Self:
+        """At most this many of the rows, at regular distances."""
+        step = -(-self.count // most)
+        return replace(super().sample(most), vectors=self.vectors[::step])

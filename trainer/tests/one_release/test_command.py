@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from labeldp_trainer.methods import one_release as method_module
+from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.run.own_mark import marked
 
@@ -183,13 +184,21 @@ def test_a_run_that_is_killed_before_its_fit_keeps_its_release(place, tmp_path):
 
 
 def test_an_error_in_the_fit_leaves_the_release(place, tmp_path, monkeypatch):
-    def fails(*arguments):
-        raise np.linalg.LinAlgError("singular")
+    def fails_from(count):
+        def fails(release, rows, head):
+            if rows.count >= count:
+                raise np.linalg.LinAlgError("singular")
+            return fitted_release(release, rows, head)
+
+        monkeypatch.setattr(method_module, "fitted_release", fails)
+        assert "cannot be fitted" in labeldp(place / "classes.yaml", "-o", folder, code=2)
 
     folder = tmp_path / "run"
-    with monkeypatch.context() as patch:
-        patch.setattr(method_module, "fitted_release", fails)
-        assert "cannot be fitted" in labeldp(place / "classes.yaml", "-o", folder, code=2)
+    with nothing_is_drawn():
+        fails_from(0)  # noise alone
+    assert not folder.exists()
+    fails_from(1200)
+    monkeypatch.undo()
     data = (folder / "release.npz").read_bytes()
     with nothing_is_drawn():
         labeldp(place / "classes.yaml", "-o", folder, "--resume")

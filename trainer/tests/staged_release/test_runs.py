@@ -5,6 +5,7 @@ import functools
 import shutil
 from pathlib import Path
 
+import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,13 +13,16 @@ import pytest
 from click.testing import CliRunner
 from labeldp_runtime.whole_file import replaced_when_whole
 from labeldp_trainer import training
+from labeldp_trainer.interactions.effects import effects_of
 from labeldp_trainer.methods import staged_release as method_module
+from labeldp_trainer.methods.interactions import params_of
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.release import read_staged
 
 from labeldp_compile.cli import main
 from trainer.tests.one_release.test_command import files
 from trainer.tests.one_release.test_silence import LABELS, write
+from trainer.tests.staged_release.staged_helpers import ENDS, own_noise, table
 
 CONFIG = """
 version: 1
@@ -273,3 +277,31 @@ def test_without_a_default_a_missing_number_says_nothing(tmp_path, monkeypatch):
     for a, b in zip(half, whole, strict=True):
         if a.ndim == 1:
             assert np.count_nonzero(a) == np.count_nonzero(b) == 1 and 0 < a.sum() < b.sum()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_noise_leaves_of_answers_a_model_follows(seed):
+    """Few rows, many classes, small ε: often only the constant is asked about."""
+    random = np.random.default_rng(seed)
+    classes = None if seed % 4 == 0 else tuple(range(random.choice([2, 3, 10, 30])))
+    count, epsilon = random.choice([3, 10, 40]), random.choice([0.01, 0.2, 8.0])
+    own = table(seed, int(count), classes=classes, epsilon=float(epsilon), delta=1e-5, order=2)
+    labels = random.uniform(*ENDS, count)
+    if classes is not None:
+        labels = random.integers(0, len(classes), count).astype(np.int32)
+    fit = own.learn(own.draws(labels, add_noise=own_noise(random)))
+    effects_of(fit)
+    leaves = jax.tree.leaves(params_of(fit, None if classes else ENDS))
+    assert not any(np.isnan(np.asarray(leaf)).any() for leaf in leaves)
+
+
+def test_a_fit_that_fails_on_noise_alone_draws_nothing(tmp_path, monkeypatch):
+    def fails(*arguments, **named):
+        raise np.linalg.LinAlgError("singular")
+
+    config, output = prepare(tmp_path, "colours")
+    monkeypatch.setattr(method_module, "params_of", fails)
+    monkeypatch.setattr(method_module, "true_classes", None)  # no label is looked at
+    result = labeldp(config, "-o", output)
+    assert result.exit_code == 2 and "nothing was released" in result.stderr
+    assert not output.exists()

@@ -1,6 +1,7 @@
 """``method: {kind: pate}``: noisy votes of teachers, and a student that learns from them alone."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,19 @@ class PateBuilder(MethodBuilder[Pate]):
         rows = public_rows(setting)
         sizes = self._sizes(rows, len(classes))
         points = _points(rows)
+
+        def fit(votes: Any, queries: Any, rows: PublicRows, points: Any) -> Params:
+            voted = probabilities(votes / VOTE, sizes.noise.deviation, sizes.teachers)
+            head = default_head(self.loaded)
+            found = fitted_votes(rows, points, queries, voted, method, head)
+            return linear_params(self.loaded, *found, None)
+
         if setting.stored is None:
             asked = query_rows(points, sizes.noise.queries, method.seed)
+            # what can fail after the draw is tried before it, with noise alone
+            noise = sizes.noise.add(np.zeros((len(asked), len(classes)), np.int64))
+            own = replace(rows, vectors=rows.vectors[asked])
+            fit(noise, np.arange(len(asked)), own, points[asked])
             true = true_classes(setting)
             teacher = parts(rows.units, sizes.teachers, method.seed)
             if rows.owners is not None:
@@ -67,10 +79,7 @@ class PateBuilder(MethodBuilder[Pate]):
             kept = self._stored(setting.stored, sizes, len(points))
 
         def solve() -> Params:
-            voted = probabilities(kept[VOTES] / VOTE, sizes.noise.deviation, sizes.teachers)
-            head = default_head(self.loaded)
-            found = fitted_votes(rows, points, kept[QUERIES], voted, method, head)
-            return linear_params(self.loaded, *found, None)
+            return fit(kept[VOTES], kept[QUERIES], rows, points)
 
         return finished(ClosedForm(solve=solve, statement=self._statement(sizes), keep=kept))
 

@@ -78,6 +78,11 @@ def plan_command(
     document = plan.to_json() | ({} if judged is None else {"policy": judged.to_json()})
     lines = _details(plan) if verbose else _summary(plan, spec)
     failed = [] if judged is None else judged.failed
+    if judged is not None:
+        from labeldp_compile.tools.policy.finding import OPEN  # noqa: PLC0415
+
+        allowed = [one for one in judged.findings if one.ok and one.found == OPEN]
+        lines += [Marked(f"open   {one.rule}: {one.text}", "warning") for one in allowed]
     lines += [Marked(f"FAILED {one.rule}: {one.text}", "failed") for one in failed]
     if failed:
         lines.append(Marked(f"NOT ALLOWED by {policy}: do not compile this", "failed"))
@@ -127,7 +132,7 @@ def _summary(plan: Plan, path: Path) -> list[str]:
         *_totals(plan),
     ]
     if plan.use is not None:
-        use = plan.use.figures.figures(budget.rows, plan.use.prior)
+        use = plan.use.lines(budget.rows)
         span, *warnings = _span(plan) or [""]
         for what, text in use:
             if what != "more labels":
@@ -220,10 +225,10 @@ def _use(plan: Plan) -> list[str]:
     if plan.use is None:
         return []
     use = plan.use
-    whose = f"assuming {PRIORS[use.prior]}"
+    whose = f"assuming {PRIORS[use.prior]}" if use.settled else "open until the prior is known"
     return [
         fact("use", f"for goal: {plan.spec.goal}, {whose}:"),
-        *(f"  {line}" for line in use.figures.in_words(plan.budget.rows, use.prior)),
+        *(f"    {name:<17} {text}" for name, text in use.lines(plan.budget.rows)),
         *(fact("  outputs lie", line) for line in _span(plan)[:1]),
         *_span(plan)[1:],
         *_warnings(plan),
@@ -238,7 +243,10 @@ def _span(plan: Plan) -> list[str]:
         return []
     low, high = use.span
     assert not isinstance(domain, CategoricalDomain)
-    text = f"from {low:,.6g} to {high:,.6g}, for labels from {domain.min:,g} to {domain.max:,g}"
+    about = "" if use.settled else "about "
+    text = (
+        f"{about}from {low:,.6g} to {high:,.6g}, for labels from {domain.min:,g} to {domain.max:,g}"
+    )
     if wider <= 1:
         return [text]
     right = "; means are right" * bool(use.figures.unbiased)
@@ -258,7 +266,8 @@ def _warnings(plan: Plan) -> list[str]:
     if plan.use is None:
         return []
     found = relevant(plan.use.shortcomings, plan.spec.goal)
-    return [Marked(fact("warning", one.text), "warning") for one in found]
+    condition = "" if plan.use.settled else "if labels are spread evenly: "
+    return [Marked(fact("warning", f"{condition}{one.text}"), "warning") for one in found]
 
 
 def _odd(plan: Plan) -> list[str]:

@@ -5,49 +5,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.artifact import assess
 from labeldp_verify.claims import DECLARED_BY, nulls_in_words
-from labeldp_verify.forms import (
-    AdditiveRandomizer,
-    CategoricalDomain,
-    Domain,
-    Randomizer,
-    are_numbers,
-)
-from labeldp_verify.reading.figures import Usefulness
-from labeldp_verify.reading.shortcomings import Shortcoming
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.pipeline import require_compilable, require_telling
 from labeldp_compile.planning.budget import EpsilonBudget, TablesBudget, find_budget, is_unpaid
+from labeldp_compile.planning.expected_use import ExpectedUse, expected_use
 from labeldp_compile.planning.forecast import Forecast, forecast
 from labeldp_compile.spec import Spec, load_spec
-from labeldp_compile.tables import problem_of
 
 FORMAT_VERSION = "1.0"
-
-
-@dataclass(frozen=True)
-class ExpectedUse:
-    """How useful private labels will be, before a private prior is known.
-
-    These are the figures and their prior: ``uniform``, or that of the spec if it needs no data.
-
-    ``span`` has the lowest and the highest output, where outputs are numbers.
-    """
-
-    prior: str
-    figures: Usefulness
-    shortcomings: list[Shortcoming]
-    span: tuple[float, float] | None = None
-
-    def times_wider(self, domain: Domain) -> float | None:
-        """How many times as wide as the range of labels the span of the outputs is."""
-        if self.span is None or isinstance(domain, CategoricalDomain):
-            return None
-        low, high = self.span
-        return (high - low) / (domain.max - domain.min)
 
 
 @dataclass(frozen=True)
@@ -102,7 +70,7 @@ class Plan:
             "person": _person_json(spec, budget),
             "groups": budget.groups and _groups_json(budget.groups),
             "ledger": self.ledger,
-            "usefulness": use and use.figures.to_json(budget.rows, use.prior),
+            "usefulness": use and use.to_json(budget.rows),
             "warnings": [asdict(part) for part in use.shortcomings] if use else [],
             "nulls": nulls_in_words(spec.domain),
             "outputs": use and use.span and {"least": use.span[0], "most": use.span[1]},
@@ -173,38 +141,8 @@ def plan_spec(path: Path) -> Plan:
     try:
         expected = forecast(spec, budget)
         use = expected_use(spec, budget, expected)
-        if use is not None and use.prior == spec.prior.kind:  # compile will find the same
+        if use is not None and use.settled:  # compile will find the same
             require_telling(spec, use.shortcomings)
         return Plan(spec, budget, expected, most, ledger, use, recalls, digest)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-
-
-MAX_SECONDS = 3.0  # of a solve that a plan waits for
-MAX_LABELS = 1_000
-
-
-def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> ExpectedUse | None:
-    """What compile will find, as far as it can be known; None if the solve takes too long."""
-    domain = spec.domain
-    if forecast.seconds.least > MAX_SECONDS or domain.size > MAX_LABELS:
-        return None
-    known = spec.known_weights
-    weights = [1] * domain.size if known is None else list(known)
-    problem = problem_of(spec, domain, weights, budget.label, budget.rows)
-    try:
-        randomizer = spec.named_mechanism.build(problem).randomizer
-    except (ValueError, ArithmeticError, InputError):
-        return None  # this prior is not the one that compile will have
-    figures, found = assess(domain, randomizer, weights, budget.label, classes=spec.has_classes)
-    prior = "uniform" if known is None else spec.prior.kind
-    span = _span(domain, randomizer) if are_numbers(domain, randomizer) else None
-    return ExpectedUse(prior, figures, found, span)
-
-
-def _span(domain: Domain, randomizer: Randomizer) -> tuple[float, float]:
-    if isinstance(randomizer, AdditiveRandomizer):
-        ends = randomizer.low, randomizer.high
-        low, high = (end * randomizer.unit + randomizer.origin for end in ends)
-        return low, high
-    return float(min(randomizer.values)), float(max(randomizer.values))

@@ -8,6 +8,8 @@ from labeldp_verify.printable import one_line
 Kind = Literal["artifact", "plan", "training run", "ledger", "folder of parts", "unknown"]
 Worth = Literal["proved", "declared", "estimated", "counted"]
 VERIFIED = "verified"
+OPEN = "open"
+"""What is found of a rule that only the compiled file can decide."""
 
 
 @dataclass(frozen=True)

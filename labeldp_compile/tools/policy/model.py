@@ -55,10 +55,14 @@ class LeastUse(Strict):
     no_warnings: StrictBool = Field(
         False, description="refuse every artifact that verify warns about for its goal"
     )
+    open: Literal["refuse", "allow"] = Field(
+        "refuse",
+        description="plans: whether a limit passes that only the compiled file can decide",
+    )
 
     @model_validator(mode="after")
     def _demands(self) -> Self:
-        if not self.model_dump(exclude={"rows"}, exclude_defaults=True):
+        if not self.model_dump(exclude={"rows", "open"}, exclude_defaults=True):
             raise ValueError("usefulness demands nothing: give at least one limit")
         return self
 

@@ -21,8 +21,8 @@ from labeldp_compile.ledger.draws import Totals, drawn_labels
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.spec_match import spec_disagreements
-from labeldp_compile.tools.policy.finding import Kind, PolicyFinding, Worth
-from labeldp_compile.tools.policy.model import LoadedPolicy
+from labeldp_compile.tools.policy.finding import OPEN, Kind, PolicyFinding, Worth
+from labeldp_compile.tools.policy.model import LeastUse, LoadedPolicy
 from labeldp_compile.tools.policy.subject import Subject, prior_of
 
 if TYPE_CHECKING:
@@ -227,8 +227,12 @@ def _current(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
 def _use(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     least = policy.rules.usefulness
     assert least is not None
+    if not one.settled:
+        yield from _open(one, least)
+        return
+    worth: Worth = "proved" if one.kind == "artifact" else "estimated"
     limit = least.max_mean_error if one.numbers else least.max_share_error
-    if limit is not None and (one.kind == "artifact" or one.uses):
+    if limit is not None:
         rows, what = least.rows, "mean" if one.numbers else "share"
         found = [use.margin(rows) for use in one.uses]
         known = [Fraction(margin) for margin in found if margin is not None]
@@ -236,18 +240,34 @@ def _use(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
         text = f"a {what} over {rows:,} rows has a 95% margin of error of at most"
         unknown = f"no {what} can be estimated from its labels"
         yield _most("usefulness", text, whole, limit, "estimated", unknown)
-    if least.max_bias is not None and one.kind == "artifact" and one.numbers:
+    if least.max_bias is not None and one.numbers:
         bias = None if one.bias is None else Fraction(one.bias)
         text = "a label in the range may be off on average by"
-        yield _most("usefulness", text, bias, least.max_bias, "proved", "its bias is not known")
+        yield _most("usefulness", text, bias, least.max_bias, worth, "its bias is not known")
     if least.min_outputs is not None and one.outputs is not None:
-        text = f"it has {one.outputs:,} outputs (proved); the policy demands {least.min_outputs:,}"
+        text = f"it has {one.outputs:,} outputs ({worth}); the policy demands {least.min_outputs:,}"
         ok = one.outputs >= least.min_outputs
         found_text = str(one.outputs)
-        yield PolicyFinding("usefulness", ok, "proved", text, found_text, str(least.min_outputs))
+        yield PolicyFinding("usefulness", ok, worth, text, found_text, str(least.min_outputs))
     if least.no_warnings:
         text = "; ".join(warning.text for warning in one.warnings) or "no warning"
         yield PolicyFinding("usefulness", not one.warnings, "estimated", text)
+
+
+def _open(one: Subject, least: LeastUse) -> Iterator[PolicyFinding]:
+    """The limits of usefulness for a plan whose randomizer the prior will decide."""
+    ok, hint = least.open == "allow", "" if least.open == "allow" else "; open: allow accepts this"
+    limit = "max_mean_error" if one.numbers else "max_share_error"
+    for key in (limit, *(["max_bias"] if one.numbers else []), "min_outputs", "no_warnings"):
+        demand = getattr(least, key)
+        if demand is None or demand is False:
+            continue
+        text = f"{key} is open until compiled: the prior decides"
+        margins = [use.noise.margin_under_prior(least.rows) for use in one.uses if use.noise]
+        if key == limit and margins:
+            text += f". About ±{at_most(max(margins), 3)} if labels are spread evenly (estimated)"
+            text += f"; the policy allows {demand}"
+        yield PolicyFinding("usefulness", ok, "estimated", text + hint, OPEN, str(demand))
 
 
 @_rule("prior_booked", *_MADE)

@@ -45,6 +45,8 @@ class Subject:
         mature: how long labels mature.
         uses: figures of each table, and whether labels are numbers.
         bias, outputs, warnings: as ``verify`` finds them.
+        settled: whether ``uses``, bias, outputs and warnings are final; a prior can change those
+            of a plan.
         booked: what decides whether a private prior is in a ledger.
         entries: of a ledger; of a plan, those of its spec's.
         spends: what a plan is about to spend on a data set.
@@ -66,6 +68,7 @@ class Subject:
     mature: str | None = None
     uses: tuple[Usefulness, ...] = ()
     numbers: bool = False
+    settled: bool = True
     bias: float | None = None
     outputs: int | None = None
     warnings: tuple[Shortcoming, ...] = ()
@@ -146,6 +149,9 @@ def of_plan(plan: Plan, entries: Sequence[Entry], folder: Path, rules: GatePolic
         mature=None if spec.mature is None else spec.mature.after,
         uses=() if use is None else (use.figures,),
         numbers=not spec.has_classes and len(spec.label.names) == 1,
+        settled=use is not None and use.settled,
+        bias=None if use is None else use.bias,
+        outputs=None if use is None else use.outputs,
         warnings=() if use is None else tuple(relevant(use.shortcomings, spec.goal)),
         entries=tuple(entries),
         spends=spends,

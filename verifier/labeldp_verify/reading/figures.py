@@ -156,9 +156,35 @@ class Usefulness:
         if self.more_labels is not None:
             what = "share" if self.deviation is None else "mean"
             lines.append(("more labels", _more(self.more_labels, what)))
+        return [*lines, self._belief_line()]
+
+    def estimates(self, rows: int | None) -> list[tuple[str, str]]:
+        """``figures`` of a randomizer that the prior may still change: only the belief is a bound.
+
+        The others are averages over labels that are spread evenly.
+        """
+        condition, lines = "if labels are spread evenly (estimated)", []
+        if self.unbiased and self.deviation is not None:
+            sd = f"sd about {_short(self.deviation.mean)} around the true one"
+            lines.append(("one private label", f"{sd}, {condition}"))
+        elif self.distance is not None:
+            off = f"off by about {_short(self.distance.mean)} (root mean square)"
+            lines.append(("one private label", f"{off}, {condition}"))
+        if self.kept is not None:
+            kept = f"is the true one with probability about {probability(self.kept.mean)}"
+            lines.append(("one private label", f"{kept}, {condition}"))
+        if self.noise is not None:
+            first, *others = _row_counts(rows)
+            margin = f"about ±{_up(self.noise.margin_under_prior(first))}"
+            for n in others:
+                margin += f", over {n:,} rows ±{_up(self.noise.margin_under_prior(n))}"
+            text = f"over {first:,} rows has a 95% margin of error of {margin}, {condition}"
+            lines.append(("a share" if self.deviation is None else "a mean", text))
+        return [*lines, self._belief_line()]
+
+    def _belief_line(self) -> tuple[str, str]:
         beliefs = [(f"{before:.0%}", percent_at_most(after)) for before, after in self.belief]
-        lines.append(("belief in a label", belief_in_words(beliefs)))
-        return lines
+        return "belief in a label", belief_in_words(beliefs)
 
 
 def _row_counts(rows: int | None) -> list[int]:

@@ -153,7 +153,7 @@ def keyed_digests(keys: Sequence[bytes], table: Path) -> list[str]:
     """
     if not table.is_dir():
         return _of_file(keys, table)
-    parts = [(part.name, _of_file(keys, part)) for part in files_of(table)]
+    parts = [(str(part.relative_to(table)), _of_file(keys, part)) for part in files_of(table)]
     return [
         hmac.new(
             key,

@@ -9,6 +9,7 @@ numbers; where integers are listed, only an integer without a point or an expone
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -149,6 +150,20 @@ def _integer(cell: bytes) -> int | None:
     """An integer without a point or an exponent, if it has 64 bits at most."""
     number = int(cell) if _INTEGER.fullmatch(cell.strip(SPACE)) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def with_constants(
+    batch: pa.RecordBatch, constants: Mapping[str, str | None], names: Sequence[str] | None = None
+) -> pa.RecordBatch:
+    """A batch [n] with further columns of one text (null for None), in the order of ``names``."""
+    if not constants:
+        return batch
+    fields = {field.name: (field, batch.column(i)) for i, field in enumerate(batch.schema)}
+    for name, text in constants.items():
+        fields[name] = (pa.field(name, pa.string()), pa.array([text] * len(batch), pa.string()))
+    chosen = [fields[name] for name in (fields if names is None else names)]
+    schema = pa.schema([field for field, _ in chosen], metadata=batch.schema.metadata)
+    return pa.RecordBatch.from_arrays([column for _, column in chosen], schema=schema)
 
 
 def chosen_rows(batch: pa.RecordBatch, chosen: NDArray[np.bool_]) -> pa.RecordBatch:

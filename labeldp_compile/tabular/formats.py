@@ -3,12 +3,15 @@
 Spark writes such folders. The parts are the regular files of one format, by name. Names that begin
 with ``.`` or ``_`` are left out. Anything else is refused, not left out: ε would be spent on a
 prior that misses rows, or counts rows twice. No link is followed, since the folder may come from a
-stranger.
+stranger. Folders inside are named NAME=VALUE, and give their parts a column of text.
 """
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PosixPath
+from types import MappingProxyType
+from urllib.parse import unquote
 
 from labeldp_compile.errors import refused
 
@@ -21,6 +24,7 @@ _TEXT = {".csv": ",", ".tsv": "\t"}
 _LEFT_OUT = (".", "_")
 # Their folders also hold files with rows that were deleted or replaced.
 _TABLE_FORMATS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -68,26 +72,75 @@ def is_stream(path: Path) -> bool:
     return str(path) == STREAM
 
 
+class Part(PosixPath):
+    """The path of a part of a folder.
+
+    Attributes:
+        columns: by name, the value that the folders inside give all rows; None is null.
+    """
+
+    columns: Mapping[str, str | None] = MappingProxyType({})
+
+
+def folder_columns(path: Path, names: Sequence[str]) -> Mapping[str, str | None]:
+    """The columns that the folders of a part give; of these ``names`` the file has its own."""
+    given = path.columns if isinstance(path, Part) else {}
+    return {name: value for name, value in given.items() if name not in names}
+
+
+def refuse_folder_column(path: Path, column: str) -> None:
+    """Raise DataError if the folders of a part are named by a column of labels."""
+    if isinstance(path, Part) and column in path.columns:
+        raise refused(
+            path,
+            f"the names of folders state the label {column!r}, and an output would have the same "
+            "names: write the table without these folders, with the label as a column",
+        )
+
+
 def parts_of(folder: Path) -> list[Path]:
     """The parts in the order of their names, all Parquet or all text. Raises DataError."""
-    try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
-    except OSError as error:
-        raise refused(folder, f"cannot be read: {error.strerror}") from None
-    parts = []
-    for entry in entries:
-        if kind := _TABLE_FORMATS.get(entry.name):
-            reason = f"is a {kind} table, whose files still hold deleted rows"
-            raise refused(folder, f"{reason}: write it as plain Parquet first")
-        if not entry.name.startswith(_LEFT_OUT):
-            parts.append(_regular(folder, entry))
+    parts: list[Path] = []
+    columns: set[tuple[str, ...]] = set()
+    for part in _parts_in(folder, {}):
+        parts.append(part)
+        columns.add(tuple(part.columns))
+    if len(columns) > 1:
+        raise refused(folder, "holds parts at different depths, or in folders of other columns")
     if not parts:
         raise refused(folder, "holds no parts of a table: expected .parquet, .csv or .tsv files")
     kinds = {form.is_text for part in parts if (form := format_of(part)) is not None}
     if len(kinds) > 1:
         raise refused(folder, "holds both Parquet and CSV parts: keep one kind")
     return parts
+
+
+def _parts_in(folder: Path, columns: Mapping[str, str | None]) -> Iterator[Part]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+    except OSError as error:
+        raise refused(folder, f"cannot be read: {error.strerror}") from None
+    for entry in entries:
+        if kind := _TABLE_FORMATS.get(entry.name):
+            reason = f"is a {kind} table, whose files still hold deleted rows"
+            raise refused(folder, f"{reason}: write it as plain Parquet first")
+        if entry.name.startswith(_LEFT_OUT):
+            continue
+        name, equals, value = entry.name.partition("=")
+        if not entry.is_dir(follow_symlinks=False) or not equals:
+            part = Part(_regular(folder, entry))
+            part.columns = columns
+            yield part
+            continue
+        name, value = unquote(name), unquote(value)
+        if not name or name in columns or not (name + value).isprintable():
+            raise refused(
+                folder / entry.name, "expected a folder called NAME=VALUE, each name once"
+            )
+        yield from _parts_in(
+            folder / entry.name, {**columns, name: None if value == _NULL else value}
+        )
 
 
 def files_of(table: Path) -> list[Path]:
@@ -103,7 +156,9 @@ def _regular(folder: Path, entry: os.DirEntry[str]) -> Path:
         )
     if entry.is_dir(follow_symlinks=False):
         raise refused(
-            path, "is a folder inside a folder of parts: give the folder that has the parts"
+            path,
+            "is a folder inside a folder of parts, and not called NAME=VALUE: give the folder that "
+            "has the parts",
         )
     if not entry.is_file(follow_symlinks=False):
         raise refused(path, "is not a regular file: remove it from the folder")

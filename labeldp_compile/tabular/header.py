@@ -10,7 +10,7 @@ import pyarrow as pa
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.columns import Kind, kind_of
 from labeldp_compile.tabular.csv_file import CsvFile
-from labeldp_compile.tabular.formats import files_of, require_format
+from labeldp_compile.tabular.formats import files_of, refuse_folder_column, require_format
 from labeldp_compile.tabular.parquet_file import read_footer
 from labeldp_compile.text_form import PLAIN, TextForm, shown
 
@@ -40,6 +40,7 @@ def read_header(path: Path, column: str, form: TextForm = PLAIN) -> ColumnHeader
     types: list[pa.DataType | None] = []
     counts: list[int | None] = []
     for file in files_of(path):
+        refuse_folder_column(file, column)
         schema, rows, csv = read_schema(file, form)
         require_column(file, column, list(schema.names), csv)
         kind = None if csv is not None else schema.field(column).type

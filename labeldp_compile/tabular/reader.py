@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,18 @@ from labeldp_compile.tabular.columns import (
     group_array,
     label_array,
     value_type,
+    with_constants,
 )
 from labeldp_compile.tabular.csv_file import CsvFile, empty_is_null
 from labeldp_compile.tabular.csv_rows import Cells
-from labeldp_compile.tabular.formats import is_stream, parts_of
+from labeldp_compile.tabular.formats import (
+    folder_columns,
+    is_stream,
+    parts_of,
+    refuse_folder_column,
+)
 from labeldp_compile.tabular.header import read_schema, require_column, rows_in
-from labeldp_compile.tabular.parquet_file import parquet_batches
+from labeldp_compile.tabular.parquet_file import parquet_batches, read_footer
 from labeldp_compile.tabular.provenance import read_note, require_artifact, require_true
 from labeldp_compile.text_form import PLAIN, TextForm
 
@@ -51,6 +57,7 @@ class TableReader:
         rows: number of labels if the file states it (Parquet, one label a row), else None.
         csv: the file if it is CSV, else None.
         metadata: of the schema of a Parquet file.
+        folder_columns: columns of text that the names of folders give, not the file.
         parts: of a folder, one reader each; then ``schema`` is that of the first.
     """
 
@@ -66,6 +73,7 @@ class TableReader:
     rows: int | None = None
     csv: CsvFile | None = None
     metadata: dict[bytes, bytes] | None = None
+    folder_columns: Mapping[str, str | None] = field(default_factory=dict)
     parts: tuple[TableReader, ...] = ()
 
     @property
@@ -83,10 +91,7 @@ class TableReader:
     def columns(self, names: list[str] | None) -> Iterator[pa.RecordBatch]:
         """Some columns of the rows, or all, in order. Raises DataError like ``batches``."""
         for file in self.files:
-            if file.csv is not None:
-                yield from file.csv.batches(names or file.schema.names, self.label_columns)
-            else:
-                yield from parquet_batches(file.path, names)
+            yield from _batches(file.path, file.csv, names, self.label_columns)
 
     @property
     def is_text(self) -> bool:
@@ -133,14 +138,21 @@ class TableReader:
     def groups_of(self, batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:
         """The public columns [n] of one batch by their names, as the artifact takes them."""
         return {
-            one.name: group_array(self.path, one, batch.column(one.name), cells=self.is_text)
+            one.name: group_array(
+                self.path,
+                one,
+                batch.column(one.name),
+                cells=self.is_text or one.name in self.folder_columns,
+            )
             for one in self.group_columns
         }
 
     def blocks(self) -> Iterator[tuple[Cells, pa.RecordBatch]]:
         """The rows of one CSV file in order, their cells and all columns. Raises DataError."""
         assert self.csv is not None
-        return self.csv.blocks(self.schema.names, self.label_columns)
+        own = [name for name in self.schema.names if name not in self.folder_columns]
+        for cells, batch in self.csv.blocks(own, self.label_columns):
+            yield cells, with_constants(batch, self.folder_columns)
 
     def require_column(self, name: str) -> None:
         """Raise DataError unless the table, opened with all columns, has this one, once."""
@@ -226,7 +238,13 @@ def open_table(
         opened, first = replace(table, path=part), parts[0] if parts else None
         parts.append(_open_file(opened, form, first, stream=False, true_labels=true_labels))
     rows = rows_in([part.rows for part in parts])
-    return replace(table, schema=parts[0].schema, rows=rows, parts=tuple(parts))
+    return replace(
+        table,
+        schema=parts[0].schema,
+        rows=rows,
+        parts=tuple(parts),
+        folder_columns=parts[0].folder_columns,
+    )
 
 
 def _open_file(
@@ -239,7 +257,12 @@ def _open_file(
 ) -> TableReader:
     """The reader of one file, checked; ``first`` is the first part of its folder."""
     path, labels = table.path, table.label_columns
+    for name in labels:
+        refuse_folder_column(path, name)
     every, rows, csv = read_schema(path, form, stream=stream)
+    given = folder_columns(path, every.names)
+    for name in given:
+        every = every.append(pa.field(name, pa.string()))
     names = list(every.names)
     others = (table.count_column, table.id_column, *table.group_names, *table.public_columns)
     for name in filter(None, (*labels, *others)):
@@ -257,7 +280,9 @@ def _open_file(
             schema = first.schema  # held once, however many parts there are
     if table.count_column is not None:
         rows = None  # the file's own rows are labels that occur, not occurrences
-    opened = replace(table, schema=schema, rows=rows, csv=csv, metadata=every.metadata)
+    opened = replace(
+        table, schema=schema, rows=rows, csv=csv, metadata=every.metadata, folder_columns=given
+    )
     # Refuses the type, if it is wrong.
     if opened.group_columns:
         opened.groups_of(no_rows(every))
@@ -273,14 +298,27 @@ def read_columns(
 
     ``labels`` may hold bytes that are no UTF-8. Raises DataError.
     """
+    refuse_folder_column(path, labels)
     schema, _, csv = read_schema(path, form)
+    known = [*schema.names, *folder_columns(path, schema.names)]
     for name in names:
-        require_column(path, name, list(schema.names), csv)
-    columns = list(schema.names if every else names)
+        require_column(path, name, known, csv)
+    yield from _batches(path, csv, None if every else list(names), [labels])
+
+
+def _batches(
+    path: Path, csv: CsvFile | None, names: list[str] | None, labels: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one file in order, with the columns that its folders give."""
+    given = folder_columns(path, () if csv is None else csv.names)
+    if given and csv is None:
+        given = folder_columns(path, read_footer(path)[1].names)
+    asked = None if names is None else [name for name in names if name not in given]
     if csv is not None:
-        yield from csv.batches(columns, [labels])
+        read = csv.batches(csv.names if asked is None else asked or csv.names[:1], labels)
     else:
-        yield from parquet_batches(path, None if every else columns)
+        read = parquet_batches(path, asked)
+    return (with_constants(batch, given, names) for batch in read)
 
 
 def _check_types(table: TableReader, schema: pa.Schema, *, true_labels: bool) -> None:

@@ -34,15 +34,22 @@ class TableSink:
         placement: Placement,
         notes: Mapping[str, Provenance],
         delimiter: str | None,
+        *,
+        keeps_folders: bool = False,
     ) -> None:
-        """``delimiter`` is that of CSV whose name says no other (None: a comma)."""
+        """``delimiter`` is that of CSV whose name says no other (None: a comma).
+
+        Columns that folders give are left out if the output ``keeps_folders``.
+        """
         self._file, self._form = file, form
         self._placement, self._notes = placement, notes
         self._like = read_footer(table.path)[0] if table.csv is None else None
         # A tab in .tsv, elsewhere the given one or a comma; None for Parquet.
         self._delimiter = delimiter or "," if form.delimiter == "," else form.delimiter
         self._sink: EditedCsv | CsvSink | ParquetSink | None = None
-        if table.csv is not None and self._delimiter == table.csv.delimiter:
+        self._left_out = set(table.folder_columns) if keeps_folders else set()
+        same_cells = keeps_folders or not table.folder_columns
+        if table.csv is not None and self._delimiter == table.csv.delimiter and same_cells:
             self._sink = EditedCsv(self._text(), table.csv, placement)
 
     def write(self, rows: Rows) -> None:
@@ -52,6 +59,10 @@ class TableSink:
             if cells is not None and len(cells):
                 self._sink.write(cells, private)
             return
+        if self._left_out:
+            batch = batch.select(
+                [name for name in batch.schema.names if name not in self._left_out]
+            )
         batch = self._with_private(batch, private)
         if self._sink is None and self._delimiter is not None:
             self._sink = CsvSink(self._text(), batch.schema, self._delimiter)

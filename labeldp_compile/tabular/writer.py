@@ -148,7 +148,7 @@ class Rewriting:
         forms = []
         for file in table.files:
             self.placement.require_free(file)
-            name = output / file.path.name if is_folder else output
+            name = output / file.path.relative_to(table.path) if is_folder else output
             forms.append((file, require_writable(file, name, self.placement)))
         folder = None if is_stream(output) else output.parent
         with closing(UniqueIds(folder, self.naming)) as self.unique:
@@ -162,7 +162,9 @@ class Rewriting:
                     output, most=most, found=self.found, sealed=self._seal
                 ) as new:
                     for part, form in forms:
-                        self.write_file([part], form, new / part.path.name, is_part=True)
+                        name = new / part.path.relative_to(table.path)
+                        name.parent.mkdir(parents=True, exist_ok=True)
+                        self.write_file([part], form, name, is_part=True)
                     if not self._read:
                         raise refused(table.path, "has no rows")
                     self.refuse_duplicates()
@@ -185,7 +187,10 @@ class Rewriting:
             batches = read if is_part else itertools.dropwhile(lambda rows: not len(rows[2]), read)
             if (start := next(batches, None)) is None:  # before a header is written
                 raise refused(self.table.path, "has no rows")
-            sink = TableSink(out, form, first, self.placement, self._notes(first), self.delimiter)
+            notes, placement = self._notes(first), self.placement
+            sink = TableSink(
+                out, form, first, placement, notes, self.delimiter, keeps_folders=is_part
+            )
             try:
                 with write_behind(sink.write, _size, WAITING_BYTES) as write:
                     for file, cells, batch in itertools.chain([start], batches):

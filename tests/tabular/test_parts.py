@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -16,10 +17,12 @@ from labeldp_compile.ledger.client_key import keyed_digests
 from labeldp_compile.prior import count_labels
 from labeldp_compile.prior.histogram import count_tables
 from labeldp_compile.prior.kept import DataStamp
+from labeldp_compile.tabular.formats import parts_of
 from labeldp_compile.tabular.header import read_header
 from labeldp_compile.tabular.provenance import Provenance
-from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.reader import open_table, read_columns
 from labeldp_compile.tabular.writer import Rewriting
+from labeldp_compile.text_form import PLAIN
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 9)
@@ -71,7 +74,10 @@ def test_csv_parts(tmp_path):
     [
         (lambda f: (f / "z.csv").write_text("y\n1\n"), "holds both Parquet and CSV parts"),
         (lambda f: (f / "\x1b[2J.txt").write_text("y\n1\n"), "is not a part of a table"),
-        (lambda f: (f / "year=2020").mkdir(), "year=2020: is a folder"),
+        (lambda f: (f / "2020").mkdir(), "2020: is a folder inside a folder of parts"),
+        (lambda f: in_folder(f, "year=2020"), "parts at different depths"),
+        (lambda f: in_folder(f, "year=%1b"), "expected a folder called NAME=VALUE"),
+        (lambda f: in_folder(f, "a=1", "a=2"), "expected a folder called NAME=VALUE"),
         (lambda f: (f / "z.parquet").symlink_to(f / "part-0.snappy.parquet"), "is a link"),
         (lambda f: (f / "z.parquet").symlink_to("/nowhere"), "is a link"),
         (lambda f: os.mkfifo(f / "z.parquet"), "is not a regular file"),
@@ -88,6 +94,73 @@ def test_csv_parts(tmp_path):
 def test_what_is_no_part_is_refused_and_not_left_out(folder, make, said):
     make(folder)
     assert said in message(folder)
+
+
+def in_folder(folder, *names):
+    place = folder.joinpath(*names)
+    place.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [99], "y": [3]}), place / "a.parquet")
+
+
+HIVE = {"day=2026-11-26": ("2026-11-26", 0), "day=__HIVE_DEFAULT_PARTITION__": (None, 1)}
+HIVE |= {"day=7": ("7", 2), "day=a%3Db": ("a=b", 3)}
+
+
+@pytest.fixture(params=["parquet", "csv"])
+def hive(tmp_path, request):
+    """Ten labels y for each day; the days stand in the names of folders alone."""
+    for name, (_, label) in HIVE.items():
+        place = tmp_path / "hive" / name
+        place.mkdir(parents=True)
+        rows = pa.table({"id": [f"{name} {i}" for i in range(10)], "y": [label] * 10})
+        path = place / f"part.{request.param}"
+        pq.write_table(rows, path) if path.suffix == ".parquet" else pa_csv.write_csv(rows, path)
+    return tmp_path / "hive"
+
+
+def test_names_of_folders_are_columns(hive):
+    table = open_table(hive, "y", DOMAIN, all_columns=True)
+    assert table.schema.names == ["id", "y", "day"]
+    rows = [r for b in table.columns(["day", "y"]) for r in b.to_pylist()]
+    assert {(r["day"], int(r["y"])) for r in rows} == set(HIVE.values()) and len(rows) == 40
+    assert sum(map(len, table.columns(["day"]))) == 40
+    group = GroupColumn("day", (7, 8))
+    table = open_table(hive, "y", DOMAIN, all_columns=False, group_columns=(group,))
+    assert count_tables(table, Groups((group,), (0, 1), 2)) == [10, 0, 30]
+
+
+def test_a_table_in_named_folders_keeps_them(hive, tmp_path):
+    assert Rewriting(opened(hive), tmp_path / "out", lambda y: y + 1).run() == 40
+    there = open_table(tmp_path / "out", "y", DOMAIN, all_columns=True)
+    assert [p.path.relative_to(tmp_path / "out") for p in there.files] == [
+        p.path.relative_to(hive) for p in opened(hive).files
+    ]
+    rows = [r for b in there.columns(["day", "y"]) for r in b.to_pylist()]
+    assert {(r["day"], int(r["y"]) - 1) for r in rows} == set(HIVE.values())
+    assert there.files[0].csv is None or there.files[0].csv.names == ["id", "y"]
+    for output in ("one.csv", "one.parquet"):  # which has no folders
+        assert Rewriting(opened(hive), tmp_path / output, lambda y: y, as_one=True).run() == 40
+        one = open_table(tmp_path / output, "y", DOMAIN, all_columns=True)
+        rows = [r for b in one.columns(["day", "y"]) for r in b.to_pylist()]
+        assert {(r["day"] or None, int(r["y"])) for r in rows} == set(HIVE.values())
+
+
+def test_no_label_is_the_name_of_a_folder(hive):
+    for read in (
+        lambda: open_table(hive, "day", DOMAIN, all_columns=True),
+        lambda: open_table(hive, ("y", "day"), DOMAIN, all_columns=True),
+        lambda: read_header(hive, "day"),
+        lambda: list(read_columns(parts_of(hive)[0], ["y"], PLAIN, "day")),
+    ):
+        with pytest.raises(DataError, match="names of folders state the label 'day'"):
+            read()
+
+
+def test_a_column_that_the_file_has_itself_is_read_from_there(tmp_path):
+    (tmp_path / "day=1").mkdir()  # as Polars writes
+    pq.write_table(pa.table({"day": [1], "y": [3]}), tmp_path / "day=1" / "a.parquet")
+    assert opened(tmp_path).schema.field("day").type == pa.int64()
+    assert [b.to_pylist() for b in opened(tmp_path).batches()] == [[{"day": 1, "y": 3}]]
 
 
 def test_an_empty_folder(tmp_path):

@@ -138,6 +138,20 @@ def test_a_folder_of_parts_becomes_a_folder(place, tmp_path):
     assert one.num_rows == 20 and one.column_names[-1] == "prediction"
 
 
+def test_names_of_folders_are_features(place, tmp_path):
+    rows = table(20, 1)
+    alone = rows.set_column(rows.schema.get_field_index("c"), "c", pa.array(["u"] * 20))
+    pq.write_table(alone, tmp_path / "alone.parquet")
+    for name, part in (("c=u/a", rows), ("c=v/b", rows.slice(0, 0))):
+        path = tmp_path / "in" / f"{name}.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(part.drop_columns(["c"]), path)
+    for source, output in (("alone.parquet", "out.parquet"), ("in", "out")):
+        labeldp("predict", place / "runs" / "numbers", tmp_path / source, "-o", tmp_path / output)
+    expected, found = (pq.ParquetFile(tmp_path / f"out{n}.parquet").read() for n in ("", "/c=u/a"))
+    assert found.equals(expected.drop_columns(["c"]))
+
+
 def test_archives_and_images(tmp_path):
     random = np.random.default_rng(0)
     images = random.integers(0, 256, (60, 5, 4, 1)).astype(np.uint8)

@@ -15,7 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular.formats import files_of, require_format
+from labeldp_compile.tabular.formats import (
+    files_of,
+    folder_columns,
+    refuse_folder_column,
+    require_format,
+)
 from labeldp_compile.tabular.number_cells import SPACE
 from labeldp_compile.tabular.reader import read_columns
 from labeldp_compile.text_form import TextForm
@@ -102,6 +107,7 @@ def table_batches(
     is_text = require_format(path).is_text
     names = list(dict.fromkeys((*config.columns, *others)))
     label = (*others, config.label)[0]
+    refuse_folder_column(path, config.label)
     for batch in read_columns(path, names, form or config.form, label, every=every):
         part = batch if most is None else batch.slice(0, most)
         yield part, _columns(part, config, others, path, is_text=is_text)
@@ -112,9 +118,12 @@ def table_batches(
 def _columns(
     batch: pa.RecordBatch, config: TableData, others: Sequence[str], path: Path, *, is_text: bool
 ) -> TableColumns:
+    in_folders = folder_columns(path, ())
+
     def column(name: str) -> Any:
         found = batch.column(name)
-        return Cells(found.cast(pa.large_string())) if is_text else found
+        is_cells = is_text or (name in in_folders and pa.types.is_string(found.type))
+        return Cells(found.cast(pa.large_string())) if is_cells else found
 
     columns = [feature_numbers(column(name), name, path) for name in config.numeric]
     for name in config.dates:

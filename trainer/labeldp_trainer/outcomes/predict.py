@@ -5,7 +5,7 @@ A table keeps its columns. Only features are read; labels are not needed.
 
 import itertools
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.csv_sink import CsvSink, TextOut, csv_holds
-from labeldp_compile.tabular.formats import Format, files_of, format_of
+from labeldp_compile.tabular.formats import Format, files_of, folder_columns, format_of
 from labeldp_compile.tabular.header import read_schema
 from labeldp_compile.tabular.parquet_sink import ParquetSink
 from labeldp_compile.text_form import TextForm
@@ -56,7 +56,9 @@ def predict_file(
     if isinstance(trained.encoder, TableEncoder) and source.is_dir():
         with folder_when_whole(output, most=stat.S_IMODE(source.stat().st_mode)) as folder:
             for part in files_of(source):
-                rows += one(part, folder / part.name)
+                name = folder / part.relative_to(source)
+                name.parent.mkdir(parents=True, exist_ok=True)
+                rows += one(part, name)
             if not rows:
                 raise refused(source, "has no rows")
         return rows
@@ -92,17 +94,22 @@ def _predict_one(
     written = format_of(output)
     if written is None and output.suffix.lower() != ".npz":
         raise refused(output, _EXPECTED)
-    most = 0o7777
+    most, in_folders = 0o7777, set[str]()
     if isinstance(trained.encoder, TableEncoder):
         most = stat.S_IMODE(source.stat().st_mode) if source.exists() else 0o600
         if written is not None:
-            _require_free(source, names, trained, form)
+            own = _require_free(source, names, trained, form)
+            in_folders = set(folder_columns(source, own))
     batches = encoded_rows(trained, source, form, every=written is not None)
     rows, batches = 0, itertools.dropwhile(lambda batch: not batch[2].rows, batches)
     if (first := next(batches, None)) is None:
         return 0
     with replaced_when_whole(output, most=most) as file:
-        sink = _Archive(file, trained) if written is None else _Columns(file, written, source)
+        sink = (
+            _Archive(file, trained)
+            if written is None
+            else _Columns(file, written, source, in_folders)
+        )
         for batch, _, part in itertools.chain([first], batches):
             sink.write(batch, dict(zip(names, _predicted(trained, part), strict=False)))
             rows += part.rows
@@ -131,8 +138,10 @@ def encoded_rows(
     yield None, None, encoder.part(part)
 
 
-def _require_free(path: Path, names: list[str], trained: Trained, form: TextForm | None) -> None:
-    """Raise DataError if a new column exists already, or if two columns have the same name."""
+def _require_free(
+    path: Path, names: list[str], trained: Trained, form: TextForm | None
+) -> list[str]:
+    """The columns of a file. Raises DataError if one is called like another, or like a new one."""
     data = trained.loaded.config.data
     assert isinstance(data, TableData)
     known = list(read_schema(path, form or data.form)[0].names)
@@ -141,6 +150,7 @@ def _require_free(path: Path, names: list[str], trained: Trained, form: TextForm
             raise refused(path, f"has several columns named {name!r}")
         if name in names and name in known:
             raise refused(path, f"already has a column {name!r}; rename it first")
+    return known
 
 
 def _predicted(trained: Trained, part: DataPart) -> list[pa.Array]:
@@ -160,15 +170,22 @@ def _predicted(trained: Trained, part: DataPart) -> list[pa.Array]:
 
 
 class _Columns:
-    """The columns of the input, if it has any, followed by the new ones."""
+    """The columns of the input, if it has any, followed by the new ones.
 
-    def __init__(self, file: BinaryIO, form: Format, source: Path) -> None:
-        self._file, self._form, self._source = file, form, source
+    Those ``in_folders`` are left out: the names of the output's folders give them, too.
+    """
+
+    def __init__(
+        self, file: BinaryIO, form: Format, source: Path, in_folders: Collection[str]
+    ) -> None:
+        self._file, self._form, self._source, self._in_folders = file, form, source, in_folders
         self._sink: Any = None
 
     def write(self, batch: pa.RecordBatch | None, added: dict[str, pa.Array]) -> None:
         made = pa.RecordBatch.from_pydict(added)
         if batch is not None:
+            own = [name for name in batch.schema.names if name not in self._in_folders]
+            batch = batch.select(own) if self._in_folders else batch
             schema = pa.schema([*batch.schema, *made.schema], metadata=batch.schema.metadata)
             made = pa.RecordBatch.from_arrays([*batch.columns, *made.columns], schema=schema)
         self._sink = self._sink or self._opened(made.schema)

@@ -1,4 +1,4 @@
-"""The picture of the README: labels before and after, for one person and on average.
+"""The picture of the README: labels before and after, of one row and on average.
 
     python benchmarks/before_after.py [FOLDER]       (docs/images)
 
@@ -37,7 +37,7 @@ def main(folder):
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, few.size)
     left.axhspan(0, 24, color="#1e5fa8", alpha=0.08, lw=0)
     left.scatter(true[few] + jitter, private[few], s=7, color="#1e5fa8", alpha=0.45, lw=0)
-    left.set(title="One person: the noise hides the label", ylabel="private label")
+    left.set(title="One row: the noise hides the label", ylabel="private label")
     left.text(10.4, 22.5, "range of true labels", ha="right", va="top", fontsize=9, color="#1e5fa8")
     labels = np.arange(MOST + 1)
     parts = [private[true == label] for label in labels]
@@ -47,7 +47,7 @@ def main(folder):
     right.errorbar(
         labels, means, margins, fmt="o", color="#1e5fa8", capsize=3, label="mean private label, 95%"
     )
-    right.set(title="Many people: the average is right", ylabel="mean of private labels")
+    right.set(title="Many rows: the average is right", ylabel="mean of private labels")
     right.legend(loc="upper left", frameon=False)
     for axes in (left, right):
         axes.set_xlabel("true label (doctor visits in a year)")

@@ -139,8 +139,8 @@ def _steps(table: pa.Table) -> list[_Step]:
             [
                 f"A health study recorded for {table.num_rows:,} rows (one person, one year) how",
                 "often the person saw a doctor. You want to train a model on this column, and",
-                "nobody who trains it may learn how often one person went. All other columns are",
-                "public. (RAND Health Insurance Experiment, public sample data.)",
+                "nobody who trains it may learn how often one person went in a year. All other",
+                "columns are public. (RAND Health Insurance Experiment, public sample data.)",
             ],
             show_table,
         ),

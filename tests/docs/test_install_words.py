@@ -51,6 +51,18 @@ def test_the_search_finds_names():
     assert list(installed(text)) == ["labeldp", "x", "y"]
 
 
+def test_the_compiler_is_installed_with_what_it_needs_of_ours():
+    """Alone, pip would look for labeldp-verify and labeldp-runtime in a registry."""
+    commands = []
+    for _, text in texts():
+        for found in re.findall(r"pip install ([^\n`#]*)", text):
+            folders = [re.sub(r"\[.*", "", word.strip("'\",;)")) for word in found.split()]
+            if {".", "./labeldp"} & {*folders}:
+                commands.append({folder.rpartition("/")[2] for folder in folders})
+    assert len(commands) >= 3
+    assert all({"verifier", "runtime"} <= folders for folders in commands), commands
+
+
 def test_only_names_that_a_clone_or_a_dependency_has():
     known, seen = declared(), 0
     for path, text in texts():

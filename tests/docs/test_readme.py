@@ -54,9 +54,7 @@ def test_the_example_is_right_on_average_and_useful(printed):
 
 def test_its_first_screen_shows_the_problem_the_commands_and_the_picture():
     first = "\n".join(TEXT.splitlines()[:16])
-    assert (
-        "make install" in first and "make demo" in first and "docs/images/before-after.png" in first
-    )
+    assert "make test" in first and "make demo" in first and "docs/images/before-after.png" in first
 
 
 def test_its_figures_are_those_of_the_pages_of_measurements():

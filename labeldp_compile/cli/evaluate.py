@@ -52,7 +52,11 @@ _NAMES, _LINES = 32, 7
 @private_columns_option
 @group_column_option
 @click.option("--by", metavar="COLUMN", help="Also evaluate each group of a column of PRIVATE.")
-@click.option("--person", metavar="COLUMN", help="The column of PRIVATE that says whose row it is.")
+@click.option(
+    "--person",
+    metavar="COLUMN",
+    help="The column of PRIVATE that says whose row it is; no row may be without a person.",
+)
 @click.option(
     "--difference",
     metavar="SIZE",

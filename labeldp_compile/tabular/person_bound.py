@@ -118,8 +118,7 @@ class PersonBound:
         return beyond
 
     def _of(self, file: TableReader, batch: pa.RecordBatch) -> Persons:
-        column = batch.column(self.column)
-        return persons_of(file.path, self.column, column, cells=file.is_text)
+        return persons_of(file.path, self.column, batch.column(self.column))
 
     def _latest(
         self,

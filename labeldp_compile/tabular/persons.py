@@ -5,7 +5,7 @@ is beyond the bound depends on no label, and a row counts whether or not its lab
 
 Persons are told apart by digests of 64 bits, which are held in memory only and written nowhere.
 Two persons with one digest (once in 2^64 pairs) count as one, so that a row too many is beyond the
-bound, never one too few. An integer is the same person as its decimal digits in a text column.
+bound, never one too few. Who a person is says ``person_names``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import numpy as np
 import pyarrow as pa
 from labeldp_runtime import IdError
 from labeldp_runtime.columns import read_ids
-from labeldp_runtime.ids import IntegerIds
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
-from labeldp_compile.tabular.csv_file import empty_is_null
-from labeldp_compile.tabular.formats import files_of, require_format
+from labeldp_compile.tabular.formats import files_of
+from labeldp_compile.tabular.person_names import person_names
 from labeldp_compile.tabular.reader import TableReader, read_columns
 from labeldp_compile.text_form import TextForm
 
@@ -73,10 +72,10 @@ class PersonCounts:
     @classmethod
     def of_table(cls, table: TableReader, column: str) -> PersonCounts:
         """The rows of each person of an open table. Raises DataError."""
-        found, cells = cls(), table.is_text
+        found = cls()
         for file in table.files:
             for batch in file.columns([column]):
-                found.count(persons_of(file.path, column, batch.column(column), cells=cells))
+                found.count(persons_of(file.path, column, batch.column(column)))
         return found
 
     def seed(self, path: Path, column: str, form: TextForm) -> None:
@@ -85,9 +84,8 @@ class PersonCounts:
         Raises DataError.
         """
         for file in files_of(path):
-            is_text = require_format(file).is_text
             for batch in read_columns(file, [column], form, ""):
-                self.count(persons_of(file, column, batch.column(column), cells=is_text))
+                self.count(persons_of(file, column, batch.column(column)))
 
     def add(self, persons: Persons) -> NDArray[np.int64]:
         """Count rows by the digests [n] of their persons.
@@ -140,23 +138,13 @@ class PersonCounts:
             self._counts = np.insert(self._counts, at[~old], counts[~old])
 
 
-def persons_of(path: Path, column: str, values: pa.Array, *, cells: bool = False) -> Persons:
-    """[n] digests of the persons of a batch; ``cells`` says that they are text of a CSV file.
+def persons_of(path: Path, column: str, values: pa.Array) -> Persons:
+    """[n] digests of the persons of a batch.
 
     Raises DataError for a row without a person, and for a type that names nobody.
     """
-    if cells:
-        values = empty_is_null(values)
-    if values.null_count:
-        raise refused(
-            path,
-            f"{column!r}: a row names no person, so its labels cannot be counted: give every row a "
-            "person, or remove the rows without one",
-        )
+    names = person_names(values, str(path), column)
     try:
-        ids = read_ids(values)
-        if isinstance(ids, IntegerIds):
-            ids = read_ids(pa.array(ids.values).cast(pa.string()))
-    except IdError as error:
+        return read_ids(names).digests()
+    except IdError as error:  # a name that is too long
         raise refused(path, f"{column!r}: {error}") from None
-    return ids.digests()

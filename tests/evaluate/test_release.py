@@ -284,7 +284,7 @@ def test_rows_without_a_label_are_left_out_where_nulls_are_public(files, write):
         done = booked(files, *once, source="n.yaml", labels=name, models=name)
         assert done.exit_code == 0, done.stderr
         assert json.loads(done.stdout)["rows"] == 6 and entries(files)[1] == 0.5
-    write(pa.table({"y": pa.nulls(8, pa.int64()), "who": labels, "m": [9] * 8}), files / name)
+    write(pa.table({"y": pa.nulls(8, pa.int64()), "who": [1] * 8, "m": [9] * 8}), files / name)
     none = released(files, *options, source="n.yaml", labels=name, models=name)
     assert none.exit_code == 2 and "no row has a label" in none.stderr
 

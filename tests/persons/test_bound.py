@@ -13,7 +13,7 @@ from labeldp_verify.forms import IntegerDomain
 from labeldp_compile.errors import DataError
 from labeldp_compile.tabular import persons
 from labeldp_compile.tabular.person_bound import PersonBound
-from labeldp_compile.tabular.persons import PersonCounts, persons_of
+from labeldp_compile.tabular.persons import PersonCounts
 from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.text_form import PLAIN
 
@@ -94,31 +94,6 @@ def test_counts_by_batches_are_the_counts_of_all(monkeypatch):
         assert (counts.persons, counts.rows, counts.largest) == (40, 1_000, max(seen.values()))
         over = [count - 25 for count in seen.values() if count > 25]
         assert counts.beyond(25) == (len(over), sum(over))
-
-
-def test_a_person_is_the_same_in_every_container(tmp_path):
-    same = [
-        pa.array([17, -3], pa.int16()),
-        pa.array([17, -3], pa.int64()),
-        pa.array(["17", "-3"]),
-        pa.array(["17", "-3"]).dictionary_encode(),
-        pa.array(["17", "-3"], pa.large_string()),
-    ]
-    digests = {tuple(persons_of(tmp_path, "who", values).tolist()) for values in same}
-    assert len(digests) == 1
-
-
-@pytest.mark.parametrize(
-    ("values", "cells", "expected"),
-    [
-        (pa.array(["a", None]), False, "a row names no person"),
-        (pa.array(["a", ""]), True, "a row names no person"),
-        (pa.array([1.5, 2.5]), False, "who"),
-    ],
-)
-def test_a_row_without_a_person_is_refused(values, cells, expected, tmp_path):
-    with pytest.raises(DataError, match=expected):
-        persons_of(tmp_path, "who", values, cells=cells)
 
 
 def test_days_without_an_order_are_refused(tmp_path):

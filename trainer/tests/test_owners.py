@@ -110,7 +110,7 @@ def test_users_are_numbered_by_their_names_as_text():
     ],
 )
 def test_a_row_without_a_user_is_refused(column):
-    with pytest.raises(DataError, match="train: 'user' does not name a user in every row"):
+    with pytest.raises(DataError, match="train: 'user': a row names no person"):
         codes(column)
 
 
@@ -125,7 +125,7 @@ def test_a_row_without_a_user_is_refused(column):
     ],
 )
 def test_what_names_nobody_is_refused(column):
-    with pytest.raises(DataError, match="train: the user column 'user' holds "):
+    with pytest.raises(DataError, match="train: 'user' has the type "):
         codes(column)
 
 

@@ -20,6 +20,7 @@ from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
+from labeldp_compile.tabular.person_names import person_codes, person_names
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.estimate.aggregates import private_warnings
@@ -146,7 +147,7 @@ def evaluate_tables(
     named, codes = ([], None) if by is None else _groups(reader.path, read, by)
     persons = None
     if person is not None:
-        persons = distinct(reader.path, person, read[person].combine_chunks())[1]
+        persons = person_codes(person_names(read[person], str(reader.path), person))
     parts = [reader.groups_of(batch) for batch in read.to_batches()]
     groups = {
         mine.name: np.concatenate([part[theirs.name] for part in parts])

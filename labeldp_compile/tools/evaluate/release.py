@@ -35,6 +35,7 @@ from labeldp_compile.ledger.prior_account import AskedOfLabels, PriorAccount
 from labeldp_compile.prior.discrete_laplace import discrete_laplace
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.spec.load import load_spec
+from labeldp_compile.tabular.person_names import person_codes, person_names
 from labeldp_compile.tabular.reader import TableReader, open_table
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.evaluate.bounded import (
@@ -229,7 +230,7 @@ def _label(source: Path, budget: Budget) -> tuple[str, Domain, Sequence[str], st
 
 
 def _persons(reader: TableReader, person: str | None, true_labels: Collection[str]) -> Whole | None:
-    """[n] numbers of persons; rows without a name belong to one person."""
+    """[n] numbers of persons. Raises InputError (DataError)."""
     if person is None:
         return None
     reader.require_column(person)
@@ -238,14 +239,7 @@ def _persons(reader: TableReader, person: str | None, true_labels: Collection[st
     parts = [batch.column(person) for batch in reader.columns([person])]
     if not parts:
         raise refused(reader.path, "has no rows")
-    column = pa.chunked_array(parts)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    try:
-        codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        raise refused(reader.path, f"{person!r} has the type {column.type}") from None
-    return np.asarray(codes.to_numpy(zero_copy_only=False), np.int64)
+    return person_codes(person_names(pa.chunked_array(parts), str(reader.path), person))
 
 
 def _rows(reader: TableReader) -> int:

@@ -20,6 +20,7 @@ from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.prior_account import PriorAccount, account_of
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import Prior, estimate_prior
+from labeldp_compile.prior.doubts import form_doubts, prior_doubts
 from labeldp_compile.prior.kept import kept_path, prior_held
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
@@ -124,6 +125,8 @@ def _solved(
         elif spec.groups is not None:  # otherwise there is nothing to lose
             require_room(spec, plan.tables + 1, rows)
 
+    for line in form_doubts(spec):
+        observer.say(f"{spec.name}: {line}")
     prior = estimate_prior(
         spec,
         folder,
@@ -134,6 +137,8 @@ def _solved(
     )
     if isinstance(spec.prior, PrivatePrior):
         observer.say(f"{spec.name}: {nulls_in_words(spec.domain)}")
+    for line in prior_doubts(spec, prior, folder):
+        observer.say(f"{spec.name}: {line}")
     where = keep if keep and keep.exists() and test_seed is None else None
     try:
         artifact = assemble(

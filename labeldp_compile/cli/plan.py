@@ -28,6 +28,7 @@ from labeldp_compile.planning import Plan, plan_spec
 from labeldp_compile.planning.budget import is_unpaid
 from labeldp_compile.planning.forecast import Estimate
 from labeldp_compile.planning.saved_plan import SUFFIX, save_plan
+from labeldp_compile.prior.doubts import form_doubts
 from labeldp_compile.spec import Spec
 from labeldp_compile.whole_file import require_output
 
@@ -263,11 +264,13 @@ def _span(plan: Plan) -> list[str]:
 
 
 def _warnings(plan: Plan) -> list[str]:
+    doubts = [Marked(fact("warning", line), "warning") for line in form_doubts(plan.spec)]
     if plan.use is None:
-        return []
+        return list(doubts)
     found = relevant(plan.use.shortcomings, plan.spec.goal)
     condition = "" if plan.use.settled else "if labels are spread evenly: "
-    return [Marked(fact("warning", f"{condition}{one.text}"), "warning") for one in found]
+    lines = [Marked(fact("warning", f"{condition}{one.text}"), "warning") for one in found]
+    return [*doubts, *lines]
 
 
 def _odd(plan: Plan) -> list[str]:

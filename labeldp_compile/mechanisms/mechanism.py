@@ -65,8 +65,13 @@ class Mechanism(Strict, ABC):
 
     @property
     def prior_use(self) -> PriorUse | None:
-        """The gain from knowing the prior; None if the randomizer is the same for all priors."""
+        """The gain from knowing the prior; None if that is nothing, or hardly anything."""
         return None
+
+    @property
+    def follows_prior(self) -> bool:
+        """Whether different priors can give different randomizers."""
+        return self.prior_use is not None
 
     def solver(self) -> str:
         """How it is solved with these options."""

@@ -15,6 +15,11 @@ class Staircase(AdditiveNoise):
     kind: Literal["staircase"]
     method = "closed form, after a search for the best width"
 
+    @property
+    def follows_prior(self) -> bool:
+        """Only where noise is clamped does its best width depend on the labels."""
+        return self.clip
+
     def magnitudes(self, problem: Problem, lattice: LabelLattice) -> Magnitudes:
         """The magnitudes of the best width."""
         width = staircase_width(

@@ -95,7 +95,7 @@ def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> Expec
     known = spec.known_weights
     # Tables of groups share a lookup, so their integers differ from those of one table.
     settled = budget.groups is None and (
-        known is not None or is_unpaid(spec, budget) or spec.named_mechanism.prior_use is None
+        known is not None or is_unpaid(spec, budget) or not spec.named_mechanism.follows_prior
     )
     weights = [1] * domain.size if known is None else list(known)
     problem = problem_of(spec, domain, weights, budget.label, budget.rows)

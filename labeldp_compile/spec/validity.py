@@ -282,8 +282,8 @@ def _choose(spec: Spec) -> tuple[str, str]:
 
 
 def for_training(loss: str) -> str:
-    """The kind of mechanism that a model learns best from."""
-    return _FOR_TRAINING[loss][0]
+    """The kind of mechanism that a model learns best from; ``sum`` is the loss of a joint label."""
+    return _FOR_TRAINING["zero_one" if loss == "sum" else loss][0]
 
 
 _SETS = (

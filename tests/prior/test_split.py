@@ -162,19 +162,20 @@ def test_who_does_not_look_at_the_prior_pays_for_none(place, kind):
     assert f"{kind} is the same for every prior" in said
 
 
-@pytest.mark.parametrize("kind", BY_DEFAULT)
+@pytest.mark.parametrize("kind", [*BY_DEFAULT, "staircase, clipped"])
 def test_who_says_so_does_not_look_at_the_prior(kind):
-    """``prior_use`` is None exactly where two priors give the same integers."""
+    """``follows_prior`` is false exactly where two priors give the same integers."""
     from labeldp_verify.forms import IntegerDomain
 
     from labeldp_compile.mechanisms.problem import Problem
 
-    mechanism = mechanism_class(kind).named()
+    kind, _, clipped = kind.partition(", ")
+    mechanism = mechanism_class(kind).named(**({"clip": True} if clipped else {}))
     made = [
         mechanism.build(Problem(IntegerDomain(0, 9), weights, Fraction(1), "squared")).randomizer
         for weights in ([1] * 10, [90, 50, 1, 1, 1, 1, 1, 1, 1, 1])
     ]
-    assert (made[0] == made[1]) == (mechanism.prior_use is None)
+    assert (made[0] == made[1]) == (not mechanism.follows_prior)
 
 
 def test_rows_are_needed_only_where_they_decide(place):

@@ -22,7 +22,7 @@ SPEC = {
     "prior": {"kind": "private", "data": "table.parquet"},
 }
 SETTLED = ["debiased_rr", "laplace", "staircase", "exponential", "randomized_response"]
-OPEN = ["optimal_unbiased", "rr_on_bins", "rr_with_prior"]
+OPEN = ["optimal_unbiased", "rr_on_bins", "rr_with_prior", "staircase, clip: true"]
 
 
 def labeldp(*arguments, code=0):
@@ -40,7 +40,9 @@ def planned(tmp_path):
 
     def run(mechanism, **changes):
         spec = tmp_path / "spec.yaml"
-        spec.write_text(yaml.safe_dump(SPEC | {"mechanism": {"kind": mechanism}} | changes))
+        spec.write_text(
+            yaml.safe_dump(SPEC | {"mechanism": yaml.safe_load(f"{{kind: {mechanism}}}")} | changes)
+        )
         plan = json.loads(labeldp("plan", spec, "--json"))["usefulness"]
         words = labeldp("plan", spec)
         labeldp("compile", spec, "-o", tmp_path, "--overwrite")

@@ -13,7 +13,7 @@ from labeldp_verify.forms import CategoricalDomain, TableRandomizer
 from labeldp_verify.reading.shortcomings import relevant
 
 from labeldp_compile.cli import main
-from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text, joint_spec, public
 from verifier.tests.files import file_of
 
 RARE = """
@@ -175,6 +175,15 @@ def test_plan_refuses_what_compile_will_where_the_prior_is_known(place):
         assert planned.exit_code == compiled.exit_code == 2
         assert planned.stderr == compiled.stderr and planned.stdout == ""
         assert "every label becomes the same output" in planned.stderr
+
+
+def test_a_joint_label_that_becomes_one_output_is_refused_alike(place):
+    prior = public([10_000, *[1] * 23])
+    (place / "both.yaml").write_text(joint_spec("{kind: rr_with_prior}", 0.1, prior=prior))
+    for words in (("plan", "both.yaml"), ("compile", "both.yaml", "-o", "build")):
+        result = labeldp(*words)
+        assert result.exit_code == 2
+        assert "becomes the same output" in result.stderr and "randomized_response" in result.stderr
 
 
 def test_labels_that_say_hardly_more_than_a_constant():

@@ -24,9 +24,10 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from scipy.optimize import linprog
 
+from labeldp_compile.rounding.given_outputs import even_outputs
 from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
-from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget, feasible_outputs
+from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 RUNS = {52: 5, 401: 3, 1001: 1, 4001: 1}
@@ -137,7 +138,7 @@ def against_grids(name, prior, epsilon, sizes):
     print("|---|---:|---:|---:|---:|---:|")
     print(f"| exact | {len(found.values)} | {ours:.3f} | 1 | {found.loss:.6f} | 0 |")
     for size in sizes:
-        outputs = feasible_outputs(labels, epsilon, size)
+        outputs = np.array(even_outputs(labels, epsilon, size))
         errors = 0.5 * (outputs[None, :] - labels[:, None]) ** 2
         start = time.perf_counter()
         loss = solve_lp_grid(labels, prior, epsilon, outputs, errors).loss
@@ -176,7 +177,7 @@ def programs(k=52, runs=3):
     for name, size, epsilon in PROGRAMS:
         labels, prior = np.arange(float(k)), priors(k)[name]
         prior = prior / prior.sum()
-        outputs = feasible_outputs(labels, epsilon, size)
+        outputs = np.array(even_outputs(labels, epsilon, size))
         errors = 0.5 * (outputs[None, :] - labels[:, None]) ** 2
         times, losses = ([], []), []
         for _ in range(runs):

@@ -26,7 +26,7 @@ from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.spec.validity import for_training
-from labeldp_compile.tables import SolvedTables, problem_of, require_room
+from labeldp_compile.tables import FEWEST_BITS, SolvedTables, problem_of, require_room
 
 if TYPE_CHECKING:
     from labeldp_compile.planning.saved_plan import SavedPlan
@@ -204,6 +204,8 @@ def _rehearse(spec: Spec, plan: PriorPlan, *, run_graph: bool) -> None:
     mechanism = mechanism.with_fewer_labels(domain.size)
     weights = _few(domain)
     prior = Prior.of({"kind": "public", "weights": weights}, epsilon, plan.epsilon_prior)
+    if spec.groups is not None:  # whose words are shorter
+        mechanism.rehearse(problem_of(spec, domain, weights, epsilon, word_bits=FEWEST_BITS))
     solved = mechanism.rehearse(problem_of(spec, domain, weights, epsilon))
     certified(
         spec,

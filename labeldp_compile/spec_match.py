@@ -12,11 +12,13 @@ from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artif
 from labeldp_verify.checks import short
 from labeldp_verify.claims import Certificate, GroupsClaims, Prior
 from labeldp_verify.console.limits import Limits
+from labeldp_verify.forms import CategoricalDomain, Integers, JointDomain, WindowRandomizer
 from labeldp_verify.reading.numerals import read_decimal
 from labeldp_verify.reading.strict_json import parse_json
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
+from labeldp_compile.rounding.given_outputs import MAX_OUTPUTS, even_outputs
 from labeldp_compile.yaml_source import MAX_BYTES, YamlError, read_yaml
 
 if TYPE_CHECKING:
@@ -75,12 +77,15 @@ def require_current(spec: Path, directory: Path) -> Path:
 
 def spec_check(spec: bytes) -> SpecCheck:
     """The check of a certificate against this spec, for ``labeldp_verify``."""
-    return lambda certificate: spec_disagreements(spec, certificate)
+    return lambda certificate, integers: spec_disagreements(spec, certificate, integers)
 
 
-def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
+def spec_disagreements(
+    spec: bytes, certificate: Certificate, integers: Integers | None = None
+) -> list[str]:
     """Where the certificate does not fit the spec, in plain words; empty if everything fits.
 
+    ``integers`` are those of the file; without them, outputs are not compared with the spec's.
     Raises InputError if the spec is not YAML, or is too large.
     """
     stated = stated_in(spec)
@@ -108,6 +113,8 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     if prior.kind != "private" and exact.epsilon_prior != "0":
         found.append(f"the prior is {prior.kind}, but ε was spent on it")
     found += _label(_get(stated, "label"), certificate) + _weights(stated, prior)
+    if integers is not None:
+        found += _outputs(_get(stated, "mechanism.outputs"), certificate, integers)
     groups = _get(stated, "groups")
     return found + _groups(groups, certificate.groups) + _assign(groups, certificate.label_columns)
 
@@ -249,6 +256,24 @@ def _weights(stated: Any, prior: Prior) -> list[str]:
     every = sum(number or 0 for number in exact)
     in_file = [Fraction(every * weight, total or 1) for weight in prior.weights]
     return [] if exact == in_file else ["prior.weights: the spec and the certificate differ"]
+
+
+def _outputs(in_spec: Any, certificate: Certificate, integers: Integers) -> list[str]:
+    """The file must return nothing but the outputs that the spec gives, if it gives any."""
+    listed, count = _get(in_spec, "values"), _number(_get(in_spec, "grid") or "")
+    given: list[float] = []
+    if isinstance(listed, list):
+        given = [float(value) for value in map(_number, listed) if value is not None]
+    elif count is not None and not isinstance(integers.label, CategoricalDomain | JointDomain):
+        epsilon, labels = Fraction(certificate.exact.epsilon_label), integers.label.labels()
+        given = even_outputs(labels, epsilon, min(max(int(count), 2), MAX_OUTPUTS))
+    elif not isinstance(in_spec, dict):
+        return []
+    windows = [table for table in integers.tables if isinstance(table, WindowRandomizer)]
+    others = {value for window in windows for value in window.values} - {*given}
+    if len(windows) == len(integers.tables) and not others:
+        return []
+    return [f"mechanism.outputs: {len(others):,} outputs of the file are not in the spec"]
 
 
 def _same_numbers(texts: Any, numbers: list[Any] | None) -> bool:

@@ -37,6 +37,8 @@ from labeldp_compile.spec import Spec
 
 _TRIED_BITS = 44  # at which the widths of the segments are looked at
 _MOST_FEWER = 10  # bits that a table may have less than another
+FEWEST_BITS = 30
+"""No table of several has fewer, unless there are very many."""
 _LINES = 2**62  # of all tables together: half of what fits, since rounding moves ends
 _ALONE_SECONDS = 10.0  # what is expected to take longer is shared among processes
 _FIRST = 8  # tables whose time tells that of all

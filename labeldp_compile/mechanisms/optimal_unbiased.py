@@ -8,6 +8,7 @@ floats only choose outputs and base weights. Privacy and unbiasedness come from 
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -30,11 +31,16 @@ from labeldp_compile.mechanisms.prior_use import (
 from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.rr_on_bins import RRonBins
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, TableLayout
-from labeldp_compile.rounding.merged_outputs import merge_rare_outputs
-from labeldp_compile.rounding.placed_windows import ShortWordError, place_windows
+from labeldp_compile.rounding.given_outputs import MAX_OUTPUTS, Reach, even_outputs
+from labeldp_compile.rounding.merged_outputs import drop_rare_outputs, merge_rare_outputs
+from labeldp_compile.rounding.placed_windows import (
+    ShortWordError,
+    place_on_given,
+    place_windows,
+)
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.solve.losses import Floats, loss_of
-from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget, feasible_outputs
+from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
 from labeldp_compile.yaml_model import Number, Strict
 
 T = TypeVar("T")
@@ -62,7 +68,7 @@ _LEAST_COLUMN = 1e-9  # of an LP's solution; smaller weights are within HiGHS's 
 class GivenOutputs(Strict):
     """Outputs to choose from: evenly spaced ones (Algorithm 2 of the paper), or a list."""
 
-    grid: StrictInt | None = Field(None, ge=2, le=100_000, description="number of outputs")
+    grid: StrictInt | None = Field(None, ge=2, le=MAX_OUTPUTS, description="number of outputs")
     values: list[Number] | None = Field(None, min_length=2, description="the outputs")
 
     @model_validator(mode="after")
@@ -77,6 +83,12 @@ class GivenOutputs(Strict):
     def count(self) -> int:
         """How many outputs there are to choose from."""
         return self.grid or len(self.values or [])
+
+    def in_order(self, labels: Sequence[Fraction], epsilon: Fraction) -> list[float]:
+        """[count] The outputs in increasing order: no artifact returns another one."""
+        if self.grid is not None:
+            return even_outputs(labels, epsilon, self.grid)
+        return sorted(float(value) + 0.0 for value in self.values or [])
 
 
 class BiasSpec(Strict):
@@ -168,20 +180,15 @@ class OptimalUnbiased(Mechanism):
             return
         assert not isinstance(domain, CategoricalDomain)
         labels = domain.labels()
-        values = _given_outputs(self.outputs, _floats(labels), float(epsilon))
-        low, high = least_interval(labels, float(epsilon))
-        # A grid reaches this far except for rounding, which the placement of windows corrects.
-        if self.outputs.grid is None and (values[0] > low or values[-1] < high):
-            raise ValueError(
-                f"no unbiased randomizer at ε = {float(epsilon):g} has all outputs in "
-                f"[{values[0]:g}, {values[-1]:g}]; they must reach {low:.10g} and {high:.10g}"
-            )
+        values = self.outputs.in_order(labels, epsilon)
         if loss == "poisson" and values[0] <= 0:
+            low, _ = least_interval(labels, float(epsilon))
             raise ValueError(
                 "the poisson loss needs positive outputs, but an unbiased randomizer of these "
                 f"labels needs an output of at most {low:.6g}; if that is positive, list the "
                 "outputs with outputs: {values: [...]}"
             )
+        Reach.of(row_means(domain, labels), epsilon, len(values), None).require(values)
 
     def build(self, problem: Problem) -> Solved:
         """Solve, round, place the windows, and return the dual values, too.
@@ -189,10 +196,14 @@ class OptimalUnbiased(Mechanism):
         At a very large ε the rarest outputs would need less than one word of 2^62. Then a smaller ε
         is used. It is more private, and the additional loss is below float64's precision.
         """
+        if self.outputs != "exact":
+            return self._build(problem)
         return _at_smaller(problem, _CARRIED, ShortWordError, self._build)
 
     def rehearse(self, problem: Problem) -> Solved:
         """Two outputs at the ends: as unbiased as the optimum, and no solver is needed."""
+        if self.outputs != "exact":
+            return self._rehearse(problem)
         return _at_smaller(problem, _CARRIED, ShortWordError, self._rehearse)
 
     def layouts(
@@ -270,8 +281,8 @@ class OptimalUnbiased(Mechanism):
         y, prior = _floats(labels), problem.prior()
         if self.outputs != "exact":
             self.require_feasible(domain, problem.loss, problem.epsilon)
-            on_outputs = partial(_on_outputs, self.outputs, labels=labels, y=y, prior=prior)
-            return Solved(_at_smaller(problem, _SOLVABLE, ValueError, on_outputs))
+            values = self.outputs.in_order(labels, problem.epsilon)
+            return Solved(_on_outputs(values, problem, labels, y, prior))
         budget, rule = bias_budget(self.bias)
         if rule.kind == "any":  # if bias costs nothing, RR-on-Bins is the optimum
             return RRonBins.named().build(problem)
@@ -298,10 +309,10 @@ class OptimalUnbiased(Mechanism):
         if self.outputs == "exact" and bias_budget(self.bias)[1].kind == "any":
             return RRonBins.named().rehearse(problem)
         labels = domain.labels()
-        ends = least_interval(labels, epsilon)
         if self.outputs != "exact":
-            given = _given_outputs(self.outputs, _floats(labels), epsilon)
-            ends = float(given[0]), float(given[-1])
+            values = self.outputs.in_order(labels, problem.epsilon)
+            return Solved(_on_two(values, problem, row_means(domain, labels)))
+        ends = least_interval(labels, epsilon)
         weights = [1 / (1 + math.exp(epsilon))] * 2
         return Solved(place_windows(ends, weights, labels, problem.epsilon, problem.word_bits))
 
@@ -367,10 +378,12 @@ def _small(
     targets: Sequence[Fraction],
     values: Floats,
     weights: Floats,
+    pillars: dict[float, float] | None = None,
 ) -> WindowRandomizer:
     """The integers, with rare outputs merged as far as the loss budget allows.
 
     The budget is exceeded only if the tables would not fit otherwise; the certified gap shows it.
+    With ``pillars`` the outputs are given: rare ones are dropped, and none is moved.
     """
 
     # Outputs that float64 cannot tell apart are one.
@@ -380,10 +393,8 @@ def _small(
     means = row_means(problem.domain, targets)
 
     def placed(v: Floats, c: Floats) -> WindowRandomizer:
-        return place_windows(v.tolist(), c.tolist(), means, problem.epsilon, problem.word_bits)
-
-    def loss(randomizer: WindowRandomizer) -> Fraction:
-        return analyse(randomizer).expected_loss(labels, problem.weights, problem.loss)[0]
+        put = place_windows if pillars is None else partial(place_on_given, pillars=tuple(pillars))
+        return put(v.tolist(), c.tolist(), means, problem.epsilon, word_bits=problem.word_bits)
 
     def fits(randomizer: WindowRandomizer) -> bool:
         grid = bucket_grid.choose_grid(randomizer, problem.entries)
@@ -391,8 +402,11 @@ def _small(
 
     def merged(least: float) -> WindowRandomizer | None:
         """The integers without rarer outputs; None if nothing changes, or if it does not fit."""
-        v, c = merge_rare_outputs(values, weights, least)
-        if len(v) == len(values):
+        if pillars is None:
+            v, c = merge_rare_outputs(values, weights, least)
+        else:
+            v, c = drop_rare_outputs(values, weights, least, pillars)
+        if np.array_equal(v, values) and np.array_equal(c, weights):
             return None
         try:
             found = placed(v, c)
@@ -404,6 +418,7 @@ def _small(
         rows = [0] * len(labels)
         return randomized_response(values.tolist(), rows, problem.epsilon, problem.word_bits)
     whole = placed(values, weights)
+    loss = partial(_loss, problem)
     bearable = loss(whole) * (1 + _MERGE_BUDGET)
     fitting = [whole] if fits(whole) else []
     for share in _SHARES:
@@ -419,30 +434,62 @@ def _small(
     return min(fitting, key=loss)
 
 
+def _loss(problem: Problem, randomizer: WindowRandomizer) -> Fraction:
+    labels = problem.domain.labels()
+    return analyse(randomizer).expected_loss(labels, problem.weights, problem.loss)[0]
+
+
 def _on_outputs(
-    outputs: GivenOutputs, problem: Problem, labels: Sequence[Fraction], y: Floats, prior: Floats
+    values: Sequence[float],
+    problem: Problem,
+    labels: Sequence[Fraction],
+    y: Floats,
+    prior: Floats,
 ) -> WindowRandomizer:
     """Algorithms 1 and 2 of the paper, as windows.
 
     A column's minimum over the labels is its low entry. By Claims 12 to 14, windows with the same
-    means lose no more than the LP's own rows. HiGHS rejects problems in which e^ε is beyond its
-    tolerances (ValueError).
+    means lose no more than the LP's own rows. Where HiGHS has no answer, two of the outputs have
+    one that is as private and as unbiased.
     """
     from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid  # noqa: PLC0415
 
-    epsilon = float(problem.epsilon)
-    values = _given_outputs(outputs, y, epsilon)
-    cost = loss_of(problem.loss, values[None, :], y[:, None])
-    solution = solve_lp_grid(y, prior, epsilon, values, cost, observer=problem.observer)
-    weights = solution.table.min(axis=0)
-    kept = weights > _LEAST_COLUMN * weights.max()
-    if kept.sum() < 2:
-        raise ValueError("the linear program left one output, which has only one mean")
-    return _small(problem, labels, labels, values[kept], weights[kept])
+    outputs = np.array(values)
+    cost = loss_of(problem.loss, outputs[None, :], y[:, None])
+
+    def column_minima(scaled: Problem) -> Floats:
+        epsilon = float(scaled.epsilon)
+        solution = solve_lp_grid(y, prior, epsilon, outputs, cost, observer=problem.observer)
+        return solution.table.min(axis=0)
+
+    means = row_means(problem.domain, labels)
+    try:
+        weights = _at_smaller(problem, _SOLVABLE, ValueError, column_minima)
+    except ValueError as error:
+        problem.observer.say(f"{error}: only two of the outputs are used")
+        return _on_two(values, problem, means)
+    reach = Reach.of(means, problem.epsilon, len(values), problem.word_bits)
+    # A rarer output would have no word on the extra line.
+    least = 2 / ((1 << reach.bits) * math.expm1(min(float(problem.epsilon), 1)))
+    used = weights > max(_LEAST_COLUMN * weights.max(), least)
+    found = outputs[used].tolist()
+    several = [weights[used], *reach.exact_sums(found, weights[used].tolist())]
+    made = []
+    for pillars in reach.all_pillars(found, values):
+        alone = dict(zip(pillars, reach.shares(*pillars), strict=True))
+        kept = used | np.isin(outputs, pillars)
+        for some in several:
+            weights[used] = some
+            with suppress(ValueError):
+                made.append(_small(problem, labels, labels, outputs[kept], weights[kept], alone))
+    return min(made, key=partial(_loss, problem)) if made else _on_two(values, problem, means)
 
 
-def _given_outputs(outputs: GivenOutputs, y: Floats, epsilon: float) -> Floats:
-    if outputs.grid is not None:
-        return feasible_outputs(y, epsilon, outputs.grid)
-    assert outputs.values is not None
-    return np.array(sorted(float(v) for v in outputs.values))
+def _on_two(
+    values: Sequence[float], problem: Problem, means: Sequence[Fraction]
+) -> WindowRandomizer:
+    """The randomizer on two of the given outputs; ValueError if no two of them are enough."""
+    reach = Reach.of(means, problem.epsilon, len(values), problem.word_bits)
+    pillars = reach.require(values)
+    weights = [0.0, 0.0]  # all comes from the pillars
+    return place_on_given(pillars, weights, means, problem.epsilon, pillars, reach.bits)

@@ -45,3 +45,40 @@ def merge_rare_outputs(
             heappush(rarest, (total, i))
     kept = [i for i in range(len(c)) if i not in gone]
     return np.array([v[i] for i in kept]), np.array([c[i] for i in kept])
+
+
+def drop_rare_outputs(
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    least_share: float,
+    pillars: dict[float, float],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """As ``merge_rare_outputs``, but every output remains one of the values.
+
+    A rare output is dropped. Its weight goes to both neighbours, so that means are kept and the
+    spread grows; an outermost one has only one neighbour. ``pillars`` are the weights of a
+    randomizer on two of the values, which stay. If one of these is rare, weight moves to both.
+    """
+    c = weights.copy()
+    least = least_share * float(c.sum())
+    places = np.searchsorted(values, list(pillars)).tolist()
+    theirs = np.array(list(pillars.values()))
+    missing = [
+        (least - c[i]) / (weight - c[i])
+        for i, weight in zip(places, theirs, strict=True)
+        if c[i] < min(least, weight)
+    ]
+    share = max(missing, default=0.0)
+    c *= 1 - share
+    c[places] += share * theirs
+    kept = list(range(len(c)))
+    while True:
+        rare = [(c[i], n) for n, i in enumerate(kept) if c[i] < least and i not in places]
+        if not rare:
+            return values[kept], c[kept]
+        n = min(rare)[1]
+        i = kept.pop(n)
+        below, above = kept[max(n - 1, 0)], kept[min(n, len(kept) - 1)]
+        up = (values[i] - values[below]) / (values[above] - values[below]) if above != below else 0
+        c[below] += (1 - up) * c[i]
+        c[above] += up * c[i]

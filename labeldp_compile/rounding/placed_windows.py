@@ -31,6 +31,8 @@ from labeldp_verify.forms import (
 )
 from numpy.typing import NDArray
 
+from labeldp_compile.rounding.given_outputs import Reach, mixed
+
 _MAX_MOVES = 60
 
 
@@ -72,9 +74,47 @@ def place_windows(
         raise ValueError("the weights do not add up to a randomizer at this ε")
     line = _Line(bits, base, lengths, window)
     reaching = _reach(line, [float(v) for v in values], targets[0], targets[-1])
-    offsets = line.offsets(reaching, ExactNumbers.of(targets))
-    extra = _cut_at([Segment(n, i) for i, n in enumerate(lengths)], max(offsets) + window)
-    randomizer = WindowRandomizer(bits, tuple(base), extra, tuple(offsets), tuple(reaching))
+    return _placed(line, reaching, targets)
+
+
+def place_on_given(
+    values: Sequence[float],
+    weights: Sequence[float],
+    targets: Sequence[Fraction],
+    epsilon: Fraction,
+    pillars: Sequence[float],
+    word_bits: int | None = None,
+) -> WindowRandomizer:
+    """As ``place_windows``, but every output is one of the values, as it is.
+
+    Weight moves to the pillars (``given_outputs.py``), which are among the values, as little as it
+    takes until the first and the last target can be reached.
+    """
+    reach = Reach.of(targets, epsilon, len(values), word_bits)
+    growth, words = exp_lower(epsilon) - 1, 1 << reach.bits
+    whole = [max(1, math.ceil(weight * words)) for weight in weights]
+    for base in mixed(values, whole, reach, pillars):
+        window = words - sum(base)
+        # No window is longer than the extra line of an output needs to be.
+        lengths = [min(b * growth.numerator // growth.denominator, window) for b in base]
+        if window < 1 or min(lengths) < 1 or sum(lengths) < window:
+            continue
+        line = _Line(reach.bits, base, lengths, window)
+        ends = line.mean(values, 0), line.mean(values, line.last_offset)
+        if ends[0] <= reach.lowest and ends[1] >= reach.highest:
+            return _placed(line, values, targets)
+    raise ShortWordError(f"the outputs do not fit a word of {reach.bits} bits")
+
+
+def _placed(
+    line: "_Line", values: Sequence[float], targets: Sequence[Fraction]
+) -> WindowRandomizer:
+    offsets = line.offsets(values, ExactNumbers.of(targets))
+    segments = [Segment(n, i) for i, n in enumerate(line.lengths)]
+    extra = _cut_at(segments, max(offsets) + line.window)
+    randomizer = WindowRandomizer(
+        line.bits, tuple(line.base), extra, tuple(offsets), tuple(float(v) for v in values)
+    )
     check_form(randomizer)
     return randomizer
 

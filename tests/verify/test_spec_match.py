@@ -59,7 +59,9 @@ def test_no_spec_at_all(spec):
 @pytest.mark.parametrize(("count", "end"), [(6, "4; 5"), (7, "4; 2 more"), (20, "4; 15 more")])
 def test_of_many_differences_the_first_are_listed(count, end):
     data = compile_text(INTEGER_SPEC).model
-    last = check_bytes(data, lambda certificate: [str(i) for i in range(count)]).checks[-1]
+    last = check_bytes(data, lambda certificate, integers: [str(i) for i in range(count)]).checks[
+        -1
+    ]
     assert not last.ok and last.detail == f"0; 1; 2; 3; {end}"
 
 

@@ -63,8 +63,8 @@ KERNEL_LINES = 560  # without blank lines, comments and docstrings
 MAX_FILE_BYTES = 64 * 1024 * 1024
 LIMITS = "limits"  # the name of the only check that is not about the file itself
 MOST_DISAGREEMENTS = 5  # of a spec and a certificate, that are listed
-SpecCheck = Callable[[Certificate], Sequence[str]]
-"""From a certificate to its differences from a spec, in words."""
+SpecCheck = Callable[[Certificate, Integers], Sequence[str]]
+"""From a certificate and the integers of its file to the differences from a spec, in words."""
 
 
 class Verification:
@@ -203,7 +203,7 @@ class Verification:
 
     def _check_spec(self) -> str:  # 15
         assert self.spec is not None
-        found = list(self.spec(self.certificate))
+        found = list(self.spec(self.certificate, self.integers))
         if len(found) > MOST_DISAGREEMENTS + 1:  # another spec, and not another version of this one
             found.sort(key=lambda words: not words.startswith("privacy."))
             found = [*found[:MOST_DISAGREEMENTS], f"{len(found) - MOST_DISAGREEMENTS} more"]

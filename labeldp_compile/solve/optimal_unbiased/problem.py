@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
 
@@ -125,11 +124,3 @@ def reference_losses(problem: Program) -> tuple[float, float]:
     low_part = float(out @ out) - 2.0 * z * out.sum() + k * z * z - move**2
     response = 0.5 * float(p @ (low * low_part + move**2)) / (1.0 + low * (k - 1))
     return ends, response
-
-
-def feasible_outputs(labels: NDArray[np.floating], epsilon: float, count: int) -> Floats:
-    """Return Algorithm 2's grid: ``count`` even steps between the extremes of debiased RR."""
-    y = np.asarray(labels, np.float64)
-    gain = float(np.expm1(epsilon))
-    ends = [((gain + y.size) * end - y.sum()) / gain for end in (y[0], y[-1])]
-    return np.linspace(ends[0], ends[1], count)

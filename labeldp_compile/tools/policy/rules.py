@@ -217,7 +217,7 @@ def _current(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
     text = f"no spec in {policy.rules.specs} has the name {one.name}"
     ok = False
     if spec is not None:
-        differing = spec_disagreements(spec, one.certificate)
+        differing = spec_disagreements(spec, one.certificate, one.integers)
         text = "; ".join(differing) or "it was made from the spec of its name, and agrees with it"
         ok = not differing
     yield PolicyFinding("specs", ok, "declared", text)

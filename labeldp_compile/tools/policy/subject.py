@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import Certificate, PrivatePriorClaims, person_epsilon, rational
-from labeldp_verify.forms import JointDomain, are_numbers
+from labeldp_verify.forms import Integers, JointDomain, are_numbers
 from labeldp_verify.reading.figures import Usefulness
 from labeldp_verify.reading.shortcomings import Shortcoming, relevant
 
@@ -51,7 +51,7 @@ class Subject:
         entries: of a ledger; of a plan, those of its spec's.
         spends: what a plan is about to spend on a data set.
         parts: of a folder of parts.
-        artifact_path, data: of an artifact.
+        integers, artifact_path, data: of an artifact.
     """
 
     kind: Kind
@@ -73,6 +73,7 @@ class Subject:
     outputs: int | None = None
     warnings: tuple[Shortcoming, ...] = ()
     certificate: Certificate | None = None
+    integers: Integers | None = None
     entries: tuple[Entry, ...] = ()
     spends: tuple[str, Fraction, datetime] | None = None
     ledger: str | None = None
@@ -111,6 +112,7 @@ def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) 
         outputs=stated.outputs,
         warnings=tuple(relevant(artifact.shortcomings, stated.goal)) if with_use else (),
         certificate=stated,
+        integers=artifact,
         artifact_path=path,
         data=data,
     )

@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import Observer
+from labeldp_compile.rounding.given_outputs import even_outputs
 from labeldp_compile.solve.optimal_unbiased import lp_grid
 from labeldp_compile.solve.optimal_unbiased.lp_grid import (
     TimeLimitError,
@@ -18,12 +19,11 @@ from labeldp_compile.solve.optimal_unbiased.lp_grid import (
     solve_linear_program,
     solve_lp_grid,
 )
-from labeldp_compile.solve.optimal_unbiased.problem import feasible_outputs
 
 
 def problem(k, outputs, epsilon, loss="squared", base=0.9):
     labels, prior = np.arange(float(k)), base ** np.arange(k)
-    values = feasible_outputs(labels, epsilon, outputs)
+    values = np.array(even_outputs(labels, epsilon, outputs))
     gap = np.abs(values - labels[:, None])
     return labels, prior / prior.sum(), epsilon, values, 0.5 * gap**2 if loss == "squared" else gap
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp_compile.observer import Observer
+from labeldp_compile.rounding.given_outputs import even_outputs
 from labeldp_compile.solve.optimal_unbiased.certificate import prove
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
 from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals
@@ -15,7 +16,6 @@ from labeldp_compile.solve.optimal_unbiased.pricing import price
 from labeldp_compile.solve.optimal_unbiased.problem import (
     BiasBudget,
     Program,
-    feasible_outputs,
     reference_losses,
 )
 from labeldp_compile.solve.optimal_unbiased.windows import (
@@ -133,7 +133,7 @@ def test_against_the_grid_lp(kind, epsilon):
     k = 8
     labels, prior = np.arange(float(k)), make_prior(kind, k)
     s = solve_optimal_unbiased(labels, prior, epsilon)
-    outputs = feasible_outputs(labels, epsilon, 80)
+    outputs = np.array(even_outputs(labels, epsilon, 80))
     squared = 0.5 * (outputs - labels[:, None]) ** 2
     grid = solve_lp_grid(labels, prior, epsilon, outputs, squared)
     assert s.lower_bound <= grid.loss * (1 + 1e-6)

@@ -22,18 +22,21 @@ class TextForm:
     Attributes:
         delimiter: one ASCII character; None: a tab in .tsv, a comma elsewhere.
         encoding: Python's name of it; None: UTF-8.
+        decimal: the decimal mark of numbers, ``.`` or ``,``; None: a point.
     """
 
     delimiter: str | None = None
     encoding: str | None = None
+    decimal: str | None = None
 
     def comma_warning(self) -> list[str]:
         """A line where cells of numbers may have decimal commas: the delimiter alone says so."""
-        if self.delimiter != ";":
+        if self.delimiter != ";" or self.decimal is not None:
             return []
         return [
             "a cell such as 51,62 is not a number but a missing label: if the numbers of this "
-            "table have a decimal comma, convert them first (docs/tables.md)"
+            "table have a decimal comma, use --decimal , (in a spec or a config: decimal: ','); "
+            "--decimal . ends this warning"
         ]
 
 
@@ -47,6 +50,13 @@ def read_delimiter(text: str) -> str:
         raise ValueError(
             "expected one ASCII character such as ';', or tab: no letter, digit, quote or line end"
         )
+    return text
+
+
+def read_decimal_mark(text: str) -> str:
+    """A point or a comma. Raises ValueError."""
+    if text not in (".", ","):
+        raise ValueError("expected . or ,")
     return text
 
 

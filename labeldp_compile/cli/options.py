@@ -15,7 +15,12 @@ from labeldp_verify.budget import DEFAULT_BUDGET, Budget
 from labeldp_verify.reading.numerals import read_decimal, read_whole
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
+from labeldp_compile.text_form import (
+    TextForm,
+    read_decimal_mark,
+    read_delimiter,
+    read_encoding,
+)
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import Signed
@@ -154,7 +159,7 @@ group_column_option = click.option(
 
 
 def text_options(command: Decorated) -> Decorated:
-    """Adds ``--delimiter`` and ``--encoding``, which the command gets as ``form``."""
+    """Adds the options of a text table, which the command gets as ``form``."""
 
     @click.option(
         "--delimiter",
@@ -168,9 +173,17 @@ def text_options(command: Decorated) -> Decorated:
         callback=_reading(read_encoding),
         help="CSV: the encoding of TABLE, such as latin-1 (default: utf-8).",
     )
+    @click.option(
+        "--decimal",
+        metavar="C",
+        callback=_reading(read_decimal_mark),
+        help="CSV: the decimal mark of numbers, . or , (default: a point).",
+    )
     @functools.wraps(command)
-    def with_form(delimiter: str | None, encoding: str | None, **others: Any) -> Any:
-        return command(form=TextForm(delimiter, encoding), **others)
+    def with_form(
+        delimiter: str | None, encoding: str | None, decimal: str | None, **others: Any
+    ) -> Any:
+        return command(form=TextForm(delimiter, encoding, decimal=decimal), **others)
 
     return with_form
 

@@ -211,7 +211,7 @@ def randomize_command(
         one_answer=len(columns) > 1 and decoded.answers_with_sets,
         whole=has_whole_outputs(decoded),
         provenance=Provenance(decoded.sha256, epsilon, now),
-        delimiter=form.delimiter,
+        text=form,
         found=partial(_say_left, keyed=key is not None),
         keep=selection if selection.leaves_out else None,
         unlabelled=None if bound is None or bound.beyond == "drop" else bound.unlabelled,
@@ -291,7 +291,7 @@ def _aimed_at(
     drawing.settle(folder, tell)
     rewriting.output = folder.path / name
     part = drawing.listed(rewriting.private_names, str(table.id_column), selection.maturity)
-    written = TextForm(form.delimiter)
+    written = TextForm(form.delimiter, decimal=form.decimal)
     selection.ids = known_ids(folder, table, drawing.key, part.columns, written)
     if selection.bound is not None:
         for path in folder.parts():

@@ -1,6 +1,6 @@
 """Fields that several parts of a spec share."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 
@@ -32,8 +32,11 @@ class TextData(Strict):
     encoding: Encoding | None = Field(
         None, description="CSV: the encoding, such as latin-1 (default: utf-8)"
     )
+    decimal: Literal[".", ","] | None = Field(
+        None, description="CSV: the decimal mark of numbers (default: a point)"
+    )
 
     @property
     def form(self) -> TextForm:
         """The form of the file, if it is text."""
-        return TextForm(self.delimiter, self.encoding)
+        return TextForm(self.delimiter, self.encoding, decimal=self.decimal)

@@ -80,7 +80,9 @@ def _numbers(path: Path, grid: QuantileGrid) -> Iterator[float]:
 
     count = 0
     for part in files_of(path):
-        for batch in read_columns(part, [grid.column], grid.form, grid.column):
+        for batch in read_columns(
+            part, [grid.column], grid.form, grid.column, numbers=[grid.column]
+        ):
             numbers = number_array(path, grid.column, batch.column(grid.column))
             count += len(numbers)
             if count > MAX_NUMBERS:

@@ -9,7 +9,7 @@ numbers; where integers are listed, only an integer without a point or an expone
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from labeldp_verify.printable import printable
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, refused
-from labeldp_compile.tabular.number_cells import SPACE, labels_of_cells
+from labeldp_compile.tabular.number_cells import SPACE, labels_of_cells, with_points
 
 MAX_TOTAL = 2**53  # rows that a histogram file may count
 _WHOLE = r"^[0-9]{1,16}(\.0*)?$"
@@ -150,6 +150,15 @@ def _integer(cell: bytes) -> int | None:
     """An integer without a point or an exponent, if it has 64 bits at most."""
     number = int(cell) if _INTEGER.fullmatch(cell.strip(SPACE)) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def with_decimal_points(batch: pa.RecordBatch, numbers: Collection[str]) -> pa.RecordBatch:
+    """A batch of text [n] whose columns of ``numbers`` had decimal commas."""
+    columns = [
+        with_points(column) if name in numbers else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def with_constants(

@@ -41,6 +41,7 @@ class CsvFile:
         start: the byte of the UTF-8 where the first row begins.
         lines: ends of rows before that.
         header: its bytes, in UTF-8.
+        decimal: the decimal mark of numbers.
     """
 
     path: Path
@@ -50,6 +51,7 @@ class CsvFile:
     lines: int
     header: bytes
     source: TextSource = field(repr=False)
+    decimal: str = "."
 
     @classmethod
     def open(cls, path: Path, form: TextForm = PLAIN) -> CsvFile:
@@ -73,7 +75,8 @@ class CsvFile:
             names = []
         if not names:
             raise refused(path, "is empty, or not a CSV file in UTF-8 with commas and a header")
-        return cls(path, names, delimiter, len(header), lines, header, source)
+        decimal = form.decimal or "."
+        return cls(path, names, delimiter, len(header), lines, header, source, decimal=decimal)
 
     def other_delimiter(self, column: str) -> str | None:
         """The delimiter with which the header has this column, or else more columns than one."""

@@ -45,11 +45,11 @@ class TextOut:
             self._packed.close()
 
 
-def cells_of(values: pa.Array, delimiter: str) -> pa.Array:
+def cells_of(values: pa.Array, delimiter: str, decimal: str = ".") -> pa.Array:
     """The cells [n] of a column as bytes: text in quotes where it needs them, null as nothing.
 
-    Empty text has quotes, so that it is not a null. Raises ArrowInvalid or ArrowNotImplementedError
-    for a type that CSV cannot hold.
+    Numbers that are not whole have the ``decimal`` mark. Empty text has quotes, so that it is not a
+    null. Raises ArrowInvalid or ArrowNotImplementedError for a type that CSV cannot hold.
     """
     import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
 
@@ -57,7 +57,10 @@ def cells_of(values: pa.Array, delimiter: str) -> pa.Array:
         values = values.cast(values.type.value_type)
     kind = values.type
     if not (is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
-        return values.cast(pa.string()).cast(_BYTES)
+        numbers = values.cast(pa.string()).cast(_BYTES)
+        if decimal == "." or not (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            return numbers
+        values = pc.replace_substring(numbers, ".", decimal)
     cells = values.cast(_BYTES)
     special = pc.match_substring_regex(cells, f'[{re.escape(delimiter)}"\r\n]|^$')
     quote = pa.scalar(b'"', _BYTES)
@@ -77,9 +80,11 @@ def csv_holds(kind: pa.DataType) -> bool:
 class CsvSink:
     """Writes a header, and batches below it."""
 
-    def __init__(self, file: TextOut, schema: pa.Schema, delimiter: str) -> None:
+    def __init__(
+        self, file: TextOut, schema: pa.Schema, delimiter: str, decimal: str = "."
+    ) -> None:
         """``delimiter`` is one ASCII character."""
-        self._file, self._delimiter = file, delimiter
+        self._file, self._delimiter, self._decimal = file, delimiter, decimal
         self._write([pa.array([name], pa.string()) for name in schema.names])
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -90,11 +95,12 @@ class CsvSink:
         """Write the end."""
         self._file.finish()
 
+    def _cells(self, column: pa.Array) -> pa.Array:
+        return cells_of(column, self._delimiter, self._decimal)
+
     def _write(self, columns: Sequence[pa.Array]) -> None:
         mark = pa.scalar(self._delimiter.encode(), _BYTES)
-        pieces = [
-            piece for column in columns for piece in (mark, cells_of(column, self._delimiter))
-        ]
+        pieces = [piece for column in columns for piece in (mark, self._cells(column))]
         self._file.write(text_of(_joined([*pieces[1:], pa.scalar(b"\n", _BYTES)])))
 
 
@@ -121,7 +127,8 @@ class EditedCsv:
         """Write rows of the file with private columns [n]."""
         if self._keeps:
             cells = _as_utf8(cells, self._csv)
-        new = [cells_of(column, self._csv.delimiter) for column in private]
+        form = self._csv.delimiter, self._csv.decimal
+        new = [cells_of(column, *form) for column in private]
         self._file.write(text_of(_joined(list(self._pieces(cells, new)))))
 
     def finish(self) -> None:

@@ -8,7 +8,8 @@
 
 Letters may be upper or lower case. Nothing else is a number: no empty cell, ``nan``, ``0x10``,
 ``1_000``, ``1,5``, or digits of other scripts. The value is that of the decimal number, however
-long it is.
+long it is. In a table with decimal commas a comma stands for the point, and a point is no part of a
+number.
 """
 
 import math
@@ -45,6 +46,16 @@ def labels_of_cells(
         read = _float_in if element_type == "float64" else number_in
     numbers = [read(cell) for cell in encoded.dictionary.to_pylist()]
     return by_entries(encoded, from_objects([*numbers, None], element_type, missing))
+
+
+def with_points(cells: pa.Array) -> pa.Array:
+    """Cells [n] of numbers with a decimal comma as cells with a point.
+
+    A cell with a point, which may separate thousands there, is no number then.
+    """
+    import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
+    return pc.replace_substring(pc.replace_substring(cells, ".", ";"), ",", ".")
 
 
 def number_in(cell: bytes) -> Decimal | float | None:

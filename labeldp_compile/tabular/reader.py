@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from labeldp_compile.tabular.columns import (
     label_array,
     value_type,
     with_constants,
+    with_decimal_points,
 )
 from labeldp_compile.tabular.csv_file import CsvFile, empty_is_null
 from labeldp_compile.tabular.csv_rows import Cells
@@ -91,7 +92,7 @@ class TableReader:
     def columns(self, names: list[str] | None) -> Iterator[pa.RecordBatch]:
         """Some columns of the rows, or all, in order. Raises DataError like ``batches``."""
         for file in self.files:
-            yield from _batches(file.path, file.csv, names, self.label_columns)
+            yield from _batches(file.path, file.csv, names, self.label_columns, self._numbers)
 
     @property
     def is_text(self) -> bool:
@@ -131,6 +132,17 @@ class TableReader:
         return empty_is_null(cells)
 
     @property
+    def _numbers(self) -> set[str]:
+        """The columns that are read as numbers."""
+        pairs = zip(self.label_columns, columns_of(self.domain), strict=True)
+        labels = (
+            name
+            for name, domain in pairs
+            if not (isinstance(domain, CategoricalDomain) and domain.is_text)
+        )
+        return {*labels, *(group.name for group in self.group_columns if group.bands is not None)}
+
+    @property
     def group_names(self) -> list[str]:
         """The columns that choose a row's table."""
         return [column.name for column in self.group_columns]
@@ -151,7 +163,10 @@ class TableReader:
         """The rows of one CSV file in order, their cells and all columns. Raises DataError."""
         assert self.csv is not None
         own = [name for name in self.schema.names if name not in self.folder_columns]
-        for cells, batch in self.csv.blocks(own, self.label_columns):
+        for cells, read in self.csv.blocks(own, self.label_columns):
+            batch = read
+            if self.csv.decimal == ",":
+                batch = with_decimal_points(read, self._numbers)
             yield cells, with_constants(batch, self.folder_columns)
 
     def require_column(self, name: str) -> None:
@@ -292,30 +307,46 @@ def _open_file(
 
 
 def read_columns(
-    path: Path, names: Sequence[str], form: TextForm, labels: str, *, every: bool = False
+    path: Path,
+    names: Sequence[str],
+    form: TextForm,
+    labels: str,
+    *,
+    every: bool = False,
+    numbers: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Some columns of the rows of one file, in order, or with ``every`` all; those of CSV as text.
 
-    ``labels`` may hold bytes that are no UTF-8. Raises DataError.
+    ``labels`` may hold bytes that are no UTF-8. The columns of ``numbers`` have decimal points,
+    also where the file has commas. Raises DataError.
     """
     refuse_folder_column(path, labels)
     schema, _, csv = read_schema(path, form)
     known = [*schema.names, *folder_columns(path, schema.names)]
     for name in names:
         require_column(path, name, known, csv)
-    yield from _batches(path, csv, None if every else list(names), [labels])
+    yield from _batches(path, csv, None if every else list(names), [labels], numbers)
 
 
 def _batches(
-    path: Path, csv: CsvFile | None, names: list[str] | None, labels: Sequence[str]
+    path: Path,
+    csv: CsvFile | None,
+    names: list[str] | None,
+    labels: Sequence[str],
+    numbers: Collection[str],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one file in order, with the columns that its folders give."""
+    """The rows of one file in order, with the columns that its folders give.
+
+    Text of ``numbers`` has decimal points.
+    """
     given = folder_columns(path, () if csv is None else csv.names)
     if given and csv is None:
         given = folder_columns(path, read_footer(path)[1].names)
     asked = None if names is None else [name for name in names if name not in given]
     if csv is not None:
         read = csv.batches(csv.names if asked is None else asked or csv.names[:1], labels)
+        if csv.decimal == ",":
+            read = (with_decimal_points(batch, numbers) for batch in read)
     else:
         read = parquet_batches(path, asked)
     return (with_constants(batch, given, names) for batch in read)

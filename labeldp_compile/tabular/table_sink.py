@@ -15,6 +15,7 @@ from labeldp_compile.tabular.parquet_sink import ParquetSink
 from labeldp_compile.tabular.placement import Placement, output_schema
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import TableReader
+from labeldp_compile.text_form import TextForm
 
 Rows = tuple[Cells | None, pa.RecordBatch, list[pa.Array]]
 
@@ -33,11 +34,11 @@ class TableSink:
         table: TableReader,
         placement: Placement,
         notes: Mapping[str, Provenance],
-        delimiter: str | None,
+        text: TextForm,
         *,
         keeps_folders: bool = False,
     ) -> None:
-        """``delimiter`` is that of CSV whose name says no other (None: a comma).
+        """``text`` is the form of CSV, whose name may say another delimiter.
 
         Columns that folders give are left out if the output ``keeps_folders``.
         """
@@ -45,7 +46,8 @@ class TableSink:
         self._placement, self._notes = placement, notes
         self._like = read_footer(table.path)[0] if table.csv is None else None
         # A tab in .tsv, elsewhere the given one or a comma; None for Parquet.
-        self._delimiter = delimiter or "," if form.delimiter == "," else form.delimiter
+        self._delimiter = text.delimiter or "," if form.delimiter == "," else form.delimiter
+        self._decimal = text.decimal or "."
         self._sink: EditedCsv | CsvSink | ParquetSink | None = None
         self._left_out = set(table.folder_columns) if keeps_folders else set()
         same_cells = keeps_folders or not table.folder_columns
@@ -65,7 +67,7 @@ class TableSink:
             )
         batch = self._with_private(batch, private)
         if self._sink is None and self._delimiter is not None:
-            self._sink = CsvSink(self._text(), batch.schema, self._delimiter)
+            self._sink = CsvSink(self._text(), batch.schema, self._delimiter, self._decimal)
         elif self._sink is None:
             names = self._placement.names
             self._sink = ParquetSink(self._file, batch.schema, self._like, names)

@@ -31,6 +31,7 @@ from labeldp_compile.tabular.provenance import Provenance, read_note
 from labeldp_compile.tabular.reader import TableReader, no_rows
 from labeldp_compile.tabular.table_sink import Rows, TableSink, require_writable
 from labeldp_compile.tabular.unique_ids import UniqueIds
+from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.whole_file import (
     folder_when_whole,
     replaced_when_whole,
@@ -82,7 +83,7 @@ class Rewriting:
         whole: whether the numbers of all columns, or of each, are whole for every label: such
             columns become integers.
         provenance: what a Parquet file notes of the columns.
-        delimiter: of CSV whose name says no other (None: a comma).
+        text: the form of CSV, whose name may say another delimiter.
         progress: called with the number of rows of each batch.
         found: called with the name of a leftover of a killed run, which is removed.
         keep: which rows [n] of a batch are drawn and written, by public columns; None: all.
@@ -104,7 +105,7 @@ class Rewriting:
     one_answer: bool = False
     whole: bool | Sequence[bool] = False
     provenance: Provenance | None = None
-    delimiter: str | None = None
+    text: TextForm = PLAIN
     progress: Callable[[int], None] = lambda rows: None
     found: Found = say_removed
     keep: Keep | None = None
@@ -188,9 +189,7 @@ class Rewriting:
             if (start := next(batches, None)) is None:  # before a header is written
                 raise refused(self.table.path, "has no rows")
             notes, placement = self._notes(first), self.placement
-            sink = TableSink(
-                out, form, first, placement, notes, self.delimiter, keeps_folders=is_part
-            )
+            sink = TableSink(out, form, first, placement, notes, self.text, keeps_folders=is_part)
             try:
                 with write_behind(sink.write, _size, WAITING_BYTES) as write:
                     for file, cells, batch in itertools.chain([start], batches):

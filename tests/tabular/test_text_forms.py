@@ -1,13 +1,14 @@
 """Text tables of other delimiters, encodings and packings, and what is said of bad ones."""
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from labeldp_verify.forms import CategoricalDomain, IntegerDomain
+from labeldp_verify.forms import CategoricalDomain, GroupColumn, IntegerDomain, RealDomain
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior import count_labels
@@ -294,6 +295,38 @@ def test_cells_are_those_that_arrow_finds(tmp_path, cut, columns, block):
     assert read > 500
 
 
+def test_decimal_commas(tmp_path):
+    """Numbers alone are read by it, and written; a point separates thousands, and is none."""
+    source, domain = tmp_path / "a.csv", RealDomain(0.0, 2000.0, 2001)
+    cells = ["51,5", '"7,"', " +1e1 ", "3.5", "1.234,5", "1,234,5", ""]
+    source.write_text("id;g;y\n" + "".join(f"1,{i};2,{i};{c}\n" for i, c in enumerate(cells)))
+    group = GroupColumn("g", bands=(2.35,))
+    table = open_table(
+        source,
+        "y",
+        domain,
+        all_columns=True,
+        id_column="id",
+        group_columns=(group,),
+        form=TextForm(";", decimal=","),
+    )
+    (batch,) = table.batches()
+    assert table.labels_of(batch)[0].tolist() == [51.5, 7, 10, *[domain.min] * 4]
+    assert table.groups_of(batch)["g"].tolist() == [2.0, 2.1, 2.2, 2.3, 2.4, 2.5, 2.6]
+    assert batch["id"].to_pylist() == [f"1,{i}" for i in range(7)]
+    for name, mark in (("o.csv", ";"), ("o.tsv", "\t")):
+        output = tmp_path / name
+        Rewriting(
+            replace(table, id_column=None, group_columns=()),
+            output,
+            lambda y: y + 0.25,
+            text=TextForm(";", decimal=","),
+        ).run()
+        rows = [line.split(mark) for line in output.read_text().splitlines()[1:]]
+        assert [row[2] for row in rows][:4] == ["51,75", "7,25", "10,25", "0,25"]
+        assert [row[:2] for row in rows] == [[f"1,{i}", f"2,{i}"] for i in range(7)]
+
+
 def test_delimiters_of_outputs(tmp_path):
     source = tmp_path / "a.csv"
     source.write_text("x;y\n007;1\n")
@@ -304,8 +337,8 @@ def test_delimiters_of_outputs(tmp_path):
         "o.tsv": b"x\ty\n007\t1\n",
         "o.csv.gz": b"x;y\n007;1\n",
     }.items():
-        Rewriting(table, tmp_path / name, ones, delimiter=";").run()
+        Rewriting(table, tmp_path / name, ones, text=TextForm(";")).run()
         data = (tmp_path / name).read_bytes()
         assert (gzip.decompress(data) if name.endswith("gz") else data) == expected
-    Rewriting(table, tmp_path / "o.parquet", ones, delimiter=";", whole=True).run()
+    Rewriting(table, tmp_path / "o.parquet", ones, text=TextForm(";"), whole=True).run()
     assert opened(tmp_path / "o.parquet").schema.field("y").type == pa.int64()

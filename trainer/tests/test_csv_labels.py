@@ -283,7 +283,9 @@ def test_folders_and_other_delimiters_give_the_same_arrays(tmp_path):
     (tmp_path / "parts" / "_SUCCESS").touch()
     text = (tmp_path / "train.csv").read_text().replace(",", ";")
     (tmp_path / "semi.csv").write_text(text)
-    for data in ("parts", 'semi.csv\n  delimiter: ";"'):
+    (tmp_path / "comma.csv").write_text(text.replace(".", ","))
+    semi = '\n  delimiter: ";"'
+    for data in ("parts", "semi.csv" + semi, "comma.csv" + semi + "\n  decimal: ','"):
         found = built(tmp_path, TRAIN.replace("train: train.csv", f"train: {data}")).arrays
         jax.tree.map(np.testing.assert_array_equal, found, expected)
     with pytest.raises(DataError, match="--delimiter ';'"):

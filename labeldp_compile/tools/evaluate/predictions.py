@@ -68,7 +68,9 @@ def read_predictions(
         if name in true_labels:
             reason = f"{name!r} is the label, and no prediction; rename it if it is one"
             raise refused(path, reason)
-    batches = list(read_columns(path, columns, form, columns[0]))
+    is_text = isinstance(domain, CategoricalDomain) and domain.is_text
+    numbers = {one for names in wanted.values() if len(names) > 1 or not is_text for one in names}
+    batches = list(read_columns(path, columns, form, columns[0], numbers=numbers))
     if not batches:
         raise refused(path, "has no rows")
     table = pa.Table.from_batches(batches)

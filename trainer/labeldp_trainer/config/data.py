@@ -62,11 +62,14 @@ class TableData(_Data):
         None, description="CSV: the character between cells (default: a comma; a tab in .tsv)"
     )
     encoding: Encoding | None = Field(None, description="CSV: its encoding (default: utf-8)")
+    decimal: Literal[".", ","] | None = Field(
+        None, description="CSV: the decimal mark of numbers (default: a point)"
+    )
 
     @property
     def form(self) -> TextForm:
         """How text files are read."""
-        return TextForm(self.delimiter, self.encoding)
+        return TextForm(self.delimiter, self.encoding, decimal=self.decimal)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp_compile.tabular.columns import with_decimal_points
 from labeldp_compile.tabular.formats import (
     files_of,
     folder_columns,
@@ -108,9 +109,13 @@ def table_batches(
     names = list(dict.fromkeys((*config.columns, *others)))
     label = (*others, config.label)[0]
     refuse_folder_column(path, config.label)
-    for batch in read_columns(path, names, form or config.form, label, every=every):
+    form, numbers = form or config.form, set[str]()
+    if is_text and form.decimal == ",":
+        numbers = {*config.numeric, *((label, config.label) if config.classes is None else ())}
+    for batch in read_columns(path, names, form, label, every=every):
         part = batch if most is None else batch.slice(0, most)
-        yield part, _columns(part, config, others, path, is_text=is_text)
+        kept = with_decimal_points(part, numbers) if numbers else part
+        yield part, _columns(kept, config, others, path, is_text=is_text)
         if most is not None and not (most := most - len(part)):
             return
 

@@ -19,7 +19,7 @@ from labeldp_compile.tabular.csv_sink import CsvSink, TextOut, csv_holds
 from labeldp_compile.tabular.formats import Format, files_of, folder_columns, format_of
 from labeldp_compile.tabular.header import read_schema
 from labeldp_compile.tabular.parquet_sink import ParquetSink
-from labeldp_compile.text_form import TextForm
+from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import given_vectors
@@ -108,7 +108,7 @@ def _predict_one(
         sink = (
             _Archive(file, trained)
             if written is None
-            else _Columns(file, written, source, in_folders)
+            else _Columns(file, written, source, in_folders, _decimal(trained, form))
         )
         for batch, _, part in itertools.chain([first], batches):
             sink.write(batch, dict(zip(names, _predicted(trained, part), strict=False)))
@@ -116,6 +116,13 @@ def _predict_one(
             progress(part.rows)
         sink.finish()
     return rows
+
+
+def _decimal(trained: Trained, form: TextForm | None) -> str:
+    """The decimal mark of text: that of the table."""
+    data = trained.loaded.config.data
+    used = form or (data.form if isinstance(data, TableData) else PLAIN)
+    return used.decimal or "."
 
 
 def encoded_rows(
@@ -176,8 +183,14 @@ class _Columns:
     """
 
     def __init__(
-        self, file: BinaryIO, form: Format, source: Path, in_folders: Collection[str]
+        self,
+        file: BinaryIO,
+        form: Format,
+        source: Path,
+        in_folders: Collection[str],
+        decimal: str,
     ) -> None:
+        self._decimal = decimal
         self._file, self._form, self._source, self._in_folders = file, form, source, in_folders
         self._sink: Any = None
 
@@ -197,7 +210,7 @@ class _Columns:
                 if not csv_holds(field.type):
                     raise refused(self._source, f"CSV cannot hold {field.name!r}, a {field.type}")
             text = TextOut(self._file, gzipped=self._form.gzipped)
-            return CsvSink(text, schema, self._form.delimiter)
+            return CsvSink(text, schema, self._form.delimiter, self._decimal)
         read = format_of(self._source)
         like = pq.read_metadata(self._source) if read is not None and not read.is_text else None
         return ParquetSink(self._file, schema, like, [PREDICTION])

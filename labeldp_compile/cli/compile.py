@@ -14,6 +14,7 @@ from labeldp_verify.claims import (
     gap_in_words,
     near_least,
     person_epsilon,
+    rational,
 )
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.opening import readable
@@ -50,6 +51,7 @@ from labeldp_compile.observer import QUIET
 from labeldp_compile.pipeline import compile_to
 from labeldp_compile.planning.saved_plan import SUFFIX, read_plan
 from labeldp_compile.spec_match import require_current
+from labeldp_compile.weak_promise import weak_promise
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
@@ -150,6 +152,7 @@ def _summary(compiled: Compiled) -> list[str]:
             f"{at_most(privacy.epsilon_total)} (declared) {once_spent(privacy.epsilon_prior)}",
         ),
         *_of_person(certificate),
+        *_weak(certificate),
     ]
     if own:
         lines.append(fact("groups", f"declared by {DECLARED_BY} to be public, not proved"))
@@ -190,6 +193,13 @@ def _warnings(compiled: Compiled) -> list[str]:
         for one in relevant(whole.shortcomings, compiled.goal)
         if one.kind != ODD_GROUPS  # said before anything was spent
     ]
+
+
+def _weak(certificate: Certificate) -> list[str]:
+    """That ε protects hardly anybody: of a label, or of a person with all labels."""
+    person = person_epsilon(certificate)
+    total = rational(certificate.exact.epsilon_total) if person is None else person.total
+    return [Marked(fact("warning", text), "warning") for text in weak_promise(total)]
 
 
 def _of_person(certificate: Certificate) -> list[str]:
@@ -253,7 +263,7 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
         f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
         "under the prior in the certificate",
     ]
-    lines += _of_person(certificate)
+    lines += [*_of_person(certificate), *_weak(certificate)]
     if bias is not None:
         what = "|E[output | label] − label|, for labels in the range"
         lines.append(f"  largest bias     {at_most(bias, 3):<12} {what}")

@@ -30,6 +30,7 @@ from labeldp_compile.planning.forecast import Estimate
 from labeldp_compile.planning.saved_plan import SUFFIX, save_plan
 from labeldp_compile.prior.doubts import form_doubts
 from labeldp_compile.spec import Spec
+from labeldp_compile.weak_promise import weak_promise
 from labeldp_compile.whole_file import require_output
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _summary(plan: Plan, path: Path) -> list[str]:
         fact("time", f"{seconds} (estimated, usually within a factor of 3)"),
         fact("size", f"{size} (estimated, usually within a factor of 2)"),
     ]
-    lines += [*_odd(plan), *_warnings(plan)]
+    lines += [*_odd(plan), *_warnings(plan), *_weak(plan)]
     of_unit = spec.privacy.labels_of_unit * budget.prior
     spends = (
         f"spends ε = {at_most(float(of_unit))} on {budget.data}"
@@ -175,6 +176,7 @@ def _details(plan: Plan) -> list[str]:
         fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         fact("ε per label", _spent(float(budget.label), "each time a label is randomized")),
         *_totals(plan),
+        *_weak(plan),
         *_use(plan),
         fact("solver", forecast.solver),
         fact("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
@@ -271,6 +273,14 @@ def _warnings(plan: Plan) -> list[str]:
     condition = "" if plan.use.settled else "if labels are spread evenly: "
     lines = [Marked(fact("warning", f"{condition}{one.text}"), "warning") for one in found]
     return [*doubts, *lines]
+
+
+def _weak(plan: Plan) -> list[str]:
+    """That ε protects hardly anybody: of a label, or of a person with all labels."""
+    privacy, unit = plan.spec.privacy, plan.budget.unit
+    labels = (privacy.labels_per_user if unit is None else unit.labels) or 1
+    found = weak_promise(labels * plan.budget.total)
+    return [Marked(fact("warning", text), "warning") for text in found]
 
 
 def _odd(plan: Plan) -> list[str]:

@@ -233,3 +233,22 @@ def test_words_say_what_json_says(place):
     assert list(plan)[:4] == ["format_version", "name", "label", "labels"]
     total = sum(Fraction(plan["privacy"]["exact"][f"epsilon_{p}"]) for p in ("prior", "label"))
     assert total == Fraction(plan["privacy"]["exact"]["epsilon_total"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("privacy", "is_weak"),
+    [
+        ("epsilon: 9.0", False),
+        ("epsilon: 9.3", True),
+        ("epsilon: 2.0, labels_per_user: 4", False),
+        ("epsilon: 2.0, labels_per_user: 5", True),
+    ],
+)
+def test_an_epsilon_that_protects_hardly_any_label_is_warned_of(place, privacy, is_weak):
+    """From ε = 2·ln 99 on, who was 1% sure of a label can be 99% sure of it."""
+    uniform = ("{kind: private, data: visits.parquet}", "{kind: uniform}")
+    spec = spec_in(place, ("epsilon: 2.0", privacy), uniform)
+    for command in (("plan",), ("plan", "--verbose"), ("compile", "-o", place / "out")):
+        done = labeldp(command[0], spec, *command[1:])
+        assert done.exit_code == 0, done.output
+        assert ("protects hardly any label" in done.output) == is_weak

@@ -231,7 +231,7 @@ def test_a_run_is_told_in_the_same_words(unit):
     page = run_page(RunFindings(None, made_run(), promise(unit=unit), "0" * 64, None, None, None))
     said = first_screen(page)
     assert PLAIN.fullmatch(said) and len(said.split()) <= MOST_WORDS
-    assert colour(page) == "mind" and said.count("1 in 100,000") == 1
+    assert colour(page) == "mind" and said.count("1 in 50,000") == 1
     assert ("for a person" in said) == (unit == "user")
     assert ("Rows of one person add up" in said) == (unit == "label")
     assert "√" not in page and "about 1.3" in page and "δ" in Reader(page).sections["numbers"]
@@ -276,3 +276,36 @@ def test_public_nulls_are_named_among_what_is_not_protected(made):
     said = first_screen((made / "page.html").read_text("utf-8"))
     assert "which rows have no value" in said and len(said.split()) <= MOST_WORDS
     assert json.loads(labeldp("inspect", made / "file.onnx", "--json").stdout)
+
+
+def promised(epsilon, delta, **details):
+    return promise(epsilon, delta) | {"details": details}
+
+
+@pytest.mark.parametrize(
+    ("stated", "units", "weak"),
+    [
+        (promised("1", "1e-6"), 1000, ""),
+        (promised("50", "0"), None, "over 99 percent"),
+        (promised("1", "0.999"), 1000, "allows publishing some values"),
+        (promised("1", "0.999"), None, ""),
+    ],
+)
+def test_a_promise_that_protects_hardly_anybody_is_red(stated, units, weak):
+    shown = of_run(stated, "y", None, None, "", units=units)
+    assert (shown.verdict == "bad") == bool(weak) and weak in shown.says
+    assert (shown.seen_by == "Hardly anyone.") == bool(weak)
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"at_most": Decimal("2e-5")}, "say more have a probability of at most 1 in 50,000"),
+        ({"at_most": Decimal("1e-9")}, "say twice as much are rarer than 1 in 500,000"),
+        ({"at_most": "<b>"}, "say twice as much are rarer than 1 in 500,000"),
+        ([1], "say twice as much are rarer than 1 in 500,000"),
+    ],
+)
+def test_delta_is_not_said_to_be_the_probability_of_more(stated, said):
+    shown = of_run(promised("1", "1e-6", loss_above_epsilon=stated), "y", None, None, "", units=9)
+    assert said in shown.how_much

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from labeldp_compile.weak_promise import weak_promise
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import Dataset, Task, load_data
 from labeldp_trainer.data.encoder import EncoderFile
@@ -20,7 +21,7 @@ from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.method import Fitted, MethodBuilder, Setting, TestArrays, TrainingRun
 from labeldp_trainer.methods.statement import Statement
-from labeldp_trainer.methods.users import user_facts
+from labeldp_trainer.methods.users import owners_of, user_facts
 from labeldp_trainer.models import Model, Params, build_model, fresh_params
 from labeldp_trainer.representation import represented, save, suited
 from labeldp_trainer.representation.kind import Announce, Steps, nowhere, silent
@@ -109,6 +110,9 @@ def train(
     params = fresh_params(loaded, model)
     _check_outputs(loaded, model, params, dataset, loss)
     tests = _test_arrays(dataset, loss, loaded, devices)
+    warned = weak(loaded, dataset)
+    for line in warned:  # before anything is spent
+        announce(f"warning: {line}")
     stored = None if folder is None else folder.stored()
     setting = Setting(
         loaded, dataset, model, loss, devices, stored, representation, original, steps
@@ -137,7 +141,9 @@ def train(
     try:
         fitted = method.fit(TrainingRun(setting, folder, params, tests, progress))
         tested = _tested(fitted, loss, tests)
-        result = _result(fitted, loss, tested, (*notes, *method.notes))
+        if method.statement.epsilon is not None and not warned:  # of private labels
+            warned = weak_promise(method.statement.epsilon)
+        result = _result(fitted, loss, tested, (*notes, *warned, *method.notes))
         save_params(folder.params, fitted.params)
         write_json(folder.result, result)
     except BrokenPipeError:  # of who reads the progress
@@ -168,6 +174,14 @@ def read(
     dataset = load_data(loaded, builder.columns, test_columns)
     loaded.require_batch(dataset.train.rows, "examples of the training data")
     return dataset, Loss(loaded.config.loss, _task(loaded, builder))
+
+
+def weak(loaded: LoadedConfig, dataset: Dataset) -> list[str]:
+    """Why the (ε, δ) of the config protects hardly anybody. Raises DataError."""
+    method = loaded.config.method
+    owners = owners_of(loaded, dataset.train)
+    units = dataset.train.rows if owners is None else int(owners.max()) + 1
+    return weak_promise(getattr(method, "epsilon", 0), getattr(method, "delta", 0), units)
 
 
 def _tested(fitted: Fitted, loss: Loss, tests: TestArrays) -> Tested | None:

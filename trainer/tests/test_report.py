@@ -32,7 +32,7 @@ def test_a_person_can_decide_by_the_first_screen_of_a_run(tmp_path):
     said = first_screen(page.read_text("utf-8"))
     assert PLAIN.fullmatch(said) and len(said.split()) <= 120
     assert "Consistent. No signature was checked." in said
-    assert "All values of y of each person." in said and "1 in 1,000,000" in said
+    assert "All values of y of each person." in said and "a probability of at most 1 in" in said
     assert "ε is at most 1 for a person" in said and "this folder proves nothing" in said
     for most, says in ((2, "and meets the policy"), (0.5, "It does not meet the policy.")):
         (tmp_path / "policy.yaml").write_text(POLICY.format(most=most), encoding="utf-8")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.tools.policy import Judged
 from labeldp_compile.tools.report.approval import Approval
+from labeldp_compile.weak_promise import LARGE, weak_promise
 
 _NAME_COLUMNS = 24
 _SURE = 50  # percent: a guess before anything is seen
@@ -93,7 +95,8 @@ def of_artifact(
     certificate = artifact.certificate
     person = person_epsilon(certificate)
     epsilon = _total(certificate) if person is None else person.bound + person.prior
-    verdict, says = _verdict(signer, judged, "file", of_little_use=of_little_use)
+    weak = _weak(epsilon)
+    verdict, says = _verdict(signer, judged, "file", weak, of_little_use=of_little_use)
     key = None if signer is None else signer[:_KEY_DIGITS]
     worth = "The file proves ε of a value"
     only = [] if person is None else ["how many values a person has"]
@@ -105,7 +108,7 @@ def of_artifact(
         verdict,
         says,
         _whose(certificate, artifact.label, person),
-        "Anyone who sees private values, even if they know all else.",
+        "Hardly anyone." if weak else "Anyone who sees private values, even if they know all else.",
         _how_much(epsilon, "row" if person is None else "person"),
         BeliefBar.at(epsilon),
         _not_protected(certificate, person),
@@ -120,25 +123,31 @@ def of_run(
     approval: Approval | None,
     judged: Judged | None,
     policy: str,
+    *,
+    units: int | None = None,
 ) -> Decision:
-    """About a training run; ``promise`` is its ``privacy.json``, with numbers as exact texts."""
+    """About a training run; ``promise`` is its ``privacy.json``, with exact numbers.
+
+    ``units`` is the number of labels or persons that it protects, if that is known.
+    """
     signer = approval.signer if approval is not None else None
     epsilon, delta = promise["epsilon"], promise["delta"]
     unit = "person" if promise["details"].get("unit") == "user" else "row"
     whose = f"The value of {_name(label)} in each row."
     if unit == "person":
         whose = f"All values of {_name(label)} of each person."
-    verdict, says = _verdict(signer, judged, "statement", of_little_use=False)
-    if epsilon is None:
-        verdict, says = "bad", "No privacy: this run protects nobody."
+    weak = "No privacy: this run protects nobody."
+    if epsilon is not None:
+        weak = _weak(Fraction(epsilon), Fraction(delta or 0), units)
+    verdict, says = _verdict(signer, judged, "statement", weak, of_little_use=False)
     return Decision(
         verdict,
         says,
         whose,
-        "Nobody." if epsilon is None else _OF_RELEASE,
+        "Nobody." if epsilon is None else "Hardly anyone." if weak else _OF_RELEASE,
         "No limit was set."
         if epsilon is None
-        else _how_much(Fraction(epsilon), unit) + _rare(Fraction(delta or 0)),
+        else _how_much(Fraction(epsilon), unit) + _rare(Fraction(delta or 0), excess_of(promise)),
         None if epsilon is None else BeliefBar.at(Fraction(epsilon)),
         "Other columns, who is in the table, and tests on true values."
         + (f" {_ADD_UP}" if unit == "row" else ""),
@@ -153,12 +162,33 @@ def delta_in_words(delta: Fraction) -> str:
     return f"1 in {math.floor(1 / delta):,}"
 
 
+def excess_of(promise: dict[str, Any]) -> Fraction | None:
+    """The stated bound of Pr[privacy loss > ε]; None if there is none, or it is impossible."""
+    stated = promise["details"].get("loss_above_epsilon")
+    bound = stated.get("at_most") if isinstance(stated, dict) else None
+    if isinstance(bound, bool) or not isinstance(bound, int | Decimal):
+        return None
+    return Fraction(bound) if Fraction(promise["delta"] or 0) <= bound <= 1 else None
+
+
+def _weak(epsilon: Fraction, delta: Fraction = Fraction(0), units: int | None = None) -> str:
+    """Why a promise protects hardly anybody, as ``weak_promise`` finds it; empty if it protects."""
+    if not weak_promise(epsilon, delta, units):
+        return ""
+    why = "this promise allows publishing some values as they are"
+    if epsilon > LARGE:
+        why = "a guess that is 1 percent sure can become over 99 percent sure"
+    return f"Hardly any protection: {why}."
+
+
 def _verdict(
-    signer: str | None, judged: Judged | None, what: str, *, of_little_use: bool
+    signer: str | None, judged: Judged | None, what: str, weak: str, *, of_little_use: bool
 ) -> tuple[Verdict, str]:
     """Green only with a policy that is met and a signature that was checked."""
     if judged is not None and not judged.ok:
         return "bad", "It does not meet the policy."
+    if weak:
+        return "bad", weak
     if signer is not None and judged is not None:
         says = f"Verified: the {what} is signed, and meets the policy."
     elif signer is not None:
@@ -203,8 +233,13 @@ def _how_much(epsilon: Fraction, unit: str) -> str:
     )
 
 
-def _rare(delta: Fraction) -> str:
-    return f" Rare outcomes, about {delta_in_words(delta)}, can say more." if delta else ""
+def _rare(delta: Fraction, excess: Fraction | None) -> str:
+    """How likely outcomes are that say more than ε allows (Theorem 20)."""
+    if not delta:
+        return ""
+    if excess is not None:
+        return f" Outcomes that say more have a probability of at most {delta_in_words(excess)}."
+    return f" Outcomes that say twice as much are rarer than {delta_in_words(2 * delta)}."
 
 
 def _not_protected(certificate: Certificate, person: PersonEpsilon | None) -> str:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.printable import clipped
+from labeldp_verify.rounded import at_most
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.page.document import page
 from labeldp_compile.tools.policy import Judged, LoadedPolicy, judge
 from labeldp_compile.tools.policy.judging import read_promise, read_run
 from labeldp_compile.tools.report.approval import Approval, found_approval, read_subjects
-from labeldp_compile.tools.report.decision import delta_in_words, of_run
+from labeldp_compile.tools.report.decision import delta_in_words, excess_of, of_run
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
@@ -76,7 +77,9 @@ def run_page(findings: RunFindings) -> str:
     """The page."""
     promise, run, policy = findings.promise, findings.run, findings.policy
     name = "" if policy is None else policy.rules.name or policy.path.name
-    decision = of_run(promise, str(run.label), findings.approval, findings.judged, name)
+    decision = of_run(
+        promise, str(run.label), findings.approval, findings.judged, name, units=_units(promise)
+    )
     titles = {
         "mechanism": "Mechanism",
         "released": "Released",
@@ -90,7 +93,7 @@ def run_page(findings: RunFindings) -> str:
         items = [items] if isinstance(items, str) else items
         if items:
             lists.append((title, [_plain(item) for item in items[:_MOST_ITEMS]]))
-    delta = Fraction(promise["delta"] or 0)
+    delta, excess = Fraction(promise["delta"] or 0), excess_of(promise)
     return page(
         "report/run.html",
         f"Privacy report: {clipped(str(run.name), 80)}",
@@ -105,7 +108,14 @@ def run_page(findings: RunFindings) -> str:
         lists=lists,
         fits_paper=sum(len(item) for _, items in lists for item in items) <= _MOST_ON_PAPER,
         delta_words=delta_in_words(delta) if delta else "",
+        excess=None if excess is None else at_most(excess, 3),
     )
+
+
+def _units(promise: dict[str, Any]) -> int | None:
+    """How many labels or persons are protected, as the statement says."""
+    units = promise["details"].get("units")
+    return units if type(units) is int and units > 0 else None
 
 
 def _plain(text: str) -> str:

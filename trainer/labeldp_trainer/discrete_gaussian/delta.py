@@ -7,7 +7,7 @@ So its δ(ε) is at most that of the continuous one plus (1 + e^ε)·τ.
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
@@ -24,6 +24,7 @@ _SMALLER = tuple(map(Fraction, (8, 12, 16, 24)))
 _SERIES_UP_TO = 5
 _FRACTION_DEPTH = 60
 _FURTHEST = Fraction(100)  # standard deviations; tails further out get the bound of this one
+_BELOW = tuple(Fraction(k, 256) for k in (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256))
 _DENOMINATOR = 10**40
 _SCALE = 10**80
 
@@ -101,13 +102,45 @@ def composed_delta(
     distance = sum(
         (rounding_distance(each.sigma, each.coordinates) for each in releases), Fraction(0)
     )
-    ratio = _root_up(max(squared_ratio(releases), budget))
+    ratio = root_up(max(squared_ratio(releases), budget))
     if ratio == 0:
         return Fraction(0)
-    # A δ at a smaller ε also holds at this one. It can be better: e^ε multiplies the distance.
-    tried = (epsilon, *(less for less in _SMALLER if less < epsilon))
-    proved = (continuous_delta(ratio, e) + (1 + exp_upper(e)) * distance for e in tried)
+    proved = (
+        continuous_delta(ratio, less) + (1 + exp_upper(less)) * distance
+        for less in smaller(epsilon)
+    )
     return min(Fraction(1), *proved)
+
+
+def smaller(epsilon: Fraction) -> tuple[Fraction, ...]:
+    """ε, and some below it at which a δ can be smaller: e^ε multiplies the distance of noises.
+
+    What holds at a smaller ε holds at this one.
+    """
+    return (epsilon, *(less for less in _SMALLER if less < epsilon))
+
+
+def excess_bound(epsilon: Fraction, less: Fraction, delta_of_less: Fraction) -> Fraction:
+    """An upper bound of Pr[privacy loss > ε], from an upper bound of δ at ε′ = ``less`` < ε.
+
+    δ(ε′)/(1 − e^(ε′ − ε)): Theorem 20.
+    """
+    return min(delta_of_less / (1 - exp_upper(less - epsilon)), Fraction(1))
+
+
+def excess(profile: Callable[[Fraction], Fraction], epsilon: Fraction) -> Fraction:
+    """The least ``excess_bound`` of some ε′ below ε; ``profile`` gives upper bounds of δ(ε′)."""
+    tried = (epsilon * (1 - part) for part in _BELOW)
+    return min(excess_bound(epsilon, less, profile(less)) for less in tried)
+
+
+def gaussian_excess(squared: Fraction, epsilon: Fraction) -> Fraction:
+    """Pr[privacy loss > ε] of continuous Gaussian noise with Δ²/σ² = r², rounded up.
+
+    The loss is normal, with mean r²/2 and variance r².
+    """
+    ratio = root_up(squared)
+    return tail_bounds(_up(epsilon / ratio - ratio / 2, -1))[1]
 
 
 def squared_ratio(releases: Sequence[NoisyRelease]) -> Fraction:
@@ -123,11 +156,11 @@ def greatest_ratio(epsilon: Fraction, stated_delta: Fraction) -> Fraction:
     """
     most = stated_delta * Fraction(19, 20)
     low, high = Fraction(1, 1 << 40), Fraction(1 << 14)
-    if continuous_delta(_root_up(low), epsilon) > most:
+    if continuous_delta(root_up(low), epsilon) > most:
         raise ValueError("ε or δ is too small for any supported noise; raise it")
     while high / low > 1 + Fraction(1, 1 << 20):
-        middle = _short(_root_up(low * high), -1)
-        holds = continuous_delta(_root_up(middle), epsilon) <= most
+        middle = _short(root_up(low * high), -1)
+        holds = continuous_delta(root_up(middle), epsilon) <= most
         low, high = (middle, high) if holds else (low, middle)
     return low
 
@@ -163,7 +196,7 @@ def least_sigma(
 def _density(t: Fraction) -> tuple[Fraction, Fraction]:
     """Lower and upper bounds of e^(−t²/2)/√(2π)."""
     low, high = exp_bounds(-t * t / 2)
-    return (_short(low / _root_up(2 * _PI_HIGH), -1), _short(high / _root_down(2 * _PI_LOW), 1))
+    return (_short(low / root_up(2 * _PI_HIGH), -1), _short(high / _root_down(2 * _PI_LOW), 1))
 
 
 def _series(t: Fraction) -> tuple[Fraction, Fraction]:
@@ -193,7 +226,7 @@ def _mills(t: Fraction) -> tuple[Fraction, Fraction]:
     return _short(low, -1), _short(high, 1)
 
 
-def _root_up(x: Fraction) -> Fraction:
+def root_up(x: Fraction) -> Fraction:
     """A rational at least √x."""
     scaled = -(-x.numerator * _DENOMINATOR**2 // x.denominator)
     root = math.isqrt(scaled)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int64
 from labeldp_runtime.entropy import random_words
 
-from labeldp_trainer.discrete_gaussian.delta import delta, least_sigma
+from labeldp_trainer.discrete_gaussian.delta import delta, excess, gaussian_excess, least_sigma
 from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
 
 _EXACT = 40  # bits of a scale, so that a float64 holds it exactly
@@ -42,6 +42,11 @@ class ProvedNoise:
     def proved_delta(self, epsilon: Fraction) -> Fraction:
         """An upper bound of δ at ε, by Theorem 13; 1 if nothing is proved."""
         return delta(self.squared_sensitivity, self.sigma, epsilon, self.coordinates)
+
+    def excess(self, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+        """Pr[privacy loss > ε]: an upper bound, and the number for continuous noise."""
+        squared = Fraction(self.squared_sensitivity, self.sigma**2)
+        return excess(self.proved_delta, epsilon), gaussian_excess(squared, epsilon)
 
     def details(self, epsilon: Fraction) -> dict[str, Any]:
         """What a statement says about it."""

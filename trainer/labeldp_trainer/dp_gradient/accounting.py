@@ -17,6 +17,7 @@ from labeldp_verify.analysis import exp_upper, log_bounds
 from scipy import optimize, special, stats
 
 from labeldp_trainer.config.base import SMALLEST_DELTA
+from labeldp_trainer.discrete_gaussian.delta import excess_bound
 from labeldp_trainer.discrete_gaussian.sample import DISTANCE
 from labeldp_trainer.dp_gradient.lattice import NoiseLattice
 from labeldp_trainer.dp_gradient.losses import (
@@ -33,6 +34,8 @@ _BEYOND = 10  # the tails of discrete noise take at most e^−9.5 of δ
 _TAIL = Fraction(1, 10_000)
 _NORMALISER = Fraction(1, 1 << 1000)  # bounds log(N/I), which is below 10^−30000
 _RARE = 1e-10  # the largest share of δ that may be left out
+
+_FACTORS = (Fraction(3, 2), Fraction(2), Fraction(27, 10))
 
 Batches = Literal["secret", "public", "partition"]
 """How batches are drawn, and who may know them.
@@ -170,6 +173,29 @@ def calibrate_integers(
     # Rounded down. `left` holds for scales from `least` on, so σ must not be smaller.
     epsilon_left, delta_left = (math.nextafter(float(part), 0.0) for part in left)
     return max(calibrate(epsilon_left, plan, delta_left), least)
+
+
+def excess_of_steps(
+    noise_multiplier: float, plan: NoisePlan, target_epsilon: float, delta: float, coordinates: int
+) -> Fraction:
+    """An upper bound of Pr[privacy loss > ε] of all steps, with noise on integers.
+
+    Theorem 20 at the ε′ of δ′ = 3δ/2, 2δ and 2.7δ: if δ falls like e^(−s·ε), the best factor is
+    (1 + 1/s)^s, between 1 and e.
+    """
+    scale, numbers = NoiseLattice(1.0, noise_multiplier).sigma, coordinates * plan.steps
+    stated, bounds = Fraction(target_epsilon), [Fraction(1)]
+    for factor in _FACTORS:
+        larger = factor * Fraction(delta)
+        left = left_for_steps(scale, numbers, stated, larger)
+        if left is None or larger >= 1:
+            continue
+        delta_left = math.nextafter(float(left.delta), 0.0)
+        found = epsilon(noise_multiplier, plan, delta_left, interval=lattice(target_epsilon))
+        less = (Fraction(found) if math.isfinite(found) else stated) + stated - left.epsilon
+        if less < stated:
+            bounds.append(excess_bound(stated, less, larger))
+    return min(bounds)
 
 
 class RoundingCost(NamedTuple):

@@ -16,7 +16,7 @@ from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.coefficients import coefficients_of
 from labeldp_trainer.methods.method import ClosedForm, MethodBuilder, Setting, Stored
-from labeldp_trainer.methods.statement import Statement, protected, written
+from labeldp_trainer.methods.statement import Excess, Statement, protected, written
 from labeldp_trainer.methods.true_labels import require_label_type
 from labeldp_trainer.methods.users import limited_to_users, owners_of
 from labeldp_trainer.models import Params
@@ -143,11 +143,13 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
             ),
             details={
                 **release.noise.details(exact(method.epsilon)),
+                "units": facts.rows if facts.users is None else None,
                 "gap_to_the_best_noise_shape": facts.gap,
                 "rows_sha256": facts.rows_sha256,
                 "users": None if facts.users is None else facts.users.model_dump(),
             },
             released=RELEASED,
+            excess=Excess(*release.noise.excess(exact(method.epsilon))),
             again=AGAIN,
             declared=declared,
         )

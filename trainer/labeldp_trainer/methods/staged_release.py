@@ -34,7 +34,7 @@ from labeldp_trainer.methods.one_release import (
     require_all,
     row_owners,
 )
-from labeldp_trainer.methods.statement import Statement, protected
+from labeldp_trainer.methods.statement import Excess, Statement, protected
 from labeldp_trainer.methods.true_labels import require_label_type, true_classes, true_numbers
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
@@ -227,12 +227,14 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 "(Theorem 18)"
             ),
             details={
+                "units": facts.rows if facts.users is None else None,
                 "parts": [kind for kind, _ in parts.parts],
                 "shares": [float(share) for _, share in parts.parts],
                 "squared_ratio": float(np.nextafter(float(parts.ratio), 0)),
                 "users": None if facts.users is None else facts.users.model_dump(),
             },
             released=RELEASED,
+            excess=Excess(parts.excess(exact(method.epsilon), exact(method.delta))),
             again=AGAIN,
             declared=declared,
         )

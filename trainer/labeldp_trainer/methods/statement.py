@@ -1,10 +1,13 @@
 """The privacy statement of a run as JSON, as one line, and as paragraphs with headings."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 from labeldp_verify.printable import one_line, width
+from labeldp_verify.rounded import at_most
 
 from labeldp_trainer.config import Config
 
@@ -30,6 +33,31 @@ def written(number: float) -> str:
 def spent(epsilon: float, delta: float) -> str:
     """ε and δ with their names; δ = 0 is left out."""
     return f"ε = {written(epsilon)}" + (f", δ = {written(delta)}" if delta else "")
+
+
+class Excess(NamedTuple):
+    """How likely outcomes are that say more than ε allows: Pr[privacy loss > ε], Theorem 20.
+
+    Attributes:
+        bound: an upper bound.
+        gaussian: the probability for continuous noise, if the release is one Gaussian.
+    """
+
+    bound: Fraction
+    gaussian: Fraction | None = None
+
+    def to_json(self) -> dict[str, float | None]:
+        """Both as floats that are not below them."""
+        above = [None if x is None else math.nextafter(float(x), 1.0) for x in self]
+        return dict(zip(("at_most", "gaussian"), above, strict=True))
+
+    def in_words(self) -> str:
+        """A sentence."""
+        exact = "" if self.gaussian is None else f"; {at_most(self.gaussian, 3)} for Gaussian noise"
+        return (
+            "δ is not the probability that ε fails: outcomes that say more than ε allows have a "
+            f"probability of at most {at_most(self.bound, 3)} (Theorem 20{exact})."
+        )
 
 
 @dataclass(frozen=True)
@@ -134,6 +162,7 @@ def protected(
     remarks: tuple[str, ...] = (),
     delta: float = 0.0,
     limits: tuple[str, ...] = (),
+    excess: Excess | None = None,
     again: tuple[str, str] | None = None,
     declared: tuple[str, ...] = (),
 ) -> Statement:
@@ -151,6 +180,9 @@ def protected(
             "without reading labels; features, who owns which row, and the number of rows are "
             "public"
         )
+    if excess is not None:
+        remarks = (excess.in_words(), *remarks)
+        details = {**details, "loss_above_epsilon": excess.to_json()}
     further = ""
     if again is not None:
         cost = spent(epsilon, delta)

@@ -1,6 +1,7 @@
 """What ``labeldp train`` prints at the end: a summary of at most 15 lines, the verdict last."""
 
 from labeldp_verify.console.colour import Marked
+from labeldp_verify.rounded import at_most
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import IdxFiles
@@ -19,6 +20,7 @@ def summary(loaded: LoadedConfig, result: Result) -> list[str]:
     statement = result.statement
     facts = {
         "privacy": _privacy(statement),
+        "beyond ε": _excess(statement),
         "public": _public(statement),
         f"test {REPORTED[loaded.config.loss]}": _metric(loaded, result),
         "keep secret": "; ".join(statement.secret),
@@ -83,6 +85,17 @@ def _privacy(statement: Statement) -> str:
     else:
         whose = f"for all labels of a user together; at most {most:,} rows of each user are used"
     return f"{_of(statement)} {whose}"
+
+
+def _excess(statement: Statement) -> str:
+    """How likely outcomes are that say more than ε allows."""
+    excess = statement.details.get("loss_above_epsilon")
+    if excess is None:
+        return ""
+    return (
+        f"outcomes that say more have a probability of at most {at_most(excess['at_most'], 3)} "
+        f"(proved), which is not δ"
+    )
 
 
 def _public(statement: Statement) -> str:

@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from labeldp_verify.analysis import exp_upper
+
 from labeldp_trainer.discrete_gaussian.delta import (
     LEAST_SIGMA,
     NoisyRelease,
     composed_delta,
+    continuous_delta,
+    excess,
     greatest_ratio,
+    root_up,
+    smaller,
     squared_ratio,
 )
 from labeldp_trainer.discrete_gaussian.draw import with_float
@@ -132,6 +138,21 @@ class BudgetPlan:
         if squared_ratio(noises) > self.ratio:
             return Fraction(1)
         return composed_delta(noises, epsilon, self.ratio)
+
+    def excess(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """An upper bound of Pr[privacy loss > ε], for any history.
+
+        The distance from continuous noise is at most T* of Theorem 18 (d): ``proved_delta`` is at
+        most ``delta`` at one of the ε′ that it tries.
+        """
+        ratio = root_up(self.ratio)
+        distance = max(
+            (delta - continuous_delta(ratio, less)) / (1 + exp_upper(less))
+            for less in smaller(epsilon)
+        )
+        return excess(
+            lambda less: continuous_delta(ratio, less) + (1 + exp_upper(less)) * distance, epsilon
+        )
 
     def require_resolved(self, epsilon: Fraction, delta: Fraction, outputs: int, most: int) -> None:
         """Raise ValueError unless δ is proved for the parts, for any questions that they ask.

@@ -24,7 +24,6 @@ from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods.central.statement import central_statement
 from labeldp_trainer.methods.central.units import Units, kept_arrays, make_problem, make_units
 from labeldp_trainer.methods.method import MethodBuilder, Setting
-from labeldp_trainer.methods.statement import written
 from labeldp_trainer.methods.stepped import Metrics, Stepped
 from labeldp_trainer.models import Params, count_parameters
 
@@ -147,14 +146,7 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
         return min(default, units) if given is None else given
 
     def _notes(self, setting: Setting, config: StepConfig) -> tuple[str, ...]:
-        notes, method, units = [], self.method, config.plan.units
-        if method.delta * units >= 1:
-            alone = method.user_column is None
-            lost = "the label of one row" if alone else "the labels of one user"
-            notes.append(
-                f"δ = {written(method.delta)} is at least 1/{units:,}: such a δ would even allow "
-                f"publishing {lost} drawn at random; choose a much smaller δ"
-            )
+        notes, method = [], self.method
         if not setting.devices.kind.startswith("cpu"):
             notes.append(
                 "this run can be resumed only if its steps repeat bit by bit; on a GPU this needs "

@@ -4,10 +4,10 @@ from typing import Any
 
 from labeldp_trainer.config import Config
 from labeldp_trainer.config.central import Central
-from labeldp_trainer.dp_gradient.accounting import NoisePlan
+from labeldp_trainer.dp_gradient.accounting import NoisePlan, excess_of_steps
 from labeldp_trainer.dp_gradient.lattice import LONGEST, STEPS
 from labeldp_trainer.dp_gradient.step_config import StepConfig
-from labeldp_trainer.methods.statement import Statement, protected
+from labeldp_trainer.methods.statement import Excess, Statement, protected
 
 LIMITS = (
     "sampling and noise come from AES-256 in counter mode with a secret key, so the promise is "
@@ -80,6 +80,11 @@ def central_statement(
             "gradients without noise, and the loss on the training labels",
             "how long steps took",
             *(("which rows were in which batch",) if amplified else ()),
+        ),
+        excess=Excess(
+            excess_of_steps(
+                config.noise_multiplier, plan, method.epsilon, method.delta, coordinates
+            )
         ),
         again=("", ", because it repeats steps with the same batches and noise"),
         limits=LIMITS,

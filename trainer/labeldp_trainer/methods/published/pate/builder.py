@@ -26,7 +26,7 @@ from labeldp_trainer.methods.published.pate.network import refined
 from labeldp_trainer.methods.published.pate.release import VOTE, Sizes, chosen
 from labeldp_trainer.methods.published.pate.student import fitted_votes, probabilities
 from labeldp_trainer.methods.published.pate.teachers import parts, query_rows, votes
-from labeldp_trainer.methods.statement import Statement, protected
+from labeldp_trainer.methods.statement import Excess, Statement, protected
 from labeldp_trainer.methods.true_labels import require_label_type, true_classes
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
@@ -81,7 +81,9 @@ class PateBuilder(MethodBuilder[Pate]):
         def solve() -> Params:
             return fit(kept[VOTES], kept[QUERIES], rows, points)
 
-        return finished(ClosedForm(solve=solve, statement=self._statement(sizes), keep=kept))
+        return finished(
+            ClosedForm(solve=solve, statement=self._statement(sizes, rows.units), keep=kept)
+        )
 
     def _sizes(self, rows: PublicRows, classes: int) -> Sizes:
         method, units = self.method, rows.units
@@ -115,7 +117,7 @@ class PateBuilder(MethodBuilder[Pate]):
             raise unfit(source)
         return dict(stored)
 
-    def _statement(self, sizes: Sizes) -> Statement:
+    def _statement(self, sizes: Sizes, units: int) -> Statement:
         method, noise = self.method, sizes.noise
         unit = "label" if method.max_examples_per_user is None else "user"
         return protected(
@@ -130,6 +132,7 @@ class PateBuilder(MethodBuilder[Pate]):
                 f"counts by at most √{2 * noise.queries:,} for any votes (Theorem 17)"
             ),
             details={
+                "units": units,
                 "teachers": sizes.teachers,
                 "queries": noise.queries,
                 "steps_in_a_vote": VOTE,
@@ -139,6 +142,7 @@ class PateBuilder(MethodBuilder[Pate]):
                 "the noisy votes (kept.npz) and everything computed from them and from features, "
                 "such as every fit",
             ),
+            excess=Excess(*noise.proved.excess(exact(method.epsilon))),
             again=("lets teachers vote again and ", ""),
         )
 

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -13,6 +14,13 @@ from labeldp_runtime import whole_file
 from labeldp_verify.printable import printable
 
 from labeldp_compile.errors import DataError, InputError
+
+# How a ledger and each kind of key begin: labels and budgets depend on them, and nothing can make
+# them again.
+_KEPT = re.compile(
+    rb"SQLite format 3\0|labeldp-key:|-----BEGIN [A-Z ]*PRIVATE KEY-----|[0-9a-f]{64}\s*\Z"
+)
+_KEPT_BYTES = 100
 
 
 def require_output(
@@ -26,9 +34,10 @@ def require_output(
     """Raise InputError unless a file can be written under this name; changes nothing.
 
     Call it before anything is read, solved or spent. The file must be none of the ``inputs``, and
-    in none of those that are folders. ``endings`` are those that the name may have, the usual one
-    first; ``way_out`` ends the message about a name that is taken, also by a broken link. Its
-    folder must exist, unless the caller ``makes_folder``. None is no file.
+    in none of those that are folders. It never replaces a ledger or a secret key. ``endings`` are
+    those that the name may have, the usual one first; ``way_out`` ends the message about a name
+    that is taken, also by a broken link. Its folder must exist, unless the caller
+    ``makes_folder``. None is no file.
     """
     if path is None:
         return
@@ -45,7 +54,20 @@ def require_output(
         raise InputError(f"{path}: is no ordinary file")
     if os.path.lexists(path) and not overwrite:
         raise InputError(f"{path}: exists already; {way_out}")
+    if path.exists() and _KEPT.match(_first_bytes(path)):
+        raise InputError(
+            f"{path}: is a ledger (or another database) or a secret key, which no command "
+            "replaces: write to another file"
+        )
     _require_room(path, makes_folder)
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_KEPT_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be replaced: {error.strerror}") from error
 
 
 def require_outside(path: Path, folder: Path) -> None:

@@ -141,7 +141,7 @@ def init_command(
     is_counted = header.rows is not None or answers["prior"] == "uniform"
     if is_counted:
         _refuse("--rows is only for the private prior of a CSV file", rows)
-    answers["person"] = _person(table, person_column, labels_per_person, form)
+    answers["person"] = _person(table, column, person_column, labels_per_person, form)
     text = starter_spec(**answers)
     spec = _valid(text, header.type)
     if (person := spec.privacy.person) is not None:
@@ -213,12 +213,16 @@ class _Asker:
 
 
 def _person(
-    table: Path, column: str | None, labels: int | None, form: TextForm
+    table: Path, label: str, column: str | None, labels: int | None, form: TextForm
 ) -> dict[str, Any] | None:
     """The column of persons and the most labels of one, counted if it is not given."""
     if column is None:
         _refuse("--labels-per-person needs --person-column", labels)
         return None
+    from labeldp_compile.column_names import is_among  # noqa: PLC0415  # pyarrow
+
+    if is_among(column, [label]):  # before it is read
+        raise InputError(f"--person-column: {column!r} is the label; persons must be public")
     from labeldp_compile.tabular.persons import PersonCounts  # noqa: PLC0415  # pyarrow
 
     counts = PersonCounts()

@@ -101,7 +101,7 @@ def inspect_command(
     if table is not None:
         from labeldp_compile.tools.inspection import set_table  # noqa: PLC0415  # pyarrow
 
-        require_output(table, endings=set_table.ENDINGS, overwrite=overwrite)
+        require_output(table, file, endings=set_table.ENDINGS, overwrite=overwrite)
     require_output(weights, file, endings=(".parquet", ".csv"), overwrite=overwrite)
     with verified(file, ", and is not shown"):
         try:

@@ -87,7 +87,7 @@ def prove_command(
         raise click.UsageError("give -o to write a Coq file, or --check to compare one")
     if output is not None:
         _require_name(output)
-        require_output(output, overwrite=overwrite)
+        require_output(output, file, overwrite=overwrite)
     elif overwrite:
         raise click.UsageError("--overwrite needs -o")
     signed, began = signing.signed(file), time.process_time()

@@ -155,6 +155,7 @@ def randomize_command(
     what is drawn is booked before the output appears.
     """
     _require_possible(
+        artifact,
         table,
         output,
         key_file,
@@ -345,6 +346,7 @@ def _runtime_errors() -> Iterator[None]:
 
 
 def _require_possible(
+    artifact: Path,
     table: Path,
     output: Path,
     key_file: Path | None,
@@ -359,8 +361,10 @@ def _require_possible(
     if not append:
         if part is not None:
             raise InputError("--part needs --append")
-        files = (path for path in earlier if not path.is_dir())  # a folder may get another part
-        require_rewritten(table, output, *files, key_file, overwrite=overwrite)
+        files = [path for path in earlier if not path.is_dir()]
+        if output.exists() and output.absolute().parent.resolve() in {p.resolve() for p in earlier}:
+            raise InputError(f"{output}: is the input: write to another file")
+        require_rewritten(table, output, artifact, *files, key_file, overwrite=overwrite)
         if booking is not None and is_stream(output):
             raise InputError("--ledger needs an output that appears when it is complete, not -")
         return

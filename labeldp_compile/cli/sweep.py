@@ -89,7 +89,7 @@ def sweep_command(
     Every point is compiled and verified. Only the file of -o is written. A private prior is
     estimated once for all points, and only with --spend-prior.
     """
-    require_output(output, endings=(".html",), overwrite=overwrite)
+    require_output(output, spec, endings=(".html",), overwrite=overwrite)
     with observing("counting labels", quiet=quiet, say=complain) as observer:
         sweep = sweep_spec(
             spec,

@@ -4,8 +4,10 @@ import os
 
 import pytest
 from click.testing import CliRunner
+from labeldp_runtime import Key
 
 from labeldp_compile.cli import main
+from labeldp_compile.ledger.book import create_ledger
 from labeldp_compile.tabular.append import Selection
 
 SPEC = """
@@ -75,6 +77,33 @@ def test_a_pipe_even_if_it_may_be_replaced(command):
     os.mkfifo(path)
     assert f"{path}: is no ordinary file" in run("--overwrite")
     assert path.is_fifo()
+
+
+KEYS = {
+    "ledger": create_ledger,
+    "key": Key.create,
+    "private key": lambda path: path.write_text("-----BEGIN PRIVATE KEY-----\nMC4\n"),
+    "client key": lambda path: path.write_text(f"{'0a' * 32}\n"),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("link", [None, os.symlink, os.link])
+def test_a_ledger_or_a_key_is_never_replaced(command, kind, link, tmp_path_factory, environment):
+    """``-o led.csv --ledger led.csv --overwrite`` replaced the ledger that it had booked in."""
+    path, _, run = command
+    if path.suffix == ".yaml":
+        return  # init replaces nothing
+    folder = tmp_path_factory.mktemp("kept")
+    environment(LABELDP_CONFIG=folder / "config.toml")
+    (folder / "config.toml").touch(mode=0o600)
+    kept = path if link is None else folder / "kept"
+    KEYS[kind](kept)
+    if link is not None:
+        link(kept, path)
+    before = kept.read_bytes()
+    assert "which no command replaces" in run("--overwrite")
+    assert kept.read_bytes() == before
 
 
 def test_a_name_that_is_too_long_for_the_unfinished_file(here):

@@ -314,6 +314,7 @@ def test_no_message_depends_on_a_label(files):
         (("--difference", "0.1"), {}, "leave out --by"),
         (("--plot", "x.svg"), {}, "leave out --by"),
         (("--person", "y"), {}, "is the label"),
+        (("--person", "Y "), {}, "is the label"),
         (("--person", "nobody"), {}, "nobody"),
         (("--model", "y"), {"models": "true.parquet"}, "'y' is the label, and no prediction"),
         (("--model", "y"), {"models": "true.csv", "labels": "true.csv"}, "'y' is the label"),

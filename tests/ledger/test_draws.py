@@ -256,3 +256,25 @@ def test_a_draw_that_no_labeldp_writes_is_refused(shop, change):
     assert shop.run("ledger", "show", shop.ledger).exit_code == 1
     with pytest.raises(BrokenChainError):
         read_entries(shop.ledger)
+
+
+@pytest.mark.parametrize("kind", ["ledger", "key", "artifact", "table"])
+def test_an_output_replaces_no_input(shop, kind):
+    """``-o led.csv --ledger led.csv --overwrite`` replaced the ledger that it had booked in."""
+    shop.ledger = shop.ledger.rename(shop.folder / "led.csv")
+    files = {
+        "ledger": shop.ledger,
+        "key": shop.folder / "k.key",
+        "table": shop.folder / "t.parquet",
+    }
+    link = shop.folder / "LINK.csv"
+    one = files.get(kind, shop.folder / "a.onnx")
+    if kind == "ledger":  # which may have no second name of its own
+        link.symlink_to(one)
+    else:
+        link.hardlink_to(one)
+    before = link.read_bytes()
+    for output in (link, *([shop.ledger] if kind == "ledger" else [])):
+        result = randomize(shop, output.name, "--overwrite")
+        assert result.exit_code == 2 and "write to another file" in result.stderr
+    assert link.read_bytes() == before and not shop.entries("draw")

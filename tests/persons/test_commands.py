@@ -128,7 +128,8 @@ def test_init_counts_the_rows_of_each_person(place):
     assert "unit: person" in text and "labels_per_person: 30" in text
     for more, expected in [
         (["--labels-per-person", "3"], "needs --person-column"),
-        (["--person-column", "returned"], "the label cannot name the person"),
+        (["--person-column", "returned"], "is the label; persons must be public"),
+        (["--person-column", " RETURNED"], "is the label; persons must be public"),
         (["--person-column", "nobody"], "nobody"),
     ]:
         refused = labeldp("init", "orders.parquet", *options, *more, "-o", "other.yaml")

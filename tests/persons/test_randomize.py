@@ -92,7 +92,11 @@ def test_an_earlier_output_is_not_replaced(place):
     before = (place / "o.parquet").read_bytes()
     result = run(place, "t.parquet", "o.parquet", "--earlier", place / "o.parquet")
     assert result.exit_code == 2 and "is the input: write to another file" in result.stderr
-    assert (place / "o.parquet").read_bytes() == before
+    (place / "days").mkdir()
+    (place / "o.parquet").rename(place / "days" / "o.parquet")
+    result = run(place, "t.parquet", "days/o.parquet", "--earlier", place / "days")
+    assert result.exit_code == 2 and "is the input: write to another file" in result.stderr
+    assert (place / "days" / "o.parquet").read_bytes() == before
 
 
 def test_rows_of_earlier_tables_count(place):

@@ -6,6 +6,7 @@ import socket
 from dataclasses import replace
 from urllib.parse import quote
 
+import anyio
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -23,6 +24,7 @@ PLAIN, JOINT, GROUPS = HERE / "v2/optimal-unbiased.onnx", HERE / "joint_v2/top.o
 GROUPED, SETS = HERE / "groups_v2/columns.onnx", HERE / "sets_v1/design.onnx"
 FILES = [PLAIN, JOINT, GROUPED, SETS]
 SETTINGS = Settings(None, 1 << 20, 1000, None)
+TYPED = {"content-type": "application/json"}
 STREAM = {"content-type": "application/vnd.apache.arrow.stream"}
 
 
@@ -42,7 +44,8 @@ def key(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def keyed(key):
-    return TestClient(Service(lambda: load(FILES, key, None, None), SETTINGS).application())
+    service = Service(lambda: load(FILES, key, None, None), SETTINGS)
+    return TestClient(service.application(), headers=TYPED)
 
 
 @pytest.fixture(scope="module")
@@ -333,6 +336,31 @@ def test_an_unforeseen_error_discloses_nothing(monkeypatch, capfd):
     logged = capfd.readouterr().err
     assert "RuntimeError" in logged
     assert "secret" not in logged
+
+
+def test_a_body_without_a_type_is_refused(unkeyed):
+    """A page of another site can send one, and reads no label from the answer, but spends ε."""
+    body = json.dumps({"columns": {column(): [3]}}).encode()
+    for headers, status in (({}, 415), ({"content-type": "text/plain"}, 415), (TYPED, 200)):
+        assert unkeyed.post(url(), content=body, headers=headers).status_code == status
+
+
+def test_a_caller_who_hangs_up_is_no_failure_of_the_service(capfd):
+    service = Service(lambda: load([PLAIN], None, None, None), SETTINGS)
+    sent = [{"type": "http.request", "body": b'{"col', "more_body": True}]
+
+    async def receive():
+        return sent.pop(0) if sent else {"type": "http.disconnect"}
+
+    async def send(message):
+        pass
+
+    scope = {"type": "http", "method": "POST", "path": url(), "headers": [], "query_string": b""}
+    scope |= {"headers": [(b"host", b"localhost"), (b"content-type", b"application/json")]}
+    anyio.run(service.application(), scope, receive, send)
+    assert 'status="499"' in service.metrics.text().decode()
+    lines = list(map(json.loads, capfd.readouterr().err.splitlines()))
+    assert [(line["event"], line["status"]) for line in lines] == [("request", 499)]
 
 
 def test_the_document_fits_requests_and_answers(keyed):

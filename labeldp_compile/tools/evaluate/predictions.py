@@ -15,6 +15,7 @@ from labeldp_runtime.columns.arrow import is_text
 from labeldp_verify.forms import CategoricalDomain, Domain
 from numpy.typing import NDArray
 
+from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError, refused
 from labeldp_compile.tabular.header import read_schema
 from labeldp_compile.tabular.reader import read_columns
@@ -65,7 +66,7 @@ def read_predictions(
         )
     columns = list(dict.fromkeys(name for names in wanted.values() for name in names))
     for name in columns:
-        if name in true_labels:
+        if is_among(name, true_labels):
             reason = f"{name!r} is the label, and no prediction; rename it if it is one"
             raise refused(path, reason)
     is_text = isinstance(domain, CategoricalDomain) and domain.is_text

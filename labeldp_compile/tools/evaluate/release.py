@@ -29,6 +29,7 @@ from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
 from labeldp_verify.opening import open_artifact
 from numpy.typing import NDArray
 
+from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError, refused
 from labeldp_compile.ledger.place import open_store
 from labeldp_compile.ledger.prior_account import AskedOfLabels, PriorAccount
@@ -233,9 +234,9 @@ def _persons(reader: TableReader, person: str | None, true_labels: Collection[st
     """[n] numbers of persons. Raises InputError (DataError)."""
     if person is None:
         return None
-    reader.require_column(person)
-    if person in true_labels:
+    if is_among(person, true_labels):
         raise InputError(f"--person {person}: is the label; name a public column")
+    reader.require_column(person)
     parts = [batch.column(person) for batch in reader.columns([person])]
     if not parts:
         raise refused(reader.path, "has no rows")

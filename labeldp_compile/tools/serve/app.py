@@ -17,6 +17,7 @@ import anyio
 from labeldp_runtime import GroupError, IdError, LabelError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -38,6 +39,7 @@ from labeldp_compile.tools.serve.served import Served
 from labeldp_compile.tools.serve.settings import Settings
 
 _FEW_BYTES = 1 << 14  # of a body: it is answered at once, and larger ones in a thread
+_HUNG_UP = 499  # as nginx counts it; nobody receives it
 Load = Callable[[], dict[str, Served]]
 
 
@@ -159,6 +161,8 @@ class Service:
             answer, rows = await self._answered(request, served)
         except RefusedError as refusal:
             answer = _refusal(refusal)
+        except ClientDisconnect:
+            answer = _refusal(RefusedError(_HUNG_UP, "the caller hung up"))
         except Exception as error:  # its message could quote a label
             log("failed", error=type(error).__name__)
             answer = _refusal(RefusedError(500, "the service failed"))
@@ -176,9 +180,10 @@ class Service:
 
     async def _answered(self, request: HttpRequest, served: Served) -> tuple[Response, int]:
         body = await self._body(request)
-        kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (JSON, ARROW):
-            raise RefusedError(415, f"the body must be {JSON} or {ARROW}")
+            # A page of another site can send a body without a type, and none of these.
+            raise RefusedError(415, f"the body must be {JSON} or {ARROW}, and Content-Type say so")
         query = dict(request.query_params)
         if len(query) < len(request.query_params.multi_items()):
             raise RefusedError(400, "the query names something twice")

@@ -20,6 +20,14 @@ def test_each_is_there_and_is_listed_once():
     assert set(names) <= set(star)
 
 
+@pytest.mark.parametrize("face", ["labeldp_learn", "labeldp_runtime", "labeldp_verify"])
+def test_each_name_of_the_other_faces_is_there(face):
+    names = import_module(face).__all__
+    assert len(set(names)) == len(names) and not any(name.startswith("_") for name in names)
+    for name in names:
+        getattr(import_module(face), name)
+
+
 def test_modules_behind_the_names_are_no_public_names():
     assert import_module("labeldp_compile.api").compile_spec is labeldp_compile.compile_spec
     for name in ("Path", "import_module", "__wrapped__"):

@@ -1,5 +1,7 @@
 """The public names and where they are; ``__init__.py`` loads each one when it is used."""
 
+from labeldp_verify.artifact import Artifact as Artifact
+from labeldp_verify.artifact import Table as Table
 from labeldp_verify.budget import DEFAULT_BUDGET as DEFAULT_BUDGET
 from labeldp_verify.budget import OWN_FILES as OWN_FILES
 from labeldp_verify.budget import Budget as Budget
@@ -12,4 +14,10 @@ from labeldp_verify.console.verification import check_bytes as check_bytes
 from labeldp_verify.console.verification import check_file as check_file
 from labeldp_verify.console.verification import read_artifact as read_artifact
 from labeldp_verify.console.verification import verify_file as verify_file
+from labeldp_verify.errors import InputError as InputError
+from labeldp_verify.forms import AdditiveRandomizer as AdditiveRandomizer
+from labeldp_verify.forms import TableRandomizer as TableRandomizer
+from labeldp_verify.forms import WindowRandomizer as WindowRandomizer
+from labeldp_verify.signature import Signed as Signed
+from labeldp_verify.signature import read_signed_beside as read_signed_beside
 from labeldp_verify.steps import SpecCheck as SpecCheck

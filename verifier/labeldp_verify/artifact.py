@@ -6,12 +6,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis import analyse, equally_likely, row, value
 from labeldp_verify.analysis.bounds import least_log_bound
 from labeldp_verify.analysis.range_bias import bias_in_range
 from labeldp_verify.analysis.stray_labels import strays
 from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
-from labeldp_verify.forms import Domain, Integers, Randomizer, are_numbers, sets_of
+from labeldp_verify.forms import Domain, Integers, Output, Randomizer, are_numbers, sets_of
 from labeldp_verify.reading.figures import Usefulness
 from labeldp_verify.reading.group_shortcomings import group_shortcomings
 from labeldp_verify.reading.shortcomings import Shortcoming, find_shortcomings
@@ -62,6 +62,19 @@ class Table:
     randomizer: Randomizer
     certificate: Certificate
     sha256: str = ""
+
+    def counts(self, label: int) -> list[int]:
+        """[m] exact counts of each output for the label of this index; they sum to ``words``."""
+        return row(self.randomizer, label)
+
+    @property
+    def words(self) -> int:
+        """The denominator of every probability."""
+        return equally_likely(self.randomizer)
+
+    def output(self, index: int) -> Output:
+        """The output of this index, 0 … m − 1."""
+        return value(self.randomizer, index)
 
     @cached_property
     def usefulness(self) -> Usefulness:

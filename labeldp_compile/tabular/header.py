@@ -1,6 +1,7 @@
 """What a table states without its cells: names, types and the number of rows."""
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +90,19 @@ def require_column(path: Path, column: str, names: list[str], csv: CsvFile | Non
         if names and names[0].startswith("sep="):
             hint = "its first line is for Excel alone: remove it"
         raise refused(path, f"has no column {column!r}; {hint}")
+
+
+def require_distinct(path: Path, names: Sequence[str]) -> None:
+    """Raise DataError if two columns have the same name, or none."""
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
+    if repeated == [""]:
+        raise refused(
+            path,
+            "has several columns without a name, as Excel writes empty columns at the end of a "
+            "sheet: delete these columns there and save it again, or name them",
+        )
+    if repeated:
+        raise refused(path, f"has several columns called {repeated[-1]!r}")
 
 
 def _in_yaml(delimiter: str) -> str:

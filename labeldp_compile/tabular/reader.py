@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,7 +34,12 @@ from labeldp_compile.tabular.formats import (
     parts_of,
     refuse_folder_column,
 )
-from labeldp_compile.tabular.header import read_schema, require_column, rows_in
+from labeldp_compile.tabular.header import (
+    read_schema,
+    require_column,
+    require_distinct,
+    rows_in,
+)
 from labeldp_compile.tabular.parquet_file import parquet_batches, read_footer
 from labeldp_compile.tabular.provenance import read_note, require_artifact, require_true
 from labeldp_compile.text_form import PLAIN, TextForm
@@ -284,8 +288,8 @@ def _open_file(
         require_column(path, name, names, csv)
     if csv is None:
         _check_types(table, every, true_labels=true_labels)
-    elif repeated := sorted(name for name, times in Counter(names).items() if times > 1):
-        raise refused(path, f"has several columns called {repeated[0]!r}")
+    else:
+        require_distinct(path, names)
     kept = [name for name in (*labels, table.id_column) if name is not None]
     schema = every if table.all_columns else pa.schema([every.field(name) for name in kept])
     if first is not None:

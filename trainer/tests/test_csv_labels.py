@@ -247,7 +247,7 @@ def test_users_and_ids_of_a_csv_file(tmp_path):
     text = text.replace("batch_size: 50", "batch_size: 2")
     write(tmp_path, data)
     assert built(tmp_path, text).statement.details["labels"] == 2
-    for name, message in (("user", "does not name a user in every row"), ("id", "null")):
+    for name, message in (("user", "names no person"), ("id", "null")):
         write(tmp_path, data | {name: ["", *data[name][1:]]})
         with pytest.raises(DataError, match=message):
             built(tmp_path, text.replace(users, "}") if name == "id" else text)

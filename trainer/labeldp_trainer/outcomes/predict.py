@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.csv_sink import CsvSink, TextOut, csv_holds
 from labeldp_compile.tabular.formats import Format, files_of, folder_columns, format_of
-from labeldp_compile.tabular.header import read_schema
+from labeldp_compile.tabular.header import read_schema, require_distinct
 from labeldp_compile.tabular.parquet_sink import ParquetSink
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
@@ -152,10 +152,9 @@ def _require_free(
     data = trained.loaded.config.data
     assert isinstance(data, TableData)
     known = list(read_schema(path, form or data.form)[0].names)
-    for name in (*known, *names):
-        if known.count(name) > 1:
-            raise refused(path, f"has several columns named {name!r}")
-        if name in names and name in known:
+    require_distinct(path, known)
+    for name in names:
+        if name in known:
             raise refused(path, f"already has a column {name!r}; rename it first")
     return known
 

@@ -137,8 +137,8 @@ class TableReader:
 
     @property
     def _numbers(self) -> set[str]:
-        """The columns that are read as numbers."""
-        pairs = zip(self.label_columns, columns_of(self.domain), strict=True)
+        """The columns that are read as numbers; a table that is read for its ids has no labels."""
+        pairs = zip(self.label_columns, columns_of(self.domain), strict=bool(self.label_columns))
         labels = (
             name
             for name, domain in pairs

@@ -276,9 +276,9 @@ def _conclusion(found: Evaluation, difference: Decimal | None) -> list[str]:
     what, rows = _plus_minus(last), f"({last.rows:,} rows)"
     if " − " not in last.model:
         return [*lines, f"{last.metric} of {clipped(last.model, _NAMES)}: {what} {rows}"]
-    settled = "settled" if last.low > 0 or last.high < 0 else "not settled"
+    zero = "without" if last.low > 0 or last.high < 0 else "with"
     name = clipped(last.model, 2 * _NAMES)
-    return [*lines, f"{last.metric}, {name}: {what}: {settled} {rows}"]
+    return [*lines, f"{last.metric}, {name}: {what}, a 95% interval {zero} 0 {rows}"]
 
 
 def _plus_minus(measured: Any) -> str:

@@ -226,7 +226,7 @@ def _labels(spec: Spec) -> list[str]:
 
 def _use(plan: Plan) -> list[str]:
     if plan.use is None:
-        return []
+        return _warnings(plan)
     use = plan.use
     whose = f"assuming {PRIORS[use.prior]}" if use.settled else "open until the prior is known"
     return [

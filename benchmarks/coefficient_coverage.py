@@ -121,7 +121,7 @@ class Table:
             spectrum=representation.spectrum,
             sha256="0" * 64,
         )
-        plan = planned(rows, self.loaded.config.method, self.classes)
+        plan = planned(rows, self.loaded.config.method, self.classes, "label")
         steps = self.true
         if self.numbers:
             steps = label_steps(pa.array(self.true.astype(float)), *self.domain, None)

@@ -36,7 +36,7 @@ def known_prior(rows, codes, classes):
         ends = np.geomspace(1, len(columns) + 1, BLOCKS).round().astype(int) - 1
         for first, last in itertools.pairwise(np.unique(ends)):
             squares[columns[first:last]] = squares[columns[first:last]].mean()
-    squares[0] = make.target_variance(tuple(range(classes)))
+    squares[0] = make.target_variance(tuple(range(classes)), "label")
     return squares
 
 
@@ -45,7 +45,7 @@ def measured(rows, codes, held, epsilon, classes):
     method = OneRelease.model_validate(
         {"kind": "one_release", "epsilon": float(epsilon), "delta": DELTA}
     )
-    plan = make.planned(rows, method, tuple(range(classes)))
+    plan = make.planned(rows, method, tuple(range(classes)), "label")
     release = make.drawn(plan, rows, codes, method)
     weights, bias = fitted_release(release, rows, "softmax")
     vectors, true = held

@@ -44,7 +44,7 @@ class Case:
 
     def plan(self):
         """The release before any label is seen."""
-        return planned(self.rows, self.method, self.classes)
+        return planned(self.rows, self.method, self.classes, "label")
 
 
 def with_noise(plan: Release, sigma: int) -> Release:

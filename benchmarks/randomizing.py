@@ -15,15 +15,12 @@ import threading
 import time
 
 import numpy as np
-import onnx
 import opendp.prelude as dp
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 from labeldp_runtime import Randomizer
 from labeldp_runtime.entropy import random_words
-from labeldp_runtime.self_test import open_session
-from labeldp_verify.graph import write_model
 
 from tests.fixtures.compiled import compile_text, integer_spec
 
@@ -99,14 +96,6 @@ def rates(function, labels=BATCH, runs=RUNS):
     return as_rate(seconds(function, runs), labels)
 
 
-def of_format(version, artifact):
-    """The same integers in another format."""
-    model = onnx.load_from_string(artifact.model)
-    stated = {entry.key: entry.value for entry in model.metadata_props}["labeldp.certificate"]
-    certificate = {**json.loads(stated), "format_version": version}
-    return write_model(artifact.only.domain, artifact.randomizer, certificate)
-
-
 def build(mechanism, k, epsilon):
     return compile_text(integer_spec(k, mechanism, epsilon=epsilon))
 
@@ -127,11 +116,8 @@ def with_numpy(randomizer, labels, generator):
 
 
 def graphs(generator):
-    print(
-        "| randomizer | graph | as fast as that of format 1.0 | with fresh words | words | "
-        "numpy searchsorted |"
-    )
-    print("|---|---|---|---|---|---|")
+    print("| randomizer | graph | with fresh words | words | numpy searchsorted |")
+    print("|---|---|---|---|---|")
     for mechanism, k, epsilon in CASES:
         artifact = build(mechanism, k, epsilon)
         randomizer = Randomizer(artifact.model)
@@ -140,21 +126,17 @@ def graphs(generator):
         words = random_words(*shape)
         session = randomizer._session
         feed = {"label": labels, "entropy": words}
-        older = open_session(of_format("1.0", artifact))
-        graph, before, call, words_alone = in_turns(
+        graph, call, words_alone = in_turns(
             [
                 lambda s=session, f=feed: s.run(None, f),
-                lambda s=older, f=feed: s.run(None, f),
                 lambda r=randomizer, y=labels: r(y),
                 lambda s=shape: random_words(*s),
             ],
             RUNS,
         )
-        cells = [as_rate(graph), as_ratio(graph, before), as_rate(call), as_rate(words_alone), "–"]
-        if artifact.randomizer.form == "table":
-            cells[1] = "–"  # the same graph
+        cells = [as_rate(graph), as_rate(call), as_rate(words_alone), "–"]
         if artifact.randomizer.form == "window":
-            cells[4] = rates(with_numpy(artifact.randomizer, labels, generator))
+            cells[3] = rates(with_numpy(artifact.randomizer, labels, generator))
         print(f"| {mechanism}, k = {k}, ε = {epsilon} | {' | '.join(cells)} |", flush=True)
 
 

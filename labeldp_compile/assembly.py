@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes
 from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.claims import Certificate, Declaration, MatureClaims
+from labeldp_verify.claims import Certificate, Declaration
 from labeldp_verify.forms import Randomizer
 from labeldp_verify.graph import canonical_json, write_model
 from labeldp_verify.signature_files import bundle_path, signature_path
@@ -199,7 +199,6 @@ def certified(
         columns=tuple(spec.label.names) if joint else (),
         losses=None if losses is None else tuple(losses),
         sets=found.classes,
-        mature=None if spec.mature is None else MatureClaims(spec.mature.after, spec.mature.by),
     )
     integers = found.integers
     try:

@@ -99,8 +99,6 @@ def spec_disagreements(
         "mechanism.kind": "auto" if certificate.auto else certificate.mechanism,
         "prior.kind": "private" if _is_unpaid(stated, certificate) else prior.kind,
         **_unit(certificate),
-        "mature.after": certificate.mature and certificate.mature.after,
-        "mature.by": certificate.mature and certificate.mature.by,
     }
     labels = 1 if certificate.person is None else certificate.person.labels_per_person
     if isinstance(_get(stated, "privacy.split"), dict):

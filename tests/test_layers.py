@@ -172,7 +172,7 @@ def test_tests_import_no_script_but_the_one_that_they_test():
 # that are kept.
 @pytest.mark.parametrize("folder", ["verifier", "runtime", "learn", "trainer"])
 def test_tests_of_a_distribution_import_no_others(folder):
-    own = (f"{folder}.tests.", "tests.old_files.")
+    own = (f"{folder}.tests.", "tests.golden.")
     files = sorted((ROOT / folder / "tests").rglob("*.py"))
     for path in (path for path in files if path.name != "write.py"):  # what wrote kept files
         for module, _ in imports(parsed(path)):

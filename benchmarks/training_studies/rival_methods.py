@@ -114,7 +114,7 @@ def one_release(rows, epsilon, choice):
     method, public = OneRelease.model_validate(stated), rows.public()
     classes = None if rows.classes is None else tuple(range(rows.classes))
     labels = rows.labels + (0 if rows.classes is not None else rows.ends[0])
-    release = drawn(planned(public, method, classes), public, labels, method)
+    release = drawn(planned(public, method, classes, "label"), public, labels, method)
     return fitted_release(release, public, rows.head)
 
 

@@ -25,7 +25,6 @@ _COMMANDS = {
     "prove": "Write the integers of the artifact FILE, and a proof that they are private, for Coq.",
     "audit": "Randomize made-up labels, and test the outputs against what FILE certifies.",
     "randomize": "Randomize the labels of TABLE with ARTIFACT, which is verified first.",
-    "redrawn": "Count the private labels that differ between two private outputs of the same ids.",
     "mlflow": "Write ARTIFACT as an MLflow model: from a frame of true labels to private ones.",
     "serve": "Serve ARTIFACTS over HTTP: a caller sends true labels and gets private ones.",
     "sql": "Write the randomizer of the artifact FILE as a function or a query in SQL.",
@@ -43,7 +42,6 @@ _COMMANDS = {
     "compose": "Report a user's total ε across FILEs.",
     "ledger": "Track privacy budgets per data set.",
     "schema": "Print the JSON Schema (draft 7) of the spec, a training config or a policy.",
-    "completion": "Print a script that completes commands, options and files in SHELL.",
 }
 
 

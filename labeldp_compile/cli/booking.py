@@ -16,7 +16,6 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.draw_account import DrawAccount
 from labeldp_compile.ledger.draws import Draw
 from labeldp_compile.ledger.place import open_store
-from labeldp_compile.tabular.maturity import Maturity
 from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder
 from labeldp_compile.tabular.person_bound import PersonBound
 
@@ -83,7 +82,7 @@ class Drawing:
     bound: PersonBound | None = None
     said: list[str] = field(default_factory=list)
 
-    def listed(self, private: list[str], id_column: str, maturity: Maturity | None) -> ListedPart:
+    def listed(self, private: list[str], id_column: str) -> ListedPart:
         """The part in the manifest, before its digest and rows are known."""
         return ListedPart(
             sha256="",
@@ -95,7 +94,6 @@ class Drawing:
             key="" if self.key is None else self.key.fingerprint,
             context=self.context,
             version=self.version,
-            as_of=None if maturity is None else str(maturity),
             data_set=None if self.booking is None else self.booking.data_set,
         )
 

@@ -36,8 +36,8 @@ verbose_option = click.option("--verbose", "-v", is_flag=True, help="Show all de
 prepared_option = click.option(
     "--prepared",
     is_flag=True,
-    help="For an artifact with a rule about rows (the most rows of a person, labels that must be "
-    "mature): the rows meet it. Only labeldp randomize enforces it.",
+    help="For an artifact with a rule about rows (the most rows of a person): the rows meet it. "
+    "Only labeldp randomize enforces it.",
 )
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 written_option = click.option(

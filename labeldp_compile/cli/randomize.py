@@ -40,7 +40,6 @@ from labeldp_compile.tabular.append import Selection, known_ids, seal
 from labeldp_compile.tabular.artifact_columns import drawn_by, has_whole_outputs, renamed
 from labeldp_compile.tabular.background import use_small_pool
 from labeldp_compile.tabular.formats import is_stream
-from labeldp_compile.tabular.maturity import Maturity
 from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import open_table
@@ -107,11 +106,6 @@ from labeldp_compile.whole_file import require_folder, require_outside
     metavar="NAME",
     help="With --append: the name of the part, such as 2026-11-26 (default: TABLE's).",
 )
-@click.option(
-    "--as-of",
-    metavar="TIME",
-    help="If the spec says when labels are mature: the moment that decides it (default: now).",
-)
 @person_options
 @ledger_options
 @text_options
@@ -131,7 +125,6 @@ def randomize_command(
     version: int | None,
     append: bool,
     part: str | None,
-    as_of: str | None,
     persons: PersonOptions,
     booking: Booking | None,
     form: TextForm,
@@ -150,9 +143,8 @@ def randomize_command(
     and do not repeat the run. With --key and --id-column, repeating it gives the same file and
     spends nothing. With --append, OUTPUT is a folder that grows by one part a run.
 
-    If the spec says when labels are mature, only rows with mature labels are drawn. If it says how
-    many labels a person has, rows are counted by person before anything is drawn. With --ledger,
-    what is drawn is booked before the output appears.
+    If the spec says how many labels a person has, rows are counted by person before anything is
+    drawn. With --ledger, what is drawn is booked before the output appears.
     """
     _require_possible(
         artifact,
@@ -175,7 +167,6 @@ def randomize_command(
         columns = _columns(given, certificate)
         stated = decoded.groups.columns
         there = renamed(stated, group_columns, {*certificate.label_columns, *columns})
-        maturity = _maturity(certificate, as_of)
         bound = persons.bound(certificate, [*columns, *certificate.label_columns], form)
         context = None if key is None else context or add_as or key_of(columns)
         version = version or 0
@@ -196,14 +187,12 @@ def randomize_command(
         stream=True,
         true_labels=True,
     )
-    if maturity is not None:
-        maturity.require(reader)
     if not quiet:
         tell(*_doubts(artifact, columns, decoded, form))
     # A keyed run gives the same file each time, so it records no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
-    selection = Selection(maturity, bound=bound)
+    selection = Selection(bound=bound)
     rewriting = Rewriting(
         reader,
         output,
@@ -291,7 +280,7 @@ def _aimed_at(
     assert drawing.key is not None
     drawing.settle(folder, tell)
     rewriting.output = folder.path / name
-    part = drawing.listed(rewriting.private_names, str(table.id_column), selection.maturity)
+    part = drawing.listed(rewriting.private_names, str(table.id_column))
     written = TextForm(form.delimiter, decimal=form.decimal)
     selection.ids = known_ids(folder, table, drawing.key, part.columns, written)
     if selection.bound is not None:
@@ -378,24 +367,10 @@ def _require_possible(
     require_outside(output / "part", table)
 
 
-def _maturity(certificate: Certificate, as_of: str | None) -> Maturity | None:
-    """The rule of the artifact at the given moment. Raises InputError."""
-    if certificate.mature is not None:
-        return Maturity.of(certificate.mature, as_of)
-    if as_of is not None:
-        raise InputError("--as-of: the spec of this artifact does not say when labels are mature")
-    return None
-
-
 def _left_out(output: Path, selection: Selection) -> Iterator[str]:
     """Lines on the rows that were not drawn; ids and public columns decided it."""
     if selection.ids is not None:
         yield f"{output}: {selection.known:,} rows have ids that parts hold already; they stay"
-    if (maturity := selection.maturity) is not None:
-        yield (
-            f"{output}: {maturity.waiting:,} rows wait: their labels may change until "
-            f"{maturity.rule.after} after {maturity.rule.by!r} (declared); it is {maturity}"
-        )
 
 
 def _stays(output: Path, there: ListedPart, asked: ListedPart, rows: int) -> Iterator[str]:

@@ -7,10 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from labeldp_verify.analysis import ColumnLoss, Loss
-from labeldp_verify.claims import seconds_of
 from labeldp_verify.forms import CategoricalDomain, Domain
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     PrivateAttr,
@@ -250,24 +248,6 @@ class PublicPrior(TextData):
         return [weight // common for weight in integers]
 
 
-def _duration(text: str) -> str:
-    seconds_of(text)
-    return text
-
-
-class MatureSpec(Strict):
-    """When a label no longer changes: it is drawn once, and not before."""
-
-    after: Annotated[str, AfterValidator(_duration)] = Field(
-        description="how long a label may change, as an ISO 8601 duration: P30D, P4W, PT36H"
-    )
-    by: str = Field(
-        min_length=1,
-        description="public column of the time from which this is counted; it is set before the "
-        "label is known, and never null",
-    )
-
-
 class UniformPrior(Strict):
     """Every label is equally likely."""
 
@@ -313,11 +293,6 @@ class Spec(Strict):
         None,
         description="public groups of rows, each with its own table and prior: a column with "
         "values or bands, several columns, or a file that assigns groups",
-    )
-    mature: MatureSpec | None = Field(
-        None,
-        description="labels that change: randomize draws a label only when it is mature; rows that "
-        "are not wait for a later run",
     )
     _auto_reason: str | None = PrivateAttr(None)
 

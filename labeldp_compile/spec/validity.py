@@ -85,7 +85,6 @@ def check_validity(spec: Spec) -> list[Misfit]:
         *(found or _check_options(spec)),
         *_check_columns(spec),
         *_check_budget(spec),
-        *_check_mature(spec),
         *_check_groups(spec),
     ]
 
@@ -164,12 +163,6 @@ def _check_ledger(prior: PrivatePrior, ledger: str | None) -> Iterator[Misfit]:
         if url.has_password:
             reason = "others can read a spec: put the password into ~/.pgpass or PGPASSWORD"
             yield ("privacy", "ledger"), reason
-
-
-def _check_mature(spec: Spec) -> Iterator[Misfit]:
-    """The column of times decides which rows are drawn, so it is public."""
-    if spec.mature is not None and is_among(spec.mature.by, spec.label.names):
-        yield ("mature", "by"), "the label cannot decide when it is mature: name a public column"
 
 
 def _check_groups(spec: Spec) -> Iterator[Misfit]:

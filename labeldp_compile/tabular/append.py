@@ -1,4 +1,4 @@
-"""Add the rows of a table that are new, and mature, to a folder of parts, as one part.
+"""Add the rows of a table that are new to a folder of parts, as one part.
 
 Only ids, the part's name and public columns decide which rows are drawn. A row whose id is in a
 part keeps what is stored there, also if its label is another one now.
@@ -20,7 +20,6 @@ from labeldp_compile.errors import refused
 from labeldp_compile.own_file import file_digest
 from labeldp_compile.tabular.columns import chosen_rows
 from labeldp_compile.tabular.header import read_schema, require_column
-from labeldp_compile.tabular.maturity import Maturity
 from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder
 from labeldp_compile.tabular.person_bound import PersonBound
 from labeldp_compile.tabular.reader import TableReader
@@ -89,13 +88,11 @@ class Selection:
     """Which rows are drawn: a ``Keep`` of ``Rewriting``.
 
     Attributes:
-        maturity: the rule of the artifact, if it has one.
         ids: the ids of the table that parts hold, if it is added to a folder.
         bound: on the rows of one person, whose rows beyond it may be left out.
         known: rows with such ids, so far.
     """
 
-    maturity: Maturity | None = None
     ids: KnownIds | None = None
     bound: PersonBound | None = None
     known: int = field(default=0, init=False)
@@ -104,7 +101,7 @@ class Selection:
     def leaves_out(self) -> bool:
         """Whether rows of a table may be left out."""
         drops = self.bound is not None and self.bound.beyond == "drop"
-        return drops or self.maturity is not None or self.ids is not None
+        return drops or self.ids is not None
 
     def __call__(self, file: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Which rows [n] of a batch, in the order of the table. Raises DataError."""
@@ -117,28 +114,25 @@ class Selection:
     def measure(self, table: TableReader) -> None:
         """Hold a table against the bound, if there is one, before anything is drawn."""
         if self.bound is not None:
-            by = None if self.maturity is None else self.maturity.rule.by
-            names = [name for name in (by, self.ids and table.id_column) if name]
+            names = [table.id_column] if self.ids and table.id_column else []
             self.bound.measure(table, self.public, self.rewind, names)
             self.rewind()
 
     def rewind(self) -> None:
         """Begin again with the table's first row."""
         self.known = 0
-        if self.maturity is not None:
-            self.maturity.waiting = 0
         if self.ids is not None:
             self.ids.rewind()
 
     def public(self, file: TableReader, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Which rows [n] are new and mature, of any person."""
+        """Which rows [n] are new, of any person."""
         chosen = np.ones(len(batch), dtype=bool)
         if self.ids is not None:
             chosen = self.ids.next_rows(len(batch))
             if len(chosen) != len(batch):
                 raise refused(file.path, "was changed while it was read: run this again")
             self.known += int(np.count_nonzero(~chosen))
-        return chosen if self.maturity is None else chosen & self.maturity(file, batch)
+        return chosen
 
     def count(self, table: TableReader) -> int:
         """How many rows of a table would be drawn."""

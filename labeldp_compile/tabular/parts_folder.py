@@ -53,7 +53,6 @@ class ListedPart:
         id_column: of the ids that it holds.
         artifact_sha256: of the artifact that drew the labels.
         key, context, version: the fingerprint of the key, and what the draw is bound to.
-        as_of: the moment at which its labels were mature; None without such a rule.
         data_set: for which the ledger booked it; None without a ledger.
     """
 
@@ -66,7 +65,6 @@ class ListedPart:
     key: str
     context: str
     version: int
-    as_of: str | None
     data_set: str | None
 
 

@@ -1,4 +1,4 @@
-"""Artifacts of tests/old_files, private labels drawn from them with a seed, and artifacts of our
+"""Artifacts of tests/golden, private labels drawn from them with a seed, and artifacts of our
 own that no file holds."""
 
 from dataclasses import replace
@@ -9,10 +9,10 @@ from labeldp_verify.analysis import matrix, value
 from labeldp_verify.forms import CategoricalDomain, RealDomain, TableRandomizer
 from labeldp_verify.opening import open_artifact
 
-FILES = Path(__file__).parents[2] / "tests/old_files"
-NUMBERS, RESPONSE = FILES / "v2/optimal-unbiased.onnx", FILES / "v2/rr-with-prior-codes.onnx"
-SETS, JOINT = FILES / "sets_v1/subsets.onnx", FILES / "joint_v1/response.onnx"
-GROUPS = FILES / "groups_v2/real.onnx"
+FILES = Path(__file__).parents[2] / "tests/golden"
+NUMBERS, RESPONSE = FILES / "plain/optimal-unbiased.onnx", FILES / "plain/rr-with-prior-codes.onnx"
+SETS, JOINT = FILES / "sets/subsets.onnx", FILES / "joint/response.onnx"
+GROUPS = FILES / "groups/real.onnx"
 
 
 def drawn(artifact, labels, seed=0, tables=None):

@@ -45,7 +45,7 @@ def true_loss(metric, labels, predicted):
 @pytest.mark.parametrize("metric", ["squared error", "absolute error", "Poisson loss"])
 @pytest.mark.parametrize("name", ["optimal-unbiased", "debiased-rr", "randomized-response"])
 def test_metrics_of_numbers_are_unbiased_under_every_label(metric, name):
-    artifact = open_artifact(FILES / f"v2/{name}.onnx")
+    artifact = open_artifact(FILES / f"plain/{name}.onnx")
     column, chances = every_output(artifact)
     labels = np.array(list(artifact.label.listed), float)
     found = METRICS[metric](PrivateLabels(artifact, column), np.full(len(column), 2.5))
@@ -385,7 +385,7 @@ def test_prepared_probabilities_keep_their_bytes():
 
 
 def test_what_an_artifact_hides_is_not_estimated():
-    artifact = open_artifact(FILES / "v2/rr-on-bins-squared.onnx")
+    artifact = open_artifact(FILES / "plain/rr-on-bins-squared.onnx")
     private = PrivateLabels(artifact, drawn(artifact, np.arange(100) % 12))
     with pytest.raises(PrivateLabelError, match="cannot be estimated"):
         evaluate(private, {"m": np.zeros(100)}, ["squared error"])

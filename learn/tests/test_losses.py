@@ -113,7 +113,7 @@ def test_one_score_is_the_difference_of_two():
         BinaryForwardLogLoss(SETS)
 
 
-@pytest.mark.parametrize("name", ["v2/optimal-unbiased.onnx", "v2/debiased-rr.onnx"])
+@pytest.mark.parametrize("name", ["plain/optimal-unbiased.onnx", "plain/debiased-rr.onnx"])
 @pytest.mark.parametrize("loss", [UnbiasedPoissonLoss(), UnbiasedSquaredLoss()])
 def test_unbiased_losses_differ_from_true_ones_by_a_constant_on_average(name, loss):
     artifact = open_artifact(FILES / name)

@@ -38,7 +38,7 @@ def test_more_rows_mean_more_rounds():
 
 
 def test_a_private_prior_with_noise_in_its_tail_is_no_signal():
-    artifact = open_artifact(FILES / "v2/auto-private-prior.onnx")
+    artifact = open_artifact(FILES / "plain/auto-private-prior.onnx")
     rows = 3000
     preset = boosting_preset(PrivateLabels(artifact, drawn(artifact, np.arange(rows) % 4)))
     assert preset.ratio <= rows and preset.rounds >= 1

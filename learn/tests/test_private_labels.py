@@ -17,10 +17,10 @@ from labeldp_verify.opening import open_artifact
 from learn.tests.drawn import FILES, GROUPS, JOINT, NUMBERS, RESPONSE, SETS, drawn
 
 UNBIASED = [
-    f"v2/{name}.onnx"
+    f"plain/{name}.onnx"
     for name in ("auto-private-prior", "debiased-rr", "optimal-unbiased", "optimal-unbiased-grid")
 ]
-CLASSES = ["v2/rr-with-prior-codes.onnx", "v2/exponential-text.onnx", "sets_v1/subsets.onnx"]
+CLASSES = ["plain/rr-with-prior-codes.onnx", "plain/exponential-text.onnx", "sets/subsets.onnx"]
 
 
 def every_output(artifact, table=0):
@@ -59,12 +59,12 @@ def test_a_file_that_is_too_large_for_an_artifact_is_not_read_whole(tmp_path):
 
 
 def test_labels_with_the_same_outputs_leave_a_bias_that_is_said():
-    artifact = open_artifact(FILES / "v2/rr-on-bins-squared.onnx")
+    artifact = open_artifact(FILES / "plain/rr-on-bins-squared.onnx")
     assert PrivateLabels(artifact, drawn(artifact, np.arange(2000) % 12)).bias > 0.1
 
 
 def test_labels_that_nothing_tells_apart_have_no_targets():
-    artifact = open_artifact(FILES / "v2/rr-with-prior-text.onnx")
+    artifact = open_artifact(FILES / "plain/rr-with-prior-text.onnx")
     private = PrivateLabels(artifact, every_output(artifact)[0])
     with pytest.raises(PrivateLabelError, match="forward-corrected loss"):
         private.targets()
@@ -92,7 +92,7 @@ def test_columns_of_every_library_are_read_alike():
 
 
 def test_text_of_every_library_is_read_alike():
-    artifact = open_artifact(FILES / "v2/exponential-text.onnx")
+    artifact = open_artifact(FILES / "plain/exponential-text.onnx")
     names = [str(value) for value in artifact.tables[0].values] * 2
     wanted = PrivateLabels(artifact, names).codes
     for column in (
@@ -143,7 +143,7 @@ def test_odd_counts_are_refused(counts):
 
 
 def test_additive_noise_has_outputs_on_its_lattice_only():
-    artifact = open_artifact(FILES / "v2/laplace.onnx")
+    artifact = open_artifact(FILES / "plain/laplace.onnx")
     step = artifact.tables[0]
     on = [step.value(step.low), step.value(step.high), step.value(0)]
     assert PrivateLabels(artifact, on).targets().shape == (3,)
@@ -190,7 +190,7 @@ def frame(artifact, rows):
     return pd.DataFrame(dict(zip(names, zip(*chosen, strict=True), strict=True)))
 
 
-@pytest.mark.parametrize("path", sorted((FILES / "groups_v2").glob("*.onnx")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted((FILES / "groups").glob("*.onnx")), ids=lambda p: p.stem)
 def test_a_row_has_the_table_of_its_group(path: Path):
     artifact = open_artifact(path)
     columns = frame(artifact, 200)
@@ -245,7 +245,7 @@ def test_shares_and_noise_are_about_right():
 
 
 @pytest.mark.parametrize("kind", [pa.array, pd.Series, pl.Series, list])
-@pytest.mark.parametrize("name", ["v2/optimal-unbiased.onnx", "v2/exponential-text.onnx"])
+@pytest.mark.parametrize("name", ["plain/optimal-unbiased.onnx", "plain/exponential-text.onnx"])
 def test_rows_without_a_private_label_are_counted(name, kind):
     artifact = open_artifact(FILES / name)
     column = [*every_output(artifact)[0].tolist(), None, None]

@@ -186,7 +186,7 @@ def test_predictions_stay_inside_the_range_of_labels():
 
 
 def test_a_bias_that_training_cannot_average_out_is_a_warning():
-    artifact = open_artifact(FILES / "v2/rr-on-bins-squared.onnx")
+    artifact = open_artifact(FILES / "plain/rr-on-bins-squared.onnx")
     private = drawn(artifact, np.arange(3000) % 12)
     with pytest.warns(UserWarning, match="training cannot average this out"):
         PrivateLabelRegressor(Ridge(), artifact).fit(np.zeros((3000, 1)), private)
@@ -195,7 +195,7 @@ def test_a_bias_that_training_cannot_average_out_is_a_warning():
 @pytest.mark.filterwarnings("ignore:.*cannot average")
 def test_weights_may_have_any_sum():
     """Weights with the sum 1 counted as one row, whose best target is the mean of all labels."""
-    artifact = open_artifact(FILES / "v2/randomized-response.onnx")
+    artifact = open_artifact(FILES / "plain/randomized-response.onnx")
     places = np.arange(20_000) % 12
     x, private = np.eye(12)[places], drawn(artifact, places)
     model = PrivateLabelRegressor(LinearRegression(), artifact).fit(x, private)
@@ -227,7 +227,7 @@ def test_no_rows_are_one_clear_error(model):
 
 
 def test_a_name_in_a_warning_does_not_steer_the_terminal():
-    artifact = open_artifact(FILES / "v2/rr-on-bins-squared.onnx")
+    artifact = open_artifact(FILES / "plain/rr-on-bins-squared.onnx")
     artifact = replace(artifact, certificate=replace(artifact.certificate, name="\x1b[2J"))
     private = drawn(artifact, np.arange(3000) % 12)
     with pytest.warns(UserWarning, match="cannot average") as found:

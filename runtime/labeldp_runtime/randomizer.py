@@ -115,8 +115,8 @@ class Randomizer:
         ``hmac-sha256`` gives those of the SQL that ``labeldp sql`` writes, and is slower; another
         construction is new noise. ``require`` says what the artifact must be; without it,
         ``labeldp verify`` the file before deployment. ``prepared`` says that the rows meet what an
-        artifact demands of them together: how many a person has, and that labels are mature. Such
-        an artifact is refused without it (an UnpreparedRowsError).
+        artifact demands of them together: how many a person has. Such an artifact is refused
+        without it (an UnpreparedRowsError).
 
         Raises a RuntimeArtifactError that says why the file cannot be used (a PolicyError if it is
         not what ``require`` demands), KeyFileError for a key file that cannot be used, and

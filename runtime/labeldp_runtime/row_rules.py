@@ -1,7 +1,7 @@
 """What a certificate demands of rows together, which a randomizer of single labels cannot see.
 
-``labeldp randomize`` counts the rows of each person and leaves out labels that may still change. No
-other host does: each refuses such an artifact, unless the user says that the rows are prepared.
+``labeldp randomize`` counts the rows of each person. No other host does: each refuses such an
+artifact, unless the user says that the rows are prepared.
 """
 
 from collections.abc import Mapping
@@ -17,12 +17,6 @@ def row_rules(certificate: Mapping[str, object]) -> list[str]:
         found.append(
             f"a person has at most {person.get('labels_per_person')} rows, over all calls and "
             f"tables; persons are in the column {person.get('column')!r}"
-        )
-    if "mature" in certificate:
-        mature = _fields(certificate["mature"])
-        found.append(
-            f"a label is drawn once, at the earliest {mature.get('after')} after "
-            f"{mature.get('by')!r}, when it no longer changes"
         )
     return found
 

@@ -1,7 +1,7 @@
 """A certificate's rules for what is no label of its domain: other values, and nulls.
 
-Files before format 1.9 have no rule for nulls: they follow the rule for other values, and become
-the lowest label where numbers are clamped.
+Without a rule of their own, nulls follow the rule for other values, and become the lowest label
+where numbers are clamped.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 HERE = Path(__file__).parent / "files"
 FACTS = HERE / "facts.json"  # of the integers in some of the files
-OLD = Path(__file__).parents[2] / "tests" / "old_files"
+OLD = Path(__file__).parents[2] / "tests" / "golden"
 TOO_FAR = 80  # of chi-square with 9 degrees of freedom: a chance of 2e-13
 
 

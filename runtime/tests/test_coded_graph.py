@@ -23,7 +23,7 @@ def has_text(data):
 
 
 WITH_TEXT = [path for path in FILES if has_text(path.read_bytes())]
-WINDOW = OLD / "v2" / "rr-with-prior-text.onnx"
+WINDOW = OLD / "plain" / "rr-with-prior-text.onnx"
 
 
 def as_text(number):
@@ -32,8 +32,7 @@ def as_text(number):
 
 
 def test_there_are_files_of_every_kind():
-    assert {path.parent.name for path in WITH_TEXT} >= {"v1", "v2", "groups_v1", "sets_v1"}
-    assert {path.parent.name for path in WITH_TEXT} >= {"joint_v1", "joint_v2"}
+    assert {path.parent.name for path in WITH_TEXT} >= {"plain", "groups", "sets", "joint"}
     assert all(coded(path.read_bytes()) is None for path in FILES if path not in WITH_TEXT)
 
 
@@ -190,7 +189,7 @@ def test_a_twin_that_is_no_twin_is_found(change, error, monkeypatch):
 
 
 def test_groups_and_their_certificate_agree():
-    stated = json.loads((OLD / "groups_v1" / "manifest.json").read_text("utf-8"))
+    stated = json.loads((OLD / "groups" / "manifest.json").read_text("utf-8"))
     assert "text.onnx" in stated
-    twin = coded((OLD / "groups_v1" / "text.onnx").read_bytes())
+    twin = coded((OLD / "groups" / "text.onnx").read_bytes())
     assert [name for name in twin.inputs if name.startswith("group")]

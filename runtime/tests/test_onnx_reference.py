@@ -9,7 +9,7 @@ from runtime.tests.helpers import OLD, file, session_of
 
 V2 = ["laplace", "laplace-real-unbiased", "rr-on-bins-squared", "staircase-clipped-lattice"]
 MODELS = {name: file(name) for name in ("integers", "reals", "response", "reals, response")}
-MODELS |= {name: (OLD / f"v2/{name}.onnx").read_bytes() for name in V2}
+MODELS |= {name: (OLD / f"plain/{name}.onnx").read_bytes() for name in V2}
 
 
 class GatherElements(OpRun):

@@ -1,5 +1,5 @@
 """An artifact with a rule about rows is refused wherever single labels are drawn, or is said to be
-used with prepared rows: only ``labeldp randomize`` counts persons and knows when labels mature."""
+used with prepared rows: only ``labeldp randomize`` counts persons."""
 
 import pickle
 
@@ -7,10 +7,10 @@ import pytest
 from labeldp_runtime import Key, Randomizer, UnpreparedRowsError
 
 from tests.cli.test_cli import labeldp
-from tests.old_files.write import HERE
+from tests.golden.write import HERE
 
-PERSON, MATURE = HERE / "persons_v1" / "window.onnx", HERE / "mature_v1" / "returned.onnx"
-RULES = {PERSON: "a person has at most 4 rows", MATURE: "a label is drawn once, at the earliest"}
+PERSON = HERE / "persons" / "window.onnx"
+RULES = {PERSON: "a person has at most 4 rows"}
 
 
 @pytest.fixture
@@ -62,5 +62,5 @@ def test_a_service_refuses_it_and_lists_the_rule(path):
 
 
 def test_other_artifacts_have_no_rule():
-    for path in sorted(HERE.glob("v2/*.onnx"))[:3]:
+    for path in sorted(HERE.glob("plain/*.onnx"))[:3]:
         assert Randomizer.load(path).certificate

@@ -201,7 +201,6 @@ def test_a_night_without_new_rows_is_a_part_without_rows(made, tmp_path):
         (lambda f: None, ["--part", "\x1b[31mtwo"], "is not the name of a part"),
         (lambda f: None, ["--column", "id"], "cannot be both the label and its id"),
         (lambda f: None, ["--add", "noisy"], "no column 'noisy'"),
-        (lambda f: None, ["--as-of", "2024-01-01"], "does not say when labels are mature"),
     ],
 )
 def test_what_does_not_fit_changes_nothing(made, tmp_path, spoil, options, words):

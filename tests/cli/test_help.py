@@ -77,9 +77,8 @@ def test_the_list_of_commands_imports_none_of_them():
     assert heavy_modules(["--help"], ["--version"]) == [[], []]
 
 
-def test_help_of_init_and_completion_imports_nothing_heavy():
-    commands = (["completion", "bash"], ["init", "--help"])
-    assert heavy_modules(*commands) == [[], ["yaml"]]  # 10 ms
+def test_help_of_init_imports_nothing_heavy():
+    assert heavy_modules(["init", "--help"]) == [["yaml"]]  # 10 ms
 
 
 def test_nothing_loads_a_solver_that_it_does_not_use():
@@ -184,19 +183,6 @@ def test_completion_of_commands_options_files_and_mechanisms():
     assert complete("sweep", "s.yaml", "--mechanisms", "laplace,stair") == [
         ("plain", "laplace,staircase")
     ]
-    assert complete("completion", "z") == [("plain", "zsh")]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_name_the_variable(shell):
-    result = CliRunner().invoke(main, ["completion", shell])
-    assert result.exit_code == 0
-    assert f"_LABELDP_COMPLETE={shell}_complete" in result.stdout
-
-
-def test_an_unknown_shell_is_refused():
-    result = CliRunner().invoke(main, ["completion", "powershell"])
-    assert result.exit_code == 2
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
@@ -205,7 +191,7 @@ def test_bash_completes(tmp_path):
     program.write_text(f"#!{sys.executable}\nfrom labeldp_compile.cli import main\nmain()\n")
     program.chmod(0o755)
     script = (
-        'eval "$(labeldp completion bash)"; COMP_WORDS=(labeldp rand); COMP_CWORD=1; '
+        'eval "$(_LABELDP_COMPLETE=bash_source labeldp)"; COMP_WORDS=(labeldp rand); COMP_CWORD=1; '
         '_labeldp_completion labeldp; echo "${COMPREPLY[@]}"'
     )
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"

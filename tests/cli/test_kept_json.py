@@ -23,7 +23,7 @@ from trainer.tests.kept import MASK, facts, lost
 
 ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).with_name("kept_json.json")
-OLD = ROOT / "tests" / "old_files"
+OLD = ROOT / "tests" / "golden"
 SPECS = ("doctor-visits", "coinsurance-unbiased", "health-rating", "visits-and-health", "visits")
 MACHINE = {"seconds", "tools", "labeldp", "sha256", "bytes", "size"}
 """Keys of forecasts and versions, which are not the same everywhere."""
@@ -75,8 +75,8 @@ def commands():
         yield f"inspect {file.relative_to(ROOT)}"
     for spec in SPECS:
         yield f"plan specs/{spec}.yaml"
-    old, private = "tests/old_files", "private.csv"
-    yield f"inspect {old}/groups_v2/columns.onnx --group other"
+    old, private = "tests/golden", "private.csv"
+    yield f"inspect {old}/groups/columns.onnx --group other"
     yield "sweep specs/health-rating.yaml --epsilon 1"
     yield "sweep specs/visits.yaml --epsilon 0.5,4 --mechanisms laplace,randomized_response"
     yield "sweep specs/doctor-visits.yaml --epsilon 2 --spend-prior --insecure-test-seed 1"
@@ -84,20 +84,20 @@ def commands():
     yield "choose specs/visits.yaml --mean-error 0.5 --rows 20190"
     yield "choose specs/health-rating.yaml --max-belief 0.2@0.01"
     yield "choose specs/health-rating.yaml --share-error 0.05 --label-error 0.7 --rows 5000"
-    yield f"audit {old}/v2/laplace.onnx --samples 100000 --no-processes"
+    yield f"audit {old}/plain/laplace.onnx --samples 100000 --no-processes"
     yield "audit --callable numpy:array --labels 0..3 --epsilon 1 --samples 100000 --no-processes"
-    yield f"estimate {old}/v2/laplace.onnx {private} --column numbers"
-    yield f"estimate {old}/v2/laplace.onnx {private} --column numbers --by region"
-    yield f"estimate {old}/v2/exponential-text.onnx {private} --column colour --target population"
-    yield f"estimate {old}/sets_v1/design.onnx {private} --column member"
+    yield f"estimate {old}/plain/laplace.onnx {private} --column numbers"
+    yield f"estimate {old}/plain/laplace.onnx {private} --column numbers --by region"
+    text = f"{old}/plain/exponential-text.onnx"
+    yield f"estimate {text} {private} --column colour --target population"
+    yield f"estimate {old}/sets/design.onnx {private} --column member"
     colour = f"{private} {private} --column colour --model colour"
-    yield f"evaluate {old}/v2/exponential-text.onnx {colour} --by region --person member"
-    yield f"compose {old}/v2/laplace.onnx:3 {old}/v2/users-table.onnx --delta 1e-5"
-    yield f"compose {old}/v2/exponential-text.onnx --labels-per-user 40"
+    yield f"evaluate {text} {colour} --by region --person member"
+    yield f"compose {old}/plain/laplace.onnx:3 {old}/plain/users-table.onnx --delta 1e-5"
+    yield f"compose {text} --labels-per-user 40"
     yield "ledger show budget.ledger"
-    yield f"diff {old}/v2/laplace.onnx {old}/v2/users-table.onnx"
+    yield f"diff {old}/plain/laplace.onnx {old}/plain/users-table.onnx"
     yield "diff specs/visits.yaml specs/doctor-visits.yaml"
-    yield "redrawn old.csv new.csv --id-column id --column y"
 
 
 def prepare(folder):
@@ -108,8 +108,6 @@ def prepare(folder):
     with (folder / "private.csv").open("w", encoding="utf-8", newline="") as file:
         rows = zip(*map(cycle, PRIVATE.values()), strict=True)
         csv.writer(file).writerows([list(PRIVATE), *islice(rows, 600)])
-    (folder / "old.csv").write_text("id,y\n1,2\n2,2\n3,4\n", encoding="utf-8")
-    (folder / "new.csv").write_text("y,id\n2,3\n2,2\n", encoding="utf-8")
     with chdir(folder):
         for line in LEDGER:
             result = CliRunner().invoke(main, line.split())

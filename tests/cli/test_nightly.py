@@ -16,7 +16,7 @@ from labeldp_compile.ledger.entries import Entry
 from tests.cli.forked import Forks
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import compile_text
-from tests.fixtures.returned import MATURE, RETURNED
+from tests.fixtures.returned import RETURNED
 
 LONG = bool(os.environ.get("LABELDP_LONG"))
 REPETITIONS, NIGHTS, WAIT, ORDERS = (20, 30, 5, 20) if LONG else (1, 3, 1, 20)
@@ -35,7 +35,7 @@ def forks(tmp_path_factory):
 def place(tmp_path, environment):
     environment(LABELDP_CONFIG=tmp_path / "config.toml")
     (tmp_path / "config.toml").touch(mode=0o600)
-    (tmp_path / "a.onnx").write_bytes(compile_text(RETURNED % 1 + MATURE % WAIT).model)
+    (tmp_path / "a.onnx").write_bytes(compile_text(RETURNED % 1).model)
     create_ledger(tmp_path / "budget.ledger")
     assert labeldp("keygen", tmp_path / "k.key").exit_code == 0
     return tmp_path
@@ -52,8 +52,8 @@ class Shop:
         self.order = generator.permutation(count)
 
     def write(self, path, night):
-        """All orders until a night, as they are known on it."""
-        rows = self.order[self.days[self.order] <= night]
+        """The orders that can no longer come back on a night, as a query selects them."""
+        rows = self.order[self.days[self.order] + WAIT <= night]
         known = self.comes_back[rows] & (self.returned[rows] <= night)
         table = pa.table(
             {
@@ -99,7 +99,7 @@ def test_killed_nights_draw_each_label_once(place, forks, repetition):
         shop.write(table, night)
         day = (START + dt.timedelta(days=night)).date()
         command = ["randomize", place / "a.onnx", table, "-o", folder, "--append", *keyed]
-        command += ["--part", day, "--as-of", day, "--quiet"]
+        command += ["--part", day, "--quiet"]
         command += ["--ledger", place / "budget.ledger", "--data-set", "shop", "--note", "night"]
         for _ in range(int(generator.integers(1, 4)) if seconds and night < NIGHTS else 0):
             done = forks(*command, dies_after=generator.uniform(0.1, 1.0) * seconds)
@@ -119,7 +119,7 @@ def test_killed_nights_draw_each_label_once(place, forks, repetition):
     assert max(Counter(name for name, _ in rows).values()) == 1
     once = place / f"once{kind}"
     shop.write(table, last)
-    command = ["randomize", place / "a.onnx", table, "-o", once, *keyed, "--as-of", day]
+    command = ["randomize", place / "a.onnx", table, "-o", once, *keyed]
     assert forks(*command).code == 0
     assert sorted(rows) == sorted(read(once)) and len(rows) == NIGHTS * ORDERS
     contents = read_contents(place / "budget.ledger")
@@ -152,7 +152,7 @@ def test_a_kill_between_two_steps_is_made_good(
     def night(day, **dies):
         shop.write(table, day)
         date = (START + dt.timedelta(days=day)).date()
-        return forks(*command, "--part", date, "--as-of", date, **dies)
+        return forks(*command, "--part", date, **dies)
 
     assert night(WAIT, dies_at=dies_at).was_killed
     assert not list(folder.glob("*.parquet"))

@@ -20,8 +20,8 @@ from labeldp_compile.tools.sweep.sweep import exact_epsilons
 
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "specs/doctor-visits.yaml"
-FILE = next((ROOT / "tests/old_files").rglob("optimal-unbiased*.onnx"))
-GROUPED = next((ROOT / "tests/old_files").rglob("bands.onnx"))
+FILE = next((ROOT / "tests/golden").rglob("optimal-unbiased*.onnx"))
+GROUPED = next((ROOT / "tests/golden").rglob("bands.onnx"))
 PYTHONS = ["1_0", "١٠", "１０", " 10", "10 ", "10\n", "1 0", "inf", "nan", "0x10", "1e", ""]
 """What ``int``, ``float``, ``Decimal`` or ``Fraction`` takes, or nearly, and people do not mean."""
 

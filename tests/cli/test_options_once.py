@@ -9,7 +9,7 @@ from labeldp_verify.console import command
 from labeldp_compile.cli import main
 
 ROOT = Path(__file__).parents[2]
-FILE = next((ROOT / "tests/old_files").rglob("optimal-unbiased.onnx"))
+FILE = next((ROOT / "tests/golden").rglob("optimal-unbiased.onnx"))
 TWICE = [
     ["verify", FILE, "--max-epsilon", "100", "--max-epsilon=1"],
     ["sweep", "x.yaml", "--epsilon", "1", "--epsilon", "2"],

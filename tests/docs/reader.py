@@ -83,10 +83,8 @@ class Artifact:
         if "bucket_shift" in c:
             lines = [(0, end, c["bucket_shift"], 0)]
         else:
-            names = ["base", "extra", "far"][: 3 if "far_point" in c else 2]
-            shifts = c.get("bucket_shifts") or [c[f"{name}_bucket_shift"] for name in names]
-            starts = c.get("bucket_starts") or [0, *(c[f"{name}_start"] for name in names[1:])]
             points = [0, T, *([c["far_point"]] if "far_point" in c else []), end]
+            shifts, starts = c["bucket_shifts"], c["bucket_starts"]
             lines = list(zip(points[:-1], points[1:], shifts, starts, strict=True))
         starts = {0: 0}  # segment → its first integer
         for low, high, shift, start in lines:
@@ -111,10 +109,7 @@ class Artifact:
     def _additive(self):
         c = self.constants
         bits, D, S = 64 - c.get("block_word_shift", 0), c["period"], int(c["spacing"])
-        if "shape_starts" in c:
-            J, size = len(c["shape_starts"]) // 2 - 1, c["shape_starts"][-1]
-        else:
-            J, size = c["zero_block"] - 1, c["shape_start_1"]
+        J, size = len(c["shape_starts"]) // 2 - 1, c["shape_starts"][-1]
         blocks = _alias_weights(c["block_entries"], bits)[: 2 * J + 2]
         halves = c["shape_entries"][:size], c["shape_entries"][size:]
         shapes = [_alias_weights(half, bits)[:D] for half in halves]

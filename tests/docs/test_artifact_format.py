@@ -23,7 +23,7 @@ from verifier.tests.integers import grouped, plain_counts, replaced, some_window
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "artifact-format.md").read_text(encoding="utf-8")
-FILES = sorted((ROOT / "tests" / "old_files").glob("v*/*.onnx"))
+FILES = sorted((ROOT / "tests" / "golden/plain").glob("*.onnx"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -400,7 +400,7 @@ def test_private_labels_are_read_once(files, monkeypatch):
 
 def test_groups_with_empty_cells_are_those_of_randomize(tmp_path):
     """An empty cell of CSV made all rows text: no group was found, or the column was refused."""
-    artifact = Path(__file__).parents[1] / "old_files/groups_v2/real.onnx"
+    artifact = Path(__file__).parents[1] / "golden/groups/real.onnx"
     generator = np.random.default_rng(0)
     age, code = generator.uniform(0, 90, ROWS).round(), generator.choice([7, -2, 3], ROWS)
     hole = pa.array(np.arange(ROWS) % 100 == 0)

@@ -20,7 +20,7 @@ from labeldp_verify.decode import read_form
 from labeldp_verify.decode.file import read_certificate, read_domain, read_model
 from labeldp_verify.graph import canonical_json
 
-FILES = sorted((Path(__file__).parents[2] / "tests/old_files/v1").glob("*.onnx"))
+FILES = sorted((Path(__file__).parents[2] / "tests/golden/plain").glob("*.onnx"))
 _CHECKSUM = re.compile(rb"\x72\x5a\x0a\x16labeldp\.content_sha256\x12\x40([0-9a-f]{64})")
 _NUMBERS: list[Any] = [0, 1, -1, 2, 255, 2**31, 2**62, 2**63 - 1, -(2**63), 0.0, 0.5, 1e300, 1e-9]
 _OTHERS: list[Any] = [None, True, "", "0", "1/2", "-1/3", "1e9", "9" * 2000, [], [0], {}, {"a": 1}]
@@ -43,7 +43,7 @@ class AlteredFile:
 
 
 def altered_file(random: Random) -> AlteredFile:
-    """An artifact of tests/old_files, altered; mostly with a checksum that is right again."""
+    """An artifact of tests/golden, altered; mostly with a checksum that is right again."""
     index = random.randrange(len(FILES))
     data = original(index)
     alter = random.choice([_bytes, _initializer, _initializer, _graph, _model, _metadata, _forged])

@@ -43,7 +43,7 @@ MOST_ROWS = 40
 
 @cache
 def artifact(index: int) -> bytes:
-    """One of tests/old_files, or one with codes that float64 does not tell apart."""
+    """One of tests/golden, or one with codes that float64 does not tell apart."""
     return original(index) if index < len(FILES) else compile_text(_CODES).model
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from labeldp_compile.yaml_source import read_yaml
 
 PRIVATE = "../../../specs/data/randhie.parquet"
-SPECS = sorted((Path(__file__).parents[2] / "tests/old_files/v1").glob("*.yaml"))
+SPECS = sorted((Path(__file__).parents[2] / "tests/golden/plain").glob("*.yaml"))
 BASES = [path.read_text("utf-8").replace(PRIVATE, "table.parquet") for path in SPECS]
 ODD_TEXT = [
     *(

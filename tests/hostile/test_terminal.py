@@ -354,12 +354,6 @@ CASES = {
         *["randomize", artifact(f, t), table(f, t), "-o", f / "out.parquet", "--note", t],
         *["--ledger", ledger(f, t), "--data-set", "x"],
     ],
-    "redrawn": lambda f, t: [
-        *["redrawn", table(f, t), table(f, t), "--id-column", "id", "--column", t]
-    ],
-    "redrawn, no such column": lambda f, t: [
-        *["redrawn", table(f, t), table(f, t), "--id-column", t, "--column", f"{t}4"]
-    ],
     "plan": lambda f, t: ["plan", spec(f, t)],
     "plan, json": lambda f, t: ["plan", spec(f, t), "--json"],
     "plan, unknown key": lambda f, t: ["plan", spec(f, t, **{t: t})],
@@ -534,10 +528,7 @@ def test_what_a_statement_leaves_out_is_said(tmp_path):
 
 def test_every_command_is_tried():
     tried = {case.split(",")[0] for case in CASES}
-    assert set(main.list_commands(click.Context(main))) - {"completion"} <= tried | {
-        "schema",
-        "demo",
-    }
+    assert set(main.list_commands(click.Context(main))) <= tried | {"schema", "demo"}
 
 
 def test_only_our_own_lines_keep_their_colours(capsys):
@@ -549,7 +540,7 @@ def test_only_our_own_lines_keep_their_colours(capsys):
 def test_no_command_prints_past_the_door():
     source = Path(main.__module__.replace(".", "/"))
     folder = Path(__file__).parents[2] / source
-    allowed = {"output.py", "progress.py", "schema.py", "completion.py"}
+    allowed = {"output.py", "progress.py", "schema.py"}
     past = [
         path.name
         for path in folder.glob("*.py")

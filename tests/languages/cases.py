@@ -199,7 +199,7 @@ def add_refusals(plan, model):
     plan.add("refused: another ONNX file", other.SerializeToString(), "not a labeldp artifact")
     insecure = rebuilt(model, lambda certificate: certificate.update(insecure="INSECURE: test"))
     plan.add("refused: insecure", insecure, "INSECURE")
-    for rule in ("persons_v1/window", "mature_v1/returned"):
+    for rule in ("persons/window",):
         file = (OLD / f"{rule}.onnx").read_bytes()
         plan.add(f"refused: {rule}", file, "say prepared|prepared: true")
         plan.add(f"prepared: {rule}", file, None, prepared=True)

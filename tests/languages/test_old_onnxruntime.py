@@ -12,7 +12,7 @@ import pytest
 from labeldp_verify.graph.word_graph import in_limbs
 
 from labeldp_compile.tools.port import portable
-from tests.old_files.test_old_files import FILES, title
+from tests.golden.test_golden import FILES, title
 
 HOST = Path(__file__).parent / "old_host"
 TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from labeldp_runtime import Key, Randomizer
 
-from tests.old_files.write import HERE
+from tests.golden.write import HERE
 from verifier.tests.files import rebuilt
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / "build/mlflow/bin/python"
-PERSON = HERE / "persons_v1/window.onnx"
-PLAIN, JOINT = HERE / "v2/optimal-unbiased.onnx", HERE / "joint_v2/top.onnx"
+PERSON = HERE / "persons/window.onnx"
+PLAIN, JOINT = HERE / "plain/optimal-unbiased.onnx", HERE / "joint/top.onnx"
 (COLUMN,) = Randomizer.load(PLAIN).label_columns
 LABELS, IDS = [1, 5, 9], ["a", "b", "c"]
 FOLDERS = (ROOT, ROOT / "verifier", ROOT / "runtime")

@@ -27,7 +27,6 @@ REALS = "{kind: real, min: -0.7, max: 1.9, points: 20001}"
 def test_more_than_20000_labels_come_with_a_bound(domain, loss, epsilon):
     artifact = compile_text(MANY.format(domain=domain, loss=loss, epsilon=epsilon))
     certificate = artifact.certificate
-    assert certificate.format_version == "1.5"
     assert certificate.utility.certified_gap < 1e-3
     assert len(certificate.optimality.radii) == len(certificate.optimality.knots) < 6000
     report = check_bytes(artifact.model)
@@ -48,7 +47,7 @@ def test_a_file_of_few_labels_may_have_radii(short):
 
 def test_up_to_20000_labels_there_are_dual_values_as_before():
     certificate = compile_text(INTEGER_SPEC).certificate
-    assert certificate.format_version == "1.4" and len(certificate.optimality.alpha) == 10
+    assert len(certificate.optimality.alpha) == 10
 
 
 def altered(key, place, change):
@@ -81,7 +80,6 @@ HOSTILE = {
     "an amount": (lambda c: c["optimality"].update(amount="1"), "no amount"),
     "both proofs": (lambda c: c["optimality"].update(alpha=["0"] * 10), "another shape"),
     "another bound": (lambda c: c["exact"].update(loss_lower_bound="1/1000"), "is stated as"),
-    "an older format": (lambda c: c.update(format_version="1.4"), "format"),
     "the Poisson loss": (lambda c: c["utility"].update(loss="poisson"), ""),
 }
 
@@ -98,7 +96,6 @@ def test_categories_have_no_radii():
     """Whose labels are all at 0: only a bound of 0 could pass, which says nothing."""
 
     def claim(certificate):
-        certificate["format_version"] = "1.5"
         certificate["optimality"] = {
             "over": "any",
             "amount": "0",

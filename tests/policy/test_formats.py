@@ -91,7 +91,6 @@ def policy(folder, **keys):
         ({"max_epsilon_labels": 1}, "did you mean 'max_epsilon_label'?"),
         ({"max_epsilon_label": "1"}, "expected a number"),
         ({"max_epsilon_label": -1}, "greater than or equal to 0"),
-        ({"mature": "30 days"}, "mature"),
         ({"signed_by": ["no.pem"]}, "cannot be read"),
         ({"prior_booked": "no.ledger"}, "no.ledger"),
         ({"specs": "nowhere"}, "cannot be read"),

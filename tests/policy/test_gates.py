@@ -67,8 +67,6 @@ def original(tmp_path_factory):
         "fewer labels": free,
         "unbooked": unbooked(),
         "more for the prior": changed(unbooked(), privacy=more),
-        "mature": changed(free, mature={"after": "P30D", "by": "day"}),
-        "too early": changed(free, mature={"after": "P1W", "by": "day"}),
         "a person": changed(
             free,
             privacy={
@@ -211,11 +209,6 @@ CAUGHT = {
         lambda f: (demand(f, min_group_rows=ROWS), take(f, "groups")),
         "min_group_rows",
     ),
-    "labels that do not mature": (lambda f: demand(f, mature="P30D"), "mature"),
-    "labels that mature too early": (
-        lambda f: (demand(f, mature="P30D"), take(f, "too early")),
-        "mature",
-    ),
     "labels that were drawn twice": (
         lambda f: (demand(f, max_epsilon_dataset=None), draw(f, "one"), draw(f, "two")),
         "draw_once",
@@ -311,10 +304,6 @@ CAUGHT = {
         lambda f: parts(f).with_name("_labeldp.json").write_text("{}"),
         "verified",
     ),
-    "parts that were drawn without a rule": (
-        lambda f: (parts(f), demand(f, mature="P1W"), take(f, "mature")),
-        "mature",
-    ),
     "an artifact that hides among parts": (
         lambda f: parts(f).with_name("bad.onnx").write_text("no artifact"),
         "verified",
@@ -381,7 +370,6 @@ HARMLESS = {
         demand(f, max_epsilon_person=None, max_labels_per_person=None),
         take(f, "groups"),
     ],
-    "labels that mature": lambda f: (demand(f, mature="P4W"), take(f, "mature")),
     "ε of a person": lambda f: (
         take(f, "a person"),
         demand(f, adjacency=["person"]),
@@ -453,7 +441,7 @@ def drawn(*changes):
 
 
 @pytest.mark.parametrize("change", [{"key": "other"}, {"version": 1}, {"artifact_sha256": "b"}])
-def test_a_matured_label_drawn_twice_is_caught(change):
+def test_a_label_drawn_twice_is_caught(change):
     (found,) = drawn({}, change)
     assert not found.ok and "entry 1 draws clinic visits day-1 again" in found.text
 

@@ -10,10 +10,10 @@ from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.cli import main
 from runtime.tests.helpers import with_metadata
-from tests.old_files.write import HERE, fixed_words
+from tests.golden.write import HERE, fixed_words
 from verifier.tests.files import rebuilt
 
-PORTABLE = HERE / "portable_v1"
+PORTABLE = HERE / "portable"
 TRIES = 10_000
 FILES = {"optimal-unbiased": 2, "exponential": 3, "laplace-real-unbiased": 9}  # and their limbs
 LOW = 2**31 - 1
@@ -90,7 +90,7 @@ def test_the_attack_of_a_host_without_unsigned_integers():
     rng = np.random.default_rng(3)
     labels = np.repeat(np.arange(10), 20_000)
     words = rng.integers(0, 2**63, len(labels)).astype(np.uint64)
-    (ruined,) = session(HERE / "v2/optimal-unbiased.onnx").run(
+    (ruined,) = session(HERE / "plain/optimal-unbiased.onnx").run(
         None, {"label": labels, "entropy": words}
     )
     limbs = rng.integers(0, 2**63, (len(labels), 2))
@@ -103,7 +103,7 @@ def test_the_attack_of_a_host_without_unsigned_integers():
 
 
 def test_the_command(tmp_path):
-    source = HERE / "v2/optimal-unbiased.onnx"
+    source = HERE / "plain/optimal-unbiased.onnx"
     done = CliRunner().invoke(main, ["port", str(source), "-o", str(tmp_path)])
     assert done.exit_code == 0, done.output
     name = check_file(source).require().certificate.name
@@ -120,7 +120,7 @@ def test_the_command(tmp_path):
 
 
 def test_what_does_not_verify_is_not_ported(tmp_path):
-    data = (HERE / "v2/optimal-unbiased.onnx").read_bytes()
+    data = (HERE / "plain/optimal-unbiased.onnx").read_bytes()
     forged = tmp_path / "forged.onnx"
     forged.write_bytes(rebuilt(data, lambda stated: stated.update(outputs=3)))
     done = CliRunner().invoke(main, ["port", str(forged), "-o", str(tmp_path / "out")])
@@ -147,6 +147,6 @@ def test_a_certificate_of_other_limbs_is_refused(limbs, tmp_path):
 def test_words_of_tests_are_the_same_for_both_graphs():
     name = "exponential"
     words = fixed_words(name, 96, 1)
-    plain, ported = (Randomizer.load(HERE / at / f"{name}.onnx") for at in ("v2", "portable_v1"))
+    plain, ported = (Randomizer.load(HERE / at / f"{name}.onnx") for at in ("v2", "portable"))
     labels = [3] * 96
     assert (plain.apply_words(labels, words) == ported.apply_words(labels, words)).all()

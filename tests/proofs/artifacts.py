@@ -10,7 +10,7 @@ from labeldp_compile.tools.prove.coq import run_coq
 from labeldp_compile.tools.prove.script import proof_of
 
 ROOT = Path(__file__).parents[2]
-OLD = sorted((ROOT / "tests/old_files").rglob("*.onnx"))
+OLD = sorted((ROOT / "tests/golden").rglob("*.onnx"))
 
 
 def decoded(data):

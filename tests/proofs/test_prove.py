@@ -32,7 +32,7 @@ def test_every_example_is_proved(theory):
     assert len(proofs) >= 5 and answer.accepted, answer.why
 
 
-def test_old_files_are_proved(theory):
+def test_golden_files_are_proved(theory):
     proofs = [proof_of_file(path.read_bytes()) for path in OLD]
     assert len(proofs) >= 37 and sum("grid_check" in proof.text for proof in proofs) >= 15
     answer = checked(theory, proofs)

@@ -17,16 +17,16 @@ from labeldp_compile.tools.report.registry import registry_entry
 
 TESTS = Path(__file__).parents[1]
 SCHEMA = yaml.safe_load((TESTS / "published/deployments-schema.yaml").read_text("utf-8"))
-OLD = TESTS / "old_files"
+OLD = TESTS / "golden"
 DAY = date(2026, 1, 31)
 FILES = [
-    "v1/auto-private-prior.onnx",
-    "v1/randomized-response.onnx",
-    "v1/laplace-real-unbiased.onnx",
-    "v1/users-window.onnx",
-    "groups_v1/bands.onnx",
-    "joint_v1/prior.onnx",
-    "sets_v1/design.onnx",
+    "plain/auto-private-prior.onnx",
+    "plain/randomized-response.onnx",
+    "plain/laplace-real-unbiased.onnx",
+    "plain/users-window.onnx",
+    "groups/bands.onnx",
+    "joint/prior.onnx",
+    "sets/design.onnx",
 ]
 
 
@@ -81,7 +81,7 @@ def test_the_schema_refuses_what_is_not_filled_in_at_all():
 
 
 def test_people_with_several_labels():
-    report = check_file(OLD / "v1/users-window.onnx")
+    report = check_file(OLD / "plain/users-window.onnx")
     entry = require_valid(registry_entry(report, DAY))
     labels = report.certificate.composition.labels_per_user
     pays = labels * rational(report.certificate.exact.epsilon_label_bound)
@@ -163,8 +163,8 @@ def test_usage(tmp_path, inside, options, message):
 
 def test_a_spec_is_not_replaced(tmp_path):
     spec = tmp_path / "spec.yaml"
-    spec.write_bytes((OLD / "v1/randomized-response.yaml").read_bytes())
+    spec.write_bytes((OLD / "plain/randomized-response.yaml").read_bytes())
     more = ["--published", "2026-01-31", "--spec", spec, "--overwrite"]
     result = labeldp("report", OLD / FILES[1], "--registry", spec, *more)
     assert result.exit_code == 2 and "is the input" in result.stderr
-    assert spec.read_bytes() == (OLD / "v1/randomized-response.yaml").read_bytes()
+    assert spec.read_bytes() == (OLD / "plain/randomized-response.yaml").read_bytes()

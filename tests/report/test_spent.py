@@ -11,7 +11,7 @@ from labeldp_compile.tools.report.page import report_page
 from labeldp_compile.tools.report.registry import registry_entry
 from tests.report.reading import Reader
 
-OLD = Path(__file__).parents[1] / "old_files"
+OLD = Path(__file__).parents[1] / "golden"
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def test_it_reads_files_anew_and_stops(tmp_path):
         first = caller.post(url(), json=BODY)
         assert first.status_code == 200
         digest = caller.get("/v1/artifacts").json()["artifacts"][0]["sha256"]
-        shutil.copy(PLAIN.parents[1] / "portable_v1/optimal-unbiased.onnx", path)
+        shutil.copy(PLAIN.parents[1] / "portable/optimal-unbiased.onnx", path)
         process.send_signal(signal.SIGHUP)
         for _ in range(400):
             time.sleep(0.05)

@@ -17,11 +17,11 @@ from labeldp_compile.cli import main
 from labeldp_compile.tools.serve.app import Service
 from labeldp_compile.tools.serve.served import load
 from labeldp_compile.tools.serve.settings import Settings
-from tests.old_files.write import HERE
+from tests.golden.write import HERE
 from verifier.tests.files import rebuilt
 
-PLAIN, JOINT, GROUPS = HERE / "v2/optimal-unbiased.onnx", HERE / "joint_v2/top.onnx", "columns"
-GROUPED, SETS = HERE / "groups_v2/columns.onnx", HERE / "sets_v1/design.onnx"
+PLAIN, JOINT, GROUPS = HERE / "plain/optimal-unbiased.onnx", HERE / "joint/top.onnx", "columns"
+GROUPED, SETS = HERE / "groups/columns.onnx", HERE / "sets/design.onnx"
 FILES = [PLAIN, JOINT, GROUPED, SETS]
 SETTINGS = Settings(None, 1 << 20, 1000, None)
 TYPED = {"content-type": "application/json"}
@@ -230,7 +230,7 @@ def test_a_query_that_would_be_ignored_is_an_error(keyed):
 
 
 def test_ids_and_private_labels_of_one_name_are_refused(key):
-    path = HERE / "joint_v1/subsets.onnx"
+    path = HERE / "joint/subsets.onnx"
     client = TestClient(Service(lambda: load([path], key, None, None), SETTINGS).application())
     columns = {name: [None, None] for name in Randomizer.load(path).label_columns}
     body = stream(**columns, private_label=[1, 2])
@@ -398,7 +398,7 @@ def test_names_and_categories_do_not_steer_a_terminal(tmp_path):
         certificate.update(name="\x1b[2J\x9b1m\u202e")
 
     path = tmp_path / "x.onnx"
-    path.write_bytes(rebuilt((HERE / "v2/exponential-text.onnx").read_bytes(), change))
+    path.write_bytes(rebuilt((HERE / "plain/exponential-text.onnx").read_bytes(), change))
     client = TestClient(Service(lambda: load([path], None, None, None), SETTINGS).application())
     (one,) = client.get("/v1/artifacts").json()["artifacts"]
     body = {"columns": {"mdvis": ["grün"] * 100}}
@@ -416,7 +416,7 @@ def test_files_are_read_anew_and_bad_ones_are_not_taken(tmp_path, capfd):
     shutil.copy(PLAIN, path)
     service = Service(lambda: load([path], None, None, None), SETTINGS)
     first = service.artifacts[NAME].artifact.sha256
-    shutil.copy(HERE / "portable_v1/optimal-unbiased.onnx", path)
+    shutil.copy(HERE / "portable/optimal-unbiased.onnx", path)
     service.reload()
     second = service.artifacts[NAME].artifact.sha256
     assert second != first

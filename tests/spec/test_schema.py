@@ -23,7 +23,7 @@ def test_the_schema_is_draft_7():
     assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
     text = json_schema()
     assert "$defs" not in text and "discriminator" not in text and "prefixItems" not in text
-    assert set(schema["required"]) == set(Spec.model_fields) - {"goal", "groups", "mature"}
+    assert set(schema["required"]) == set(Spec.model_fields) - {"goal", "groups"}
     assert schema["additionalProperties"] is False
     assert schema["definitions"]["PrivacySpec"]["properties"]["epsilon"]["type"] == "number"
 

@@ -10,19 +10,19 @@ from tests.sql.made_rows import made_rows
 
 LONG = os.environ.get("LABELDP_LONG") == "1"
 FIVE = {
-    "window": OLD / "v2/optimal-unbiased.onnx",
-    "table": OLD / "v2/exponential-text.onnx",
+    "window": OLD / "plain/optimal-unbiased.onnx",
+    "table": OLD / "plain/exponential-text.onnx",
     "groups": HERE / "groups-three-columns.onnx",
-    "sets": OLD / "sets_v1/design.onnx",
-    "additive": OLD / "v2/laplace.onnx",
+    "sets": OLD / "sets/design.onnx",
+    "additive": OLD / "plain/laplace.onnx",
 }
 FILES = {
     **FIVE,
-    "real": OLD / "v2/exponential-real-nearest.onnx",
-    "real, additive": OLD / "v2/staircase-clipped-lattice.onnx",
-    "default": OLD / "v2/randomized-response-default.onnx",
-    "codes": OLD / "v2/rr-with-prior-codes.onnx",
-    "many labels": OLD / "radii_v1/squared.onnx",
+    "real": OLD / "plain/exponential-real-nearest.onnx",
+    "real, additive": OLD / "plain/staircase-clipped-lattice.onnx",
+    "default": OLD / "plain/randomized-response-default.onnx",
+    "codes": OLD / "plain/rr-with-prior-codes.onnx",
+    "many labels": OLD / "radii/squared.onnx",
     "joint": HERE / "joint-mixed.onnx",
     "joint sets": HERE / "joint-sets.onnx",
     "group names": HERE / "groups-odd-names.onnx",
@@ -32,7 +32,7 @@ EVERY = sorted([*OLD.glob("*/*.onnx"), *HERE.glob("*.onnx")])
 OTHERS = (
     [path for path in EVERY if path not in FILES.values()]
     if LONG
-    else [HERE / "reals.onnx", OLD / "ranges_v1/columns.onnx"]
+    else [HERE / "reals.onnx", OLD / "ranges/columns.onnx"]
 )
 IDS = {
     "integer": lambda count: [(-1) ** i * i * 2**43 for i in range(count)],

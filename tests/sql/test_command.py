@@ -7,7 +7,7 @@ from labeldp_compile.cli import main
 from labeldp_compile.tools.sql.dialects import DIALECTS
 from runtime.tests.helpers import HERE, OLD
 
-WINDOW = OLD / "v2/optimal-unbiased.onnx"
+WINDOW = OLD / "plain/optimal-unbiased.onnx"
 
 
 def run(*arguments):

@@ -12,7 +12,7 @@ from labeldp_verify.decode import read_certificate, read_domain, read_form, read
 from labeldp_compile import compile_spec
 from verifier.tests.files import rebuilt
 
-OLD = Path(__file__).parents[1] / "old_files"
+OLD = Path(__file__).parents[1] / "golden"
 
 
 @pytest.fixture(scope="module")

@@ -79,10 +79,10 @@ def test_every_certificate_field_is_proved_or_declared():
 
 
 @pytest.mark.parametrize(
-    "file", ["v1/auto-private-prior", "v1/laplace", "groups_v2/columns", "joint_v2/response"]
+    "file", ["plain/auto-private-prior", "plain/laplace", "groups/columns", "joint/response"]
 )
 def test_a_summary_has_at_most_15_lines_and_says_where_its_numbers_come_from(file):
-    path = Path(__file__).parents[1] / "old_files" / f"{file}.onnx"
+    path = Path(__file__).parents[1] / "golden" / f"{file}.onnx"
     report = check_bytes(path.read_bytes()).require()
     lines = [line for line in report.in_words("x") if not line.startswith("warning: ")]
     assert len(lines) <= 15 and lines[-1].startswith("x: verified. The file proves ε ≤ ")

@@ -40,10 +40,6 @@ def test_the_honest_files_verify(sets, single):
     for artifact in (sets, single):
         assert failed(artifact) is None
     assert sets.certificate.sets.blocks == sets.randomizer.sets.to_hex()
-    assert sets.certificate.format_version == "1.2"  # a table
-    assert single.certificate.format_version == "1.4"
-    stated = single.certificate.to_json()
-    assert _failed(single, {**stated, "format_version": "1.2"}) is None
 
 
 def test_other_blocks_fail(sets):
@@ -82,18 +78,11 @@ def test_other_numbers_fail(sets, single, field):
 def test_a_file_without_the_claim_is_no_set(sets):
     stated = sets.certificate.to_json()
     del stated["sets"]
-    stated["format_version"] = "1.0"
     stated["fields"] = {
         "proved": list(PROVED),
         "declared": list(DECLARED),
     }
     assert _failed(sets, stated) == "tables"
-
-
-def test_the_format_is_that_of_the_claim(single):
-    stated = single.certificate.to_json()
-    for version in ("1.0", "1.1", "1.3"):
-        assert _failed(single, {**stated, "format_version": version}) == "certificate"
 
 
 def test_fields_are_listed(sets):

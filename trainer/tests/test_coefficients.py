@@ -139,7 +139,7 @@ class Draws:
             spectrum=representation.spectrum,
             sha256="0" * 64,
         )
-        plan = planned(rows, self.loaded.config.method, self.classes)
+        plan = planned(rows, self.loaded.config.method, self.classes, "y")
         total = label_sums(plan.weights, rows, self.steps, self.classes and len(self.classes))
         found = ReleasedColumns.of(self.columns, plan.weights, rows)
         weights = plan.weights.factors(rows).astype(float)

@@ -268,7 +268,7 @@ def test_a_run_predicts_and_exports(tmp_path, model):
     run = tmp_path / "run"
     train(parse_config(text, "t.yaml", tmp_path), run)
     encoder = json.loads((run / "encoder.json").read_text())["features"]
-    assert encoder["dates"] == ["at"] and "takes_missing_numbers" not in encoder
+    assert encoder["dates"] == ["at"] and encoder["takes_missing_numbers"] is False
     labeldp("export", run, "-o", tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     assert {i.name: i.type for i in session.get_inputs()}["at"] == "tensor(double)"

@@ -138,7 +138,7 @@ def measured(made, epsilon):
         count=half, vectors=vectors[:half], spectrum=spectrum, sha256="0" * 64, owners=None
     )
     method = OneRelease.model_validate({"kind": "one_release", "epsilon": epsilon, "delta": 1e-5})
-    plan = planned(rows, method, tuple(range(labels.max() + 1)))
+    plan = planned(rows, method, tuple(range(labels.max() + 1)), "y")
     release = drawn(plan, rows, labels[:half], method)
     found = []
     for head in ("softmax", "ridge"):

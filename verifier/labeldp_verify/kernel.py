@@ -622,9 +622,8 @@ def window(g: Graph) -> Form:
     need(rows.most(row) < len(offsets), "some rows have no offset")
     u = g.term("int64(word >> word_shift)", word=rows.words[0])
     above = g.term("u >= base_total", u=u)
-    older = g.term("Where(above, u + offsets[row], u)", u=u, above=above, row=row)
-    newer = g.term("u + offsets[row] * int64(above)", u=u, above=above, row=row)
-    return looked_up(g, newer if newer < g.own else older, above, [own])
+    t = g.term("u + offsets[row] * int64(above)", u=u, above=above, row=row)
+    return looked_up(g, t, above, [own])
 
 
 def grouped(g: Graph) -> Form:
@@ -664,25 +663,18 @@ def looked_up(g: Graph, t: Term, above: Term, tables: list[tuple[int, int, Seque
         stop = extra + (1 << bits) - T + max(offsets)
         lines.append((bits, (base, base + T), (extra, stop), offsets))
         base, extra = base + T, stop
-    ends, tests = [0, base, extra], {"extra": "above"}
+    ends, tests = [0, base, extra], ["above"]
     if "far_point" in g.constants:
         ends.insert(2, g.scalar("far_point"))
-        tests["far"] = "(t >= far_point)"
+        tests.append("(t >= far_point)")
     bucket = "int64(uint64(t) >> {})"
     if "bucket_shift" in g.constants:
         ends, widths, begins = [0, ends[-1]], [g.scalar("bucket_shift", UINT64)], [0]
         found = bucket.format("bucket_shift")
-    elif "bucket_shifts" in g.constants:
-        widths, begins = [*g.vector("bucket_shifts", UINT64)], [*g.vector("bucket_starts")]
-        line = " + ".join(f"int64({test})" for test in tests.values())
-        found = f"{bucket.format(f'bucket_shifts[{line}]')} + bucket_starts[{line}]"
     else:
-        widths = [g.scalar(f"{name}_bucket_shift", UINT64) for name in ("base", *tests)]
-        begins = [0, *(g.scalar(f"{name}_start") for name in tests)]
-        found = bucket.format("base_bucket_shift")
-        for line, test in tests.items():
-            moved = bucket.format(f"{line}_bucket_shift")
-            found = f"Where({test}, {moved} + {line}_start, {found})"
+        widths, begins = [*g.vector("bucket_shifts", UINT64)], [*g.vector("bucket_starts")]
+        line = " + ".join(f"int64({test})" for test in tests)
+        found = f"{bucket.format(f'bucket_shifts[{line}]')} + bucket_starts[{line}]"
     stretches = list(zip(ends[:-1], ends[1:], widths, begins, strict=True))
     lookup = Lookup(stretches, g.vector("grid"), g.scalar("segment_shift", UINT64))
     answers, (starts, numbers) = g.vector("segment_values", None), lookup.segments()
@@ -727,27 +719,18 @@ def additive(g: Graph) -> Form:
     exact."""
     rows, label, D = Rows(g, 2), g.partner("Mul", "spacing"), g.scalar("period")
     block, bits, (blocks,) = sampled(g, "block", "word", "")
-    newer, size = "shape_starts" in g.constants, 1 << g.bits("shape_column_shift")
-    if newer:
-        starts = g.vector("shape_starts")
-        half, side = len(starts) // 2, f"shape_starts[{block}] + "
-        need(starts == (0,) * half + (size,) * half, "the sides of the noise are wrong")
-    else:
-        half, starts = g.scalar("zero_block"), [g.scalar(f"shape_start_{i}") for i in (0, 1)]
-        side = f"Where({block} >= zero_block, shape_start_1, shape_start_0) + "
-        need(starts == [0, size], "the sides of the noise are wrong")
+    size, starts = 1 << g.bits("shape_column_shift"), g.vector("shape_starts")
+    half, side = len(starts) // 2, f"shape_starts[{block}] + "
+    need(starts == (0,) * half + (size,) * half, "the sides of the noise are wrong")
     inside, as_many, (below, above) = sampled(g, "shape", "second", side)
-    whole = [g.scalar(name, DOUBLE if newer else INT64) for name in ("spacing", "low", "high")]
+    whole = [g.scalar(name, DOUBLE) for name in ("spacing", "low", "high")]
     exact = all(abs(n) < 1 << 53 and n == trunc(n) and str(n) != "-0.0" for n in whole)
     need(exact and as_many == bits, "the numbers of the noise are not exact")
     spacing, low, high = map(int, whole)
     need(spacing >= 1 and rows.most(label) * spacing <= D, "the labels exceed the period")
     need(g.scalar("noise_shift") == -half * D < 0, "the noise does not begin at -half * D")
     noise = f"({block} * period + {inside} + noise_shift)"
-    point = f"(label * spacing + {'double' if newer else ''}{noise})"
-    raised = f"Where({point} >= low, {point}, low)"
-    clamped = f"Where({raised} <= high, {raised}, high)"
-    form, (word, second) = f"Clip({point}, low, high)" if newer else clamped, rows.words[:2]
+    form, (word, second) = f"Clip(label * spacing + double{noise}, low, high)", rows.words[:2]
     noise_of = Noise(bits, spacing, D, half, blocks, (below, above), low, high)
     return g.term(form, word=word, second=second, label=label), Integers([noise_of])
 

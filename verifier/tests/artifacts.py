@@ -19,7 +19,7 @@ from verifier.tests.integers import (
     some_windows,
 )
 
-OLD_FILES = Path(__file__).parents[2] / "tests/old_files"
+GOLDEN = Path(__file__).parents[2] / "tests/golden"
 FOUR = CategoricalDomain(("red", "green", "blue", "grün"), "green")
 TABLE = random_table(random.Random(4), 5, (0.0, 1.0, 2.5, 3.0, 4.0), 24)
 NOISE = laplace_like(5, 2, 4, word_bits=40, unit=0.5)
@@ -47,15 +47,15 @@ def _joint() -> bytes:
     return file_of(PAIR, randomizer, 2, "sum", columns=["sold", "value"], losses=losses)
 
 
-def _old(path: str) -> Callable[[], bytes]:
-    return (OLD_FILES / path).read_bytes
+def _golden(path: str) -> Callable[[], bytes]:
+    return (GOLDEN / path).read_bytes
 
 
 _MAKERS: dict[str, Callable[[], bytes]] = {
     "window": _window,
     "window of text": _text,
     "window of reals": _real,
-    "window with a proved bound": _old("v1/rr-on-bins-squared.onnx"),
+    "window with a proved bound": _golden("plain/rr-on-bins-squared.onnx"),
     "table": lambda: file_of(IntegerDomain(0, 4), TABLE, 3),
     "additive": lambda: file_of(IntegerDomain(0, 4), NOISE, Fraction(13, 10)),
     "sets": lambda: file_of(FOUR, pairs_of_four(), 1, "zero_one"),

@@ -18,7 +18,6 @@ _WORSE = "the promise is weaker"
 _OFF = "private labels are off by more on average"
 _OTHERWISE = "labels are read in another way"
 _OTHERS = "persons are told apart in another way"
-_LATER = "labels are drawn at another time"
 _SHOWN = 6
 
 
@@ -43,9 +42,6 @@ def _changes(old: Artifact, new: Artifact) -> Iterator[Change]:
     persons = [None if one is None else one.column for one in (c.person for c in stated)]
     if None not in persons:  # otherwise another unit is protected
         yield from _texts("persons are in", persons, _OTHERS)
-    yield from _texts("matures for", (a.mature, b.mature), _LATER)
-    times = [None if one is None else one.by for one in (c.mature for c in stated)]
-    yield from _texts("matures after", times, _LATER)
     yield from _texts("mechanism", (a.mechanism, b.mechanism))
     columns = [", ".join(one.certificate.label_columns) for one in both]
     yield from _texts("label", columns, _OTHERWISE)

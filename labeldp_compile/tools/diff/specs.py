@@ -14,7 +14,6 @@ _BREAKS = {
     "name": "gates that demand the name refuse it",
     "label.": "labels are read in another way",
     "groups": "rows go to other groups",
-    "mature": "labels are drawn at another time",
     "privacy.unit": "another unit is protected",
     "privacy.person_column": "persons are told apart in another way",
 }
@@ -26,7 +25,7 @@ _MORE = (
 _BOOKED = ("privacy.ledger", "prior.data_set", "prior.data_version")
 """What a ledger knows a prior by."""
 _NOT_IN_THE_INTEGERS = (
-    *("version", "name", "goal", "mature", "privacy.labels_per_user", "privacy.person_column"),
+    *("version", "name", "goal", "privacy.labels_per_user", "privacy.person_column"),
     *_BOOKED,
 )
 

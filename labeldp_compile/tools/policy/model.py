@@ -6,11 +6,10 @@ import hashlib
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from labeldp_verify.claims import seconds_of
 from labeldp_verify.errors import read_at_most, readable
-from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
+from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.ledger.book import read_entries
@@ -22,11 +21,6 @@ from labeldp_compile.yaml_source import MAX_BYTES
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
-
-
-def _duration(text: str) -> str:
-    seconds_of(text)
-    return text
 
 
 class MaxInPeriod(Strict):
@@ -114,9 +108,6 @@ class GatePolicy(Strict):
         None, ge=1, description="the fewest rows of a group with a table of its own"
     )
     usefulness: LeastUse | None = None
-    mature: Annotated[str, AfterValidator(_duration)] | None = Field(
-        None, description="how long labels must mature at least, as in P30D"
-    )
     specs: str | None = Field(
         None,
         min_length=1,

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from labeldp_verify.claims import seconds_of
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.errors import InputError
@@ -161,22 +160,6 @@ def _groups(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
         )
         ok = one.group_rows >= limit
         yield PolicyFinding("min_group_rows", ok, "declared", text, str(one.group_rows), str(limit))
-
-
-@_rule("mature", *_MADE, "folder of parts")
-def _mature(one: Subject, policy: LoadedPolicy) -> Iterator[PolicyFinding]:
-    least, found = policy.rules.mature or "P0D", one.mature
-    if one.kind == "folder of parts":
-        early = sum(part.as_of is None for part in one.parts)
-        text = f"{early:,} of {len(one.parts):,} parts were drawn without a rule for maturity"
-        yield PolicyFinding("mature", not early, "declared", text, str(early), "0")
-        return
-    text = f"its labels mature for {found} (declared)"
-    if found is None:
-        text = "nothing says that its labels mature before they are drawn"
-    ok = found is not None and seconds_of(found) >= seconds_of(least)
-    text = f"{text}; the policy demands {least}"
-    yield PolicyFinding("mature", ok, "declared", text, found or "", least)
 
 
 @_rule("signed_by", "artifact")

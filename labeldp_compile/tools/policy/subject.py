@@ -42,7 +42,6 @@ class Subject:
         mechanism: of an artifact or a plan; the method of a run.
         protects: ``label`` or ``person``.
         group_rows: the fewest rows of a group with its own table.
-        mature: how long labels mature.
         uses: figures of each table, and whether labels are numbers.
         bias, outputs, warnings: as ``verify`` finds them.
         settled: whether ``uses``, bias, outputs and warnings are final; a prior can change those
@@ -65,7 +64,6 @@ class Subject:
     mechanism: str | None = None
     protects: str | None = None
     group_rows: int | None = None
-    mature: str | None = None
     uses: tuple[Usefulness, ...] = ()
     numbers: bool = False
     settled: bool = True
@@ -103,7 +101,6 @@ def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) 
         mechanism=stated.mechanism,
         protects="label" if stated.person is None else "person",
         group_rows=min((stated.tables[table].size for table in own), default=None),
-        mature=None if stated.mature is None else stated.mature.after,
         uses=tuple(artifact.table(table).usefulness for table in tables),
         numbers=are_numbers(artifact.label, artifact.tables[0])
         and not isinstance(artifact.label, JointDomain)
@@ -148,7 +145,6 @@ def of_plan(plan: Plan, entries: Sequence[Entry], folder: Path, rules: GatePolic
         mechanism=spec.named_mechanism.kind,
         protects="label" if unit is None else "person",
         group_rows=None if budget.groups is None else budget.groups.smallest,
-        mature=None if spec.mature is None else spec.mature.after,
         uses=() if use is None else (use.figures,),
         numbers=not spec.has_classes and len(spec.label.names) == 1,
         settled=use is not None and use.settled,

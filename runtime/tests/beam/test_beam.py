@@ -13,13 +13,13 @@ from runtime.tests.beam.cases import GROUP_VALUES, ODD, ROWS
 
 ROOT = Path(__file__).parents[3]
 PYTHON = ROOT / "build/beam/bin/python"
-OLD = ROOT / "tests/old_files"
+OLD = ROOT / "tests/golden"
 ARTIFACTS = {
-    "plain": OLD / "v2/optimal-unbiased.onnx",
-    "groups": OLD / "groups_v2/integers.onnx",
-    "joint": OLD / "joint_v2/top.onnx",
-    "sets": OLD / "sets_v1/subsets.onnx",
-    "person": OLD / "persons_v1/window.onnx",
+    "plain": OLD / "plain/optimal-unbiased.onnx",
+    "groups": OLD / "groups/integers.onnx",
+    "joint": OLD / "joint/top.onnx",
+    "sets": OLD / "sets/subsets.onnx",
+    "person": OLD / "persons/window.onnx",
 }
 SAME_ID = "2 rows have the same id, which would show whether their labels are equal"
 

@@ -24,16 +24,12 @@ from pydantic import (
     ConfigDict,
     Field,
     PositiveInt,
-    SerializerFunctionWrapHandler,
-    model_serializer,
 )
 
 from labeldp_trainer.config.data import DATE_FEATURES, TableData
 from labeldp_trainer.data.dataset import DataPart, FeatureShape
 from labeldp_trainer.data.table import TableColumns
 from labeldp_trainer.errors import DataError
-
-_LATER = ("dates", "takes_missing_numbers")  # keys that format 1.0 may lack
 
 
 class _Stated(BaseModel):
@@ -74,12 +70,6 @@ class TableEncoder(_Stated):
     categorical: list[CategoricalColumn]
     dates: list[str] = []
     takes_missing_numbers: bool = False
-
-    @model_serializer(mode="wrap")
-    def _stated(self, as_before: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the later keys where they say nothing: files stay as they were before."""
-        found = as_before(self)
-        return {key: value for key, value in found.items() if key not in _LATER or value}
 
     @property
     def numeric_columns(self) -> list[NumericColumn]:

@@ -6,7 +6,6 @@ kernel on its bins (of the identity for categories), centred and orthogonal on t
 Values are integers, so that every processor computes the same rows from them.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,9 +22,6 @@ _MAIN_NUMBERS, _IN_PAIRS_NUMBERS, _IN_PAIRS_CATEGORIES = 12, 5, 23
 _RANGE = 0.5  # of the kernel, in quantiles
 _LINEAR = 2.0  # weight of the part that is smooth over the whole range
 _NOTHING = 1e-6  # of the largest eigenvalue
-
-
-_EdgesOf = Callable[[Float32[np.ndarray, " n"]], Float32[np.ndarray, " e"]]
 
 
 @dataclass(frozen=True)
@@ -67,24 +63,16 @@ def entries_of(features: Features) -> list[np.ndarray]:
     return [*np.asarray(numeric).T, *np.asarray(categorical).T]
 
 
-def learn_columns(
-    features: Features, vocabularies: tuple[int, ...], *, own_bins: bool = True
-) -> list[BinnedColumn]:
-    """The columns of training features.
-
-    ``own_bins``: numbers that many rows have get bins of their own, as they did not in the past.
-    """
+def learn_columns(features: Features, vocabularies: tuple[int, ...]) -> list[BinnedColumn]:
+    """The columns of training features. Numbers that many rows have get bins of their own."""
     numeric = np.asarray(features["numeric"])
-    edges_of = _edges if own_bins else _quantiles
-    found = [
-        _numbers(np.ascontiguousarray(numeric[:, j]), edges_of) for j in range(numeric.shape[1])
-    ]
+    found = [_numbers(np.ascontiguousarray(numeric[:, j])) for j in range(numeric.shape[1])]
     codes = np.asarray(features["categorical"])
     return found + [_categories(codes[:, j], size) for j, size in enumerate(vocabularies)]
 
 
-def _numbers(entries: Float32[np.ndarray, " n"], edges_of: _EdgesOf) -> BinnedColumn:
-    edges = edges_of(entries[~np.isnan(entries)])
+def _numbers(entries: Float32[np.ndarray, " n"]) -> BinnedColumn:
+    edges = _edges(entries[~np.isnan(entries)])
     count = len(edges) + 1
     codes = BinnedColumn(edges, None, np.zeros((0, 0), np.int32), 0).codes(entries)
     at = np.linspace(0, 1, count)
@@ -95,16 +83,6 @@ def _numbers(entries: Float32[np.ndarray, " n"], edges_of: _EdgesOf) -> BinnedCo
     kernel[count, count] = 1.0
     values = _eigenfunctions(kernel, np.bincount(codes, minlength=count + 1), _MAIN_NUMBERS)
     return BinnedColumn(edges, None, values, min(values.shape[1], _IN_PAIRS_NUMBERS))
-
-
-def _quantiles(there: Float32[np.ndarray, " n"]) -> Float32[np.ndarray, " e"]:
-    """Where numbers are cut: at quantiles. Of a number that nearly all rows have, all other ones
-    share its bin."""
-    edges = np.unique(there)
-    if len(edges) > _BINS:
-        places = np.arange(1, _BINS) * (len(there) - 1) // _BINS
-        edges = np.unique(np.partition(there, places)[places])
-    return edges[1:] if len(edges) and edges[0] == there.min() else edges
 
 
 def _edges(there: Float32[np.ndarray, " n"]) -> Float32[np.ndarray, " e"]:

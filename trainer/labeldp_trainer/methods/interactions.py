@@ -38,11 +38,11 @@ _SOFT_SHARES, _SOFT_COUNTS, _LEAST_SOFT = 0.4, 1.5, 1e-2
 """Of the uncertainty of a prediction: how softly it is kept positive; and the least."""
 
 
-def learned_columns(setting: Setting, *, own_bins: bool = True) -> list[BinnedColumn]:
+def learned_columns(setting: Setting) -> list[BinnedColumn]:
     """The columns of the training features, as ``learn_columns`` says. Raises DataError if none
     says anything."""
     train = setting.dataset.train
-    found = learn_columns(train.features, setting.dataset.shape.vocabularies, own_bins=own_bins)
+    found = learn_columns(train.features, setting.dataset.shape.vocabularies)
     if not any(column.rank for column in found):
         raise DataError(f"{train.source}: every feature column is constant")
     return found

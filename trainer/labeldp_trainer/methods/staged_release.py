@@ -46,7 +46,7 @@ from labeldp_trainer.run.folder import require_own
 from labeldp_trainer.run.metrics import Line
 from labeldp_trainer.staged_release.check import PublicTable, checks
 from labeldp_trainer.staged_release.draw import Draws, Labels
-from labeldp_trainer.staged_release.plan import BudgetPlan, DeltaError, own_bins
+from labeldp_trainer.staged_release.plan import BudgetPlan, DeltaError
 from labeldp_trainer.staged_release.release import FILE, ReleaseInStages, StagedFacts, read_staged
 
 _REHEARSED_COLUMNS = 4
@@ -88,8 +88,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             require_label_type(setting)
         setting = limited_to_users(setting)
         rows, dataset = RowOwners(**row_owners(setting)), setting.dataset
-        bins = stored is None or own_bins(stored.facts.format_version)
-        columns = learned_columns(setting, own_bins=bins)
+        columns = learned_columns(setting)
         codes = codes_of(columns, dataset.train.features)  # of a stored release: the same bins
         release = stored or self._empty(setting, rows, columns)
         epsilon, delta = exact(self.method.epsilon), exact(self.method.delta)

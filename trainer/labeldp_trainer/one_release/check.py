@@ -93,10 +93,7 @@ def promise_checks(
         facts.classes == classes and (facts.label_range == ends or classes is not None),
         "the classes or the range of the labels are those of the config",
     )
-    if facts.label is not None:  # files of earlier versions do not say
-        yield ReleaseCheck(
-            facts.label == label, f"the label column is that of the config, {label!r}"
-        )
+    yield ReleaseCheck(facts.label == label, f"the label column is that of the config, {label!r}")
 
 
 def _as_stated(release: Release, rows: PublicRows, method: OneRelease) -> bool:

@@ -48,15 +48,12 @@ class Weights:
         metric: [d] positive.
         floor: rows that are shorter than this in the metric keep their proportion.
         scale: lattice steps.
-        evenly: whether each of m rows of a user has the factor 1/m instead, as in releases of
-            format 1.0.
     """
 
     columns: Int64[np.ndarray, " d"]
     metric: Float32[np.ndarray, " d"]
     floor: float
     scale: float
-    evenly: bool = False
 
     @property
     def width(self) -> int:
@@ -88,8 +85,8 @@ class Weights:
     def _shares(self, rows: PublicRows) -> Float64[np.ndarray, " n"] | None:
         """[n] what the rows of users are multiplied by. No processor computes another number: up to
         the last quotient, all are whole numbers that float64 holds."""
-        if rows.owners is None or self.evenly:
-            return rows.shares
+        if rows.owners is None:
+            return None
         spans = np.maximum(self._spans(rows, None), 1)
         return np.minimum(self.scale * _ROOT / spans, 1.0)[rows.owners]
 

@@ -37,7 +37,7 @@ def planned(
     rows: PublicRows,
     method: OneRelease,
     classes: tuple[int | str, ...] | None,
-    label: str | None = None,
+    label: str,
 ) -> Release:
     """The release without a statistic: weights, noise and proof, from features alone.
 
@@ -58,7 +58,6 @@ def planned(
     proved = ProvedNoise.least(squared, weights.width * width, epsilon, delta)
     expected, gap = expectations(weights, rows, method, classes)
     facts = Facts(
-        format_version="1.0" if rows.users is None else "1.1",
         classes=classes,
         label_range=None if classes is not None else method.label_range,
         epsilon=repr(method.epsilon),
@@ -89,8 +88,7 @@ def expectations(
     """
     found, prior = moments(weights, rows), _prior(rows, classes)
     noise = _expected_noise(rows, method, classes)
-    units = rows.count if weights.evenly else rows.units  # in format 1.0, users were not counted
-    return certified(found, units, prior[weights.columns], noise)
+    return certified(found, rows.units, prior[weights.columns], noise)
 
 
 def drawn(plan: Release, rows: PublicRows, labels: Any, method: OneRelease) -> Release:

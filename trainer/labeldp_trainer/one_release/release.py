@@ -37,8 +37,6 @@ class Facts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON.
 
     Attributes:
-        format_version: 1.1 of users, whose rows are weighted by what they move together; in 1.0,
-            each of m rows has the weight 1/m.
         classes: of the columns; None for numbers.
         label_range: whose ends are ±STEPS; None for classes.
         epsilon: as written in the config.
@@ -54,10 +52,10 @@ class Facts(ReleaseText):
         rows_sha256: of the integer rows.
         expected_error: expected squared error of the coefficients, before any label was seen.
         gap: by how much at most another shape of the noise would be better.
-        label: the column that it is of; None in files of earlier versions.
+        label: the column that it is of.
     """
 
-    format_version: Literal["1.0", "1.1"] = "1.0"
+    format_version: Literal["1.0"] = "1.0"
     classes: tuple[int | str, ...] | None
     label_range: tuple[Real, Real] | None
     epsilon: str = Field(pattern=DECIMAL)
@@ -75,7 +73,7 @@ class Facts(ReleaseText):
     rows_sha256: str = Field(pattern=DIGEST)
     expected_error: Real = Field(ge=0)
     gap: Real = Field(ge=0)
-    label: str | None = None
+    label: str
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -83,13 +81,11 @@ class Facts(ReleaseText):
         require_promise(self.epsilon, self.delta)
         moved = squared_sensitivity(self.longest, classes=self.classes is not None)
         require(self.squared_sensitivity == moved and self.lattice == _LATTICE)
-        require(self.users is not None or self.format_version == "1.0")
         return self
 
     def text(self) -> bytes:
         """As JSON: the same bytes for the same release."""
-        stated = self.model_dump(exclude={"label"} if self.label is None else None)
-        return json.dumps(stated, ensure_ascii=False, allow_nan=False).encode()
+        return json.dumps(self.model_dump(), ensure_ascii=False, allow_nan=False).encode()
 
 
 @dataclass(frozen=True)
@@ -112,8 +108,7 @@ class Release:
     def weights(self) -> Weights:
         """From vectors to rows q."""
         facts = self.facts
-        evenly = facts.format_version == "1.0"
-        return Weights(self.columns, self.metric, facts.floor, facts.scale, evenly)
+        return Weights(self.columns, self.metric, facts.floor, facts.scale)
 
     @property
     def noise(self) -> ProvedNoise:
@@ -176,7 +171,7 @@ def _read(arrays: dict[str, Any], text: bytes) -> tuple[Release | None, str]:
     require(sorted(arrays) == sorted(_ARRAYS))
     version = json.loads(text)["format_version"]
     require(type(version) is str)
-    return _parse(arrays, text) if version in ("1.0", "1.1") else None, version
+    return _parse(arrays, text) if version == "1.0" else None, version
 
 
 def _parse(arrays: dict[str, Any], text: bytes) -> Release:

@@ -24,7 +24,6 @@ from labeldp_trainer.run.folder import read_json
 from labeldp_trainer.sharding import Devices
 from labeldp_trainer.staged_release.check import PublicTable, replayed
 from labeldp_trainer.staged_release.check import checks as staged_checks
-from labeldp_trainer.staged_release.plan import own_bins
 from labeldp_trainer.staged_release.release import read_staged
 from labeldp_trainer.training import read
 
@@ -86,7 +85,7 @@ def _verify_staged(
     )
     columns, features = list(release.columns), setting.dataset.train.features
     rows = RowOwners(**row_owners(setting))
-    learned = learned_columns(setting, own_bins=own_bins(release.facts.format_version))
+    learned = learned_columns(setting)
     codes = codes_of(learned, features)  # the release must have the same bins
     table = PublicTable(features, learned, codes, rows)
     found = list(staged_checks(release, method, table, loss.task.classes, loaded.config.data.label))

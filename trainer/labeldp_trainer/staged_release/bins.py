@@ -1,4 +1,4 @@
-"""The bins of histograms of numbers: from the range and the version of a release, which are public.
+"""The bins of histograms of numbers: from the range of a release, which is public.
 
 Bins are disjoint and cover everything, so a replaced label moves one row between two of them,
 whichever they are. Where labels lie in the range is not known: equal bins suit labels that fill it,
@@ -24,22 +24,17 @@ class HistogramBins:
     Attributes:
         labels: [b + 1] edges of labels, from one end of the range to the other.
         sizes: [s + 1] edges of sizes of residuals.
-        noise: deviations of a count that noise alone may have.
     """
 
     labels: Float64[np.ndarray, " b"]
     sizes: Float64[np.ndarray, " s"]
-    noise: float
 
     @classmethod
-    def of(cls, version: str, ends: tuple[float, float]) -> HistogramBins:
-        """Those of a version of ``release.npz`` and a range of labels."""
+    def of(cls, ends: tuple[float, float]) -> HistogramBins:
+        """From a range of labels."""
         low, high = ends
-        if version == "1.0":
-            cuts = (high - low) / 2 * 2.0 ** np.linspace(-8, 0.5, 35)
-            return cls(np.linspace(low, high, 65), np.r_[0, cuts, high - low], 2.0)
         cuts = (high - low) / 2 * 2.0 ** np.linspace(-_OCTAVES, 0.5, 4 * _OCTAVES + 3)
-        return cls(_label_edges(low, high), np.r_[0, cuts, high - low], 3.0)
+        return cls(_label_edges(low, high), np.r_[0, cuts, high - low])
 
 
 def _label_edges(low: float, high: float) -> Float64[np.ndarray, " b"]:

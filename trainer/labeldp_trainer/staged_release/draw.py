@@ -15,6 +15,8 @@ from jaxtyping import Float64, Int32, Int64
 
 from labeldp_trainer.discrete_gaussian.draw import noisy
 from labeldp_trainer.interactions.ask import (
+    BROAD,
+    MAINLY_MAINS,
     FirstGuess,
     KeepRows,
     LabelQuestion,
@@ -30,17 +32,17 @@ from labeldp_trainer.staged_release.plan import (
     COUNT,
     BudgetPlan,
     DeltaError,
-    guess,
     histogram_sensitivity,
-    least_error,
     most_sums,
-    skewed_above,
 )
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
 from labeldp_trainer.staged_release.sizes import ResidualSizes
 
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
-_CLIPPED, _CLIPPED_SKEWED = 0.15, 0.05  # of residuals; the first up to format 1.4
+# Labels beyond this skewness have this share of their residuals clipped, for clipping moves their
+# mean. Noise hides the ends of a histogram, so that labels seem less skewed than they are.
+_SKEWED_ABOVE, _CLIPPED_SKEWED = 1.25, 0.05
+_DEVIATIONS = 3.0  # of a count, which noise alone may have
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
 
@@ -75,11 +77,9 @@ class Draws:
         self._plan = BudgetPlan.of(
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
-        self.most_sums = most_sums(facts.format_version, facts.rows)
-        self.guess = guess(facts.format_version, classes=facts.classes is not None)
+        self.most_sums = most_sums(facts.rows)
+        self.guess = BROAD if facts.classes is None else MAINLY_MAINS
         self._at, self._skewed = 0, False
-        self._skewed_above = skewed_above(facts.format_version)
-        self._least_error = least_error(facts.format_version)
         self._slope: Callable[[float], float] = lambda clip: 1.0
 
     def labels(self) -> FirstGuess:
@@ -94,7 +94,7 @@ class Draws:
         middle, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
         away = middle - shares @ middle
         square = float(shares @ away**2)
-        self._skewed = abs(float(shares @ away**3)) > self._skewed_above * square**1.5
+        self._skewed = abs(float(shares @ away**3)) > _SKEWED_ABOVE * square**1.5
         variance = square + float(shares @ widths**2) / 12
         tails = np.array([_TAIL, 1 - _TAIL])
         first, last = np.minimum(np.searchsorted(np.cumsum(shares), tails), len(shares) - 1)
@@ -106,13 +106,13 @@ class Draws:
         edges = self._bins.sizes
         shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
         sizes = ResidualSizes(edges, shares)
-        if self._least_error and not self._skewed:
-            self._slope = sizes.slope
-            clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count)
-        else:
-            clip = sizes.clip_of_share(_CLIPPED_SKEWED if self._skewed else _CLIPPED)
+        if self._skewed:
+            clip = sizes.clip_of_share(_CLIPPED_SKEWED)
             slope = sizes.slope(clip)  # that of the share, also if an earlier clip is smaller
             self._slope = lambda clip: slope
+        else:
+            self._slope = sizes.slope
+            clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count)
         return Residuals(sizes.square, clip)
 
     def noise(self, clip: float) -> float:
@@ -146,7 +146,7 @@ class Draws:
     def _bins(self) -> HistogramBins:
         facts = self.release.facts
         assert facts.label_range is not None
-        return HistogramBins.of(facts.format_version, facts.label_range)
+        return HistogramBins.of(facts.label_range)
 
     def _histogram(
         self, edges: Float64[np.ndarray, " b"], of: Callable[[Labels], Labels]
@@ -158,7 +158,7 @@ class Draws:
             return np.searchsorted(edges[1:-1], x[~np.isnan(x)], side="right")
 
         shares, noise = self._counted(bins, len(edges) - 1)
-        kept = np.where(shares > self._bins.noise * noise, shares, 0.0)
+        kept = np.where(shares > _DEVIATIONS * noise, shares, 0.0)
         if not kept.sum() > 0:
             kept = np.ones_like(kept)
         return np.asarray(kept / kept.sum())

@@ -27,7 +27,6 @@ from labeldp_trainer.discrete_gaussian.delta import (
 )
 from labeldp_trainer.discrete_gaussian.draw import with_float
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
-from labeldp_trainer.interactions.ask import BROAD, MAINLY_MAINS, Guess
 from labeldp_trainer.one_release.lattice import UNIT, squared_sensitivity
 from labeldp_trainer.staged_release.bins import MOST_BINS
 
@@ -59,36 +58,9 @@ COUNT = 1 << 30
 _SHORT = UNIT // 2  # no design has rows that are all shorter
 
 
-def _since(first: str, version: str) -> bool:
-    """Whether a version of ``release.npz`` is this one or a later one."""
-    return [*map(int, version.split("."))] >= [*map(int, first.split("."))]
-
-
-def most_sums(version: str, rows: int) -> int:
-    """For each output, of a part of a version of ``release.npz``; fewer of many rows, for speed."""
-    many = _since("1.2", version) and rows > _MANY_ROWS
-    return _SUMS_OF_MANY if many else MOST_SUMS
-
-
-def guess(version: str, *, classes: bool) -> Guess:
-    """What a version of ``release.npz`` expects of effects."""
-    return MAINLY_MAINS if classes and _since("1.3", version) else BROAD
-
-
-def own_bins(version: str) -> bool:
-    """Whether numbers that many rows have get bins of their own."""
-    return _since("1.4", version)
-
-
-def least_error(version: str) -> bool:
-    """Whether residuals are clipped where the expected error is least, or a fixed share of them."""
-    return _since("1.5", version)
-
-
-def skewed_above(version: str) -> float:
-    """Skewness of labels beyond which a small share of residuals is clipped: it moves means. Noise
-    hides the ends of a histogram, so that labels seem less skewed than they are."""
-    return 1.25 if _since("1.6", version) else 2.0
+def most_sums(rows: int) -> int:
+    """For each output, of a part; fewer of many rows, for speed."""
+    return _SUMS_OF_MANY if rows > _MANY_ROWS else MOST_SUMS
 
 
 def histogram_sensitivity(rows: int) -> int:

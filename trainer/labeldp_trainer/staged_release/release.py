@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,6 @@ from labeldp_trainer.one_release.release import (
 from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
 from labeldp_trainer.staged_release.plan import COUNT, KINDS, MOST_SUMS, Kind, histogram_sensitivity
 
-Version = Literal["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6"]
 _LATTICE = {"unit": UNIT, "label_steps": STEPS, "count": COUNT}
 _MOST_TERMS = 1 << 13
 _Terms = tuple[tuple[int, ...], ...]
@@ -95,7 +94,7 @@ class StagedFacts(ReleaseText):
     """All of a release but its arrays, in the order of its JSON."""
 
     kind: Literal["staged_release"] = "staged_release"
-    format_version: Version = "1.6"
+    format_version: Literal["1.0"] = "1.0"
     classes: tuple[int | str, ...] | None
     label_range: tuple[Real, Real] | None
     epsilon: str = Field(pattern=DECIMAL)
@@ -236,7 +235,7 @@ def read_staged(path: Path) -> ReleaseInStages:
 def _read(arrays: dict[str, NDArray[Any]], text: bytes) -> tuple[ReleaseInStages | None, str]:
     stated = json.loads(text)
     known, version = stated["kind"] == "staged_release", str(stated["format_version"])
-    return _parse(arrays, text) if known and version in get_args(Version) else None, version
+    return _parse(arrays, text) if known and version == "1.0" else None, version
 
 
 def _parse(arrays: dict[str, NDArray[Any]], text: bytes) -> ReleaseInStages:

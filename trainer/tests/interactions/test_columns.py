@@ -5,10 +5,10 @@ import pytest
 from labeldp_trainer.interactions.columns import learn_columns
 
 
-def edges(numbers, **more):
+def edges(numbers):
     numeric = np.asarray(numbers, np.float32)[:, None]
     features = {"numeric": numeric, "categorical": np.zeros((len(numeric), 0), np.int32)}
-    (column,) = learn_columns(features, (), **more)
+    (column,) = learn_columns(features, ())
     rows = np.bincount(column.codes(numeric[:, 0]), minlength=len(column.edges) + 2)
     assert np.isnan(numeric).all() or (rows[:-1] > 0).all()
     return column.edges
@@ -20,7 +20,6 @@ def test_of_a_number_that_nearly_all_rows_have_the_others_are_told_apart():
     assert found[0] == np.float32(amounts.min()) and len(found) == 23
     within = np.searchsorted(found, np.sort(amounts).astype(np.float32), side="right")
     assert np.bincount(within).max() <= 400 / 23 + 2
-    assert len(edges(np.r_[np.zeros(9600), amounts], own_bins=False)) == 0  # as in the past
 
 
 def test_numbers_between_two_usual_ones_keep_a_bin():
@@ -29,10 +28,8 @@ def test_numbers_between_two_usual_ones_keep_a_bin():
     assert {np.float32(others.min()), np.float32(2.0)} <= set(found)
 
 
-@pytest.mark.parametrize("own_bins", [True, False])
-def test_numbers_without_a_usual_one_are_cut_at_quantiles(own_bins):
+def test_numbers_without_a_usual_one_are_cut_at_quantiles():
     numbers = np.random.default_rng(0).normal(size=5000)
-    assert np.array_equal(edges(numbers, own_bins=own_bins), edges(numbers))
     counts = np.histogram(numbers, np.r_[-9, edges(numbers), 9])[0]
     assert len(counts) == 24 and np.ptp(counts) <= 3
 

@@ -399,22 +399,6 @@ def test_a_release_of_another_column_is_refused(place, tmp_path):
     assert not folder.exists()
 
 
-def test_releases_of_earlier_versions_are_read_as_before(place, tmp_path):
-    """They do not say which column they are of."""
-    path = tmp_path / "release.npz"
-    data = (place / "runs" / "numbers" / "release.npz").read_bytes()
-    with np.load(io.BytesIO(data)) as archive:
-        facts = json.loads(archive["facts"].tobytes())
-    assert facts.pop("label") == "number"
-    old = np.frombuffer(json.dumps(facts, ensure_ascii=False).encode(), np.uint8)
-    path.write_bytes(tampered(data, facts=old))
-    release = read_release(path)
-    assert release.facts.label is None and release.to_bytes() == path.read_bytes()
-    lines = labeldp(place / "numbers.yaml", "--verify-release", path).splitlines()
-    assert len(lines) == 9 and not any("label column" in line for line in lines)
-    labeldp(place / "numbers.yaml", "-o", tmp_path / "run", "--from-release", path)
-
-
 def test_damaged_files_are_one_message(place, tmp_path):
     data = (place / "runs" / "classes" / "release.npz").read_bytes()
     whole = {name: tampered(data, **changes) for name, changes in DAMAGED.items()}

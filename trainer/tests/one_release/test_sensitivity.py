@@ -1,6 +1,5 @@
 """What replaced labels move in the sum, on the integers that are summed; and what labels become."""
 
-import dataclasses
 import itertools
 from decimal import Decimal
 from fractions import Fraction
@@ -12,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.data.true_labels import class_labels
-from labeldp_trainer.discrete_gaussian.draw import ProvedNoise
 from labeldp_trainer.one_release import lattice
-from labeldp_trainer.one_release.check import checks
 from labeldp_trainer.one_release.lattice import (
     STEPS,
     UNIT,
@@ -23,8 +20,7 @@ from labeldp_trainer.one_release.lattice import (
     lengths,
     squared_sensitivity,
 )
-from labeldp_trainer.one_release.make import drawn, expectations, planned
-from labeldp_trainer.one_release.release import Facts, read_release
+from labeldp_trainer.one_release.make import drawn, planned
 from labeldp_trainer.one_release.targets import label_steps
 
 from trainer.tests.one_release.release_helpers import method, rows
@@ -126,12 +122,12 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
 def test_rows_of_users_are_rounded_up(monkeypatch):
     """Roots are no whole numbers of the finer lattice: their sum must not be too small."""
     vectors = np.array([[1.0, 1.0], [1.0, -1.0], [0.3, 0.2]], np.float32)
-    weights = Weights(np.array([1, 2]), np.ones(2, np.float32), 1e-6, 9.0, evenly=True)
+    weights = Weights(np.array([1, 2]), np.ones(2, np.float32), 1e-6, 9.0)
     table = rows(vectors, np.zeros(3, np.int64))
-    integers = np.concatenate([q for *_, q in weights.chunks(table)]).astype(int)
-    products = np.abs(integers @ integers.T)
     for most, blocks in ((64, [slice(0, 3)]), (1, [slice(0, 1), slice(1, 2), slice(2, 3)])):
         monkeypatch.setattr(lattice, "_BLOCK", most)
+        integers = np.concatenate([q for *_, q in weights.chunks(table)]).astype(int)
+        products = np.abs(integers @ integers.T)
         exact = sum(Decimal(int(products[b, b].sum())).sqrt() for b in blocks) ** 2
         assert exact <= weights.lengths(table).longest <= exact + 2
 
@@ -149,15 +145,13 @@ def test_no_signs_of_the_rows_of_a_user_move_the_sum_by_more(seed):
     signs = np.array(list(itertools.product((-1, 1), repeat=int(n))))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(lattice, "_BLOCK", most)
-        for evenly in (False, True):
-            own = dataclasses.replace(weights, evenly=evenly)
-            integers = np.concatenate([q for _, q in own.integer_rows(table)]).astype(np.int64)
-            for user in range(table.units):
-                mine = table.owners == user
-                moved = np.square(signs[:, mine].astype(object) @ integers[mine].astype(object))
-                assert moved.sum(axis=1).max() <= own.lengths(table).longest
-            assert own.lengths(table).longest <= lengths(own.integer_rows(table), table).longest
-            assert own.lengths(table).longest <= UNIT * UNIT
+        integers = np.concatenate([q for _, q in weights.integer_rows(table)]).astype(np.int64)
+        longest = weights.lengths(table).longest
+        for user in range(table.units):
+            mine = table.owners == user
+            moved = np.square(signs[:, mine].astype(object) @ integers[mine].astype(object))
+            assert moved.sum(axis=1).max() <= longest
+        assert longest <= min(lengths(weights.integer_rows(table), table).longest, UNIT * UNIT)
 
 
 def test_rows_of_a_user_that_differ_keep_more_of_their_length():
@@ -171,45 +165,13 @@ def test_rows_of_a_user_that_differ_keep_more_of_their_length():
     assert factors[np.argsort(order)] == pytest.approx([0.5] * 4 + [0.25] * 4 + [1], rel=2e-3)
 
 
-@pytest.mark.parametrize("users", [True, False])
-def test_releases_of_format_1_0_are_verified(tmp_path, users):
-    """Each of a user's m rows has the weight 1/m there, and no user but rows were counted."""
-    random = np.random.default_rng(4)
-    table = rows(random.normal(size=(60, 3)), np.arange(60) // 4 if users else None)
-    plan = planned(table, method(), CLASSES, "y")
-    assert plan.facts.format_version == ("1.1" if users else "1.0")
-    weights = dataclasses.replace(plan.weights, evenly=True)
-    measured = lengths(weights.integer_rows(table), table)
-    expected, gap = expectations(weights, table, method(), CLASSES)
-    moved = squared_sensitivity(measured.longest, classes=True)
-    noise = ProvedNoise.least(moved, plan.statistic.size, Fraction(1), Fraction("1e-5"))
-    known = plan.facts.model_dump() | {
-        "format_version": "1.0",
-        "longest": measured.longest,
-        "squared_sensitivity": moved,
-        "sigma": noise.sigma,
-        "rows_sha256": measured.sha256,
-        "expected_error": expected,
-        "gap": gap,
-    }
-    old = dataclasses.replace(plan, facts=Facts.model_validate(known))
-    (tmp_path / "release.npz").write_bytes(old.to_bytes())
-    for release in (read_release(tmp_path / "release.npz"), plan):
-        found = checks(release, table, method(), CLASSES, "y")
-        assert [check.words for check in found if not check.ok] == []
-    if users:  # with the other weights, the integers are others
-        other = Facts.model_validate(known | {"format_version": "1.1"})
-        wrong = dataclasses.replace(plan, facts=other)
-        assert not all(check.ok for check in checks(wrong, table, method(), CLASSES, "y"))
-
-
 def test_a_whole_release_keeps_what_it_states(noiseless):
     """From vectors and labels to the statistic before its noise, with users and without."""
     random = np.random.default_rng(3)
     owners = random.integers(0, 9, 40)
     for given_owners in (None, owners):
         table = rows(random.normal(size=(40, 4)), given_owners)
-        plan = planned(table, method(), CLASSES)
+        plan = planned(table, method(), CLASSES, "y")
         labels = random.integers(0, 3, 40)
         before = drawn(plan, table, labels, method()).statistic
         for unit in range(9):

@@ -12,7 +12,7 @@ from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners, Users
 from labeldp_trainer.staged_release.check import PublicTable
 from labeldp_trainer.staged_release.draw import Draws
-from labeldp_trainer.staged_release.plan import BudgetPlan, own_bins
+from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
 ALL = os.environ.get("LABELDP_LONG") == "1"
@@ -77,7 +77,6 @@ def table(
     order=1,
     colours=0,
     usual=0.0,
-    version="1.6",
 ):
     """Two columns of numbers, one with a missing entry, and perhaps a column of colours.
 
@@ -91,7 +90,7 @@ def table(
     categorical = random.integers(1, 1 + max(colours, 1), (count, int(colours > 0)))
     features = {"numeric": numeric, "categorical": categorical.astype(np.int32)}
     vocabularies = (1 + colours,) * int(colours > 0)
-    columns = learn_columns(features, vocabularies, own_bins=own_bins(version))
+    columns = learn_columns(features, vocabularies)
     entries = entries_of(features)
     codes = np.stack([c.codes(e) for c, e in zip(columns, entries, strict=True)], axis=1)
     users = None
@@ -101,7 +100,6 @@ def table(
         users = Users(column="user", max_examples_per_user=3, sha256=digest)
     rows = RowOwners(count=count, owners=owners, users=users)
     facts = StagedFacts(
-        format_version=version,
         classes=classes,
         label_range=None if classes is not None else ENDS,
         epsilon=repr(epsilon),

@@ -6,7 +6,7 @@ from labeldp_trainer.staged_release.sizes import ResidualSizes
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
 
-EDGES = HistogramBins.of("1.5", (-50.0, 50.0)).sizes
+EDGES = HistogramBins.of((-50.0, 50.0)).sizes
 
 
 def sizes_of(residuals):
@@ -69,14 +69,10 @@ def test_a_release_clips_where_the_expected_error_is_least(monkeypatch):
 
 
 def test_few_residuals_of_skewed_labels_are_clipped_however_large_the_noise_is():
-    """Labels of skewness 1.7 in a histogram were not skewed for format 1.5, which clipped more."""
+    """Noise hides the tail of labels of skewness 1.7, which count as skewed all the same."""
     labels = np.random.default_rng(5).gamma(0.7, size=4000).clip(0, 4.0) * 0.75 - 1.0
     away = labels - labels.mean()
     assert 1.25 < (away**3).mean() / (away**2).mean() ** 1.5 < 2.0
-    clips = {}
-    for version in ("1.5", "1.6"):
-        own = table(3, 4000, epsilon=0.5, version=version)
-        release = own.drawn(labels, add_noise=own_noise(np.random.default_rng(0)))
-        clips[version] = release.parts[-1].facts.clip
-    share = {version: (np.abs(away) > clip).mean() for version, clip in clips.items()}
-    assert share["1.6"] < 0.15 < share["1.5"]
+    own = table(3, 4000, epsilon=0.5)
+    release = own.drawn(labels, add_noise=own_noise(np.random.default_rng(0)))
+    assert (np.abs(away) > release.parts[-1].facts.clip).mean() < 0.15

@@ -15,8 +15,6 @@ from labeldp_verify.claims.groups import GroupsClaims as GroupsClaims
 from labeldp_verify.claims.lower_bound import OVER as OVER
 from labeldp_verify.claims.lower_bound import excess as excess
 from labeldp_verify.claims.lower_bound import near_least as near_least
-from labeldp_verify.claims.mature import MatureClaims as MatureClaims
-from labeldp_verify.claims.mature import seconds_of as seconds_of
 from labeldp_verify.claims.nulls import nulls_counted_as as nulls_counted_as
 from labeldp_verify.claims.nulls import nulls_in_short as nulls_in_short
 from labeldp_verify.claims.nulls import nulls_in_words as nulls_in_words

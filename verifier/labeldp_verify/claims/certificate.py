@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from labeldp_verify.claims.composition import CompositionClaims
     from labeldp_verify.claims.groups import GroupsClaims
     from labeldp_verify.claims.joint import JointClaims
-    from labeldp_verify.claims.mature import MatureClaims
     from labeldp_verify.claims.person import PersonClaims
     from labeldp_verify.claims.sets import SetsClaims
 
@@ -219,11 +218,6 @@ class Certificate(WholeFile):
     def person(self) -> PersonClaims | None:
         """What a person with several labels spends, if that is the spec's unit."""
         return self.parts.get("person")
-
-    @property
-    def mature(self) -> MatureClaims | None:
-        """When a label no longer changes and is drawn, if the spec has such a rule."""
-        return self.parts.get("mature")
 
     @property
     def groups(self) -> GroupsClaims | None:

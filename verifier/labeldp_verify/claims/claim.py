@@ -38,7 +38,6 @@ class Claim(Generic[R]):
         part: its name in the certificate's JSON.
         record: the class of its value; the annotations are the JSON types.
         proved, declared: names of its fields, as the certificate lists them.
-        formats: of files that make it: the oldest, and the one that is written.
         has_step: whether the report names its check; otherwise it is part of the step utility.
     """
 
@@ -46,7 +45,6 @@ class Claim(Generic[R]):
     record: type[R]
     proved: tuple[str, ...]
     declared: tuple[str, ...] = ()
-    formats: tuple[str, ...]
     has_step = True
 
     def derive(self, found: Evidence) -> R | None:
@@ -56,10 +54,6 @@ class Claim(Generic[R]):
     def state(self, found: Evidence, declared: Declaration) -> R | None:
         """What a new certificate claims; None if it claims nothing."""
         return self.derive(found)
-
-    def renewed(self, stated: R) -> R:
-        """What an older file claims, in the words of the format that is written now."""
-        return stated
 
     def require(self, certificate: Certificate, domain: Domain) -> None:
         """Check what can be checked before the integers are read, in every certificate."""

@@ -40,7 +40,6 @@ class CompositionClaim(Claim[CompositionClaims]):
     record = CompositionClaims
     proved = ("composition.epsilon_pure", "composition.pair", "composition.epsilon_at_delta")
     declared = ("composition.labels_per_user", "composition.epsilon_prior")
-    formats = ("1.0",)
 
     def state(self, found: Evidence, declared: Declaration) -> CompositionClaims | None:
         """What an accountant found; the check proves it."""

@@ -11,7 +11,6 @@ from labeldp_verify.analysis.column_losses import ColumnLoss
 
 if TYPE_CHECKING:
     from labeldp_verify.claims.composition import CompositionClaims
-    from labeldp_verify.claims.mature import MatureClaims
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,6 @@ class Declaration:
         sets: whether the certificate is to speak of what private labels say of classes.
         composes: whether the certificate is to state what these labels spend at δ.
         composition: what ``labels_per_user`` labels spend, found by an accountant.
-        mature: when a label no longer changes and is drawn, or None.
     """
 
     name: str
@@ -56,4 +54,3 @@ class Declaration:
     sets: bool = False
     composes: bool = True
     composition: CompositionClaims | None = None
-    mature: MatureClaims | None = None

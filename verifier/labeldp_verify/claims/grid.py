@@ -24,7 +24,6 @@ class GridClaim(Claim[GridClaims]):
     part = "grid"
     record = GridClaims
     proved = ("grid.least_step", "grid.widest_step")
-    formats = ("1.9",)
     has_step = False  # the labels themselves are part of the domain, which the graph proves
 
     def derive(self, found: Evidence) -> GridClaims:

@@ -1,6 +1,6 @@
 """Tables by public group: the columns that decide a row's table, and who says they are public."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from labeldp_verify.checks import agree, demand
@@ -10,12 +10,9 @@ from labeldp_verify.forms import Domain
 
 MAX_SIZE = 2**63
 # Who says that groups are public: no file can prove it, and a group that tells the label tells it
-# to everyone. Files of format 1.1 name nobody.
+# to everyone.
 DECLARED_BY = "the author of the spec"
-ASSIGNMENTS = {
-    "1.1": "public, and fixed before any label was seen",
-    "1.6": f"declared by {DECLARED_BY}, not proved: public, and fixed before any label was seen",
-}
+ASSIGNMENT = f"declared by {DECLARED_BY}, not proved: public, and fixed before any label was seen"
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,6 @@ class GroupsClaim(Claim[GroupsClaims]):
         "groups.tables.size",
         "groups.tables.prior",
     )
-    formats = ("1.1", "1.6")
     has_step = False  # the columns are read with the tables
 
     def derive(self, found: Evidence) -> GroupsClaims | None:
@@ -69,23 +65,18 @@ class GroupsClaim(Claim[GroupsClaims]):
         if not groups.columns:
             return None
         columns = [GroupColumnClaims(one.name, **one.to_json()) for one in groups.columns]
-        return GroupsClaims(ASSIGNMENTS["1.6"], columns, groups.to_json()["table_of_cell"])
+        return GroupsClaims(ASSIGNMENT, columns, groups.to_json()["table_of_cell"])
 
     def check(self, found: Evidence) -> str:
         """The rebuilt graph proves the map, and each table what is claimed of it."""
         return "rows have tables by the columns of the groups"
-
-    def renewed(self, stated: GroupsClaims) -> GroupsClaims:
-        """That the groups are public is only declared, which format 1.1 did not say."""
-        return replace(stated, assignment=ASSIGNMENTS["1.6"])
 
     def require(self, certificate: Certificate, domain: Domain) -> None:
         """Check that groups are stated as the format requires, and are not the label."""
         stated = certificate.groups
         if stated is None:
             return
-        version = "1.1" if certificate.format_version == "1.1" else "1.6"
-        agree(certificate, "groups.assignment", ASSIGNMENTS[version])
+        agree(certificate, "groups.assignment", ASSIGNMENT)
         names = {column.name for column in stated.columns}
         demand(
             not names & set(certificate.label_columns),

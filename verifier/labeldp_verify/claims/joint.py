@@ -43,7 +43,6 @@ class JointClaim(Claim[JointClaims]):
     record = JointClaims
     proved = ("joint.columns.noisy_label_loss",)
     declared = ("joint.columns.name", "joint.columns.loss", "joint.columns.weight")
-    formats = ("1.3",)
     has_step = False  # the losses of the columns are checked with their sum
 
     def state(self, found: Evidence, declared: Declaration) -> JointClaims | None:

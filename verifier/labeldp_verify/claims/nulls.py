@@ -33,7 +33,6 @@ class NullsClaim(Claim[NullsClaims]):
     record = NullsClaims
     proved = ("nulls.become",)
     declared = ("nulls.pattern",)
-    formats = ("1.9",)
 
     def derive(self, found: Evidence) -> NullsClaims:
         """From the rules of the domain."""

@@ -48,7 +48,6 @@ class PersonClaim(Claim[PersonClaims]):
         "person.epsilon_prior",
         "person.epsilon_total",
     )
-    formats = ("1.9",)
 
     def state(self, found: Evidence, declared: Declaration) -> PersonClaims | None:
         """What the spec's unit of a person makes of ε of a label."""

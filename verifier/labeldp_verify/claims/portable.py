@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from labeldp_verify.claims.certificate import Certificate
 from labeldp_verify.claims.claim import Claim, Evidence
 from labeldp_verify.claims.declaration import Declaration
-from labeldp_verify.claims.registry import all_claims
-from labeldp_verify.claims.versions import formats_of
 from labeldp_verify.claims.whole_file import field_lists
 from labeldp_verify.forms import Integers
 from labeldp_verify.graph.model import PORTABLE
@@ -26,7 +24,6 @@ class PortableClaim(Claim[PortableClaims]):
     part = PORTABLE
     record = PortableClaims
     proved = ("portable.limbs_per_word",)
-    formats = ("1.8",)
     has_step = False  # the graph is checked with the whole file
 
     def derive(self, found: Evidence) -> PortableClaims:
@@ -43,14 +40,8 @@ CLAIM = PortableClaim()
 
 def as_portable(certificate: Certificate, integers: Integers) -> Certificate:
     """The certificate of the portable file with the same integers."""
-    parts = {
-        claim.part: claim.renewed(certificate.parts[claim.part])
-        for claim in all_claims()
-        if claim.part in certificate.parts
-    }
-    parts[PORTABLE] = _of(integers)
-    stated = replace(certificate, parts=parts)
-    return replace(stated, fields=field_lists(stated), format_version=formats_of(stated)[-1])
+    stated = replace(certificate, parts=certificate.parts | {PORTABLE: _of(integers)})
+    return replace(stated, fields=field_lists(stated))
 
 
 def _of(integers: Integers) -> PortableClaims:

@@ -1,7 +1,7 @@
 """The claims that a certificate can make besides those of every file: a file each.
 
 A module of this folder whose ``CLAIM`` is a ``Claim`` is one of them, so that a new claim is
-a new file. They are in the order of the formats that began to state them.
+a new file. They are in the order of their parts' names.
 """
 
 from __future__ import annotations
@@ -22,4 +22,4 @@ def all_claims() -> tuple[Claim[Any], ...]:
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     modules = [import_module(f"{package.__name__}.{name}") for name in names]
     claims = [module.CLAIM for module in modules if hasattr(module, "CLAIM")]
-    return tuple(sorted(claims, key=lambda claim: (claim.formats[0], claim.part)))
+    return tuple(sorted(claims, key=lambda claim: claim.part))

@@ -47,7 +47,6 @@ class SetsClaim(Claim[SetsClaims]):
     part = "sets"
     record = SetsClaims
     proved = ("sets.blocks", "sets.noise", "sets.least_noise", "sets.gap", "sets.exact")
-    formats = ("1.2",)
 
     def derive(self, found: Evidence) -> SetsClaims:
         """The sets of the only table, and their noise; ValueError if classes are not alike."""

@@ -67,12 +67,6 @@ def summary(artifact: Artifact, checks: Sequence[Check], sha256: str) -> list[Li
         names = ", ".join(clipped(column, _NAME_COLUMNS) for column in columns)
         text = f"by {names}: declared public by {DECLARED_BY}, not proved"
         lines.append(("groups", text))
-    if certificate.mature is not None:
-        after, by = (
-            clipped(one_line(text), _NAME_COLUMNS)
-            for text in (certificate.mature.after, certificate.mature.by)
-        )
-        lines.append(("mature", f"labels are drawn once, {after} after {by} (declared)"))
     if artifact.only is not None:
         figures = artifact.only.figures()
         lines += [

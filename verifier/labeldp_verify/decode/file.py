@@ -21,7 +21,6 @@ from labeldp_verify.budget import TooLargeError
 from labeldp_verify.checks import short
 from labeldp_verify.claims import Certificate
 from labeldp_verify.claims.record import ShapeError
-from labeldp_verify.claims.versions import all_formats, formats_of
 from labeldp_verify.cost import charge_fields, charge_json
 from labeldp_verify.forms import (
     MAX_GRID_POINTS,
@@ -38,7 +37,7 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.joint import MAX_LABEL_COLUMNS, Part
 from labeldp_verify.forms.window import Output
-from labeldp_verify.graph import canonical_json, write_model
+from labeldp_verify.graph import FORMAT_VERSION, canonical_json, write_model
 from labeldp_verify.graph.messages import ModelProto
 from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, is_taken_for, vanishes
 
@@ -83,10 +82,10 @@ def read_certificate(model: ModelProto) -> Certificate:
         raise DecodeError(f"the metadata must hold exactly {', '.join(METADATA_KEYS)}")
     metadata = {prop.key: prop.value for prop in model.metadata_props}
     version = metadata["labeldp.format_version"]
-    if version not in all_formats():
+    if version != FORMAT_VERSION:
         raise DecodeError(
-            f"the file has format {short(version)}, but this labeldp verifies "
-            f"{', '.join(map(repr, all_formats()))}: use the labeldp release that wrote the file"
+            f"the file has format {short(version)}, but this labeldp verifies {FORMAT_VERSION!r}: "
+            "use the labeldp release that wrote the file, or compile the spec again"
         )
     text = metadata["labeldp.certificate"]
     charge_json(text)
@@ -100,7 +99,7 @@ def read_certificate(model: ModelProto) -> Certificate:
             f"the certificate has another shape than format {version}: {error}"
         ) from None
     demand(
-        version == read.format_version and version in formats_of(read),
+        version == read.format_version,
         "the format of the file differs from that of its certificate",
     )
     return read

@@ -13,6 +13,7 @@ from labeldp_verify.graph.canonical import tables_digest as tables_digest
 from labeldp_verify.graph.group_graph import group_inputs as group_inputs
 from labeldp_verify.graph.group_graph import group_type as group_type
 from labeldp_verify.graph.joint_graph import label_inputs as label_inputs
+from labeldp_verify.graph.model import FORMAT_VERSION as FORMAT_VERSION
 from labeldp_verify.graph.model import write_group_model as write_group_model
 from labeldp_verify.graph.model import write_index_model as write_index_model
 from labeldp_verify.graph.model import write_model as write_model

@@ -4,9 +4,8 @@
     second word ► i ──────┴► t = row·S + block·D + i − (J + 1)·D ──► clamp ──► t·unit + origin
 
 The block and i come from alias tables; that of i is chosen by the block's side of zero. Products
-and sums are exact: all points are below 2^52, where float64 is exact, too. So from format 1.4 on
-points are float64, whose ``Clip`` clamps in a sixth of the time of the comparisons and ``Where`` of
-older formats. The integers and the outputs are the same.
+and sums are exact: all points are below 2^52, where float64 is exact, too. Points are float64,
+whose ``Clip`` takes a sixth of the time of comparisons and ``Where`` on int64.
 """
 
 from labeldp_verify.forms import AdditiveRandomizer
@@ -43,34 +42,6 @@ def add_additive(
 
     ends = [graph.scalar("low", DOUBLE, float(r.low)), graph.scalar("high", DOUBLE, float(r.high))]
     _add_answer(graph, graph.node("Clip", [point, *ends], "point_clamped"), r)
-
-
-def add_additive_with_where(
-    graph: Graph, row: str, word: str, second_word: str, randomizer: AdditiveRandomizer
-) -> None:
-    """The same from a row index [N] (int64), before format 1.4."""
-    r = randomizer
-    block, shapes = _add_block(graph, word, r)
-    zero_block = graph.scalar("zero_block", INT64, r.reach + 1)
-    from_zero = graph.node("GreaterOrEqual", [block, zero_block], "from_zero")
-    bits = column_bits(r.period)
-    starts = [graph.scalar(f"shape_start_{side}", INT64, side << bits) for side in (0, 1)]
-    start = graph.node("Where", [from_zero, starts[1], starts[0]], "shape_start")
-    inside = _add_place(graph, second_word, r, shapes, start)
-
-    spacing = graph.scalar("spacing", INT64, r.spacing)
-    period = graph.scalar("period", INT64, r.period)
-    lowest = graph.scalar("noise_shift", INT64, -(r.reach + 1) * r.period)
-    label_point = graph.node("Mul", [row, spacing], "label_point")
-    noise = _add_noise(graph, block, inside, period, lowest)
-    point = graph.node("Add", [label_point, noise], "point")
-
-    low, top = graph.scalar("low", INT64, r.low), graph.scalar("high", INT64, r.high)
-    not_below = graph.node("GreaterOrEqual", [point, low], "point_not_below")
-    raised = graph.node("Where", [not_below, point, low], "point_raised")
-    not_above = graph.node("LessOrEqual", [raised, top], "point_not_above")
-    clamped = graph.node("Where", [not_above, raised, top], "point_clamped")
-    _add_answer(graph, graph.node("Cast", [clamped], "point_number", to=DOUBLE), r)
 
 
 def _add_block(graph: Graph, word: str, r: AdditiveRandomizer) -> tuple[str, str]:

@@ -29,10 +29,10 @@ def add_row(
 ) -> str:
     """Add the nodes from ``label`` [N] to the row index [N] of a type; returns its name.
 
-    From format 1.4 on rows stay float64, in which every row is exact, until something needs them as
-    indices: DOUBLE is that, and INT32 a cast from it, to which a cast costs a third of one to
-    INT64. Rows that are found in int64 stay so. ``rounding_word`` [N] (uint64) is the last random
-    word, for a domain that rounds unbiasedly. ``portable`` rounds without ``Floor``.
+    Rows stay float64 (DOUBLE), in which every row is exact, until something needs them as indices,
+    for which INT32 is enough. Rows that are found in int64 stay so. ``rounding_word`` [N] (uint64)
+    is the last random word, for a domain that rounds unbiasedly. ``portable`` rounds without
+    ``Floor``.
     """
     if isinstance(domain, IntegerDomain) and domain.default is None:
         number = _clipped_integer(graph, domain, label)

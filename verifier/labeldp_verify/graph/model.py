@@ -23,7 +23,7 @@ from labeldp_verify.forms import (
     sets_of,
 )
 from labeldp_verify.forms.window import Output
-from labeldp_verify.graph.additive_graph import add_additive, add_additive_with_where
+from labeldp_verify.graph.additive_graph import add_additive
 from labeldp_verify.graph.alias_table import add_table
 from labeldp_verify.graph.bucket_grid import SINGLE_GRID_OF_GROUPS, BucketGrid, choose_grid
 from labeldp_verify.graph.canonical import canonical_json
@@ -41,14 +41,9 @@ from labeldp_verify.graph.window_graph import add_grouped_window, add_window
 from labeldp_verify.graph.word_graph import add_words
 
 PORTABLE = "portable"  # the part of a certificate whose file takes words in limbs
-FORM_FORMATS = {
-    "window": ("1.0", "1.4"),
-    "additive": ("1.0", "1.4"),
-    "table": ("1.0",),
-    "grouped_window": ("1.0",),
-}
-"""By form the format in which its graph began, and the one that changed it."""
-_WITH_WHERE = ("1.0", "1.1", "1.2", "1.3")  # formats before graphs of windows and noise lost Where
+FORMAT_VERSION = "1.0"
+# In which type a form needs rows: a cast from float64 to int32 takes a third of one to int64.
+_ROW_KINDS = {"window": INT32, "additive": DOUBLE}
 
 
 def write_model(
@@ -60,20 +55,13 @@ def write_model(
     """The artifact: a pure function of its arguments.
 
     ``grid`` lays out the lookup tables of a window randomizer (by default ``choose_grid``).
-    The certificate's own format decides which graph is written; the newest of its form, if it
-    states none.
     The metadata holds the certificate, the format version, the vectors with which a runtime tests
     the platform before it trusts it, and a checksum over the file without the checksum.
 
     Raises ValueError if the tables would be too large.
     """
     graph = Graph(f"labeldp_{randomizer.form}")
-    known = FORM_FORMATS[randomizer.form]
-    version = certificate.get("format_version", known[-1])
-    fast = len(known) > 1 and version not in _WITH_WHERE
-    kind = INT64
-    if fast:
-        kind = DOUBLE if isinstance(randomizer, AdditiveRandomizer) else INT32
+    kind = _ROW_KINDS.get(randomizer.form, INT64)
     limbs = certificate[PORTABLE]["limbs_per_word"] if PORTABLE in certificate else 0
     row, words = _inputs(graph, domain, randomizer.words_per_label, kind, limbs)
     answer = PRIVATE_NUMBER
@@ -81,8 +69,7 @@ def write_model(
         answer = "private_label"
         graph.output(answer, _answer_type(randomizer), ["N"])
     if isinstance(randomizer, AdditiveRandomizer):
-        add = add_additive if fast else add_additive_with_where
-        add(graph, row, words[0], words[1], randomizer)
+        add_additive(graph, row, words[0], words[1], randomizer)
     elif isinstance(randomizer, TableRandomizer):
         add_table(graph, row, words[0], randomizer, answer)
     elif isinstance(randomizer, GroupedWindows):
@@ -95,12 +82,12 @@ def write_model(
         grid = grid or choose_grid(randomizer)
         if grid is None:
             raise ValueError("the lookup tables would be too large; use fewer labels")
-        add_window(graph, row, words[0], randomizer, grid, answer, fast=fast)
+        add_window(graph, row, words[0], randomizer, grid, answer)
     if answers_in_columns(domain, randomizer):
         add_columns(graph, domain)
     metadata = {
         "labeldp.certificate": canonical_json(certificate),
-        "labeldp.format_version": version,
+        "labeldp.format_version": FORMAT_VERSION,
         "labeldp.self_test": canonical_json(self_test_vectors(domain, randomizer)),
     }
     # A checksum over everything else: an accident in a declared field is found, too.

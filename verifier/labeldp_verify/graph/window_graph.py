@@ -7,9 +7,8 @@ u is the highest B bits of the label's word. int64 comparisons, additions and Wh
 shifts, compute exactly in every version of onnxruntime that was tested; uint64 additions and
 comparisons are missing before 1.21.
 
-``Where`` takes longer than any other node, and longer still where its condition is a coin toss, so
-that from format 1.4 on products and lookups choose: (u ≥ T) is 0 or 1, and names the line of a
-point. Older formats, and groups, have ``Where``. The integers and the outputs are the same.
+``Where`` takes longer than any other node, and longer still where its condition is a coin toss. So
+products and lookups choose instead: (u ≥ T) is 0 or 1, and names the line of a point.
 """
 
 from collections.abc import Sequence
@@ -27,29 +26,17 @@ def add_window(
     randomizer: WindowRandomizer,
     grid: BucketGrid,
     answer: str,
-    *,
-    fast: bool,
 ) -> None:
-    """Add the nodes from a row [N] (int32 or int64) and a word [N] (uint64) to the ``answer``.
-
-    ``fast`` is the graph without ``Where``.
-    """
+    """Add the nodes from a row [N] (int32 or int64) and a word [N] (uint64) to the ``answer``."""
     u = _uniform(graph, word, graph.scalar("word_shift", UINT64, 64 - randomizer.word_bits))
     in_extra = _at_least(graph, u, "base_total", randomizer.base_total, "in_extra")
-    line = graph.node("Cast", [in_extra], "line", to=INT64) if fast else in_extra
+    line = graph.node("Cast", [in_extra], "line", to=INT64)
     offsets = graph.vector("offsets", INT64, randomizer.offsets)
     offset = graph.node("GatherElements", [offsets, row], "offset", axis=0)
-    if fast:
-        move = graph.node("Mul", [offset, line], "move")
-        t = graph.node("Add", [u, move], "t")
-    else:
-        moved = graph.node("Add", [u, offset], "u_moved")
-        t = graph.node("Where", [in_extra, moved, u], "t")
+    move = graph.node("Mul", [offset, line], "move")
+    t = graph.node("Add", [u, move], "t")
     values = [randomizer.values[i] for i in randomizer.segment_outputs()]
-    bucket = _bucket_of_line if fast else _bucket
-    _add_lookup(
-        graph, t, bucket(graph, t, line, randomizer, grid), randomizer, grid, values, answer
-    )
+    _add_lookup(graph, t, line, randomizer, grid, values, answer)
 
 
 def add_grouped_window(
@@ -80,25 +67,25 @@ def add_grouped_window(
     first = graph.node("Mul", [group, width], "group_moves")
     twice = graph.node("Add", [row, row], "row_moves")
     place = graph.node("Add", [first, twice], "base_move")
-    step = graph.node("Cast", [in_extra], "extra_step", to=INT64)
-    chosen = graph.node("Add", [place, step], "chosen_move")
+    line = graph.node("Cast", [in_extra], "line", to=INT64)
+    chosen = graph.node("Add", [place, line], "chosen_move")
     moves = graph.vector("moves", INT64, randomizer.moves())
     move = graph.node("GatherElements", [moves, chosen], "move", axis=0)
     t = graph.node("Add", [u, move], "t")
-    bucket = _bucket(graph, t, in_extra, randomizer.lines, grid)
-    _add_lookup(graph, t, bucket, randomizer.lines, grid, randomizer.segment_values, answer)
+    _add_lookup(graph, t, line, randomizer.lines, grid, randomizer.segment_values, answer)
 
 
 def _add_lookup(
     graph: Graph,
     t: str,
-    bucket: str,
+    line: str,
     lines: TwoLines,
     grid: BucketGrid,
     values: Sequence[Output],
     answer: str,
 ) -> None:
-    """From points t [N] of the lines and their buckets to the ``values`` of their segments."""
+    """From points t [N] and the numbers of their lines to the ``values`` of their segments."""
+    bucket = _bucket(graph, t, line, lines, grid)
     entries = graph.vector("grid", INT64, grid_entries(lines, grid))
     entry = graph.node("GatherElements", [entries, bucket], "grid_entry", axis=0)
     raised = graph.node("Add", [t, entry], "t_raised")
@@ -108,28 +95,11 @@ def _add_lookup(
     graph.node("GatherElements", [segment_values, segment], answer, axis=0)
 
 
-def _bucket(graph: Graph, t: str, in_extra: str, lines: TwoLines, grid: BucketGrid) -> str:
-    """The place in the table, with ``Where``; each line, and the far part of the extra one, has
-    its own width."""
-    if grid.is_single:
-        return _shift(graph, t, graph.scalar("bucket_shift", UINT64, grid.base_shift), "bucket")
-    starts = grid.starts(lines)
-    base = _own_bucket(graph, t, "base", grid.base_shift)
-    extra = _own_bucket(graph, t, "extra", grid.extra_shift)
-    start = graph.scalar("extra_start", INT64, starts[1])
-    behind = graph.node("Add", [extra, start], "extra_bucket_behind")
-    if grid.far_shift is None:
-        return graph.node("Where", [in_extra, behind, base], "bucket")
-    near = graph.node("Where", [in_extra, behind, base], "near_bucket")
-    in_far = _at_least(graph, t, "far_point", grid.far_start, "in_far")
-    far = _own_bucket(graph, t, "far", grid.far_shift)
-    far_start = graph.scalar("far_start", INT64, starts[2])
-    far_behind = graph.node("Add", [far, far_start], "far_bucket_behind")
-    return graph.node("Where", [in_far, far_behind, near], "bucket")
+def _bucket(graph: Graph, t: str, line: str, lines: TwoLines, grid: BucketGrid) -> str:
+    """The place in the table of a point t [N] of a line (0: base, 1: extra).
 
-
-def _bucket_of_line(graph: Graph, t: str, line: str, lines: TwoLines, grid: BucketGrid) -> str:
-    """The same by the number of the line."""
+    Each line, and the far part of the extra one, has buckets of its own width.
+    """
     if grid.is_single:
         return _shift(graph, t, graph.scalar("bucket_shift", UINT64, grid.base_shift), "bucket")
     widths = [grid.base_shift, grid.extra_shift]
@@ -155,11 +125,6 @@ def _uniform(graph: Graph, word: str, shift: str) -> str:
 def _at_least(graph: Graph, value: str, constant: str, least: int, output: str) -> str:
     """Whether a value [N] (int64) is at least a constant."""
     return graph.node("GreaterOrEqual", [value, graph.scalar(constant, INT64, least)], output)
-
-
-def _own_bucket(graph: Graph, t: str, name: str, width: int) -> str:
-    by = graph.scalar(f"{name}_bucket_shift", UINT64, width)
-    return _shift(graph, t, by, f"{name}_bucket")
 
 
 def _shift(graph: Graph, value: str, by: str, output: str) -> str:

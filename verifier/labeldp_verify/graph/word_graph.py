@@ -1,6 +1,6 @@
 """The random words of a graph, from its input ``entropy``.
 
-Files of format 1.8 are portable: hosts differ in the integers that they can feed, so a word of 64
+Files can be portable: hosts differ in the integers that they can feed, so a word of 64
 bits comes as two or three *limbs* in int64, and the graph takes the lowest 31 bits of each. A host
 may draw limbs as it likes, signed or not, as long as these bits are uniform. All other files take
 words as they are, in uint64, in two thirds of the time.

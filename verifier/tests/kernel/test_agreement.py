@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 from labeldp_verify import kernel
-from labeldp_verify.steps import KERNEL_LINES
 
 ROOT = Path(__file__).parents[3]
-OLD = sorted((ROOT / "tests/old_files").rglob("*.onnx"))
+OLD = sorted((ROOT / "tests/golden").rglob("*.onnx"))
 SOURCE = Path(kernel.__file__)
 MOST_LINES = 600
 
@@ -27,7 +26,7 @@ def stated(data, field):
 
 
 @pytest.mark.parametrize("path", OLD, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_old_files_have_the_stated_ratio_and_epsilon(path):
+def test_golden_files_have_the_stated_ratio_and_epsilon(path):
     data = path.read_bytes()
     ratio = kernel.integers_of(data).ratio()
     assert ratio == stated(data, "realised_ratio")
@@ -74,5 +73,5 @@ def code_lines(source):
     return len(lines)
 
 
-def test_it_has_as_many_lines_as_verify_says():
-    assert code_lines(SOURCE.read_text("utf-8")) == KERNEL_LINES <= MOST_LINES
+def test_it_can_be_read_in_an_afternoon():
+    assert code_lines(SOURCE.read_text("utf-8")) <= MOST_LINES

@@ -1,4 +1,4 @@
-"""Labels of several columns with a table for each group: format 1.7, word by word."""
+"""Labels of several columns with a table for each group, word by word."""
 
 from collections import Counter
 from fractions import Fraction

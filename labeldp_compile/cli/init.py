@@ -19,7 +19,7 @@ from labeldp_verify.rounded import at_most
 from labeldp_compile import mechanisms
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
-from labeldp_compile.cli.output import say, tell
+from labeldp_compile.cli.output import NUMBERS_OF_SETS, say, tell
 from labeldp_compile.cli.starter_spec import Literal, starter_spec
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.text_form import TextForm
@@ -32,6 +32,7 @@ LOSSES = ("squared", "absolute", "poisson", "zero_one")
 MECHANISMS = ("auto", *sorted(mechanisms.BY_DEFAULT))
 GOALS = ("training", "labels")
 PRIORS = ("private", "uniform")
+ANSWERS = ("means", "shares")
 MOST_INTEGERS = 1_000  # with more, the optimal randomizer takes long and a file grows large
 POINTS = "101"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
@@ -60,6 +61,12 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
     metavar="A",
     help="What a missing label becomes: a label; public, if anyone may know which rows have none; "
     "or category, a category of its own (default: the number nearest 0, or --default).",
+)
+@click.option(
+    "--answers",
+    type=click.Choice(ANSWERS),
+    help="Integers: what the private labels are asked for, means (the default), or shares, "
+    "histograms and quantiles.",
 )
 @click.option("--loss", type=click.Choice(LOSSES), help="What an error costs.")
 @click.option("--epsilon", help="The privacy budget ε (default: 1).")
@@ -131,6 +138,7 @@ def init_command(
     }
     if header.type is None and answers["kind"] != "categorical":
         tell(*form.comma_warning())
+    _ask_for_shares(ask, answers)
     ask.choice(answers, "loss", "What does an error cost?", LOSSES)
     answers["epsilon"] = ask("epsilon", "Privacy budget ε", "1", read=_epsilon)
     answers["goal"] = ask("goal", "What are the private labels for?", "training", GOALS)
@@ -144,6 +152,8 @@ def init_command(
     answers["person"] = _person(table, column, person_column, labels_per_person, form)
     text = starter_spec(**answers)
     spec = _valid(text, header.type)
+    if spec.named_mechanism.answers == "sets":
+        tell(NUMBERS_OF_SETS)
     if (person := spec.privacy.person) is not None:
         each = at_most(spec.privacy.per_label)
         tell(
@@ -159,6 +169,11 @@ def init_command(
         _valid(text, None)
         tell(f"--groups: read the values of the features {', '.join(grouped)}, but no label")
     write_text(path, text)
+    if spec.named_mechanism.kind == "optimal_unbiased":
+        tell(
+            "the private labels will answer means, but in general no shares, histogram or "
+            "quantiles: for these, --answers shares"
+        )
     stated = "" if is_counted or rows is not None else ", add its number of rows"
     tell(f"{path}: read it, change it{stated}, then: labeldp plan {path}")
     say(str(path))
@@ -210,6 +225,17 @@ class _Asker:
     def refuse(self, reason: str, *names: str) -> None:
         """Raise InputError if one of these options is given."""
         _refuse(reason, *(self.given[name] for name in names))
+
+
+def _ask_for_shares(ask: _Asker, answers: dict[str, Any]) -> None:
+    """Means or shares, of integers without a loss; shares need the 0-1 loss."""
+    given = ask.given
+    if answers["kind"] != "integer" or given["loss"] is not None:
+        ask.refuse("--answers is only for integers, and without --loss", "answers")
+        return
+    question = "Means, or shares (histograms, quantiles)?"
+    if ask("answers", question, "means", ANSWERS) == "shares":
+        answers["loss"] = "zero_one"
 
 
 def _person(

@@ -18,6 +18,12 @@ from labeldp_verify.printable import clipped, json_text, one_line, printable, wi
 
 from labeldp_compile.observer import QUIET, Observer
 
+NUMBERS_OF_SETS = (
+    "each private label is the number of a set of labels, so that GROUP BY, counts and means of it "
+    "say nothing; labeldp estimate and labeldp train undo it. For labels instead, write "
+    "mechanism: {kind: randomized_response}"
+)
+
 
 class Painted(str):
     """A line with labeldp's own colours, made of text that is already printable."""

@@ -20,7 +20,7 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, json_option, overwrite_option, verbose_option
-from labeldp_compile.cli.output import fact, once_spent, printable, show, tell
+from labeldp_compile.cli.output import NUMBERS_OF_SETS, fact, once_spent, printable, show, tell
 from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger_url import is_url
@@ -124,7 +124,8 @@ def _summary(plan: Plan, path: Path) -> list[str]:
         ),
         fact(
             "mechanism",
-            f"{spec.named_mechanism.title}{auto}, for goal: {spec.goal}, loss: {spec.loss}",
+            f"{spec.named_mechanism.title}{auto}, for goal: {spec.goal}, loss: {spec.loss}; "
+            f"answers: {_answers(plan)}",
         ),
         _prior(plan)[0],
         *_groups(plan)[:1],
@@ -145,7 +146,7 @@ def _summary(plan: Plan, path: Path) -> list[str]:
         fact("time", f"{seconds} (estimated, usually within a factor of 3)"),
         fact("size", f"{size} (estimated, usually within a factor of 2)"),
     ]
-    lines += [*_odd(plan), *_warnings(plan), *_weak(plan)]
+    lines += [*_odd(plan), *_warnings(plan), *_weak(plan), *_sets(plan)]
     of_unit = spec.privacy.labels_of_unit * budget.prior
     spends = (
         f"spends ε = {at_most(float(of_unit))} on {budget.data}"
@@ -177,6 +178,8 @@ def _details(plan: Plan) -> list[str]:
         fact("ε per label", _spent(float(budget.label), "each time a label is randomized")),
         *_totals(plan),
         *_weak(plan),
+        *_sets(plan),
+        fact("answers", _answers(plan)),
         *_use(plan),
         fact("solver", forecast.solver),
         fact("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
@@ -273,6 +276,28 @@ def _warnings(plan: Plan) -> list[str]:
     condition = "" if plan.use.settled else "if labels are spread evenly: "
     lines = [Marked(fact("warning", f"{condition}{one.text}"), "warning") for one in found]
     return [*doubts, *lines]
+
+
+def _answers(plan: Plan) -> str:
+    """Which questions private labels answer, as ``labeldp estimate`` asks them."""
+    spec, mechanism = plan.spec, plan.spec.named_mechanism
+    numbers = not isinstance(spec.domain, CategoricalDomain)
+    shares = None if plan.use is None else plan.use.shares
+    if mechanism.answers == "sets" and shares is None:  # no prior changes them
+        shares = True
+    means = numbers and (mechanism.is_unbiased or bool(shares))
+    quantiles = ", quantiles" * numbers
+    if shares:
+        return "means, " * means + f"shares, histogram{quantiles}"
+    no = "no" if shares is False else "only with some priors"
+    way_out = " (for these, write loss: zero_one)" if numbers and spec.loss != "zero_one" else ""
+    return "means; " * means + f"{no} shares, histogram{quantiles}{way_out}"
+
+
+def _sets(plan: Plan) -> list[str]:
+    if plan.spec.named_mechanism.answers != "sets":
+        return []
+    return [Marked(fact("warning", NUMBERS_OF_SETS), "warning")]
 
 
 def _weak(plan: Plan) -> list[str]:

@@ -32,7 +32,7 @@ from labeldp_compile.cli.options import (
     overwrite_option,
     text_options,
 )
-from labeldp_compile.cli.output import row_progress, tell
+from labeldp_compile.cli.output import NUMBERS_OF_SETS, row_progress, tell
 from labeldp_compile.cli.person_options import PersonOptions, bound_in_words, person_options
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
@@ -245,8 +245,8 @@ def randomize_command(
     tell(*rewriting.without_label)
     if decoded.answers_with_sets:
         tell(
-            f"{output}: each private label is the number of a set of labels; the sets are "
-            f"listed by labeldp inspect {artifact} --sets TABLE"
+            f"{output}: {NUMBERS_OF_SETS}",
+            f"{output}: labeldp inspect {artifact} --sets TABLE lists the sets",
         )
     if key is not None:
         tell(*_keyed(output, drawing, at_most(epsilon)))

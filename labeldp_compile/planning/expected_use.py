@@ -25,7 +25,7 @@ from labeldp_verify.forms import (
     Randomizer,
     are_numbers,
 )
-from labeldp_verify.reading.figures import Usefulness
+from labeldp_verify.reading.figures import ROWS, Usefulness
 from labeldp_verify.reading.shortcomings import Shortcoming
 from labeldp_verify.reading.usefulness import SHARES, most_belief
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from labeldp_compile.planning.forecast import Forecast
     from labeldp_compile.spec import Spec
 
+_UNKNOWN = 0.5  # a margin of error of a share that says nothing
 MAX_SECONDS = 3.0  # of a solve that a plan waits for
 MAX_LABELS = 1_000
 
@@ -50,6 +51,8 @@ class ExpectedUse:
         settled: whether compile writes exactly this randomizer, for every prior that it may count.
         figures, shortcomings: of this randomizer.
         outputs: how many there are; ``span`` has the lowest and the highest, if they are numbers.
+        shares: whether shares of labels can be estimated: over 1,000 rows, or all if there are
+            more, to less than ±50%; None if the prior decides it.
         bias: upper bound of |E[output | label] − label| in the range, if outputs are numbers.
     """
 
@@ -60,6 +63,7 @@ class ExpectedUse:
     outputs: int
     span: tuple[float, float] | None = None
     bias: float | None = None
+    shares: bool | None = None
 
     def times_wider(self, domain: Domain) -> float | None:
         """How many times as wide as the range of labels the span of the outputs is."""
@@ -113,8 +117,17 @@ def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> Expec
     span = bias = None
     if are_numbers(domain, randomizer):
         span, bias = _span(randomizer), _largest_bias(domain, randomizer)
+    shares = None
+    if settled:
+        margin = figures.margin(max(ROWS, budget.rows or 0))
+        if not spec.has_classes:
+            of_shares, _ = assess(domain, randomizer, weights, budget.label, classes=True)
+            margin = of_shares.margin(max(ROWS, budget.rows or 0))
+        shares = margin is not None and margin < _UNKNOWN
     prior = "uniform" if known is None else spec.prior.kind
-    return ExpectedUse(prior, settled, figures, shortcomings, randomizer.outputs, span, bias)
+    return ExpectedUse(
+        prior, settled, figures, shortcomings, randomizer.outputs, span, bias, shares
+    )
 
 
 def _largest_bias(domain: Domain, randomizer: Randomizer) -> float:

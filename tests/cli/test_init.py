@@ -328,3 +328,19 @@ def test_decimal_commas_are_warned_of_where_a_semicolon_makes_them_likely(place)
         warned[name] = [("51,62" in r.stderr) for r in (result, labeldp(*words))]
     assert warned == {"cost": [True, True], "kind": [False, False]}
     assert "51,62" not in labeldp("init", "table.csv", *numbers, "-o", "other.yaml").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "loss", "said"),
+    [
+        ([], "squared", "no shares, histogram or quantiles"),
+        (["--answers", "shares", "--epsilon", "0.5"], "zero_one", "number of a set"),
+    ],
+)
+def test_counts_are_for_means_or_for_shares(place, options, loss, said):
+    base = ["init", "table.parquet", "--column", "visits", "--range", "0..9", "-o", "spec.yaml"]
+    done = labeldp(*base, *options)
+    assert done.exit_code == 0 and said in done.output, done.output
+    assert load_spec(place / "spec.yaml")[0].loss == loss
+    again = [*base[:-1], "other.yaml", "--answers", "shares", "--loss", "squared"]
+    assert labeldp(*again).exit_code == 2

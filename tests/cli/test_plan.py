@@ -252,3 +252,25 @@ def test_an_epsilon_that_protects_hardly_any_label_is_warned_of(place, privacy, 
         done = labeldp(command[0], spec, *command[1:])
         assert done.exit_code == 0, done.output
         assert ("protects hardly any label" in done.output) == is_weak
+
+
+QUESTIONS = {
+    ("optimal_unbiased", "private"): "means; only with some priors shares, histogram, quantiles",
+    ("laplace", "private"): "means",
+    ("randomized_response", "private"): "means, shares, histogram, quantiles",
+}
+
+
+@pytest.mark.parametrize(("kind", "prior"), QUESTIONS)
+def test_a_plan_says_which_questions_private_labels_answer(place, kind, prior):
+    loss = "zero_one" if kind == "randomized_response" else "squared"
+    spec = spec_in(place, ("rr_on_bins", kind), ("loss: squared", f"loss: {loss}"))
+    (line,) = (x for x in labeldp("plan", spec).stdout.splitlines() if x.startswith("  mechanism"))
+    assert QUESTIONS[kind, prior] in line
+    assert ("write loss: zero_one" in line) == ("means;" in line)
+
+
+def test_numbers_of_sets_are_named_before_anything_is_spent(place):
+    spec = spec_in(place, ("rr_on_bins", "subset_selection"), ("loss: squared", "loss: zero_one"))
+    said = labeldp("plan", spec).stdout
+    assert "number of a set" in said and "kind: randomized_response" in said

@@ -72,7 +72,7 @@ def is_stream(path: Path) -> bool:
     return str(path) == STREAM
 
 
-class Part(PosixPath):
+class TablePart(PosixPath):
     """The path of a part of a folder.
 
     Attributes:
@@ -84,13 +84,13 @@ class Part(PosixPath):
 
 def folder_columns(path: Path, names: Sequence[str]) -> Mapping[str, str | None]:
     """The columns that the folders of a part give; of these ``names`` the file has its own."""
-    given = path.columns if isinstance(path, Part) else {}
+    given = path.columns if isinstance(path, TablePart) else {}
     return {name: value for name, value in given.items() if name not in names}
 
 
 def refuse_folder_column(path: Path, column: str) -> None:
     """Raise DataError if the folders of a part are named by a column of labels."""
-    if isinstance(path, Part) and column in path.columns:
+    if isinstance(path, TablePart) and column in path.columns:
         raise refused(
             path,
             f"the names of folders state the label {column!r}, and an output would have the same "
@@ -115,7 +115,7 @@ def parts_of(folder: Path) -> list[Path]:
     return parts
 
 
-def _parts_in(folder: Path, columns: Mapping[str, str | None]) -> Iterator[Part]:
+def _parts_in(folder: Path, columns: Mapping[str, str | None]) -> Iterator[TablePart]:
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
@@ -129,7 +129,7 @@ def _parts_in(folder: Path, columns: Mapping[str, str | None]) -> Iterator[Part]
             continue
         name, equals, value = entry.name.partition("=")
         if not entry.is_dir(follow_symlinks=False) or not equals:
-            part = Part(_regular(folder, entry))
+            part = TablePart(_regular(folder, entry))
             part.columns = columns
             yield part
             continue

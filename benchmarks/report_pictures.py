@@ -51,6 +51,7 @@ def screenshot(tab, page, picture, *, first=False):
 
 
 def main(folder):
+    folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name, browser_page() as tab:
         work = Path(name)
         weeks = work / "weeks-worked.yaml"

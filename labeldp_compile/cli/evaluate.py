@@ -27,6 +27,7 @@ from labeldp_compile.cli.options import (
 from labeldp_compile.cli.output import clipped, show, tell, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import require_name
+from labeldp_compile.tabular.provenance import NOT_SHOWN
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.estimate.cells import ALL_ROWS, texts_of
 from labeldp_compile.tools.evaluate import Evaluation, Released, evaluate_tables, release_tables
@@ -68,6 +69,11 @@ _NAMES, _LINES = 32, 7
     help="PRIVATE holds true labels, and EPSILON is spent once on noisy metrics of all models. "
     "ARTIFACT may then be a spec (.yaml).",
 )
+@click.option(
+    "--unnoted",
+    is_flag=True,
+    help="Take private labels of which no note says that ARTIFACT made them, as of a CSV file.",
+)
 @click.option("--plot", type=PATH, help="Also draw calibration curves (.svg).")
 @overwrite_option
 @click.option("--ledger", metavar="FILE", help="--release: the budget ledger that books EPSILON.")
@@ -97,6 +103,7 @@ def evaluate_command(
     person: str | None,
     difference: str | None,
     release: str | None,
+    unnoted: bool,
     plot: Path | None,
     overwrite: bool,
     ledger: str | None,
@@ -110,9 +117,10 @@ def evaluate_command(
 ) -> None:
     """Estimate how good models are, from private labels that they were not trained on.
 
-    ARTIFACT made the private column of PRIVATE. PREDICTIONS has the same rows in the same order; it
-    may be the same file. Estimates are unbiased for the true labels and spend nothing. They are
-    wrong if PREDICTIONS come from a model that saw these private labels. Needs labeldp-learn.
+    ARTIFACT made the private column of PRIVATE; without a note that says so, give --unnoted.
+    PREDICTIONS has the same rows in the same order; it may be the same file. Estimates are unbiased
+    for the true labels and spend nothing. They are wrong if PREDICTIONS come from a model that saw
+    these private labels. Needs labeldp-learn.
 
     With --release, the owner of the true labels evaluates: PRIVATE holds true labels, and noisy
     means over its rows are released for an ε. A --ledger books it, and gives the same answer again
@@ -123,10 +131,10 @@ def evaluate_command(
     """
     place = _place(release, ledger, data_set, data_version)
     if release is not None:
-        if any((by, difference, plot, group_columns)):
+        if any((by, difference, plot, group_columns, unnoted)):
             raise InputError(
-                "--release measures all rows once: leave out --by, --difference, --plot and "
-                "--group-column"
+                "--release measures all rows of true labels once: leave out --by, --difference, "
+                "--plot, --group-column and --unnoted"
             )
         with verified(artifact):
             released = release_tables(
@@ -163,6 +171,7 @@ def evaluate_command(
             group_columns=group_columns,
             budget=budget,
             form=form,
+            unnoted=unnoted,
         )
     if plot is not None and not found.calibration:
         raise InputError("--plot: only numbers and probabilities of two labels have a calibration")
@@ -261,7 +270,10 @@ def _in_words(found: Evaluation, difference: Decimal | None, *, verbose: bool) -
         numbers = ["predicted", "observed", "low", "high", "lift"]
         rows = [[*(f"{getattr(b, n):.4g}" for n in numbers), f"{b.rows:,}"] for b in bins]
         lines += text_table([*numbers, "rows"], rows, left=())
-    return [*lines, "", *_conclusion(found, difference)]
+    lines += ["", *_conclusion(found, difference)]
+    if not found.noted:
+        lines[-1] += f" ({NOT_SHOWN})"
+    return lines
 
 
 def _conclusion(found: Evaluation, difference: Decimal | None) -> list[str]:

@@ -4,20 +4,24 @@ It is a note, not a proof: anyone can write another one. It protects against mis
 column twice, or reading one artifact's labels with another.
 """
 
+import itertools
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from labeldp_verify.graph import canonical_json
 
-from labeldp_compile.errors import refused
+from labeldp_compile.errors import DataError, refused
+from labeldp_compile.tabular.parts_folder import ListedPart, listed_in
 
 KEY = b"labeldp"
 FORMAT_VERSION = "1.0"
+NOT_SHOWN = "declared private, not shown"
+"""What is said of labels that no note says an artifact made."""
 _MAX_BYTES = 1 << 20
 _SHOWN_DIGITS = 16
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -80,35 +84,59 @@ def require_true(
         )
 
 
-def require_artifact(
-    path: Path, metadata: Mapping[bytes, bytes] | None, column: str, sha256: str, artifact: Path
-) -> None:
-    """Raise DataError if the file says that another artifact made the column, or that this one made
-    another column: beside it, the true labels may be under the label's name.
+def is_noted(
+    table: Path,
+    files: Iterable[tuple[Path, Mapping[bytes, bytes] | None]],
+    columns: Sequence[str],
+    sha256: str,
+    artifact: Path,
+) -> bool:
+    """Whether all files of a table note that this artifact made these columns.
+
+    A note is in the metadata of a Parquet schema, or in the manifest of a folder that --append
+    wrote; a CSV file alone has none. Raises DataError if a note names another artifact, or says
+    that this one made other columns: the true labels may be under the label's name.
     """
-    note = read_note(path, metadata)
-    entry = note.get(column)
-    if entry is None:
-        made = [name for name, other in note.items() if other.artifact_sha256 == sha256]
-        require_listed(path, column, made, artifact)
-    elif entry.artifact_sha256 != sha256:
-        shown, expected = (text[:_SHOWN_DIGITS] for text in (entry.artifact_sha256, sha256))
-        raise refused(
-            path,
-            f"another artifact made the private labels in {column!r} (sha256 {shown}…, but "
-            f"{artifact} is {expected}…): give the artifact that made them",
-        )
+    listed, files = listed_in(table), list(files)
+    noted = bool(files)
+    for path, metadata in files:
+        notes = [read_note(path, metadata), manifest_note(listed.get(path.name))]
+        for column, note in itertools.product(columns, notes):
+            entry = note.get(column)
+            made = [name for name, one in note.items() if one.artifact_sha256 == sha256]
+            if entry is None and made:
+                others = ", ".join(map(repr, made))
+                raise refused(
+                    path,
+                    f"{column!r} does not hold the private labels of {artifact}, and may hold true "
+                    f"ones: the private ones are in {others}",
+                )
+            if entry is not None and entry.artifact_sha256 != sha256:
+                shown, expected = (text[:_SHOWN_DIGITS] for text in (entry.artifact_sha256, sha256))
+                raise refused(
+                    path,
+                    f"another artifact made the private labels in {column!r} (sha256 {shown}…, but "
+                    f"{artifact} is {expected}…): give the artifact that made them",
+                )
+        noted &= all(any(column in note for note in notes) for column in columns)
+    return noted
 
 
-def require_listed(path: Path, column: str, made: Sequence[str], artifact: Path) -> None:
-    """Raise DataError if an artifact ``made`` columns of the file, and not this one."""
-    if made and column not in made:
-        others = ", ".join(map(repr, made))
-        raise refused(
-            path,
-            f"{column!r} does not hold the private labels of {artifact}, and may hold true ones: "
-            f"the private ones are in {others}",
-        )
+def no_note(table: Path, columns: Sequence[str], artifact: Path, way_out: str) -> DataError:
+    """The error about a table for which ``is_noted`` is False."""
+    named = ", ".join(map(repr, columns))
+    return refused(
+        table,
+        f"no note says that {artifact} made {named}, so these may be true labels. If they are "
+        f"private (CSV holds no note, and many tools drop it), {way_out}",
+    )
+
+
+def manifest_note(part: ListedPart | None) -> dict[str, Provenance]:
+    """The note that an entry of a manifest is; none without an entry."""
+    if part is None:
+        return {}
+    return dict.fromkeys(part.columns, Provenance(part.artifact_sha256, 0.0))
 
 
 def _read(text: bytes) -> dict[str, Provenance]:

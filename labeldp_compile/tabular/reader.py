@@ -41,7 +41,7 @@ from labeldp_compile.tabular.header import (
     rows_in,
 )
 from labeldp_compile.tabular.parquet_file import parquet_batches, read_footer
-from labeldp_compile.tabular.provenance import read_note, require_artifact, require_true
+from labeldp_compile.tabular.provenance import read_note, require_true
 from labeldp_compile.text_form import PLAIN, TextForm
 
 
@@ -177,12 +177,6 @@ class TableReader:
         """Raise DataError unless the table, opened with all columns, has this one, once."""
         for file in self.files:
             require_column(file.path, name, list(file.schema.names), file.csv)
-
-    def require_artifact(self, sha256: str, artifact: Path) -> None:
-        """Raise DataError if a file says that another artifact made its labels."""
-        for file in self.files:
-            for column in self.label_columns:
-                require_artifact(file.path, file.metadata, column, sha256, artifact)
 
     def noted_columns(self) -> list[str]:
         """The columns that a file notes as private. Raises DataError."""

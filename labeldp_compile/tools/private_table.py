@@ -12,7 +12,7 @@ from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.tabular.header import read_schema
 from labeldp_compile.tabular.parts_folder import listed_in
 from labeldp_compile.tabular.placement import Placement
-from labeldp_compile.tabular.provenance import Provenance, read_note, require_listed
+from labeldp_compile.tabular.provenance import Provenance, is_noted, manifest_note, read_note
 from labeldp_compile.tabular.reader import TableReader, open_table
 from labeldp_compile.text_form import TextForm
 
@@ -25,8 +25,10 @@ def open_private(
     group_columns: Mapping[str, str] | None,
     form: TextForm,
     only: Sequence[Path] | None = None,
-) -> TableReader:
-    """The table, whose label columns are the private ones; ``artifact`` is a path for messages.
+) -> tuple[TableReader, bool]:
+    """The table, whose label columns are the private ones, and whether it notes that they are.
+
+    ``artifact`` is a path for messages.
 
     ``column`` and ``group_columns`` are as of ``estimate_tables``; ``only`` as of ``open_table``.
     Raises InputError (DataError).
@@ -54,15 +56,8 @@ def open_private(
         form=form,
         only=only,
     )
-    reader.require_artifact(decoded.sha256, artifact)
-    for file, part in ((file, listed_in(table).get(file.path.name)) for file in reader.files):
-        if part is None:
-            continue
-        if part.artifact_sha256 != decoded.sha256:
-            raise refused(file.path, f"the manifest lists another artifact than {artifact}")
-        for name in columns:
-            require_listed(file.path, name, part.columns, artifact)
-    return reader
+    files = [(file.path, file.metadata) for file in reader.files]
+    return reader, is_noted(table, files, columns, decoded.sha256, artifact)
 
 
 def _private_columns(decoded: Artifact, column: str | Sequence[str] | None) -> list[str]:
@@ -100,7 +95,7 @@ def open_all(
         shared = sum(_is_same(table, other) for _, other in pairs) > 1
         only = _parts_that_note(one, artifact, table, column, decoded, form) if shared else None
         names = group_columns if grouped[i] or not any(grouped) else None
-        reader = open_private(one, artifact, table, column, names, form, only)
+        reader, _ = open_private(one, artifact, table, column, names, form, only)
         for file in reader.files:
             found = file.path.stat()
             if (found.st_dev, found.st_ino) in seen:
@@ -126,9 +121,7 @@ def _parts_that_note(
     mine, listed = [], listed_in(table)
     for part in files_of(table):
         note = read_note(part, read_schema(part, form)[0].metadata)
-        if not note and part.name in listed:  # CSV
-            one = listed[part.name]
-            note = dict.fromkeys(one.columns, Provenance(one.artifact_sha256, 0.0))
+        note = note or manifest_note(listed.get(part.name))
         if not any(_notes(note, one, column) for one in every):
             raise refused(
                 part,

@@ -92,7 +92,7 @@ def commands():
     yield f"estimate {text} {private} --column colour --target population"
     yield f"estimate {old}/sets/design.onnx {private} --column member"
     colour = f"{private} {private} --column colour --model colour"
-    yield f"evaluate {text} {colour} --by region --person member"
+    yield f"evaluate {text} {colour} --by region --person member --unnoted"
     yield f"compose {old}/plain/laplace.onnx:3 {old}/plain/users-table.onnx --delta 1e-5"
     yield f"compose {text} --labels-per-user 40"
     yield "ledger show budget.ledger"

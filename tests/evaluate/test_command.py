@@ -1,5 +1,6 @@
 """``labeldp evaluate``: metrics that fit true labels, differences, groups, and refusals."""
 
+import hashlib
 import importlib.util
 import json
 from datetime import date, datetime
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 from labeldp_runtime import Randomizer
 
 from labeldp_compile.cli import main
+from labeldp_compile.tabular.provenance import KEY, Provenance, write_note
 from labeldp_compile.tabular.reader import TableReader
 from tests.fixtures.compiled import compile_text
 
@@ -45,7 +47,8 @@ mechanism: {kind: optimal_unbiased}
 
 
 def labeldp(*words):
-    return CliRunner().invoke(main, ["evaluate", *map(str, words)])
+    """The tables of these tests have no note."""
+    return CliRunner().invoke(main, ["evaluate", "--unnoted", *map(str, words)])
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +173,24 @@ def test_it_warns_in_one_line_of_labels_that_can_hardly_be_private(files, tmp_pa
     assert "can hardly be private labels of this artifact" in found["true"].stderr
     lines = [line.split() for line in found["true"].stdout.splitlines() if line.startswith("AUC")]
     assert lines and all(-1 <= float(word) <= 1 for word in lines[0][-3:])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_labels_of_which_no_note_says_who_made_them_are_refused_or_named(files, tmp_path, ending):
+    given = list(map(str, words(files[0], "numbers", ending=ending)))
+    refused = CliRunner().invoke(main, ["evaluate", *given])
+    assert refused.exit_code == 2 and "--unnoted" in refused.stderr and not refused.stdout
+    assert labeldp(*given).stdout.endswith("(declared private, not shown)\n")
+    assert json.loads(labeldp(*given, "--json").stdout)["noted"] is False
+    table = pq.read_table(files[0] / "numbers.parquet")
+    model = (files[0] / "numbers.onnx").read_bytes()
+    for sha256, code in ((hashlib.sha256(model).hexdigest(), 0), ("0" * 64, 2)):
+        note = write_note({"y": Provenance(sha256, 2.0)})
+        pq.write_table(table.replace_schema_metadata({KEY: note}), tmp_path / "x.parquet")
+        noted = [given[0], str(tmp_path / "x.parquet"), str(tmp_path / "x.parquet"), *given[3:]]
+        for more in ([], ["--unnoted"]):
+            result = CliRunner().invoke(main, ["evaluate", *more, *noted])
+            assert result.exit_code == code and "not shown" not in result.output
 
 
 def test_rows_of_a_person_are_counted_together(files):

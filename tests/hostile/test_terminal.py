@@ -287,10 +287,20 @@ CASES = {
     ],
     "estimate, insecure": lambda f, t: ["estimate", artifact(f, t, insecure=True), table(f, t)],
     "evaluate": lambda f, t: [
-        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--verbose"]
+        *[
+            "evaluate",
+            artifact(f, t),
+            table(f, t),
+            table(f, t),
+            "--model",
+            t,
+            "--verbose",
+            "--unnoted",
+        ]
     ],
     "evaluate, groups": lambda f, t: [
-        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--by", f"{t}2"]
+        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--by", f"{t}2"],
+        "--unnoted",
     ],
     "evaluate, no such column": lambda f, t: [
         *["evaluate", artifact(f, t), table(f, t), table(f, "b"), "--model", t]
@@ -302,7 +312,17 @@ CASES = {
     "port": lambda f, t: ["port", artifact(f, t), "-o", f / t[:3]],
     "port, insecure": lambda f, t: ["port", artifact(f, t, insecure=True), "-o", f / "out"],
     "evaluate, plot": lambda f, t: [
-        *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--plot", f / "x.svg"]
+        *[
+            "evaluate",
+            artifact(f, t),
+            table(f, t),
+            table(f, t),
+            "--model",
+            t,
+            "--plot",
+            f / "x.svg",
+        ],
+        "--unnoted",
     ],
     "evaluate, release, metric": lambda f, t: [
         *["evaluate", artifact(f, t), table(f, t), table(f, t), "--model", t, "--release", "2"],

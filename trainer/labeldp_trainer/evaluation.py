@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Float32, PyTree, Real, Shaped
+from scipy.stats import rankdata
 
 from labeldp_compile.tools.page.numbers import plain
 from labeldp_trainer.data import DataPart
@@ -17,6 +18,7 @@ from labeldp_trainer.models import Model, Params
 from labeldp_trainer.run.metrics import REPORTED
 
 CHUNK = 1024  # examples
+TWO = 2  # classes
 _ROUNDING = 1e-5  # a model's metrics are means in float32
 CONSTANTS = {
     "cross_entropy": "the most frequent class",
@@ -97,13 +99,15 @@ def _applied(apply: Apply, params: Params, x: PyTree) -> Array:
 def constant_metrics(loss: Loss, targets: Real[np.ndarray, " n"]) -> dict[str, float]:
     """Every metric of the loss, each at the constant that is best for it.
 
-    Classes: the largest class's share and the entropy of the shares. Numbers: the variance, the
-    mean distance from the median, and the loss at the mean (squared, Poisson) or the median.
+    Classes: the largest class's share and the entropy of the shares; of two, an AUC of 1/2.
+    Numbers: the variance, the mean distance from the median, and the loss at the mean (squared,
+    Poisson) or the median.
     """
     if loss.task.classes is not None:
         shares = np.bincount(targets, minlength=len(loss.task.classes)) / len(targets)
         seen = shares[shares > 0]
-        return {"loss": float(-(seen * np.log(seen)).sum()), "accuracy": float(shares.max())}
+        best = {"loss": float(-(seen * np.log(seen)).sum()), "accuracy": float(shares.max())}
+        return best | ({"auc": 0.5} if len(seen) == len(shares) == TWO else {})
     y = targets.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         mse, mae = float(y.var()), float(np.abs(y - np.median(y)).mean())
@@ -114,6 +118,19 @@ def constant_metrics(loss: Loss, targets: Real[np.ndarray, " n"]) -> dict[str, f
             "poisson": mean - float(y.mean()) * float(np.log(mean)),
         }
     return {"loss": best[loss.name], "mse": mse, "mae": mae}
+
+
+def area_under_curve(
+    outputs: Float32[np.ndarray, "n 2"], targets: Real[np.ndarray, " n"]
+) -> float | None:
+    """How often a row of the second class has larger odds of it than one of the first; ties count
+    half. None without rows of both."""
+    ranks = rankdata(outputs[:, 1].astype(np.float64) - outputs[:, 0])
+    second = targets == 1
+    count, others = int(second.sum()), int((~second).sum())
+    if not count or not others:
+        return None
+    return float((ranks[second].sum() - count * (count + 1) / 2) / (count * others))
 
 
 def worse_than_constant(

@@ -1,4 +1,4 @@
-"""Progress with rates on the terminal; nothing when stderr is a file or a pipe."""
+"""Progress: rates on a terminal; in a log, a line a stage, and a tenth of many epochs."""
 
 import sys
 import time
@@ -10,12 +10,16 @@ from labeldp_trainer.run.metrics import Line
 
 Progress = Callable[[Line], None]
 _WIDTH = 24
+_LOGGED = 10  # lines on epochs
+_STAGES = "stages"
 
 
 def epoch_progress(epochs: int, *, quiet: bool) -> Progress:
     """A function that is called with the metrics of every epoch."""
-    if quiet or not sys.stderr.isatty():
+    if quiet:
         return lambda line: None
+    if not sys.stderr.isatty():
+        return lambda line: _log("epoch", int(line["epoch"]), epochs, -(-epochs // _LOGGED))
     began, first, last = 0.0, 0, epochs
 
     def show(line: Line) -> None:
@@ -38,8 +42,10 @@ def epoch_progress(epochs: int, *, quiet: bool) -> Progress:
 
 def step_progress(*, quiet: bool) -> Callable[[str, int, int], None]:
     """A function that is called with what is done, how much of it, and of how much."""
-    if quiet or not sys.stderr.isatty():
+    if quiet:
         return lambda what, done, total: None
+    if not sys.stderr.isatty():
+        return lambda what, done, total: _log(what, done, total, 1 if what == _STAGES else total)
     began, first, before = 0.0, 0, ("", 0)
 
     def show(what: str, done: int, total: int) -> None:
@@ -53,6 +59,12 @@ def step_progress(*, quiet: bool) -> Callable[[str, int, int], None]:
         _show(done, total, f"{what}{left}")
 
     return show
+
+
+def _log(what: str, done: int, total: int, every: int) -> None:
+    """A line without a time, so that the same run prints the same; none of what is short."""
+    if done and done % every == 0 and (what == _STAGES or every > 1):
+        click.echo(f"{what} {done:,} of {total:,}", err=True)
 
 
 def _show(done: int, total: int, words: str) -> None:

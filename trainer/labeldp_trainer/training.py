@@ -13,10 +13,15 @@ import numpy as np
 
 from labeldp_compile.weak_promise import weak_promise
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.data import Dataset, Task, load_data
+from labeldp_trainer.data import DataPart, Dataset, Task, load_data
 from labeldp_trainer.data.encoder import EncoderFile
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.evaluation import constant_metrics, worse_than_constant
+from labeldp_trainer.evaluation import (
+    area_under_curve,
+    constant_metrics,
+    predict,
+    worse_than_constant,
+)
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.method import Fitted, MethodBuilder, Setting, TestArrays, TrainingRun
@@ -140,7 +145,7 @@ def train(
     notes = () if representation is None else representation.notes
     try:
         fitted = method.fit(TrainingRun(setting, folder, params, tests, progress))
-        tested = _tested(fitted, loss, tests)
+        tested = _tested(fitted, loss, tests, _final(setting).test)
         if method.statement.epsilon is not None and not warned:  # of private labels
             warned = weak_promise(method.statement.epsilon)
         result = _result(fitted, loss, tested, (*notes, *warned, *method.notes))
@@ -184,12 +189,16 @@ def weak(loaded: LoadedConfig, dataset: Dataset) -> list[str]:
     return weak_promise(getattr(method, "epsilon", 0), getattr(method, "delta", 0), units)
 
 
-def _tested(fitted: Fitted, loss: Loss, tests: TestArrays) -> Tested | None:
-    if tests is None:
+def _tested(fitted: Fitted, loss: Loss, tests: TestArrays, part: DataPart | None) -> Tested | None:
+    if tests is None or part is None:
         return None
     line = for_json(fitted.metrics)
     found = {name[5:]: value for name, value in line.items() if name.startswith("test_")}
-    constant = for_json(constant_metrics(loss, np.asarray(tests[1])))
+    targets = np.asarray(tests[1])
+    constant = for_json(constant_metrics(loss, targets))
+    if "auc" in constant:
+        outputs = predict(fitted.model, fitted.params, part)
+        found |= for_json({"auc": area_under_curve(outputs, targets)})
     return Tested(found, constant, len(tests[1]))
 
 
@@ -247,12 +256,16 @@ def _test_arrays(
     return devices.everywhere((part.features, targets))
 
 
+def _final(setting: Setting) -> Dataset:
+    """The data as the model sees them that the run ends with: behind a fitted model, a network sees
+    the features themselves."""
+    of_features = setting.loaded.final.config.representation is None
+    return setting.original if of_features and setting.original else setting.dataset
+
+
 def _encoder(setting: Setting, output: Path, model_from: str) -> dict[str, Any]:
     """The contents of ``encoder.json``."""
-    loaded, classes = setting.loaded, setting.loss.task.classes
-    # of a model that a run ends with behind a fitted one: it sees the features themselves
-    of_features = loaded.final.config.representation is None
-    dataset = setting.original if of_features and setting.original else setting.dataset
+    loaded, classes, dataset = setting.loaded, setting.loss.task.classes, _final(setting)
     assert dataset.encoder is not None
     stated = EncoderFile(
         features=dataset.encoder,

@@ -381,7 +381,7 @@ def test_private_labels_that_are_biased_or_unknown_have_no_coefficients(place, t
     assert "are biased" in labeldp("runs", "--coefficients", tmp_path / "biased", code=2)
     numbers = np.asarray(Randomizer.load(place / "numbers.onnx")(table()["y"].to_numpy()))
     pq.write_table(table().append_column("p", pa.array(numbers)), tmp_path / "t.parquet")
-    stated = f"{{kind: privatized, private_column: p, certificate: {CERTIFICATE}}}"
+    stated = f"{{kind: privatized, unnoted: true, private_column: p, certificate: {CERTIFICATE}}}"
     shutil.copy(place / CERTIFICATE, tmp_path)
     train(parse_config(NUMBERS.replace("METHOD", stated), "t.yaml", tmp_path), tmp_path / "unknown")
     said = labeldp("runs", "--coefficients", tmp_path / "unknown", code=2)

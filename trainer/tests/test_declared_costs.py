@@ -35,7 +35,7 @@ def test_a_private_column_is_declared_to_be_drawn_once(tmp_path):
     outputs = compile_text(INTEGERS).randomizer.values
     data = columns() | {"p": [repr(outputs[0])] * len(columns()["y"])}
     write(tmp_path, data)
-    text = TRAIN.replace("{kind: none}", PLAIN.replace("}", ", private_column: p}"))
+    text = TRAIN.replace("{kind: none}", PLAIN.replace("}", ", unnoted: true, private_column: p}"))
     found = built(tmp_path, text).statement
     assert any("declares that 'p' was made with this artifact" in said for said in found.declared)
     assert not found.again and not any("Another run" in remark for remark in found.remarks)

@@ -153,7 +153,7 @@ def test_labels_that_are_private_already_are_debiased_by_the_same_tables(tmp_pat
     private = rows(2_000, 0).drop_columns(["y", "colour"])
     private = private.append_column("z", pa.array(kept(tmp_path)["private_labels"]))
     pq.write_table(private, tmp_path / "train.parquet")
-    method = FIT.replace("}", ", private_column: z}")
+    method = FIT.replace("}", ", unnoted: true, private_column: z}")
     second = run(tmp_path, method, output="second")
     for a, b in zip(first.params["model"].values(), second.params["model"].values(), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -267,7 +267,8 @@ def test_columns_of_a_certificate_alone_are_not_needed(tmp_path):
     prepared(tmp_path, BINS, 300)
     text = CONFIG.replace(
         "method: {kind: none}",
-        "method: {kind: privatized, private_column: y, certificate: grouped.certificate.json}",
+        "method: {kind: privatized, unnoted: true, private_column: y, "
+        "certificate: grouped.certificate.json}",
     )
     builder = open_method(parse_config(text, "config", tmp_path))
     assert builder.columns == ("y",)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_trainer import load_params, parse_config, train
 from labeldp_trainer.data import FeatureShape, Task
-from labeldp_trainer.evaluation import constant_metrics
+from labeldp_trainer.evaluation import area_under_curve, constant_metrics
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import build_model
 
@@ -73,6 +73,51 @@ def test_the_best_constants_are_the_best():
     shares = constant_metrics(Loss("cross_entropy", Task((5, 6, 7))), np.array([0, 0, 1, 0]))
     assert shares["accuracy"] == 0.75
     assert shares["loss"] == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
+
+
+def test_the_area_counts_pairs_of_rows():
+    random = np.random.default_rng(0)
+    outputs = random.integers(0, 4, (60, 2)).astype(np.float32)
+    targets = (random.random(60) < 0.2).astype(np.int32)
+    odds = outputs[:, 1] - outputs[:, 0]
+    pairs = odds[targets == 1][:, None] - odds[targets == 0][None, :]
+    expected = (pairs > 0).mean() + (pairs == 0).mean() / 2
+    assert area_under_curve(outputs, targets) == pytest.approx(expected)
+    assert area_under_curve(outputs, np.zeros(60, int)) is None
+    rare = Loss("cross_entropy", Task(("no", "yes")))
+    assert constant_metrics(rare, targets)["auc"] == 0.5
+    assert "auc" not in constant_metrics(rare, np.zeros(60, int))
+
+
+def test_a_run_of_two_classes_shows_what_accuracy_hides(tmp_path):
+    """A rare class: the accuracy is that of a constant, and log loss and AUC are not."""
+    random = np.random.default_rng(1)
+    for name in ("train", "test"):
+        x = random.normal(size=(800, 2)).astype(np.float32)
+        y = random.random(800) < 0.15 / (1 + np.exp(-2 * x[:, 0]))
+        np.savez(tmp_path / f"{name}.npz", x=x, y=y.astype(np.int64))
+    for name, kind in (("none", "linear"), ("other", "mlp, hidden: [4]")):
+        config = f"""
+version: 1
+name: {name}
+data: {{kind: npz, train: train.npz, test: test.npz, classes: 2}}
+model: {{kind: {kind}}}
+loss: cross_entropy
+method: {{kind: {"none" if name == "none" else "alibi, epsilon: 2"}}}
+optimizer: {{kind: adam, learning_rate: 0.05}}
+training: {{epochs: 3, batch_size: 100}}
+"""
+        (tmp_path / f"{name}.yaml").write_text(config, encoding="utf-8")
+        said = labeldp("train", tmp_path / f"{name}.yaml", "-o", tmp_path / "runs" / name)
+        assert "; log loss " in said and "; AUC " in said and ", 0.5 by a constant" in said
+    plain, private = runs(tmp_path / "runs")
+    assert plain["test"]["auc"] > 0.6 and plain["constant"]["auc"] == 0.5
+    assert private["no_privacy"] is None  # of the same model alone
+    header = labeldp("runs", tmp_path / "runs").splitlines()[1]
+    assert "log loss" in header and "AUC" in header
+    labeldp("report", tmp_path / "runs" / "none", "-o", tmp_path / "x.html")
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "AUC on the test set" in page and "a constant has" in page
 
 
 def test_a_run_knows_what_a_constant_reaches(place):

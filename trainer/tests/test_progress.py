@@ -1,4 +1,4 @@
-"""Progress is for terminals only."""
+"""Progress on a terminal, and in a log."""
 
 import sys
 
@@ -20,8 +20,18 @@ def test_rates_on_a_terminal(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_nothing_in_a_file(capsys):
-    epoch_progress(4, quiet=False)(LINE)
+def test_a_line_a_stage_in_a_log(capsys):
+    for epochs in (4, 40):
+        for epoch in range(1, epochs + 1):
+            epoch_progress(epochs, quiet=False)(LINE | {"epoch": epoch})
+    steps = step_progress(quiet=False)
+    for done in range(4):
+        steps("stages", done, 3)
+    steps("neighbours", 7, 50)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:10] == [f"epoch {epoch} of 40" for epoch in range(4, 41, 4)]
+    assert lines[10:] == ["stages 1 of 3", "stages 2 of 3", "stages 3 of 3"]
+    step_progress(quiet=True)("stages", 1, 3)
     assert capsys.readouterr().err == ""
 
 

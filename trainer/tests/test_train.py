@@ -135,7 +135,8 @@ def test_private_labels_alone_decide(tmp_path):
     private = private.append_column("y_private", pa.array(kept(tmp_path)))
     pq.write_table(private, tmp_path / "train.parquet")
     text = with_method(
-        "privatized, private_column: y_private, certificate: numbers.certificate.json"
+        "privatized, unnoted: true, private_column: y_private, "
+        "certificate: numbers.certificate.json"
     )
     second = run(tmp_path, text, "second")
     jax.tree.map(np.testing.assert_array_equal, first.params, second.params)
@@ -269,7 +270,7 @@ def test_a_model_from_python(tmp_path):
             "'colour' is declared to hold text: none of the 10 classes",
         ),
         (
-            with_method("privatized, certificate: train.yaml, private_column: y"),
+            with_method("privatized, certificate: train.yaml, unnoted: true, private_column: y"),
             "train.yaml: is not a labeldp certificate, or is damaged",
         ),
         (

@@ -89,7 +89,7 @@ def test_every_part_of_a_folder_is_looked_at(place, tmp_path):
 
 def test_private_labels_are_taken_where_they_are_meant(place):
     """With true labels for the metrics; of another column, a note says nothing."""
-    method = "privatized, private_column: colour, %s"
+    method = "privatized, unnoted: true, private_column: colour, %s"
     loaded = []
     for source in ("artifact: colours.onnx", "certificate: colours.certificate.json"):
         text = config("none", train="private_train.parquet")

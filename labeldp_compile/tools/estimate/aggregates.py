@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import nulls_counted_as
 from labeldp_verify.printable import clipped
+from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
@@ -21,7 +23,7 @@ from labeldp_compile.tools.estimate.document import estimates_json
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import ALONE, Confidence, Target
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
-from labeldp_compile.tools.estimate.private_counts import count_outputs
+from labeldp_compile.tools.estimate.private_counts import GroupCounts, OutputCounts, count_outputs
 from labeldp_compile.tools.private_table import open_all, require_public
 
 GROUP = "group_name"  # the column of the groups of artifacts
@@ -134,6 +136,22 @@ def _type_of(name: str, readers: Sequence[TableReader]) -> pa.DataType | None:
     files = [file for reader in readers for file in reader.files]
     first, *others = (value_type(file.schema.field(name).type) for file in files)
     return first if all(other == first for other in others) else None
+
+
+def hardly_private(decoded: Artifact, codes: Mapping[int, NDArray[np.int64]]) -> bool:
+    """Whether private labels make estimates that are impossible, by more than chance.
+
+    ``codes`` are the numbers of the outputs of the rows of each table. False if the artifact
+    supports no estimate.
+    """
+    counted = {
+        number: OutputCounts(*np.unique(own, return_counts=True)) for number, own in codes.items()
+    }
+    try:
+        estimation = Estimation.of(decoded, tables=counted)
+    except NotEstimableError:
+        return False
+    return bool(estimation.hardly_private(GroupCounts((), counted)))
 
 
 def private_warnings(reader: TableReader, hardly_private: bool) -> list[str]:

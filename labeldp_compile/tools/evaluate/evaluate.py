@@ -21,17 +21,14 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.person_names import person_codes, person_names
+from labeldp_compile.tabular.provenance import no_note
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.text_form import PLAIN, TextForm
-from labeldp_compile.tools.estimate.aggregates import private_warnings
+from labeldp_compile.tools.estimate.aggregates import hardly_private, private_warnings
 from labeldp_compile.tools.estimate.cells import distinct, rank
 from labeldp_compile.tools.estimate.document import plain
-from labeldp_compile.tools.estimate.estimate import Estimation
-from labeldp_compile.tools.estimate.inversion import NotEstimableError
 from labeldp_compile.tools.estimate.private_counts import (
     MAX_GROUPS,
-    GroupCounts,
-    OutputCounts,
     has_labels,
 )
 from labeldp_compile.tools.evaluate.predictions import (
@@ -61,6 +58,7 @@ class Evaluation:
         warnings: why these may not be private labels of the artifact, or why intervals may be too
             narrow, in words.
         left_out: rows without a private label.
+        noted: whether the table notes that the artifact made its labels.
     """
 
     artifact: str
@@ -70,14 +68,17 @@ class Evaluation:
     calibration: dict[str, list[Any]]
     warnings: list[str] = field(default_factory=list)
     left_out: int = 0
+    noted: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """``{format_version, artifact, rows, left_out, confidence, measured, calibration}``."""
+        """``{format_version, artifact, rows, left_out, noted, confidence, measured,
+        calibration}``."""
         return {
             "format_version": FORMAT_VERSION,
             "artifact": self.artifact,
             "rows": self.rows,
             "left_out": self.left_out,
+            "noted": self.noted,
             "confidence": self.confidence,
             "measured": [_facts(one) for one in self.measured],
             "calibration": {
@@ -115,20 +116,24 @@ def evaluate_tables(
     confidence: float = 0.95,
     budget: Budget = DEFAULT_BUDGET,
     form: TextForm = PLAIN,
+    unnoted: bool = False,
 ) -> Evaluation:
     """Metrics of the models whose predictions are columns of a file, from private labels alone.
 
     ``models`` are columns: numbers, labels, or probabilities of the second of two labels. A name
     that ends in ``*`` stands for all labels: ``probability_*`` has a column ``probability_LABEL``
     each. Without names, it is what ``labeldp predict`` writes. ``by`` and ``person`` are columns of
-    the table of private labels.
+    the table of private labels. ``unnoted`` takes a table that does not note that the artifact made
+    its labels.
 
     Raises VerificationError if the artifact does not verify, and InputError (DataError) if the
     input is wrong, supports no estimate, or labeldp-learn is not installed.
     """
     learned = learn()
     decoded = open_artifact(artifact, budget)
-    reader = open_private(decoded, artifact, private, column, group_columns, form)
+    reader, noted = open_private(decoded, artifact, private, column, group_columns, form)
+    if not noted and not unnoted:
+        raise no_note(private, reader.label_columns, artifact, "accept that with --unnoted")
     public = [name for name in (by, person) if name is not None]
     for name in public:
         require_public(reader, decoded, artifact, name)
@@ -170,23 +175,10 @@ def evaluate_tables(
     for name, one in given.items():
         if not isinstance(decoded.label, CategoricalDomain) or (two and one.dtype.kind == "f"):
             bins[name] = learned.calibration(labels, one, min(10, rows), confidence)
-    warnings = [*_warnings(reader, decoded, labels), *_few_rows(measured, person)]
+    hardly = hardly_private(decoded, {part.number: part.codes for part in labels.parts})
+    warnings = [*private_warnings(reader, hardly), *_few_rows(measured, person)]
     name, left = decoded.certificate.name, len(has) - rows
-    return Evaluation(name, rows, confidence, measured, bins, warnings, left)
-
-
-def _warnings(reader: TableReader, decoded: Artifact, labels: Any) -> list[str]:
-    """Why these may not be private labels, by the test of ``labeldp estimate``."""
-    counted = {
-        part.number: OutputCounts(*np.unique(part.codes, return_counts=True))
-        for part in labels.parts
-    }
-    every = GroupCounts((), counted)
-    try:
-        hardly = bool(Estimation.of(decoded, tables=counted).hardly_private(every))
-    except NotEstimableError:
-        hardly = False
-    return private_warnings(reader, hardly)
+    return Evaluation(name, rows, confidence, measured, bins, warnings, left, noted)
 
 
 def _few_rows(measured: Sequence[Any], person: str | None) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -125,10 +126,12 @@ def of_run(
     policy: str,
     *,
     units: int | None = None,
+    doubts: Sequence[str] = (),
 ) -> Decision:
     """About a training run; ``promise`` is its ``privacy.json``, with exact numbers.
 
-    ``units`` is the number of labels or persons that it protects, if that is known.
+    ``units`` is the number of labels or persons that it protects, if that is known; ``doubts`` say
+    why its private labels may be true ones.
     """
     signer = approval.signer if approval is not None else None
     epsilon, delta = promise["epsilon"], promise["delta"]
@@ -139,6 +142,8 @@ def of_run(
     weak = "No privacy: this run protects nobody."
     if epsilon is not None:
         weak = _weak(Fraction(epsilon), Fraction(delta or 0), units)
+    if doubts:
+        weak = f"Not shown to be private. Labels: {'; '.join(doubts)}."
     verdict, says = _verdict(signer, judged, "statement", weak, of_little_use=False)
     return Decision(
         verdict,

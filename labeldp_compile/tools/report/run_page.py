@@ -78,7 +78,13 @@ def run_page(findings: RunFindings) -> str:
     promise, run, policy = findings.promise, findings.run, findings.policy
     name = "" if policy is None else policy.rules.name or policy.path.name
     decision = of_run(
-        promise, str(run.label), findings.approval, findings.judged, name, units=_units(promise)
+        promise,
+        str(run.label),
+        findings.approval,
+        findings.judged,
+        name,
+        units=_units(promise),
+        doubts=[_plain(doubt) for doubt in run.doubts[:_MOST_ITEMS]],
     )
     titles = {
         "mechanism": "Mechanism",

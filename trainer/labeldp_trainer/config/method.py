@@ -126,6 +126,9 @@ class Privatized(UserLevel):
         None, description="column of the true labels; default: data.label"
     )
     private_column: StrictStr | None = None
+    unnoted: StrictBool = Field(
+        False, description="take a private_column of which no note says that the artifact made it"
+    )
     key: StrictStr | None = Field(None, description="key file from labeldp keygen")
     id_column: StrictStr | None = None
     context: StrictStr | None = Field(
@@ -154,6 +157,7 @@ class Privatized(UserLevel):
         yield keyed and not key, "context and label_version need key"
         reason = "private_column is already private; remove key and id_column"
         yield private and key, reason
+        yield self.unnoted and not private, "unnoted needs private_column"
         unknown = "needs artifact, because a certificate does not contain Pr[output | label]"
         yield self.debiased and not artifact, f"debiased {unknown}"
         corrected = self.correction in ("forward", "backward")

@@ -44,7 +44,7 @@ class DataPart:
         rows: n.
         columns: label columns [n] (numpy or pyarrow), by name.
         source: names the file in messages.
-        files: the Parquet files read, with the metadata of their schemas.
+        files: that were read, with the metadata of Parquet schemas.
         bytes_: whether the features were uint8 and were scaled to [0, 1].
     """
 

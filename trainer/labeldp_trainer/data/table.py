@@ -45,7 +45,7 @@ class TableColumns:
             infinite for text that is none.
         texts: [n] for each categorical feature, null for missing text.
         others: [n] labels and ids by name, as Arrow arrays or ``Cells``.
-        files: the Parquet files read, with the metadata of their schemas.
+        files: that were read, with the metadata of Parquet schemas.
     """
 
     source: str
@@ -137,7 +137,7 @@ def _columns(
     for j, found in enumerate(columns):
         numbers[:, j] = found
     texts = tuple(_texts(column(name), name, path) for name in config.categorical)
-    files = () if is_text else ((path, batch.schema.metadata),)
+    files = ((path, None if is_text else batch.schema.metadata),)
     taken = {name: column(name) for name in others}
     return TableColumns(str(path), len(batch), numbers, texts, taken, files)
 

@@ -261,7 +261,7 @@ def _log_likelihood(
             part * np.float32(2.0**power) for part, power in zip(parts, powers, strict=True)
         ).astype(np.float64)
         whole[np.diag_indices_from(whole)] += 1.0
-        root = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
+        root = stable_root(whole)  # labels that are no private ones may make it indefinite
         apart = solve_triangular(root, statistic, lower=True, check_finite=False)
         logs = np.log(np.diag(root)).sum() * statistic.shape[1]
         total -= float(logs) + float(np.square(apart).sum()) / 2

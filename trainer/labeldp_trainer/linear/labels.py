@@ -19,6 +19,7 @@ from labeldp_trainer.linear.sums import Sums, of_groups, posterior, with_constan
 
 _CHUNK = 8192
 _NOISELESS = 1e-3  # least noise, as a share of the variance of targets
+_LEAST = 1e-12  # of the size of targets
 _EVENLY = 0.01  # share of labels spread over all classes: a class that seems empty may have some
 
 
@@ -74,6 +75,8 @@ def label_sums(
         base = (1 - _EVENLY) * shares + _EVENLY / k
         own = base * (1 - base)
     square = float(seen_share @ np.square(targets.rows - base).mean(axis=1))
+    least = _LEAST * (1 + float(seen_share @ np.square(targets.rows).mean(axis=1)))
+    square = max(square, least)  # labels may be all alike
     sums = Sums(
         statistic=statistic,
         cross=gram,
@@ -92,7 +95,7 @@ def label_sums(
         used=lambda: _with_one(vectors),
         factors=lambda: np.ones(n, np.float32),
         targets=targets,
-        between=(min(max(added / square, _NOISELESS), 1.0) if square else 1.0, 1.0),
+        between=(min(max(added / square, _NOISELESS), 1.0), 1.0),
     )
     left = 1 - _explained(sums) / (n * k * square)
     return dataclasses.replace(sums, unexplained=min(max(left, sums.between[0]), 1.0))

@@ -17,7 +17,7 @@ from labeldp_verify.reading.strict_json import parse_json
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
 from labeldp_trainer.errors import ArtifactError
 
-_MAX_BYTES = 1 << 26
+_MAX_BYTES, _ENDING = 1 << 26, ".certificate.json"
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class LabelSource:
         certificate: what it states.
         domain: of the true labels.
         groups: the public columns that say which table a row has; none if there is one table.
-        artifact: None of a certificate without one.
+        artifact: None of a certificate.
+        artifact_sha256: what notes call the artifact; None of a certificate without its artifact.
     """
 
     path: Path
@@ -39,6 +40,7 @@ class LabelSource:
     domain: Domain
     groups: Groups
     artifact: Artifact | None
+    artifact_sha256: str | None
 
     @property
     def classes(self) -> tuple[int | str, ...] | None:
@@ -79,11 +81,22 @@ def artifact_source(path: Path) -> LabelSource:
     except VerificationError as error:
         raise ArtifactError(f"{path}: does not verify: {error}") from None
     _require_usable(path, found.certificate)
-    return LabelSource(path, found.sha256, found.certificate, found.label, found.groups, found)
+    return LabelSource(
+        path,
+        found.sha256,
+        found.certificate,
+        found.label,
+        found.groups,
+        found,
+        found.sha256,
+    )
 
 
 def certificate_source(path: Path) -> LabelSource:
-    """The certificate in a JSON file. Raises ArtifactError."""
+    """The certificate in a JSON file, which is that of the .onnx beside it if there is one.
+
+    Raises ArtifactError.
+    """
     data = read_at_most(path, _MAX_BYTES + 1, ArtifactError)
     try:
         fields = parse_json(data.decode() if len(data) <= _MAX_BYTES else "")
@@ -92,11 +105,18 @@ def certificate_source(path: Path) -> LabelSource:
             raise ArtifactError(f"{path}: has format {version}; upgrade labeldp-trainer")
         stated = Certificate.from_json(fields)
         _require_usable(path, stated)
+        beside = path.with_name(path.name.removesuffix(_ENDING) + ".onnx")
+        artifact = artifact_source(beside) if beside.exists() else None
+        if artifact is not None and artifact.certificate != stated:
+            reason = f"is not the certificate of {beside}; give the artifact instead"
+            raise ArtifactError(f"{path}: {reason}")
         groups = read_groups(stated)
         domain = read_domain(stated.label.domain)
     except (KeyError, TypeError, ValueError, RecursionError, DecodeError) as error:
         raise ArtifactError(f"{path}: is not a labeldp certificate, or is damaged") from error
-    return LabelSource(path, hashlib.sha256(data).hexdigest(), stated, domain, groups, None)
+    sha256 = hashlib.sha256(data).hexdigest()
+    own = None if artifact is None else artifact.sha256
+    return LabelSource(path, sha256, stated, domain, groups, None, own)
 
 
 def _require_usable(path: Path, stated: Certificate) -> None:

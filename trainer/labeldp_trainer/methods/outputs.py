@@ -1,7 +1,7 @@
 """Private labels as outputs of the artifact that is named for them, and what they say about labels.
 
-It cannot be proved that private labels are outputs of an artifact, but it can be disproved. A
-column of true labels must not get a promise that its own artifact disproves.
+It cannot be proved that private labels are outputs of an artifact, but it can be disproved, or be
+far from likely. A run then says so. It is not refused: true labels must not decide an exit code.
 
 Where an artifact has several tables, public columns say which one randomizes a row: features, read
 as ``labeldp randomize`` reads them. Unlisted values and nulls have the table of all other rows.
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.prior.histogram import indexes_of_columns
 from labeldp_compile.tabular.columns import group_array
+from labeldp_compile.tools.estimate.aggregates import hardly_private
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.data.labels import Cells, numbers, places, taken
@@ -56,11 +57,13 @@ class TableRows:
     """The rows that one table of an artifact randomizes.
 
     Attributes:
+        number: of the table.
         table: Pr[output | label] and all else that is known of them.
         rows: [r] their numbers.
         private: [r] their private labels.
     """
 
+    number: int
     table: Table
     rows: Int64[np.ndarray, " r"]
     private: Any
@@ -72,8 +75,8 @@ class TableRows:
 
     @cached_property
     def codes(self) -> Int64[np.ndarray, " r"]:
-        """The place of each private label among the m outputs; −1 for what is not one."""
-        return places(self.private, matrix_of(self.table)[1])
+        """The place of each private label among the m outputs; 0 for what is not one."""
+        return np.maximum(places(self.private, matrix_of(self.table)[1]), 0)
 
     def are_outputs(self) -> bool:
         """Whether all private labels are outputs of the table."""
@@ -96,6 +99,16 @@ class TableRows:
         return (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / len(weights)
 
 
+def are_possible(artifact: Artifact, parts: Sequence[TableRows]) -> bool:
+    """Whether the artifact can have made these private labels, and their shares by chance."""
+    if not all(part.are_outputs() for part in parts):
+        return False
+    sizes = (part.table.domain.size * part.table.randomizer.outputs for part in parts)
+    if max(sizes, default=0) > MOST_ENTRIES:
+        return True
+    return not hardly_private(artifact, {part.number: part.codes for part in parts})
+
+
 def rows_by_table(
     artifact: Artifact, table: Int64[np.ndarray, " n"] | None, private: Any
 ) -> list[TableRows]:
@@ -104,11 +117,11 @@ def rows_by_table(
     ``table`` [n] is the number of each row's table, None where all rows have the first.
     """
     if table is None:
-        return [TableRows(artifact.table(0), np.arange(len(private)), private)]
+        return [TableRows(0, artifact.table(0), np.arange(len(private)), private)]
     order = np.argsort(table, kind="stable")
     numbers, starts = np.unique(table[order], return_index=True)
     parts = zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
-    return [TableRows(artifact.table(i), rows, taken(private, rows)) for i, rows in parts]
+    return [TableRows(i, artifact.table(i), rows, taken(private, rows)) for i, rows in parts]
 
 
 def matrix_of(table: Table) -> tuple[Float64[np.ndarray, "k m"], list[int | str | float]]:

@@ -7,6 +7,7 @@ private label may be the number of a set of classes.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
 from labeldp_compile.tabular.columns import label_array
-from labeldp_compile.tabular.provenance import require_artifact
+from labeldp_compile.tabular.provenance import NOT_SHOWN, is_noted, no_note, read_note
 from labeldp_compile.yaml_source import KeyPath
 from labeldp_trainer.coefficients.columns import OriginalColumns
 from labeldp_trainer.coefficients.kept import KeptCoefficients
@@ -27,7 +28,7 @@ from labeldp_trainer.config.load import features_of
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.data.declared import require_declared
-from labeldp_trainer.data.labels import Cells, as_numpy
+from labeldp_trainer.data.labels import Cells, as_numpy, places
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.losses import likelihood_loss
 from labeldp_trainer.methods.certificate import (
@@ -49,6 +50,7 @@ from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.outputs import (
     TableRows,
     added_variance,
+    are_possible,
     group_columns,
     rows_by_table,
     table_of_row,
@@ -174,14 +176,13 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         private = self._private(setting)
         source, artifact = setting.dataset.train.source, self._source.artifact
         parts = [] if artifact is None else rows_by_table(artifact, tables, private)
-        if not all(part.are_outputs() for part in parts):
-            if missing := pa.array(as_numpy(private), from_pandas=True).null_count:
-                raise DataError(
-                    f"{source}: {missing:,} of {len(private):,} rows have no private label in "
-                    f"{self._column!r} (null): leave them out before training"
-                )
-            never = f"has labels that {self._source.path} never outputs"
-            raise DataError(f"{source}: {self._column!r} {never}")
+        doubts = [] if self._here else self._doubts(setting, parts)
+        missing = pa.array(as_numpy(private), from_pandas=True).null_count
+        if missing and not all(part.are_outputs() for part in parts):
+            raise DataError(
+                f"{source}: {missing:,} of {len(private):,} rows have no private label in "
+                f"{self._column!r} (null): leave them out before training"
+            )
         targets, shares, left = self._targets(setting, private, parts)
         correction = self._correction
         keep = {SOURCE: np.array(self._source.sha256)}
@@ -196,8 +197,12 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             labels=(len(private), whole),
             correction=correction,
             debiased=left is not None or correction == "backward",
+            doubts=doubts,
         )
-        notes = self._notes(left, regression=setting.loss.task.classes is None)
+        notes = (
+            *(f"{source}: {self._column!r}: {doubt}" for doubt in doubts),
+            *self._notes(left, regression=setting.loss.task.classes is None),
+        )
         closed = self.loaded.config.interactions is not None or self.loaded.config.closed_form
         if closed:
             coded, shares = coded_targets(setting, targets, shares)
@@ -256,23 +261,48 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         found = debiased_numbers(self._source.domain, parts) if self._replaced else None
         if found is not None:
             return found.values, None, found.bias
+        if task.classes is not None and parts:  # what is no class is a doubt, not an error
+            return np.maximum(places(private, task.classes), 0).astype(np.int32), None, None
         return task.targets(private, source, self._column), None, None
 
-    def _require_same_source(self, setting: Setting) -> None:
-        """Check that the labels were randomized with this file.
+    def _doubts(self, setting: Setting, parts: Sequence[TableRows]) -> list[str]:
+        """Why the private column may hold true labels. Raises DataError if nothing notes that the
+        artifact made it, and the config does not accept that."""
+        found, doubts, train = self._source, [], setting.dataset.train
+        if not self._is_noted(setting):
+            if not self.method.unnoted:
+                way_out = "accept that with unnoted: true in the config, under method"
+                raise no_note(Path(train.source), [self._column], found.path, way_out)
+            doubts.append(NOT_SHOWN)
+        if found.artifact is not None and not are_possible(found.artifact, parts):
+            doubts.append(f"can hardly be private labels of {found.certificate.name}")
+        return doubts
 
-        Raises RunFolderError if the run was started with another file. Raises DataError if Parquet
-        files name another artifact; a certificate file does not give the artifact's SHA-256.
-        """
+    def _is_noted(self, setting: Setting) -> bool:
+        """Whether the table notes that the artifact made the private column. Raises DataError."""
+        found, data, files = self._source, self.loaded.config.data, setting.dataset.train.files
+        if found.artifact_sha256 is not None:
+            table = self.loaded.path(str(data.train))
+            return is_noted(table, files, [self._column], found.artifact_sha256, found.path)
+        epsilon, noted = found.certificate.privacy.epsilon_label, bool(files)
+        for path, metadata in files:  # a certificate does not give its artifact's SHA-256
+            entry = read_note(path, metadata).get(self._column)
+            if entry is not None and entry.epsilon_label != epsilon:
+                raise DataError(
+                    f"{path}: says that {entry.epsilon_label!r} was spent on each label in "
+                    f"{self._column!r}, but {found.path} says {epsilon!r}; give the artifact"
+                )
+            noted &= entry is not None
+        return noted
+
+    def _require_same_source(self, setting: Setting) -> None:
+        """Raise RunFolderError if the run was started with another file."""
         found = self._source
         if setting.stored is not None and str(setting.stored.get(SOURCE)) != found.sha256:
             raise RunFolderError(
                 f"{found.path}: is not the file that the run was started with; restore that file "
                 "or start another run"
             )
-        if not self._here and found.artifact is not None:
-            for path, metadata in setting.dataset.train.files:
-                require_artifact(path, metadata, self._column, found.sha256, found.path)
 
     def _tables(self, setting: Setting) -> NDArray[np.int64] | None:
         """The table of each row; None if all rows have the same.

@@ -37,10 +37,12 @@ def privatized_statement(
     labels: tuple[int, int],
     correction: Correction | None,
     debiased: bool,
+    doubts: list[str],
 ) -> Statement:
     """The promise; ``labels`` counts the labels that are used, and all labels.
 
-    ``correction`` and ``debiased`` say what a loss or a closed form corrects.
+    ``correction`` and ``debiased`` say what a loss or a closed form corrects, ``doubts`` why a
+    private column may hold true labels.
     """
     used, whole = labels
     certificate, privacy = source.certificate, source.certificate.privacy
@@ -103,6 +105,7 @@ def privatized_statement(
         "debiased": debiased,
         "correction": correction,
         "labels": used,
+        "doubts": doubts,
     }
     stated = protected(
         config,

@@ -23,7 +23,7 @@ from labeldp_trainer.errors import DAMAGE, InputError
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import read_json
-from labeldp_trainer.run.metrics import REPORTED, read_lines
+from labeldp_trainer.run.metrics import BESIDE, REPORTED, read_lines
 
 FORMAT_VERSION = "1.0"
 NONE = "–"
@@ -31,6 +31,7 @@ _MOST_COUNT = 1 << 63
 _numbers = TypeAdapter(
     dict[str, float | None], config=ConfigDict(strict=True, allow_inf_nan=False)
 ).validate_python
+_texts = TypeAdapter(list[str], config=ConfigDict(strict=True)).validate_python
 _ROUNDED = 1 - Fraction(1, 10**12)  # the parts of ε are rounded to floats, and so is their sum
 _SIGNS = ("run.json", "privacy.json", "result.json", "params.npz")
 
@@ -64,10 +65,11 @@ class Run:
         test: metrics on the test set.
         rows_tested: rows of the test set; None for runs of older versions.
         constant: the same metrics of the best constant prediction.
-        no_privacy: the metric of the best run without privacy on the same data, if any.
+        no_privacy: the metric of the best run of the same model without privacy on the same data.
         same_data: equal for runs whose metrics can be compared.
         epochs: how many were done.
         seconds: of training, if they were recorded.
+        doubts: why its private labels may be true ones.
     """
 
     folder: str
@@ -90,6 +92,7 @@ class Run:
     same_data: str = ""
     epochs: int | None = None
     seconds: float | None = None
+    doubts: tuple[str, ...] = ()
 
     @property
     def value(self) -> float | None:
@@ -100,6 +103,19 @@ class Run:
     def baseline(self) -> float | None:
         """The same of the best constant."""
         return (self.constant or {}).get(self.metric)
+
+    @property
+    def compared(self) -> list[tuple[str, float | None, float | None]]:
+        """The metrics that are shown: name, of the model, and of the best constant."""
+        names = {self.metric: self.metric, **BESIDE.get(self.metric, {})}
+        tested, constant = self.test or {}, self.constant or {}
+        found = [(words, tested.get(name), constant.get(name)) for name, words in names.items()]
+        return [each for each in found if each[1:] != (None, None)]
+
+    @property
+    def alike(self) -> tuple[str, str | None, str | None]:
+        """Equal for runs of the same model on the same data."""
+        return self.same_data, self.model, self.representation
 
     def rank(self) -> float:
         """Smaller is better; a run without a test metric is the last."""
@@ -116,8 +132,8 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
             folders.setdefault(folder.resolve(), folder)
     runs = [_read(folder) for folder in folders.values()]
     plain = (run for run in runs if run.method == "none" and run.status == "done")
-    best = {run.same_data: run.value for run in sorted(plain, key=Run.rank, reverse=True)}
-    return [replace(run, no_privacy=best.get(run.same_data)) for run in runs]
+    best = {run.alike: run.value for run in sorted(plain, key=Run.rank, reverse=True)}
+    return [replace(run, no_privacy=best.get(run.alike)) for run in runs]
 
 
 def to_json(runs: Sequence[Run]) -> dict[str, Any]:
@@ -200,6 +216,7 @@ def _whole(path: Path) -> Run:
         metric=REPORTED[config.loss],
         epochs=len(lines),
         seconds=_seconds(path),
+        doubts=tuple(_texts(promise["details"].get("doubts") or [])),
     )
     if not folder.result.exists():
         return run

@@ -5,15 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from labeldp_verify.console.colour import Marked
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.cli.output import text_table
 from labeldp_compile.tools.page.document import page
 from labeldp_compile.tools.page.numbers import plain
 from labeldp_trainer.outcomes.runs import NONE, Run, comparable
+from labeldp_trainer.run.metrics import BESIDE
 
 _CONFIDENCE = 0.95
 _BEFORE = ["run", "method", "representation", "model", "ε", "δ", "protects"]
+_NO_PRIVACY = "no privacy"
 _ADDS_UP = "; ε is that of one run, and every run that draws noise spends it again"
 _WORDS = {"run", "method", "representation", "model", "protects"}
 
@@ -23,11 +26,12 @@ class RunsTable:
     """Runs on the same data, and a row for the best constant prediction.
 
     Attributes:
-        title: what is compared, and the two baselines.
+        title: what is compared, and the best constant.
         header: names of the columns; a column that is empty for all runs is left out.
         rows: cells, the best run first.
         baseline: the index of the row for the constant, if there is one.
         note: how reliable the metrics are.
+        doubts: lines on runs whose private labels may be true ones.
     """
 
     title: str
@@ -35,6 +39,7 @@ class RunsTable:
     rows: list[list[str]]
     baseline: int | None
     note: str
+    doubts: list[str]
 
     @property
     def left(self) -> tuple[int, ...]:
@@ -58,7 +63,8 @@ def runs_text(runs: Sequence[Run]) -> list[str]:
     for table in reversed(tables(runs)):
         between = [""] if lines else []
         cells = text_table(table.header, table.rows, left=table.left)
-        lines = [table.title, *cells, table.note, *between, *lines]
+        doubts = [Marked(line, "failed") for line in table.doubts]
+        lines = [table.title, *cells, table.note, *doubts, *between, *lines]
     return lines
 
 
@@ -76,25 +82,26 @@ def runs_page(runs: Sequence[Run]) -> str:
 def _table(alike: Sequence[Run]) -> RunsTable:
     first = alike[0]
     constant = f"predict the {_CONSTANT.get(first.metric, 'best constant')}"
-    rows = [_cells(run) for run in alike]
+    beside = BESIDE.get(first.metric, {})
+    rows = [_cells(run, list(beside)) for run in alike]
     place = None
     if first.baseline is not None:
         ranks = [run.rank() for run in alike]
         mine = -first.baseline if first.metric == "accuracy" else first.baseline
         place = sum(rank <= mine for rank in ranks)
         blank = [NONE] * (len(_BEFORE) - 1)
-        rows.insert(place, [constant, *blank, shown(first.baseline), NONE, NONE])
-    best = NONE if first.no_privacy is None else shown(first.no_privacy)
+        numbers = [shown((first.constant or {}).get(name)) for name in (first.metric, *beside)]
+        rows.insert(place, [constant, *blank, *numbers, NONE, NONE, NONE])
     title = f"{first.label}: not compared: no run has a test set"
     if _are_tested(alike):
         title = (
-            f"{first.label}: test {first.metric}, best first; {constant}: {shown(first.baseline)}; "
-            f"no privacy: {best}"
+            f"{first.label}: test {first.metric}, best first; {constant}: {shown(first.baseline)}"
         )
-    header = [*_BEFORE, f"test {first.metric}", "epochs", "seconds"]
+    header = [*_BEFORE, f"test {first.metric}", *beside.values(), _NO_PRIVACY, "epochs", "seconds"]
     used = [i for i, column in enumerate(zip(*rows, strict=True)) if set(column) != {NONE}]
     kept = [[row[i] for i in used] for row in (header, *rows)]
-    return RunsTable(title, kept[0], kept[1:], place, _note(alike))
+    doubts = [f"{run.folder}: labels {'; '.join(run.doubts)}" for run in alike if run.doubts]
+    return RunsTable(title, kept[0], kept[1:], place, _note(alike), doubts)
 
 
 def _note(alike: Sequence[Run]) -> str:
@@ -122,13 +129,15 @@ def _are_tested(alike: Sequence[Run]) -> bool:
 _CONSTANT = {"accuracy": "majority", "mse": "mean", "mae": "median", "loss": "mean"}
 
 
-def _cells(run: Run) -> list[str]:
+def _cells(run: Run, beside: Sequence[str]) -> list[str]:
     words = (run.folder, run.method, run.representation, run.model)
     return [
         *(word or NONE for word in words),
         *(all_digits(value) for value in (run.epsilon, run.delta)),
         run.protects or NONE,
         shown(run.value),
+        *(shown((run.test or {}).get(name)) for name in beside),
+        NONE if run.epsilon is None else shown(run.no_privacy),
         NONE if run.epochs is None else f"{run.epochs:,}",
         NONE if run.seconds is None else f"{run.seconds:,.1f}",
     ]

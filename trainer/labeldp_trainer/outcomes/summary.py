@@ -8,7 +8,7 @@ from labeldp_trainer.config.data import IdxFiles
 from labeldp_trainer.evaluation import CONSTANTS
 from labeldp_trainer.methods.statement import Statement, spent
 from labeldp_trainer.outcomes.runs_table import shown
-from labeldp_trainer.run.metrics import REPORTED
+from labeldp_trainer.run.metrics import BESIDE, REPORTED
 from labeldp_trainer.training import Result
 
 _MOST_NOTES = 5
@@ -46,7 +46,10 @@ def verdict(statement: Statement) -> Marked:
     """One short sentence."""
     if statement.epsilon is None:
         return Marked("trained without privacy: keep the model and its metrics secret", "warning")
-    return Marked(f"trained with label privacy: {_of(statement)}", "ok")
+    doubts = statement.details.get("doubts") or []
+    ending = f" ({'; '.join(doubts)})" if doubts else ""
+    verdict = f"trained with label privacy: {_of(statement)}{ending}"
+    return Marked(verdict, "warning" if doubts else "ok")
 
 
 def all_metrics(result: Result) -> str:
@@ -109,8 +112,13 @@ def _metric(loaded: LoadedConfig, result: Result) -> str:
     loss = loaded.config.loss
     if result.test is None:
         return "unknown: the config names no test data"
-    found, best = (each.get(REPORTED[loss]) for each in (result.test.model, result.test.constant))
+    model, constant, first = result.test.model, result.test.constant, REPORTED[loss]
+    beside = "".join(
+        f"; {words} {shown(model[name])}, {shown(constant.get(name))} by a constant"
+        for name, words in BESIDE.get(first, {}).items()
+        if name in model
+    )
     return (
-        f"{shown(found)}; always predicting {CONSTANTS[loss]} gives {shown(best)} (estimates from "
-        f"{result.test.rows:,} test rows)"
+        f"{shown(model.get(first))}; always predicting {CONSTANTS[loss]} gives "
+        f"{shown(constant.get(first))}{beside} (estimates from {result.test.rows:,} test rows)"
     )

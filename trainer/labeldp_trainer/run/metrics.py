@@ -12,6 +12,8 @@ from labeldp_trainer.run.folder import open_file, write_bytes
 Line = dict[str, Any]
 REPORTED = {"cross_entropy": "accuracy", "squared": "mse", "absolute": "mae", "poisson": "loss"}
 """The metric by which runs with a loss are compared."""
+BESIDE = {"accuracy": {"loss": "log loss", "auc": "AUC"}}
+"""What is shown beside that metric, and what it is called: accuracy hides rare classes."""
 _MOST_BYTES = 1 << 26  # of lines that are read
 _CURVES = ("batch_loss", "training_loss", "test_loss")
 

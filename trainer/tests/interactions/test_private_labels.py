@@ -29,7 +29,7 @@ name: run
 data: {{kind: table, train: train.parquet, test: test.parquet, label: y, numeric: [a, b, d, e]}}
 loss: {loss}
 model: {{kind: interactions}}
-method: {{kind: privatized, artifact: artifact.onnx, private_column: z}}
+method: {{kind: privatized, artifact: artifact.onnx, unnoted: true, private_column: z}}
 """
 CLASSES = {
     "two classes, one rare": ("randomized_response", 2, 2),

@@ -308,6 +308,6 @@ def test_private_classes_with_a_certificate_alone_are_learned_as_they_are(place,
     compile_text(SPECS["classes"].replace("name: classes", "name: alone")).write(place)
     text = TEXTS["classes"].split("method:", maxsplit=1)[0]
     text += "model: {kind: interactions}\nloss: cross_entropy\nmethod: {kind: privatized, "
-    text += "certificate: alone.certificate.json, private_column: colour}\n"
+    text += "certificate: alone.certificate.json, unnoted: true, private_column: colour}\n"
     result = train(parse_config(text, "t.yaml", place), tmp_path / "run")
     assert result.metrics["test_loss"] < 0.75 * result.test.constant["loss"]

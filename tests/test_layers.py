@@ -148,6 +148,7 @@ def test_no_import_goes_in_a_circle(package):
 
 # A test of a script in benchmarks imports that script, and no other test imports one.
 OF_SCRIPTS = {
+    "tests/fuzz/test_random_specs.py": "benchmarks.random_specs",
     "tests/hostile/test_budgets.py": "benchmarks.hostile",
     "tests/training/test_add_remove.py": "benchmarks.training_studies",
     "tests/training/test_gradient_audit.py": "benchmarks.gradient_audit",

@@ -74,6 +74,7 @@ METHODS = {
         "{{kind: lp_mst, epsilon: {epsilon}, stages: 2, fractions: [0.4, 0.6]}}", RATES
     ),
     "ALIBI": MethodChoice("{{kind: alibi, epsilon: {epsilon}}}", RATES),
+    "ALIBI (uniform)": MethodChoice("{{kind: alibi, epsilon: {epsilon}, prior: uniform}}", RATES),
     "DP-SGD": central("dp_sgd"),
     "label-free clipping": central("dp_sgd", ", clipping: label_free"),
     "LabelDP-Pro, self_span": central("labeldp_pro", ", denoiser: self_span"),

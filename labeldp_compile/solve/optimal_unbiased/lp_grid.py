@@ -106,7 +106,7 @@ def _run(solver: highspy.Highs, observer: Observer) -> None:
     """Run HiGHS in a thread until it ends, or until this thread is interrupted."""
     stop, iterations, start = Event(), 0, perf_counter()
 
-    def watch(event: highspy.HighsCallbackEvent) -> None:
+    def watch(event: "highspy.HighsCallbackEvent") -> None:
         nonlocal iterations
         iterations = max(iterations, event.data_out.simplex_iteration_count)
         if stop.is_set():

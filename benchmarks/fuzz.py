@@ -1,10 +1,11 @@
-"""Fuzzed specs, altered artifacts, and pairs of batches that differ in one label.
+"""Fuzzed specs, altered artifacts, pairs of batches that differ in one label, and CSV with faults.
 
-    python benchmarks/fuzz.py [specs] [artifacts] [pairs] [--specs 10000] [--artifacts 10000]
-        [--pairs 100000] [--file-pairs 2000] [--seed 1]
+    python benchmarks/fuzz.py [specs] [artifacts] [pairs] [csv] [--specs 10000] [--artifacts 10000]
+        [--pairs 100000] [--file-pairs 2000] [--csv 10000] [--seed 1]
 
 Specs and artifacts: no traceback, no hang, one message, no false pass. Pairs: with the same words
-every other row is the same, and so are exit code, messages and schema. Prints what became of the
+every other row is the same, and so are exit code, messages and schema. CSV: no byte of a label is
+in the output. Prints what became of the
 cases. Exit code 1 if something happened that must not; the first case of each kind is shown, and
 kept in the folder ``--keep``.
 """
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.fuzz.artifact_cases import altered_files
 from tests.fuzz.guard import FoundError
 from tests.fuzz.run_artifacts import try_artifact
+from tests.fuzz.run_csv import try_csv
 from tests.fuzz.run_pairs import try_file_pair, try_pair
 from tests.fuzz.run_specs import try_spec, write_tables
 from tests.fuzz.spec_cases import spec_files
@@ -94,17 +96,20 @@ def pairs(name, run, count, first_seed):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("kinds", nargs="*", metavar="specs | artifacts | pairs (default: all)")
+    parser.add_argument(
+        "kinds", nargs="*", metavar="specs | artifacts | pairs | csv (default: all)"
+    )
     parser.add_argument("--specs", type=int, default=10_000)
     parser.add_argument("--artifacts", type=int, default=10_000)
     parser.add_argument("--pairs", type=int, default=100_000, help="through Python")
     parser.add_argument("--file-pairs", type=int, default=2_000, help="through labeldp randomize")
+    parser.add_argument("--csv", type=int, default=10_000, help="CSV files with faults")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="folder for what must not happen")
     options = parser.parse_args()
-    kinds = options.kinds or ["specs", "artifacts", "pairs"]
-    if set(kinds) - {"specs", "artifacts", "pairs"}:
-        parser.error("say specs, artifacts or pairs")
+    kinds = options.kinds or ["specs", "artifacts", "pairs", "csv"]
+    if set(kinds) - {"specs", "artifacts", "pairs", "csv"}:
+        parser.error("say specs, artifacts, pairs or csv")
     print("| | cases | distinct | what became of them | slowest (s of processor time) | seconds |")
     print("|---|---:|---:|---|---:|---:|", flush=True)
     found = 0
@@ -122,6 +127,8 @@ def main():
             through_files = partial(_in_folder, try_file_pair, folder)
             found += pairs("pairs", try_pair, options.pairs, options.seed)
             found += pairs("pairs of files", through_files, options.file_pairs, options.seed)
+        if "csv" in kinds:
+            found += pairs("CSV", partial(_in_folder, try_csv, folder), options.csv, options.seed)
     print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
     sys.exit(1 if found else 0)
 

@@ -1,4 +1,4 @@
-"""How a text table is written: what separates cells, and what its bytes mean.
+"""How a text table is written: what separates cells and rows, and what its bytes mean.
 
 An encoding is UTF-8, or has one byte per character and contains ASCII. Then no byte of a label can
 swallow a delimiter, a quote or a line end, and no label changes how another is read.
@@ -23,11 +23,13 @@ class TextForm:
         delimiter: one ASCII character; None: a tab in .tsv, a comma elsewhere.
         encoding: Python's name of it; None: UTF-8.
         decimal: the decimal mark of numbers, ``.`` or ``,``; None: a point.
+        multiline_cells: whether quoted cells other than labels are meant to contain line ends.
     """
 
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    multiline_cells: bool = False
 
     def comma_warning(self) -> list[str]:
         """A line where cells of numbers may have decimal commas: the delimiter alone says so."""
@@ -74,6 +76,10 @@ def read_encoding(text: str) -> str:
     return name
 
 
-def shown(delimiter: str) -> str:
-    """A delimiter as it is written in a shell and in YAML."""
-    return "'\\t'" if delimiter == "\t" else f"'{delimiter}'"
+def separated_by(delimiter: str) -> str:
+    """How to say that a table has this delimiter, in a shell and in YAML."""
+    shell, yaml = ("'\\t'", '"\\t"') if delimiter == "\t" else (f"'{delimiter}'", f'"{delimiter}"')
+    return (
+        f"the header seems to be separated by {shell}: use --delimiter {shell} (in a spec or a "
+        f"config: delimiter: {yaml})"
+    )

@@ -252,7 +252,7 @@ def _person(
     from labeldp_compile.tabular.persons import PersonCounts  # noqa: PLC0415  # pyarrow
 
     counts = PersonCounts()
-    counts.seed(table, column, form)
+    counts.seed(table, column, form, [label])
     tell(
         f"--person-column: read {column}, but no label: {counts.persons:,} persons have up to "
         f"{counts.largest:,} rows"

@@ -179,11 +179,21 @@ def text_options(command: Decorated) -> Decorated:
         callback=_reading(read_decimal_mark),
         help="CSV: the decimal mark of numbers, . or , (default: a point).",
     )
+    @click.option(
+        "--multiline-cells",
+        is_flag=True,
+        help="CSV: quoted cells that are no label are meant to contain line ends. Without this "
+        "they are named, and refused where they may hide rows.",
+    )
     @functools.wraps(command)
     def with_form(
-        delimiter: str | None, encoding: str | None, decimal: str | None, **others: Any
+        delimiter: str | None,
+        encoding: str | None,
+        decimal: str | None,
+        multiline_cells: bool,
+        **others: Any,
     ) -> Any:
-        return command(form=TextForm(delimiter, encoding, decimal=decimal), **others)
+        return command(form=TextForm(delimiter, encoding, decimal, multiline_cells), **others)
 
     return with_form
 

@@ -65,7 +65,7 @@ class PersonOptions:
             raise InputError("--order-column needs --beyond null or --beyond drop")
         counts = PersonCounts()
         for path in self.earlier:
-            counts.seed(path, column, form)
+            counts.seed(path, column, form, labels)
         return PersonBound(
             column, stated.labels, beyond=self.beyond, order=self.order, earlier=counts
         )

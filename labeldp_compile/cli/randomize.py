@@ -281,7 +281,8 @@ def _aimed_at(
     drawing.settle(folder, tell)
     rewriting.output = folder.path / name
     part = drawing.listed(rewriting.private_names, str(table.id_column))
-    written = TextForm(form.delimiter, decimal=form.decimal)
+    # Of line ends in cells was said when these were read.
+    written = TextForm(form.delimiter, decimal=form.decimal, multiline_cells=True)
     selection.ids = known_ids(folder, table, drawing.key, part.columns, written)
     if selection.bound is not None:
         for path in folder.parts():

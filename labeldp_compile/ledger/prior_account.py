@@ -81,8 +81,8 @@ class Question(AskedOfLabels):
 
     def facts(self) -> dict[str, Any]:
         """Cells, groups and person only if there are any, and of the form what is stated."""
-        given = {**vars(self.form), "cells": self.cells, "groups": self.groups}
-        given |= {"person": self.person}
+        given = {name: getattr(self, name) for name in ("cells", "groups", "person")}
+        given |= {name: getattr(self.form, name) for name in ("delimiter", "encoding", "decimal")}
         stated = {key: value for key, value in given.items() if value is not None}
         return {"counts": self.counts, "domain": self.domain, **stated}
 

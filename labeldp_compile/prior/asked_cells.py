@@ -70,7 +70,7 @@ def _assignments(path: Path, assign: Assign) -> dict[Category, Category]:
     known: dict[Category, Category] = {}
     keys: list[Any] = []
     groups: list[Any] = []
-    for batch in read_columns(path, [assign.key, assign.group], assign.form, assign.key):
+    for batch in read_columns(path, [assign.key, assign.group], assign.form, [assign.key]):
         keys += _values(path, assign.key, batch.column(assign.key))
         groups += _values(path, assign.group, batch.column(assign.group))
         if len(keys) > 4 * MAX_CELLS:

@@ -22,7 +22,7 @@ Encoding = Annotated[str, AfterValidator(read_encoding)]
 
 
 class TextData(Strict):
-    """A file that may be CSV, with its delimiter and encoding."""
+    """A file that may be CSV, and what its text does not state."""
 
     delimiter: Delimiter | None = Field(
         None,
@@ -35,8 +35,11 @@ class TextData(Strict):
     decimal: Literal[".", ","] | None = Field(
         None, description="CSV: the decimal mark of numbers (default: a point)"
     )
+    multiline_cells: bool = Field(
+        False, description="CSV: quoted cells that are no label are meant to contain line ends"
+    )
 
     @property
     def form(self) -> TextForm:
         """The form of the file, if it is text."""
-        return TextForm(self.delimiter, self.encoding, decimal=self.decimal)
+        return TextForm(self.delimiter, self.encoding, self.decimal, self.multiline_cells)

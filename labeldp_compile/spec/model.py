@@ -231,7 +231,7 @@ class PublicPrior(TextData):
         if (self.weights is None) == (self.data is None):
             raise ValueError("a public prior needs either weights or data")
         if self.data is None and self.form != TextForm():
-            raise ValueError("delimiter, encoding and decimal need data")
+            raise ValueError("delimiter, encoding, decimal and multiline_cells need data")
         if self.weights is not None and not any(self.weights):
             raise ValueError("the weights must not all be zero")
         return self

@@ -81,7 +81,7 @@ def _numbers(path: Path, grid: QuantileGrid) -> Iterator[float]:
     count = 0
     for part in files_of(path):
         for batch in read_columns(
-            part, [grid.column], grid.form, grid.column, numbers=[grid.column]
+            part, [grid.column], grid.form, [grid.column], numbers=[grid.column]
         ):
             numbers = number_array(path, grid.column, batch.column(grid.column))
             count += len(numbers)

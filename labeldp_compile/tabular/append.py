@@ -155,7 +155,13 @@ def known_ids(
             assert name is not None
             require_column(path, name, list(schema.names), csv)
         part = replace(
-            table, path=path, label_columns=(), schema=schema, rows=rows, csv=csv, parts=()
+            table,
+            path=path,
+            label_columns=tuple(columns),
+            schema=schema,
+            rows=rows,
+            csv=csv,
+            parts=(),
         )
         for ids in _noting(part.ids(), kinds):
             if len(kinds) > 1:

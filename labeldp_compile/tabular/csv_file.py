@@ -6,18 +6,29 @@ A file with an error raises DataError, which quotes no cell.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import re
+import sys
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from labeldp_verify.printable import one_line
 
 from labeldp_compile.errors import refused
-from labeldp_compile.tabular.csv_rows import BadRowError, Cells, Places, RowForm, row_form
+from labeldp_compile.tabular.csv_rows import (
+    HIDDEN_ROWS,
+    MAY_HIDE,
+    UNCLOSED,
+    BadRowError,
+    Cells,
+    Places,
+    row_form,
+)
 from labeldp_compile.tabular.formats import format_of
 from labeldp_compile.tabular.text_stream import TextSource, TextStream
-from labeldp_compile.text_form import LIKELY, PLAIN, UTF8, TextForm
+from labeldp_compile.text_form import LIKELY, PLAIN, UTF8, TextForm, separated_by
 
 BLOCK_BYTES = 1 << 22  # parsed at once, but for rows that are longer
 # Each limit is checked before the work: a few kilobytes of gzip can become gigabytes.
@@ -25,6 +36,8 @@ MAX_ROW_BYTES = 1 << 26
 MAX_HEADER_BYTES = 1 << 22
 MAX_COLUMNS = 100_000
 _HEAD_BYTES = 1 << 13
+_NAMED_LINES = 5  # in a warning
+_BESIDE_QUOTE = re.compile(rb'"([%s])|([%s])"'.replace(b"%s", LIKELY.encode()))
 
 
 # No more is said: the message of a library may quote a label.
@@ -42,6 +55,7 @@ class CsvFile:
         lines: ends of rows before that.
         header: its bytes, in UTF-8.
         decimal: the decimal mark of numbers.
+        multiline_cells: whether quoted cells may contain line ends without a word.
     """
 
     path: Path
@@ -52,6 +66,8 @@ class CsvFile:
     header: bytes
     source: TextSource = field(repr=False)
     decimal: str = "."
+    multiline_cells: bool = False
+    _warned: list[str] = field(default_factory=list, repr=False)
 
     @classmethod
     def open(cls, path: Path, form: TextForm = PLAIN) -> CsvFile:
@@ -61,88 +77,124 @@ class CsvFile:
         delimiter = form.delimiter or said.delimiter or ","
         source = TextSource(path, said.gzipped, form.encoding or UTF8)
         try:
-            header = _header(source, row_form(delimiter))
+            header = _header(source, delimiter)
             if not _few_columns(header, delimiter):
                 raise BadRowError(1, f"the header has more than {MAX_COLUMNS:,} columns")
-            lines = row_form(delimiter).count_rows(header)
-            try:
-                names = _names(header, delimiter)
-            except UnicodeDecodeError:
-                raise BadRowError(max(lines, 1), f"the header holds {_no_text(source)}") from None
+            names, lines = _names(header, delimiter, source)
+            if not form.multiline_cells and any("\n" in name or "\r" in name for name in names):
+                raise BadRowError(
+                    max(lines, 1), f"the header has a cell with line ends: {MAY_HIDE}"
+                )
         except BadRowError as error:
             raise refused(path, f"is not a CSV file in UTF-8: {error}") from None
         except OSError:
             names = []
         if not names:
             raise refused(path, "is empty, or not a CSV file in UTF-8 with commas and a header")
-        decimal = form.decimal or "."
-        return cls(path, names, delimiter, len(header), lines, header, source, decimal=decimal)
+        mark, meant = form.decimal or ".", form.multiline_cells
+        return cls(path, names, delimiter, len(header), lines, header, source, mark, meant)
 
     def other_delimiter(self, column: str) -> str | None:
         """The delimiter with which the header has this column, or else more columns than one."""
-        others = [mark for mark in LIKELY if mark != self.delimiter]
-        found = {}
-        for mark in others:
-            if _few_columns(self.header, mark):
-                with contextlib.suppress(BadRowError, UnicodeDecodeError):
-                    found[mark] = _names(self.header, mark)
+        found = _names_by_others(self.header, self.delimiter, self.source)
         for mark, names in found.items():
             if column in names:
                 return mark
         more = [mark for mark, names in found.items() if len(names) > 1]
         return more[0] if more and len(self.names) == 1 else None
 
-    def batches(self, columns: list[str], labels: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str], labels: Collection[str]) -> Iterator[pa.RecordBatch]:
         """The batches of ``blocks``."""
         return (batch for _, batch in self.blocks(columns, labels))
 
     def blocks(
-        self, columns: list[str], labels: Sequence[str]
+        self, columns: list[str], labels: Collection[str]
     ) -> Iterator[tuple[Cells, pa.RecordBatch]]:
         """Whole rows in UTF-8, and some of their columns, all as text.
 
-        Bytes of the labels that are no UTF-8 become U+FFFD in the columns.
+        Bytes of the labels that are no UTF-8 become U+FFFD in the columns. A line on stderr names
+        rows whose other cells contain line ends; a cell of a label, read or not, decides nothing.
 
-        Raises DataError: also for a row of another length, and for bytes of other columns that are
-        no text.
+        Raises DataError: also for a malformed row, or one of another length, for a cell that may
+        hide rows, and for bytes of other columns that are no text. The first row at fault is
+        named, wherever blocks end: the bytes of labels move these.
         """
-        rows, line = row_form(self.delimiter), self.lines + 1
+        rows, width = row_form(self.delimiter), len(self.names)
         places = {name: place for place, name in enumerate(self.names)}
+        hidden = {places[name] for name in labels if name in places}
         schema = pa.schema([(name, pa.string()) for name in columns])
+        named: list[int] = []
         try:
             with self.source.open_rows(self.start) as stream:
-                for text, ends in self._texts(stream):
-                    cells = rows.cells(text, len(self.names), line, ends)
-                    found = [
-                        self._column(cells, places[name], line, replaced=name in labels)
-                        for name in columns
-                    ]
-                    line += rows.count_rows(text, ends)
+                for text, ends, inside, line in self._texts(stream):
+                    cells, ragged = rows.cells(text, width, ends, line)
+                    found, faults = [], [ragged] if ragged else []
+                    if len(inside) and not self.multiline_cells:
+                        odd, hiding = rows.multiline(cells, inside, hidden)
+                        named += (line + cells.lines[np.setdiff1d(odd, hiding)]).tolist()
+                        faults += [
+                            BadRowError(line + int(cells.lines[row]), HIDDEN_ROWS)
+                            for row in hiding[:1]
+                        ]
+                    for name in columns:
+                        try:
+                            replaced = name in labels
+                            found.append(self._column(cells, places[name], line, replaced=replaced))
+                        except BadRowError as error:
+                            faults.append(error)
+                    if faults:
+                        first = min(faults, key=lambda fault: fault.line)
+                        named = [row for row in named if row < first.line]
+                        raise first
                     yield cells, pa.RecordBatch.from_arrays(found, schema=schema)
         except BadRowError as error:
             raise refused(self.path, str(error)) from None
         except OSError:
             raise refused(self.path, DAMAGED) from None
+        finally:
+            self._warn(named)
 
-    def _texts(self, stream: TextStream) -> Iterator[tuple[bytes, Places]]:
-        """The rest of a file in parts of whole rows, with the ends of their cells.
+    def _warn(self, lines: list[int]) -> None:
+        """Say once which rows have cells with line ends."""
+        if not lines or self._warned:
+            return
+        more = len(lines) - _NAMED_LINES
+        shown = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])
+        self._warned.append(
+            f"labeldp: {self.path}: line{'s' * (len(lines) > 1)} {shown}"
+            + (f" and {more:,} more" if more > 0 else "")
+            + ": quoted cells contain line ends. Check that no stray quote hides rows, with their "
+            "labels, in them; with --multiline-cells this is not said (in a spec or a config: "
+            "multiline_cells: true)"
+        )
+        sys.stderr.write(one_line(self._warned[0]) + "\n")
 
-        What follows the last end is the last part.
+    def _texts(self, stream: TextStream) -> Iterator[tuple[bytes, Places, Places, int]]:
+        """The rest of a file in parts of whole rows: the ends of their cells, delimiters and line
+        ends inside cells, and the line of the first row.
+
+        What follows the last end is the last part. Raises BadRowError for a malformed row.
         """
-        rows, pending = row_form(self.delimiter), b""
+        rows, pending, line = row_form(self.delimiter), b"", self.lines + 1
         size = BLOCK_BYTES
         while data := stream.read(size):
             pending += data
-            ends = rows.whole_rows(pending, rows.ends(pending))
-            if len(ends):
-                after = int(ends[-1]) + 1
-                yield pending[:after], ends
-                pending = pending[after:]
-            elif len(pending) > MAX_ROW_BYTES:
-                raise refused(self.path, f"has a row of more than {MAX_ROW_BYTES:,} bytes")
+            marks = rows.marks(pending)
+            if after := rows.whole_rows(pending, marks):
+                ends = marks.ends[: np.searchsorted(marks.ends, after)]
+                yield pending[:after], ends, marks.inside[marks.inside < after], line
+                pending, line = pending[after:], line + rows.count_rows(pending, ends)
+            if marks.fault:
+                raise BadRowError(line, marks.fault)
+            if len(pending) > MAX_ROW_BYTES:
+                why = UNCLOSED if marks.is_open else "the row is too long"
+                raise BadRowError(line, f"has more than {MAX_ROW_BYTES:,} bytes: {why}")
             size = max(BLOCK_BYTES, min(len(pending), MAX_ROW_BYTES - len(pending)))
         if pending:
-            yield pending, rows.ends(pending)
+            marks = rows.marks(pending)
+            if marks.is_open:
+                raise BadRowError(line, UNCLOSED)
+            yield pending, marks.ends, marks.inside, line
 
     def _column(self, cells: Cells, place: int, line: int, *, replaced: bool) -> pa.Array:
         """The cells [n] of one column as text; with ``replaced``, what is no UTF-8 becomes U+FFFD.
@@ -182,17 +234,18 @@ def _few_columns(header: bytes, delimiter: str) -> bool:
     return header.count(delimiter.encode()) < MAX_COLUMNS
 
 
-def _header(source: TextSource, rows: RowForm) -> bytes:
+def _header(source: TextSource, delimiter: str) -> bytes:
     """The first row that is not empty, with the line ends around it, or all there is."""
-    head, header = b"", None
+    rows, head, header = row_form(delimiter), b"", None
     with source.open_head() as stream:
         while header is None and (data := stream.read(max(_HEAD_BYTES, len(head)))):
             head += data
             empty = len(head) - len(head.lstrip(b"\r\n"))
             text = head[empty:]
-            ends = rows.whole_rows(text, rows.ends(text))
-            lines = [int(end) for end in ends if text[end] in b"\r\n"][:1]
-            header = head[: empty + lines[0] + 1] if lines else None
+            marks = rows.marks(text)
+            whole = marks.ends[marks.ends < rows.whole_rows(text, marks)]
+            lines = [int(end) for end in whole if text[end] in b"\r\n"][:1]
+            header = head[: empty + lines[0] + 1] if lines else head if marks.fault else None
             if len(head if header is None else header) > MAX_HEADER_BYTES:
                 raise BadRowError(1, f"the header has more than {MAX_HEADER_BYTES:,} bytes")
         header = head if header is None else header
@@ -200,15 +253,37 @@ def _header(source: TextSource, rows: RowForm) -> bytes:
     return header
 
 
-def _names(header: bytes, delimiter: str) -> list[str]:
-    """The cells of the first row that is not empty; none of a header without one."""
+def _names(header: bytes, delimiter: str, source: TextSource) -> tuple[list[str], int]:
+    """The cells of the first row that is not empty, none of a header without one; and how many
+    rows end in the header. Raises BadRowError."""
     rows, text = row_form(delimiter), header.strip(b"\r\n")
     if not text:
-        return []
-    ends = rows.ends(text)
-    row = rows.cells(text, len(ends) + 1, ends=ends)
-    each = Cells(text, row.begins.T, row.ends.T, np.zeros(len(ends) + 1, dtype=np.int64))
-    return [cell.decode() for cell in each.column(0).to_pylist()]
+        return [], 0
+    before = header[: header.index(text)]
+    line = rows.count_rows(before, rows.marks(before).ends) + 1
+    marks = rows.marks(text)
+    if marks.fault or marks.is_open:
+        beside = _BESIDE_QUOTE.search(text)
+        other = (beside[1] or beside[2]).decode() if beside else delimiter
+        hint = "" if other == delimiter else f"; {separated_by(other)}"
+        raise BadRowError(line, f"{marks.fault or UNCLOSED}{hint}")
+    row, _ = rows.cells(text, len(marks.ends) + 1, marks.ends)
+    each = Cells(text, row.begins.T, row.ends.T, row.lines.repeat(len(marks.ends) + 1))
+    try:
+        names = [cell.decode() for cell in each.column(0).to_pylist()]
+    except UnicodeDecodeError:
+        raise BadRowError(line, f"the header holds {_no_text(source)}") from None
+    return names, line - header.endswith(text)
+
+
+def _names_by_others(header: bytes, delimiter: str, source: TextSource) -> dict[str, list[str]]:
+    """The names that other delimiters find in a header."""
+    found = {}
+    for mark in LIKELY.replace(delimiter, ""):
+        if _few_columns(header, mark):
+            with contextlib.suppress(BadRowError):
+                found[mark], _ = _names(header, mark, source)
+    return found
 
 
 def _is_odd(cell: bytes) -> bool:

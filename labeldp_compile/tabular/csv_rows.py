@@ -1,23 +1,36 @@
 """Where rows and cells of CSV begin and end, and the text in them.
 
-A quote opens a quoted cell where a cell begins, and is an ordinary character elsewhere; inside, it
-is doubled. Rows end with LF, CR LF or CR outside quotes. Lines are counted by ends of rows: a line
-end inside quotes does not count, so that no label decides which line a message names.
+A quote may only stand around a whole cell, and inside such a cell only doubled: where it stands
+elsewhere, readers disagree on which line ends it hides (docs/engines.md). Rows end with LF, CR LF
+or CR outside quotes. Lines are counted by ends of rows: a line end inside quotes does not count,
+so that no label decides which line a message names.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 _QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
-# A quoted cell ends at a quote that is not doubled, or with the text.
-_QUOTED = rb'"((?:[^"]++|"")*)(?:"(?!")|\Z)'
+_NO_OPENING = (
+    "a quote stands inside a cell that does not begin with one: write the cell in quotes, and "
+    "each quote in it twice"
+)
+_NO_END = "text follows the quote that closes a cell: inside a quoted cell, write each quote twice"
+UNCLOSED = "a quote opens a cell, and no quote closes it"
+MAY_HIDE = (
+    "a stray quote may hide rows, with their labels, in this cell. If it is meant, use "
+    "--multiline-cells (in a spec or a config: multiline_cells: true)"
+)
+HIDDEN_ROWS = (
+    "a quoted cell contains line ends, and between them as many delimiters as a row has: "
+    + MAY_HIDE
+)
 Places = NDArray[np.int64]
 
 
@@ -26,6 +39,7 @@ class BadRowError(Exception):
 
     def __init__(self, line: int, reason: str) -> None:
         """``line`` counts from 1, as rows end."""
+        self.line = line
         super().__init__(f"line {line:,}: {reason}")
 
 
@@ -50,23 +64,15 @@ class Cells:
 
     def column(self, place: int) -> pa.Array:
         """The cells [n] of one column as bytes, without their quotes."""
+        import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
         begins, ends = self.begins[:, place], self.ends[:, place]
         data = np.frombuffer(self.text, dtype=np.uint8)
         quoted = (begins < ends) & (data[np.minimum(begins, len(data) - 1)] == _QUOTE)
         if not quoted.any():
             return between(self.text, begins, ends)
-        closed = quoted & (ends - begins > 1) & (data[ends - 1] == _QUOTE)
-        begins, ends = begins + closed, ends - closed
-        plain = between(self.text, begins, ends)
-        inside = np.searchsorted(self._quotes, [begins, ends])
-        odd = np.flatnonzero(quoted & ((inside[0] < inside[1]) | ~closed))
-        if not len(odd):
-            return plain
-        spans = zip(self.begins[odd, place].tolist(), self.ends[odd, place].tolist(), strict=True)
-        read = pa.array([_unquoted(self.text[start:end]) for start, end in spans], plain.type)
-        which = np.arange(len(self))
-        which[odd] = len(self) + np.arange(len(odd))
-        return pa.concat_arrays([plain, read]).take(pa.array(which))
+        cells = between(self.text, begins + quoted, ends - quoted)
+        return pc.replace_substring(cells, '""', '"') if b'""' in self.text else cells
 
     def rows(self, chosen: NDArray[np.bool_]) -> Cells:
         """Some of the rows, each with its end; the last one gets one if it has none."""
@@ -77,9 +83,22 @@ class Cells:
         text += b"" if not text or text.endswith((b"\n", b"\r")) else b"\n"
         return Cells(text, self.begins[chosen] - by, self.ends[chosen] - by, self.lines[chosen])
 
-    @cached_property
-    def _quotes(self) -> NDArray[np.intp]:
-        return np.flatnonzero(np.frombuffer(self.text, dtype=np.uint8) == _QUOTE)
+
+@dataclass(frozen=True)
+class Marks:
+    """Delimiters and line ends in a text that begins with a row; of CR LF outside quotes the LF.
+
+    Attributes:
+        ends: places outside quotes, which end cells; none after a ``fault``.
+        inside: places inside quotes.
+        fault: why the row after the last whole one is malformed, if a quote in it says so.
+        is_open: whether the text ends inside quotes.
+    """
+
+    ends: Places
+    inside: Places
+    fault: str | None = None
+    is_open: bool = False
 
 
 class RowForm:
@@ -88,15 +107,11 @@ class RowForm:
     def __init__(self, delimiter: str) -> None:
         """``delimiter`` is one ASCII character."""
         self.delimiter = delimiter.encode()
-        before = rb"(?<![^%s\r\n])".replace(b"%s", re.escape(self.delimiter))
-        self._quoted = re.compile(before + _QUOTED)
-        self._around = np.frombuffer(self.delimiter + b'"\r\n', dtype=np.uint8)
+        self._around = np.zeros(256, dtype=bool)  # bytes beside a quote that opens or closes
+        self._around[list(self.delimiter + b'"\r\n')] = True
 
-    def ends(self, text: bytes) -> Places:
-        """Where delimiters and ends of rows stand outside quotes; of CR LF the LF.
-
-        ``text`` begins with a row.
-        """
+    def marks(self, text: bytes) -> Marks:
+        """The delimiters and line ends of a text that begins with a row."""
         data = np.frombuffer(text, dtype=np.uint8)
         marks = (data == self.delimiter[0]) | (data == _LINE_FEED)
         has_returns, has_quotes = b"\r" in text, b'"' in text
@@ -105,36 +120,51 @@ class RowForm:
         if has_quotes:
             marks |= data == _QUOTE
         places = np.flatnonzero(marks)
+        inside, fault, is_open = places[:0], None, False
         if has_quotes:
             quotes = data[places] == _QUOTE
-            outside = ~quotes & ~self._quoted_at(text, data, places, quotes)
-            places = places[outside]
+            at = places[
+                quotes
+            ]  # they open and close in turn; a doubled one closes, and opens again
+            begins, stops = at[::2], at[1::2]
+            wrong = [
+                begins[~self._around[data[begins - 1]] & (begins > 0)][:1],
+                stops[~self._around[data[np.minimum(stops + 1, len(data) - 1)]]][:1],
+            ]
+            is_open = len(at) % 2 == 1
+            is_inside = (np.cumsum(quotes, dtype=np.uint8) & 1).astype(bool)  # 256 is even, too
+            if len(faults := np.concatenate(wrong)):
+                fault = _NO_OPENING if faults.min() in wrong[0] else _NO_END
+                before = int(np.searchsorted(places, faults.min()))
+                places, quotes, is_inside = places[:before], quotes[:before], is_inside[:before]
+            inside, places = places[is_inside & ~quotes], places[~is_inside & ~quotes]
         if has_returns:
             following = data[np.minimum(places + 1, len(data) - 1)]
             places = places[(data[places] != _RETURN) | (following != _LINE_FEED)]
-        return places
+        return Marks(places, inside, fault, is_open)
 
-    def whole_rows(self, text: bytes, ends: Places) -> Places:
-        """Those ``ends`` that are of whole rows, where more text may follow."""
-        data = np.frombuffer(text, dtype=np.uint8)
+    def whole_rows(self, text: bytes, marks: Marks) -> int:
+        """How many bytes of a text are whole rows, where more text may follow."""
+        data, ends = np.frombuffer(text, dtype=np.uint8), marks.ends
         if text.endswith(b"\r"):  # its LF may follow
             ends = ends[ends < len(data) - 1]
         lines = np.flatnonzero(data[ends] != self.delimiter[0])
-        return ends[: lines[-1] + 1] if len(lines) else ends[:0]
+        return int(ends[lines[-1]]) + 1 if len(lines) else 0
 
-    def count_rows(self, text: bytes, ends: Places | None = None) -> int:
-        """How many ends of rows stand in a text."""
-        ends = self.ends(text) if ends is None else ends
+    def count_rows(self, text: bytes, ends: Places) -> int:
+        """How many of the ``ends`` of cells in a text are ends of rows."""
         return int(np.count_nonzero(np.frombuffer(text, np.uint8)[ends] != self.delimiter[0]))
 
-    def cells(self, text: bytes, columns: int, line: int = 1, ends: Places | None = None) -> Cells:
-        """The cells of whole rows, which ``ends`` end if they are known; the last row may have no
-        end. An empty line is a row of one column, and else none.
+    def cells(
+        self, text: bytes, columns: int, ends: Places, line: int = 1
+    ) -> tuple[Cells, BadRowError | None]:
+        """The cells of whole rows, which ``ends`` end; the last row may have no end. An empty line
+        is a row of one column, and else none.
 
-        Raises BadRowError unless every row has ``columns`` cells; ``line`` is that of the first.
+        If a row has not as many cells as ``columns``, the cells of the rows before it, and the
+        error; ``line`` is that of the first row.
         """
-        data = np.frombuffer(text, dtype=np.uint8)
-        ends = self.ends(text) if ends is None else ends
+        data, fault = np.frombuffer(text, dtype=np.uint8), None
         closing = data[ends] != self.delimiter[0]
         returns = (data[ends] == _LINE_FEED) & (ends > 0) & (data[ends - 1] == _RETURN)
         begins, stops = np.append(0, ends + 1), np.append(ends - returns, len(text))
@@ -152,23 +182,41 @@ class RowForm:
             wrong = int(np.argmax(counts != columns))
             row = int(rows[np.flatnonzero(closing)[wrong]])
             count = "1 cell" if counts[wrong] == 1 else f"{counts[wrong]:,} cells"
-            raise BadRowError(line + row, f"has {count}, but the header has {columns:,}")
+            fault = BadRowError(line + row, f"has {count}, but the header has {columns:,}")
+            kept = wrong * columns
+            begins, stops, rows = begins[:kept], stops[:kept], rows[:kept]
         shape = (-1, columns)
-        return Cells(text, begins.reshape(shape), stops.reshape(shape), rows[::columns])
+        return Cells(text, begins.reshape(shape), stops.reshape(shape), rows[::columns]), fault
 
-    def _quoted_at(
-        self, text: bytes, data: NDArray[np.uint8], places: Places, quotes: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        """Which of the ``places`` are inside quotes."""
-        opening = places[quotes][::2]
-        usual = (opening == 0) | np.isin(data[opening - 1], self._around)
-        if usual.all():  # no quote stands amid a cell, where it opens nothing
-            odd = np.cumsum(quotes, dtype=np.uint8) & 1  # which may overflow: 256 is even
-            return odd.astype(bool)
-        inside = np.zeros(len(data), dtype=bool)
-        for cell in self._quoted.finditer(text):
-            inside[cell.start() : cell.end()] = True
-        return inside[places]
+    def multiline(
+        self, cells: Cells, inside: Places, labels: Collection[int]
+    ) -> tuple[Places, Places]:
+        """Rows [m] with line ends inside cells, and those of them whose cells may hide rows.
+
+        ``inside`` are places of delimiters and line ends in quotes. Cells of the columns ``labels``
+        decide nothing. A cell may hide rows if a line in it has as many delimiters as a row, or if
+        its first and its last line complete the row before it and after it: so they do between two
+        stray quotes in one column.
+        """
+        columns, stops = cells.begins.shape[1], cells.ends.ravel()
+        inside = inside[inside < stops[-1]] if len(cells) else inside[:0]
+        is_mark = np.frombuffer(cells.text, np.uint8)[inside] == self.delimiter[0]
+        marks, at = inside[is_mark], inside[~is_mark]
+        cell = np.searchsorted(cells.begins.ravel(), at, side="right") - 1
+        chosen = ~np.isin(cell % columns, list(labels))
+        at, cell = at[chosen], cell[chosen]
+        first = np.append(True, cell[1:] != cell[:-1])[: len(cell)]
+        last = np.append(first[1:], True)[: len(cell)]
+        starts = np.where(first, cells.begins.ravel()[cell], np.roll(at, 1))
+        ends = np.where(last, stops[cell], np.roll(at, -1))
+        between_lines = np.searchsorted(marks, [starts, at, ends])
+        before, after = np.diff(between_lines, axis=0)
+        column = cell % columns
+        hides = np.maximum(before, after) >= columns - 1
+        hides[first] |= (before[first] >= columns - 1 - column[first]) & (
+            after[last] >= column[last]
+        )
+        return np.unique(cell // columns), np.unique(cell[hides] // columns)
 
 
 @lru_cache(maxsize=16)
@@ -193,10 +241,3 @@ def text_of(pieces: pa.Array) -> memoryview:
         return memoryview(b"")
     places: NDArray[np.int64] = np.frombuffer(ends, dtype=np.int64)
     return memoryview(data)[places[pieces.offset] : places[pieces.offset + len(pieces)]]
-
-
-def _unquoted(cell: bytes) -> bytes:
-    """The text of a cell that begins with a quote."""
-    found = re.match(_QUOTED, cell)
-    assert found is not None
-    return found[1].replace(b'""', b'"') + cell[found.end() :]

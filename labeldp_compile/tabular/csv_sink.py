@@ -120,7 +120,8 @@ class EditedCsv:
             return
         row = header.lstrip(b"\r\n")
         file.write(header[: -len(row)])
-        cells = row_form(csv.delimiter).cells(row, len(csv.names))
+        form = row_form(csv.delimiter)
+        cells, _ = form.cells(row, len(csv.names), form.marks(row).ends)
         self.write(cells, [pa.array([name]) for name in placement.names])
 
     def write(self, cells: Cells, private: Sequence[pa.Array]) -> None:
@@ -164,8 +165,8 @@ def _as_utf8(cells: Cells, csv: CsvFile) -> Cells:
     try:
         cells.text.decode()
     except UnicodeDecodeError:
-        text = cells.text.decode(errors="replace").encode()
-        return row_form(csv.delimiter).cells(text, len(csv.names))
+        text, form = cells.text.decode(errors="replace").encode(), row_form(csv.delimiter)
+        return form.cells(text, len(csv.names), form.marks(text).ends)[0]
     return cells
 
 

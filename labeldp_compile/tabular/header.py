@@ -13,7 +13,7 @@ from labeldp_compile.tabular.columns import Kind, kind_of
 from labeldp_compile.tabular.csv_file import CsvFile
 from labeldp_compile.tabular.formats import files_of, refuse_folder_column, require_format
 from labeldp_compile.tabular.parquet_file import read_footer
-from labeldp_compile.text_form import PLAIN, TextForm, shown
+from labeldp_compile.text_form import PLAIN, TextForm, separated_by
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,7 @@ def require_column(path: Path, column: str, names: list[str], csv: CsvFile | Non
         known = ", ".join(map(repr, names[:12])) or "none"
         hint = f"did you mean {close[0]!r}?" if close else f"its columns: {known}"
         if mark is not None:
-            hint = (
-                f"the header seems to be separated by {shown(mark)}: use --delimiter "
-                f"{shown(mark)} (in a spec or a config: delimiter: {_in_yaml(mark)})"
-            )
+            hint = separated_by(mark)
         if names and names[0].startswith("sep="):
             hint = "its first line is for Excel alone: remove it"
         raise refused(path, f"has no column {column!r}; {hint}")
@@ -103,7 +100,3 @@ def require_distinct(path: Path, names: Sequence[str]) -> None:
         )
     if repeated:
         raise refused(path, f"has several columns called {repeated[-1]!r}")
-
-
-def _in_yaml(delimiter: str) -> str:
-    return '"\\t"' if delimiter == "\t" else f'"{delimiter}"'

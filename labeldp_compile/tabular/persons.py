@@ -10,6 +10,7 @@ bound, never one too few. Who a person is says ``person_names``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -78,13 +79,14 @@ class PersonCounts:
                 found.count(persons_of(file.path, column, batch.column(column)))
         return found
 
-    def seed(self, path: Path, column: str, form: TextForm) -> None:
-        """Count the rows of an earlier table, file or folder, by its column of persons.
+    def seed(self, path: Path, column: str, form: TextForm, labels: Collection[str] = ()) -> None:
+        """Count the rows of an earlier table, file or folder, by its column of persons; columns of
+        ``labels`` are not looked at.
 
         Raises DataError.
         """
         for file in files_of(path):
-            for batch in read_columns(file, [column], form, ""):
+            for batch in read_columns(file, [column], form, labels):
                 self.count(persons_of(file, column, batch.column(column)))
 
     def add(self, persons: Persons) -> NDArray[np.int64]:

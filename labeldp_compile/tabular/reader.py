@@ -58,6 +58,7 @@ class TableReader:
         count_column: of a histogram file, how many rows have the label; or None.
         group_columns: public columns that choose a row's table.
         public_columns: names of other public columns that ``batches`` yields.
+        unread_labels: names of labels that are not read, whose cells decide nothing.
         schema: of what ``batches`` yields.
         rows: number of labels if the file states it (Parquet, one label a row), else None.
         csv: the file if it is CSV, else None.
@@ -74,6 +75,7 @@ class TableReader:
     count_column: str | None
     group_columns: tuple[GroupColumn, ...]
     public_columns: tuple[str, ...] = ()
+    unread_labels: tuple[str, ...] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     rows: int | None = None
     csv: CsvFile | None = None
@@ -86,6 +88,10 @@ class TableReader:
         """One reader a file: the parts of a folder, or this one."""
         return self.parts or (self,)
 
+    @property
+    def _every_label(self) -> tuple[str, ...]:
+        return (*self.label_columns, *self.unread_labels)
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in order. Raises DataError if the file turns out to be damaged."""
         counted = [self.count_column] if self.count_column else []
@@ -96,7 +102,7 @@ class TableReader:
     def columns(self, names: list[str] | None) -> Iterator[pa.RecordBatch]:
         """Some columns of the rows, or all, in order. Raises DataError like ``batches``."""
         for file in self.files:
-            yield from _batches(file.path, file.csv, names, self.label_columns, self._numbers)
+            yield from _batches(file.path, file.csv, names, self._every_label, self._numbers)
 
     @property
     def is_text(self) -> bool:
@@ -167,7 +173,7 @@ class TableReader:
         """The rows of one CSV file in order, their cells and all columns. Raises DataError."""
         assert self.csv is not None
         own = [name for name in self.schema.names if name not in self.folder_columns]
-        for cells, read in self.csv.blocks(own, self.label_columns):
+        for cells, read in self.csv.blocks(own, self._every_label):
             batch = read
             if self.csv.decimal == ",":
                 batch = with_decimal_points(read, self._numbers)
@@ -217,6 +223,7 @@ def open_table(
     count_column: str | None = None,
     group_columns: tuple[GroupColumn, ...] = (),
     public_columns: tuple[str, ...] = (),
+    unread_labels: Sequence[str] = (),
     form: TextForm = PLAIN,
     stream: bool = False,
     true_labels: bool = False,
@@ -242,7 +249,15 @@ def open_table(
         if labels.count(column) > 1:
             raise refused(path, f"{column!r} is named twice as a label column: name it once")
     table = TableReader(
-        path, labels, all_columns, domain, id_column, count_column, group_columns, public_columns
+        path,
+        labels,
+        all_columns,
+        domain,
+        id_column,
+        count_column,
+        group_columns,
+        public_columns,
+        tuple(unread_labels),
     )
     if not path.is_dir() or (stream and is_stream(path)):
         return _open_file(table, form, None, stream=stream, true_labels=true_labels)
@@ -308,29 +323,30 @@ def read_columns(
     path: Path,
     names: Sequence[str],
     form: TextForm,
-    labels: str,
+    labels: Collection[str],
     *,
     every: bool = False,
     numbers: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Some columns of the rows of one file, in order, or with ``every`` all; those of CSV as text.
 
-    ``labels`` may hold bytes that are no UTF-8. The columns of ``numbers`` have decimal points,
-    also where the file has commas. Raises DataError.
+    Columns of ``labels`` may hold bytes that are no UTF-8, and any line ends. The columns of
+    ``numbers`` have decimal points, also where the file has commas. Raises DataError.
     """
-    refuse_folder_column(path, labels)
+    for name in labels:
+        refuse_folder_column(path, name)
     schema, _, csv = read_schema(path, form)
     known = [*schema.names, *folder_columns(path, schema.names)]
     for name in names:
         require_column(path, name, known, csv)
-    yield from _batches(path, csv, None if every else list(names), [labels], numbers)
+    yield from _batches(path, csv, None if every else list(names), labels, numbers)
 
 
 def _batches(
     path: Path,
     csv: CsvFile | None,
     names: list[str] | None,
-    labels: Sequence[str],
+    labels: Collection[str],
     numbers: Collection[str],
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file in order, with the columns that its folders give.

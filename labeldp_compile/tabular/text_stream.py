@@ -41,8 +41,8 @@ class TextStream:
         if self._pending:
             data, self._pending = self._pending[:size], self._pending[size:]
             return data
-        try:
-            data = self._file.read(size)
+        try:  # what a file begins with has at most five bytes, which no short read may part
+            data = self._file.read(size if self._begun else max(size, 5))
         except (EOFError, zlib.error) as error:
             raise OSError("the compressed file is damaged") from error
         is_first, self._begun = not self._begun, True

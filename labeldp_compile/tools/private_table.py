@@ -53,6 +53,7 @@ def open_private(
             group_columns or {},
             [name for name in labels if name not in columns],
         ),
+        unread_labels=labels,
         form=form,
         only=only,
     )

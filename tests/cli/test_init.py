@@ -133,7 +133,7 @@ def test_statistics_in_the_footer_change_nothing(place):
 def test_of_a_csv_file_only_the_header_is_read(place):
     # Bytes behind the header that no reader of CSV in UTF-8 would take.
     arguments = [*PARQUET["integer"], "--kind", "integer", "-o", "spec.yaml"]
-    (place / "odd.csv").write_bytes(b'visits,"co\nst"\n' + b"1,2\n" * 100_000 + b'\xff"\0,,,')
+    (place / "odd.csv").write_bytes(b'visits,"co,st"\n' + b"1,2\n" * 100_000 + b'\xff"\0,,,')
     result = labeldp("init", "odd.csv", *arguments)
     assert result.exit_code == 0, result.output
     # plan reads no CSV file either: who has to say the number of rows is told so, and where.

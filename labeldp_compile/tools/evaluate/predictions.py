@@ -71,7 +71,7 @@ def read_predictions(
             raise refused(path, reason)
     is_text = isinstance(domain, CategoricalDomain) and domain.is_text
     numbers = {one for names in wanted.values() if len(names) > 1 or not is_text for one in names}
-    batches = list(read_columns(path, columns, form, columns[0], numbers=numbers))
+    batches = list(read_columns(path, columns, form, [*columns, *true_labels], numbers=numbers))
     if not batches:
         raise refused(path, "has no rows")
     table = pa.Table.from_batches(batches)

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictInt, StrictStr
 
-from labeldp_compile.spec.fields import Delimiter, Encoding
-from labeldp_compile.text_form import TextForm
+from labeldp_compile.spec.fields import TextData
 from labeldp_trainer.config.base import Checked, Strict
 
 Label = StrictInt | StrictStr
@@ -46,7 +45,7 @@ class _Data(Checked):
         yield twice, "classes: a class is listed twice"
 
 
-class TableData(_Data):
+class TableData(_Data, TextData):
     """Parquet or CSV files, or folders of such files."""
 
     kind: Literal["table"]
@@ -58,18 +57,6 @@ class TableData(_Data):
     dates: tuple[StrictStr, ...] = Field(
         (), description="columns of dates or timestamps: each becomes six numeric features"
     )
-    delimiter: Delimiter | None = Field(
-        None, description="CSV: the character between cells (default: a comma; a tab in .tsv)"
-    )
-    encoding: Encoding | None = Field(None, description="CSV: its encoding (default: utf-8)")
-    decimal: Literal[".", ","] | None = Field(
-        None, description="CSV: the decimal mark of numbers (default: a point)"
-    )
-
-    @property
-    def form(self) -> TextForm:
-        """How text files are read."""
-        return TextForm(self.delimiter, self.encoding, decimal=self.decimal)
 
     @property
     def columns(self) -> tuple[str, ...]:

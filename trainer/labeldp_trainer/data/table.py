@@ -19,7 +19,6 @@ from labeldp_compile.tabular.columns import with_decimal_points
 from labeldp_compile.tabular.formats import (
     files_of,
     folder_columns,
-    refuse_folder_column,
     require_format,
 )
 from labeldp_compile.tabular.number_cells import SPACE
@@ -107,12 +106,11 @@ def table_batches(
     """
     is_text = require_format(path).is_text
     names = list(dict.fromkeys((*config.columns, *others)))
-    label = (*others, config.label)[0]
-    refuse_folder_column(path, config.label)
+    labels = {*others[:1], config.label}
     form, numbers = form or config.form, set[str]()
     if is_text and form.decimal == ",":
-        numbers = {*config.numeric, *((label, config.label) if config.classes is None else ())}
-    for batch in read_columns(path, names, form, label, every=every):
+        numbers = {*config.numeric, *(labels if config.classes is None else ())}
+    for batch in read_columns(path, names, form, labels, every=every):
         part = batch if most is None else batch.slice(0, most)
         kept = with_decimal_points(part, numbers) if numbers else part
         yield part, _columns(kept, config, others, path, is_text=is_text)

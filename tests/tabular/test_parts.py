@@ -150,7 +150,7 @@ def test_no_label_is_the_name_of_a_folder(hive):
         lambda: open_table(hive, "day", DOMAIN, all_columns=True),
         lambda: open_table(hive, ("y", "day"), DOMAIN, all_columns=True),
         lambda: read_header(hive, "day"),
-        lambda: list(read_columns(parts_of(hive)[0], ["y"], PLAIN, "day")),
+        lambda: list(read_columns(parts_of(hive)[0], ["y"], PLAIN, ["day"])),
     ):
         with pytest.raises(DataError, match="names of folders state the label 'day'"):
             read()

@@ -157,7 +157,8 @@ def known_ids(
         part = replace(
             table,
             path=path,
-            label_columns=tuple(columns),
+            label_columns=(),
+            unread_labels=tuple(columns),
             schema=schema,
             rows=rows,
             csv=csv,

@@ -71,7 +71,7 @@ def try_csv(random: Random, folder: Path) -> str:
         with patch.object(csv_file, "BLOCK_BYTES", random.choice([3, 16, 64, 1 << 22])):
             columns = [names[place] for place in labels]
             opened = open_table(path, columns, domain, all_columns=True, form=TextForm(mark))
-            Rewriting(opened, output, _constant, delimiter=mark).run()
+            Rewriting(opened, output, _constant, text=TextForm(mark)).run()
     except DataError as error:
         if any(letter in str(error).replace(str(path), "") for letter in "BGHJKQWZ"):
             raise FoundError(f"a message quotes a label: {error}: {data!r}") from None

@@ -11,13 +11,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.range_bias import bias_in_range
-from labeldp_verify.analysis.stray_labels import strays
-from labeldp_verify.artifact import assess
+from labeldp_verify.artifact import assess, randomizer_bias
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
@@ -116,7 +112,7 @@ def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> Expec
         figures = replace(figures, belief=belief)
     span = bias = None
     if are_numbers(domain, randomizer):
-        span, bias = _span(randomizer), _largest_bias(domain, randomizer)
+        span, bias = _span(randomizer), randomizer_bias(domain, randomizer)
     shares = None
     if settled:
         margin = figures.margin(max(ROWS, budget.rows or 0))
@@ -128,12 +124,6 @@ def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> Expec
     return ExpectedUse(
         prior, settled, figures, shortcomings, randomizer.outputs, span, bias, shares
     )
-
-
-def _largest_bias(domain: Domain, randomizer: Randomizer) -> float:
-    analysis: Any = analyse(randomizer)
-    largest = analysis.biases(domain.labels(), strays(domain)).largest()
-    return float(bias_in_range(domain, largest, Fraction(analysis.output_rounding())))
 
 
 def _span(randomizer: Randomizer) -> tuple[float, float]:

@@ -42,6 +42,13 @@ def assess(
     )
 
 
+def randomizer_bias(domain: Domain, randomizer: Randomizer) -> float:
+    """Upper bound of |E[output | label] − label| in the range, before there is a certificate."""
+    analysis: Any = analyse(randomizer)
+    largest = analysis.biases(domain.labels(), strays(domain)).largest()
+    return float(bias_in_range(domain, largest, Fraction(analysis.output_rounding())))
+
+
 def largest_bias(domain: Domain, certificate: Certificate) -> float | None:
     """The largest bias of a verified file for all labels in the range; None if there are none."""
     stated = certificate.exact.largest_bias

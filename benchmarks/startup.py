@@ -58,7 +58,7 @@ def commands(folder):
         "compile, optimal_unbiased": ["compile", "unbiased.yaml", "-o", "out", "--overwrite"],
         "compile, rr_on_bins": ["compile", "bins.yaml", "-o", "out", "--overwrite"],
         "verify": ["verify", artifact],
-        "inspect": ["inspect", artifact],
+        "report": ["report", artifact],
         f"randomize, {ROWS} rows": ["randomize", artifact, "ten.parquet", "-o", "private.parquet"],
         "list of commands": ["--help"],
     }

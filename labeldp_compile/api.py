@@ -357,7 +357,7 @@ def audit(
             of labeldp-runtime.
         samples: labels to randomize, at least 100,000.
         processes: whether to start other processes, to check that they do not share random bits.
-        group: if the artifact has a table for each group: the group to test, as ``labeldp inspect
+        group: if the artifact has a table for each group: the group to test, as ``labeldp report
             --group`` names it; by default the one with most rows.
         budget: of the verification; by default 20 s and 2 GB.
 

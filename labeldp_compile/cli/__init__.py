@@ -36,13 +36,17 @@ _COMMANDS = {
     "export": "Write a trained model as ONNX, with its statement (needs labeldp-trainer).",
     "explain": "Show what a model of interactions learned (needs labeldp-trainer).",
     "keygen": "Write a new random key to FILE, for labeldp randomize --key.",
-    "inspect": "Show the matrix Pr[output | label] of an artifact, and the use of its labels.",
-    "report": "Write one page on the artifact or training run FILE, for people who must decide.",
+    "report": "Show what the artifact FILE does to labels, or write a page for people who decide.",
     "approve": "State who is responsible for the artifact or training run FILE, and approve it.",
     "compose": "Report a user's total ε across FILEs.",
     "ledger": "Track privacy budgets per data set.",
     "schema": "Print the JSON Schema (draft 7) of the spec, a training config or a policy.",
 }
+
+_GONE = {
+    "inspect": "use labeldp report FILE",
+}
+"""What to use instead of a command of before the first release."""
 
 
 def __getattr__(name: str) -> object:

@@ -168,7 +168,7 @@ def _summary(compiled: Compiled) -> list[str]:
         lines.append(Marked(fact("warning", certificate.insecure), "warning"))
     return [
         *lines,
-        "more: --verbose shows the prior and the proofs, labeldp inspect the probabilities",
+        "more: --verbose shows the prior and the proofs, labeldp report the probabilities",
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from labeldp_compile.cli import _COMMANDS
+from labeldp_compile.cli import _COMMANDS, _GONE
 from labeldp_compile.cli.command import Group, printable_usage_errors
 from labeldp_compile.cli.trainer import THEIRS, handed_over
 
@@ -53,6 +53,8 @@ class _Commands(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The first word's command. Raises UsageError with the nearest name if it is unknown."""
         name = args[0]
+        if name in _GONE:
+            ctx.fail(f"labeldp {name} is gone: {_GONE[name]}")
         if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
             near = difflib.get_close_matches(name, _COMMANDS, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else "See labeldp --help."

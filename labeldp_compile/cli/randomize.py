@@ -246,7 +246,7 @@ def randomize_command(
     if decoded.answers_with_sets:
         tell(
             f"{output}: {NUMBERS_OF_SETS}",
-            f"{output}: labeldp inspect {artifact} --sets TABLE lists the sets",
+            f"{output}: labeldp report {artifact} --sets TABLE lists the sets",
         )
     if key is not None:
         tell(*_keyed(output, drawing, at_most(epsilon)))

@@ -1,7 +1,8 @@
-"""``labeldp report``: one page about an artifact or a training run, for people who must decide."""
+"""``labeldp report``: what an artifact or a training run does, in the terminal or as a page."""
 
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import click
 from labeldp_verify.budget import Budget
@@ -13,22 +14,59 @@ from labeldp_compile.cli.options import (
     budget_option,
     gone_option,
     group_option,
+    json_option,
     overwrite_option,
     signature_options,
+    verbose_option,
 )
 from labeldp_compile.cli.output import say
 from labeldp_compile.errors import InputError
 from labeldp_compile.whole_file import require_output, write_text
 
+_FORMS = {
+    "terminal": ("asked", "whole", "verbose", "as_json", "table", "weights"),
+    "page": ("spec", "policy", "approval", "approver", "public_key", "signature"),
+}
+"""Names of the options that belong to one form of a report."""
+_HINTS = {
+    "terminal": "is for a report in the terminal: leave out -o and --registry",
+    "page": "needs -o or --registry",
+}
+
 
 @command(
     "report",
+    "labeldp report build/doctor-visits.onnx --label 0 --label 5",
     "labeldp report build/doctor-visits.onnx --spec specs/doctor-visits.yaml -o report.html",
     "labeldp report runs/visits --policy policy.yaml --approver public.pem -o report.html",
 )
 @click.argument("file", type=PATH)
 @click.option(
-    "-o", "--output", type=PATH, help="The page to write (.html), one self-contained file."
+    "-o",
+    "--output",
+    type=PATH,
+    help="Write one self-contained page (.html) instead of printing to the terminal.",
+)
+@click.option(
+    "--label", "asked", multiple=True, metavar="Y", help="Show this label; may be repeated."
+)
+@click.option("--matrix", "whole", is_flag=True, help="Print the whole matrix as numbers.")
+@verbose_option
+@json_option
+@click.option(
+    "--sets",
+    "table",
+    type=PATH,
+    metavar="TABLE",
+    help="For private labels that are sets: also write a table of the labels in each set "
+    "(.parquet, .csv).",
+)
+@click.option(
+    "--weights",
+    type=PATH,
+    metavar="TABLE",
+    help="Also write the weights with which labeldp estimate undoes the noise, to be joined with "
+    "private labels in SQL (.parquet, .csv).",
 )
 @click.option(
     "--registry",
@@ -62,7 +100,10 @@ from labeldp_compile.whole_file import require_output, write_text
 @signature_options
 @overwrite_option
 @budget_option
+@click.pass_context
 def report_command(
+    ctx: click.Context,
+    /,
     file: Path,
     output: Path | None,
     registry: Path | None,
@@ -75,20 +116,32 @@ def report_command(
     signing: SignatureFiles,
     overwrite: bool,
     budget: Budget,
+    **terminal: Any,
 ) -> None:
-    """Write one page on the artifact or training run FILE, for people who must decide.
+    """Show what the artifact FILE does to labels, or write a page for people who decide.
 
-    The first screen answers in plain words: whose data, protected from whom, how much, what is not
-    protected, who says so, and whether the policy is met. It is green only if a signature was
-    checked and a policy is met. Printed, the page has at most two sheets.
+    Without -o, the terminal shows the matrix Pr[output | label] and the use of the labels. If FILE
+    has a table for each group, it lists all groups, and --group shows one of them.
 
-    If FILE has a table for each group, the page lists all groups and shows one in detail: the group
-    with most rows, or that of --group.
+    With -o, FILE can also be a training run. The first screen of the page answers in plain words:
+    whose data, protected from whom, how much, what is not protected, who says so, and whether the
+    policy is met. It is green only if a signature was checked and a policy is met. Printed, the
+    page has at most two sheets. It lists all groups and shows one in detail: the group with most
+    rows, or that of --group.
 
-    FILE is verified first. If a check fails, the page says so and shows nothing else of FILE, no
-    registry entry is written, and the exit code is 1. Exit code 2: FILE cannot be read.
+    FILE is verified first. If a check fails, the page says so and shows nothing else of FILE,
+    nothing else is written, and the exit code is 1. Exit code 2: FILE cannot be read.
     """
-    day = _day(output, registry, published)
+    is_page = output is not None or registry is not None
+    _require_form(ctx, "page" if is_page else "terminal")
+    day = _day(registry, published)
+    if not is_page:
+        from labeldp_compile.cli.report_terminal import print_report  # noqa: PLC0415  # numpy
+
+        if file.is_dir():
+            raise InputError(f"{file}: is a folder: give -o, the page to write")
+        print_report(file, group=group, overwrite=overwrite, budget=budget, **terminal)
+        return
     endings = {output: (".html", ".htm"), registry: (".yaml", ".yml")}
     outputs = [path for path in endings if path is not None]
     if output is not None and output == registry:
@@ -135,13 +188,22 @@ def report_command(
     say(*map(str, outputs))
 
 
-def _day(output: Path | None, registry: Path | None, published: str | None) -> date | None:
+def _require_form(ctx: click.Context, form: str) -> None:
+    """Raise UsageError for an option that belongs to another form of a report than this one."""
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(parameter.name or "")
+        if source is click.core.ParameterSource.DEFAULT:
+            continue
+        of_forms = [other for other, names in _FORMS.items() if parameter.name in names]
+        if of_forms and form not in of_forms:
+            raise click.UsageError(f"{max(parameter.opts, key=len)} {_HINTS[of_forms[0]]}", ctx)
+
+
+def _day(registry: Path | None, published: str | None) -> date | None:
     """The day of publication, for the registry. Raises UsageError or InputError."""
     if registry is None:
         if published is not None:
             raise click.UsageError("--published needs --registry")
-        if output is None:
-            raise click.UsageError("give -o or --registry, the file to write")
         return None
     if published is None:
         raise click.UsageError("--registry needs --published DATE")

@@ -218,7 +218,7 @@ class PrivateLabels:
     def matrix(self, group: str | None = None) -> Probabilities:
         """Pr[output | label], with names.
 
-        ``group`` says which table if the artifact has several, as ``labeldp inspect --group``: the
+        ``group`` says which table if the artifact has several, as ``labeldp report --group``: the
         values of the group columns, separated by commas, or ``other``.
         """
         groups = self.opened.groups

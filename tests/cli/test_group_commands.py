@@ -24,22 +24,22 @@ def run(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
-def test_inspect_lists_all_tables_and_shows_one(file):
-    shown = run("inspect", file)
+def test_report_lists_all_tables_and_shows_one(file):
+    shown = run("report", file)
     assert shown.exit_code == 0, shown.output
     assert "4 tables by age, work" in shown.stdout
     assert "age below 18, 'private' and 4 more" in shown.stdout and "\nother " in shown.stdout
-    document = json.loads(run("inspect", file, "--json").stdout)
+    document = json.loads(run("report", file, "--json").stdout)
     assert [one["rows"] for one in document["groups"]] == [1, 4, 7, 10]
     assert document["columns"] == ["age", "work"]
     for group in ("20,é", "1e9,é", "other", "17.999,"):
-        one = run("inspect", file, "--group", group)
+        one = run("report", file, "--group", group)
         assert one.exit_code == 0, (group, one.output)
         assert "one row per label" in one.stdout
     for group in ("20", "x,é", "20,É", "20,é,1", "", "nan,é"):
-        none = run("inspect", file, "--group", group)
+        none = run("report", file, "--group", group)
         assert none.exit_code == 2 and "is not listed" in none.stderr, group
-    assert run("inspect", file, "--label", "11").exit_code == 2
+    assert run("report", file, "--label", "11").exit_code == 2
 
 
 def test_a_report_draws_one_of_the_groups(file, tmp_path):
@@ -61,7 +61,7 @@ def test_a_name_from_a_file_is_escaped_on_the_page(tmp_path):
     path.write_bytes(file_of(DOMAIN, randomizer_of(groups)))
     assert run("report", path, "-o", page).exit_code == 0
     assert "<script>alert" not in page.read_text() and "\x1b" not in page.read_text()
-    for command in (("inspect", path), ("verify", path), ("inspect", path, "--group", "b")):
+    for command in (("report", path), ("verify", path), ("report", path, "--group", "b")):
         done = run(*command)
         assert done.exit_code == 0 and "\x1b" not in done.stdout + done.stderr
 

@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from labeldp_compile.cli import _COMMANDS, main
+from labeldp_compile.cli import _COMMANDS, _GONE, main
 from labeldp_compile.cli.trainer import THEIRS as TRAINERS
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def test_help_of_init_imports_nothing_heavy():
 
 def test_nothing_loads_a_solver_that_it_does_not_use():
     solvers = ["scipy", "clarabel", "opendp", "matplotlib", "jax", "pydantic"]
-    commands = [[name, "--help"] for name in ("verify", "randomize", "inspect")]
+    commands = [[name, "--help"] for name in ("verify", "randomize", "report")]
     assert heavy_modules(*commands, candidates=solvers) == [[], [], []]
     spec = ROOT / "specs" / "health-rating.yaml"
     solvers = ["scipy", "clarabel", "opendp", "matplotlib", "jax"]
@@ -203,3 +203,9 @@ def test_bash_completes(tmp_path):
         check=False,
     )
     assert done.stdout.strip() == "randomize", done.stderr
+
+
+@pytest.mark.parametrize("name", _GONE)
+def test_a_command_that_is_gone_says_what_to_use(name):
+    result = CliRunner().invoke(main, [name, "x.onnx"], prog_name="labeldp")
+    assert result.exit_code == 2 and f"{_GONE[name]}" in result.stderr

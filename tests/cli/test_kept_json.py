@@ -72,11 +72,11 @@ def chosen_files():
 def commands():
     for file in chosen_files():
         yield f"verify {file.relative_to(ROOT)}"
-        yield f"inspect {file.relative_to(ROOT)}"
+        yield f"report {file.relative_to(ROOT)}"
     for spec in SPECS:
         yield f"plan specs/{spec}.yaml"
     old, private = "tests/golden", "private.csv"
-    yield f"inspect {old}/groups/columns.onnx --group other"
+    yield f"report {old}/groups/columns.onnx --group other"
     yield "sweep specs/health-rating.yaml --epsilon 1"
     yield "sweep specs/visits.yaml --epsilon 0.5,4 --mechanisms laplace,randomized_response"
     yield "sweep specs/doctor-visits.yaml --epsilon 2 --spend-prior --insecure-test-seed 1"

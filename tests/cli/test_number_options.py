@@ -41,8 +41,8 @@ OPTIONS = {
     "verify person": [FILE, "--max-epsilon-per-person"],
     "verify bias": [FILE, "--max-bias"],
     "verify outputs": [FILE, "--min-outputs"],
-    "inspect": [FILE, "--label"],
-    "inspect group": [GROUPED, "--group"],
+    "report": [FILE, "--label"],
+    "report group": [GROUPED, "--group"],
     "init epsilon": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--epsilon"],
     "init persons": [
         *[ROOT / "specs/data/randhie.parquet", "--column", "mdvis"],

@@ -28,7 +28,7 @@ def test_an_option_that_is_given_twice_is_refused(arguments, here):
 
 
 def test_those_that_may_be_repeated_still_may():
-    done = CliRunner().invoke(main, ["inspect", str(FILE), "--label", "1", "--label", "2"])
+    done = CliRunner().invoke(main, ["report", str(FILE), "--label", "1", "--label", "2"])
     assert done.exit_code == 0, done.output
     done = CliRunner().invoke(main, ["verify", str(FILE), "--json", "--json"])
     assert done.exit_code == 0

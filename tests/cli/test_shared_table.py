@@ -37,8 +37,8 @@ def test_names_are_kept(place):
     done = labeldp("compile", "g.yaml", "-o", ".")
     assert done.exit_code == 0, done.output
     assert "all groups (other and 'north'; 'south') share one table" in done.stderr
-    assert "other and 'north'; 'south'" in labeldp("inspect", "grouped.onnx").stdout
-    assert labeldp("inspect", "grouped.onnx", "--group", "north").exit_code == 0
+    assert "other and 'north'; 'south'" in labeldp("report", "grouped.onnx").stdout
+    assert labeldp("report", "grouped.onnx", "--group", "north").exit_code == 0
     assert labeldp("randomize", "grouped.onnx", "t.parquet", "-o", "p.parquet").exit_code == 0
     said = labeldp("estimate", "grouped.onnx", "p.parquet").stdout
     names = [line.split()[0] for line in said.splitlines() if "10,000" in line]

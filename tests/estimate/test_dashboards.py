@@ -232,7 +232,7 @@ def test_weights_give_the_same_numbers_elsewhere(tmp_path, kind):
     table, weights, out = (tmp_path / f"{name}.parquet" for name in ("p", "w", "t"))
     labels = Randomizer.load(path)(np.arange(N) % 10)
     pq.write_table(pa.table({"y": labels, "g": np.arange(N) % 3}), table)
-    assert labeldp("inspect", path, "--weights", weights).exit_code == 0
+    assert labeldp("report", path, "--weights", weights).exit_code == 0
     assert labeldp("estimate", path, table, "--by", "g", "--parquet", out).exit_code == 0
     found = duckdb.sql(
         f"SELECT g, statistic, position, avg(weight), sqrt(greatest(avg(noise), 0) / count(*)) "
@@ -251,12 +251,12 @@ def test_weights_give_the_same_numbers_elsewhere(tmp_path, kind):
 def test_weights_of_joint_labels_and_of_what_says_nothing(tmp_path):
     path, weights = tmp_path / "joint.onnx", tmp_path / "w.parquet"
     path.write_bytes(compile_text(joint_spec()).model)
-    assert labeldp("inspect", path, "--weights", weights).exit_code == 0
+    assert labeldp("report", path, "--weights", weights).exit_code == 0
     table = pq.read_table(weights)
     assert {"output_sold", "output_value", "output_code"} <= set(table.column_names)
     outputs = {(r["output_sold"], r["output_value"], r["output_code"]) for r in table.to_pylist()}
     assert len(outputs) == 24
     top = artifact(tmp_path, INTEGER_SPEC.replace("rr_on_bins", "rr_top_k, k: 4"))
-    done = labeldp("inspect", top, "--weights", tmp_path / "none.csv")
+    done = labeldp("report", top, "--weights", tmp_path / "none.csv")
     assert done.exit_code == 2 and "support no estimate" in done.stderr
     assert not (tmp_path / "none.csv").exists()

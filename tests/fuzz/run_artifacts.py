@@ -37,7 +37,7 @@ def try_artifact(case: AlteredFile, folder: Path) -> str:
         if len(failed) != 1 or result.stderr or not lines[-1].endswith("Do not use this file."):
             raise FoundError(f"not one reason: {result.output}")
         if len(altered) % 8 == 0:
-            labeldp("inspect", path, codes=(1,))
+            labeldp("report", path, codes=(1,))
         _try_to_load(altered)
         return "failed"
     wrong = _false(data, altered)

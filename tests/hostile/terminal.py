@@ -12,7 +12,7 @@ import click
 
 from labeldp_compile.cli import main
 
-# The terminal ends its lines with \r\n; the colours are those of ``inspect``, and the rest is the
+# The terminal ends its lines with \r\n; the colours are those of ``report``, and the rest is the
 # bar of progress, which begins its line anew and hides the cursor.
 _OURS = re.compile(
     rb"\r\n|(?<![^\n])\x1b\[(?:32|33|1;31)m|\x1b\[48;5;[0-9]{1,3}m|\x1b\[0m"

@@ -75,7 +75,7 @@ def test_the_budget_of_a_verification_at_its_edges(model):
 def test_a_refusal_for_size_is_no_verdict(model, tmp_path):
     path = tmp_path / "x.onnx"
     path.write_bytes(model)
-    names = (["verify"], ["inspect"], ["report", "-o", tmp_path / "x.html"], ["audit"])
+    names = (["verify"], ["report"], ["report", "-o", tmp_path / "x.html"], ["audit"])
     commands = [[*name, path, "--budget", "0.1,1GB"] for name in names]
     commands += [["verify", path, "--budget", "60,8GB"]]
     # In a process of its own: what a worker of the tests holds already counts as memory, too.
@@ -274,7 +274,7 @@ def test_a_matrix_of_billions_of_entries_is_not_drawn(tmp_path):
     certificate = stated_certificate(domain, randomizer, "squared", provenance).to_json()
     path = tmp_path / "wide.onnx"
     path.write_bytes(write_model(domain, randomizer, certificate))
-    sent, code = on_terminal("inspect", path, memory=8 << 30)
+    sent, code = on_terminal("report", path, memory=8 << 30)
     assert code == 0
     assert any("1,199,940,001 outputs are too many to draw" in line for line in lines_of(sent))
 

@@ -242,11 +242,11 @@ CASES = {
     "diff, specs": lambda f, t: ["diff", spec(f, t), other_spec(f, t)],
     "plan, policy": lambda f, t: ["plan", spec(f, t), "--policy", policy(f, t)],
     "compile, check": lambda f, t: ["compile", spec(f, t), "-o", f / t[:3], "--check"],
-    "inspect": lambda f, t: ["inspect", artifact(f, t)],
-    "inspect, json": lambda f, t: ["inspect", artifact(f, t), "--json"],
-    "inspect, unknown label": lambda f, t: ["inspect", artifact(f, t), "--label", t],
-    "inspect, keys": lambda f, t: ["inspect", artifact(f, t, keys=True)],
-    "inspect, shades": lambda f, t: ["inspect", many(f, t)],
+    "report, terminal": lambda f, t: ["report", artifact(f, t)],
+    "report, json": lambda f, t: ["report", artifact(f, t), "--json"],
+    "report, unknown label": lambda f, t: ["report", artifact(f, t), "--label", t],
+    "report, terminal, keys": lambda f, t: ["report", artifact(f, t, keys=True)],
+    "report, shades": lambda f, t: ["report", many(f, t)],
     "report": lambda f, t: ["report", artifact(f, t), "-o", f / "x.html"],
     "report, keys": lambda f, t: ["report", artifact(f, t, keys=True), "-o", f / "x.html"],
     "report, run": lambda f, t: [
@@ -281,7 +281,7 @@ CASES = {
     "estimate, several artifacts": lambda f, t: [
         *["estimate", artifact(f, t), table(f, t), artifact(f, t), table(f, t)]
     ],
-    "inspect, weights": lambda f, t: ["inspect", artifact(f, t), "--weights", f / "w.csv"],
+    "report, weights": lambda f, t: ["report", artifact(f, t), "--weights", f / "w.csv"],
     "estimate, no such column": lambda f, t: [
         *["estimate", artifact(f, t), table(f, "b"), "--quiet"]
     ],

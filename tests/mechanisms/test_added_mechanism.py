@@ -68,7 +68,7 @@ def test_it_compiles_and_verifies(labeldp):
     labeldp("compile", "added.yaml", "-o", "build")
     verified = labeldp("verify", "build/added.onnx", "--spec", "added.yaml", "--verbose")
     assert "verified." in verified and "a table randomizer: 5 labels, 5 outputs" in verified
-    assert "noisy_identity" in labeldp("inspect", "build/added.onnx")
+    assert "noisy_identity" in labeldp("report", "build/added.onnx")
 
 
 @pytest.mark.slow

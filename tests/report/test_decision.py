@@ -275,7 +275,7 @@ def test_public_nulls_are_named_among_what_is_not_protected(made):
     assert labeldp("report", made / "file.onnx", "-o", made / "page.html").exit_code == 0
     said = first_screen((made / "page.html").read_text("utf-8"))
     assert "which rows have no value" in said and len(said.split()) <= MOST_WORDS
-    assert json.loads(labeldp("inspect", made / "file.onnx", "--json").stdout)
+    assert json.loads(labeldp("report", made / "file.onnx", "--json").stdout)
 
 
 def promised(epsilon, delta, **details):

@@ -243,7 +243,7 @@ def test_many_labels_are_summarised(tmp_path, with_pictures):
         "folder": (["-o", "none/out.html"], "there is no directory"),
         "exists": (["-o", "there.html"], "use --overwrite"),
         "signature": (["-o", "out.html", "--signature", "x"], "needs --public-key"),
-        "no output": ([], "give -o or --registry"),
+        "terminal": (["-o", "out.html", "--json"], "--json is for a report in the terminal"),
         "no file": (["-o", "out.html"], "cannot be read"),
     }.values(),
 )

@@ -146,7 +146,8 @@ def test_of_a_file_that_fails_nothing_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "give -o or --registry"),
+        (["--spec", "x.yaml"], "--spec needs -o or --registry"),
+        (["--published", "2026-01-31"], "needs --registry"),
         (["--registry", "x.yaml"], "needs --published"),
         (["--registry", "x.json", "--published", "2026-01-31"], "ends in .yaml"),
         (["-o", "x.html", "--published", "2026-01-31"], "needs --registry"),

@@ -102,7 +102,7 @@ def test_commands_heed_the_goal(tmp_path):
         compiled = compile_text(text)
         path, output = compiled.write(tmp_path, overwrite=True), tmp_path / f"{warned}.csv"
         table.write_text(f"{compiled.certificate.label_columns[0]}\n1\n2\n", encoding="utf-8")
-        for command in (["inspect", path], ["randomize", path, table, "-o", output]):
+        for command in (["report", path], ["randomize", path, table, "-o", output]):
             done = CliRunner().invoke(main, list(map(str, command)))
             assert done.exit_code == 0
             assert ("warning: " in done.output) == warned, command

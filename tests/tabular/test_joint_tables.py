@@ -152,7 +152,7 @@ def test_a_set_replaces_all_columns_by_its_number(files, truth):
         assert read["x"].to_pylist() == truth["x"].to_pylist()
         assert pa.types.is_int64(read["private_label"].type)
     table = files / "which.csv"
-    commands("inspect", files / "sets.onnx", "--sets", table)
+    commands("report", files / "sets.onnx", "--sets", table)
     members = pa_csv.read_csv(table).to_pylist()
     first = [(row["sold"], row["value"], row["code"]) for row in members if row["set"] == 0]
     assert first == Randomizer.load(files / "sets.onnx").members(0)
@@ -268,7 +268,7 @@ def test_pages_name_combinations(files):
     page = (files / "r.html").read_text("utf-8")
     assert "no &amp; -1 &amp; 7" in page or "no & -1 & 7" in page
     commands("report", files / "sets.onnx", "-o", files / "s.html")
-    said = commands("inspect", files / "joint.onnx", "--label", "yes & 2 & -3")
+    said = commands("report", files / "joint.onnx", "--label", "yes & 2 & -3")
     assert "yes & 2 & -3" in said
 
 

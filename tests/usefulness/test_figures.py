@@ -235,7 +235,7 @@ def test_no_probability_is_printed_as_certain(epsilon, tmp_path):
     assert 0 < table.usefulness.kept.least <= table.usefulness.kept.most < 1
     page = tmp_path / "report.html"
     said = " ".join(table.use_in_words())
-    for arguments in (["inspect", path, "-v"], ["report", path, "-o", page]):
+    for arguments in (["report", path, "-v"], ["report", path, "-o", page]):
         result = CliRunner().invoke(main, [str(one) for one in arguments])
         assert result.exit_code == 0, result.output
         said += result.output

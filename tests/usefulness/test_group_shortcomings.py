@@ -129,9 +129,9 @@ def test_every_command_says_it(tmp_path):
     table.write_text("y,g\n10,a\n12,b\n13,c\n")
     line = f"warning: groups 'a', other: {TOGETHER}"
     assert line in run("verify", file).stdout.splitlines()
-    assert line in run("inspect", file).stdout.splitlines()
+    assert line in run("report", file).stdout.splitlines()
     assert line in run("randomize", file, table, "-o", tmp_path / "p.csv").stderr.splitlines()
-    for command in ("verify", "inspect"):
+    for command in ("verify", "report"):
         warnings = json.loads(run(command, file, "--json").stdout)["warnings"]
         told = {
             "kind": "told_apart_from_none",

@@ -54,7 +54,7 @@ def test_bars_of_a_noisy_prior_say_how_noisy(compiled):
     q = np.exp(-0.2 / 2)
     assert stated == pytest.approx(np.sqrt(2 * q) / (1 - q), rel=5e-3)
     assert f"{np.sqrt(2 * q) / (1 - q) / 2000:.2%}" in title
-    assert title in labeldp("inspect", path, "-v").stdout
+    assert title in labeldp("report", path, "-v").stdout
     assert check_file(path).require().certificate.prior.rows == 2000
 
 

@@ -85,14 +85,14 @@ def test_whoever_wants_constant_labels_gets_them_with_a_warning_everywhere(place
     said = [labeldp("compile", "clicked.yaml", "-o", "build", "--verbose").stderr]
     file = place / "build/clicked.onnx"
     assert kinds(file) == ["one_output"]
-    said += [labeldp(command, file).stdout for command in ("verify", "inspect")]
+    said += [labeldp(command, file).stdout for command in ("verify", "report")]
     said.append(labeldp("randomize", file, "table.parquet", "-o", "p.parquet").stderr)
     for text in said:
         line = (
             "warning: every label becomes the same output, so private labels carry no information"
         )
         assert line in text.splitlines()
-    for command in ("verify", "inspect"):
+    for command in ("verify", "report"):
         found = json.loads(labeldp(command, file, "--json").stdout)
         assert found["warnings"][0]["kind"] == "one_output"
 

@@ -1,4 +1,4 @@
-"""``labeldp inspect``: the matrix it shows is the one that the integers define, word by word."""
+"""``labeldp report``: the matrix it shows is the one that the integers define, word by word."""
 
 import json
 from collections import Counter
@@ -73,7 +73,7 @@ def counted(randomizer, y):
 def test_the_matrix_is_the_one_that_the_words_define(tmp_path, name):
     artifact = compiled(MECHANISMS[name])
     r = artifact.randomizer
-    document = json.loads(labeldp("inspect", write(artifact, tmp_path), "--json").stdout)
+    document = json.loads(labeldp("report", write(artifact, tmp_path), "--json").stdout)
     assert document["ok"] is True and document["matrix"]["exact"] is True
     values = [facts["value"] for facts in document["outputs"]]
     total = equally_likely(r)
@@ -95,7 +95,7 @@ def test_the_matrix_is_the_one_that_the_words_define(tmp_path, name):
 def test_moments_follow_from_the_matrix(tmp_path, name):
     artifact = compiled(MECHANISMS[name])
     r = artifact.randomizer
-    document = json.loads(labeldp("inspect", write(artifact, tmp_path), "--json").stdout)
+    document = json.loads(labeldp("report", write(artifact, tmp_path), "--json").stdout)
     values = np.array([float(value(r, i)) for i in range(r.outputs)])
     for y, facts in enumerate(document["labels"]):
         p = matrix(r, [y])[0]
@@ -109,7 +109,7 @@ def test_moments_follow_from_the_matrix(tmp_path, name):
 def test_windows_cover_what_the_label_adds_to_the_base(tmp_path):
     artifact = compiled(MECHANISMS["window, unbiased"])
     r = artifact.randomizer
-    document = json.loads(labeldp("inspect", write(artifact, tmp_path), "--json").stdout)
+    document = json.loads(labeldp("report", write(artifact, tmp_path), "--json").stdout)
     for y, facts in enumerate(document["labels"]):
         window = facts["window"]
         assert window["end"] - window["start"] == r.window
@@ -128,7 +128,7 @@ def test_the_noise_of_an_additive_randomizer(tmp_path):
         block = b - r.reach - 1
         noise[block * r.period + i] += r.blocks[b] * r.shapes[int(block >= 0)][i]
     total = equally_likely(r)
-    document = json.loads(labeldp("inspect", write(artifact, tmp_path), "--json").stdout)["noise"]
+    document = json.loads(labeldp("report", write(artifact, tmp_path), "--json").stdout)["noise"]
     assert document["mean_distance"] == pytest.approx(
         sum(abs(n) * w for n, w in noise.items()) / total
     )
@@ -139,13 +139,13 @@ def test_the_noise_of_an_additive_randomizer(tmp_path):
         within = sum(w for n, w in noise.items() if abs(n) <= limit) / total
         closer = sum(w for n, w in noise.items() if abs(n) < limit) / total
         assert closer < share <= within
-    words = labeldp("inspect", write(artifact, tmp_path), "--verbose").stdout
+    words = labeldp("report", write(artifact, tmp_path), "--verbose").stdout
     assert "folded tails" in words and "mean |noise|" in words
 
 
 def test_small_matrices_are_tables_with_every_probability(tmp_path):
     artifact = compiled("{kind: rr_on_bins}")
-    shown = labeldp("inspect", write(artifact, tmp_path)).stdout.splitlines()
+    shown = labeldp("report", write(artifact, tmp_path)).stdout.splitlines()
     start = shown.index("Pr[output | label], one row per label")
     for y in range(10):
         cells = shown[start + 2 + y].split()
@@ -161,19 +161,19 @@ def test_large_matrices_are_shades_that_fit_the_terminal(tmp_path):
         "{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}", "{kind: uniform}"
     )
     path = write(compiled("{kind: randomized_response}", text, bits=None), tmp_path)
-    result = labeldp("inspect", path, env={"COLUMNS": "70", "LINES": "25"})
+    result = labeldp("report", path, env={"COLUMNS": "70", "LINES": "25"})
     lines = result.stdout.splitlines()
     shades = [line for line in lines if "│" in line]
     assert result.exit_code == 0 and 12 <= len(shades) <= 25
     assert max(map(len, shades)) <= 70 and "█" in result.stdout and "\x1b" not in result.stdout
     assert shades[0].split()[0] == "0" and shades[-1].split()[0] == "299"
-    document = json.loads(labeldp("inspect", path, "--json").stdout)
+    document = json.loads(labeldp("report", path, "--json").stdout)
     assert document["matrix"]["exact"] is False and "float64" in document["matrix"]["note"]
     assert len(document["matrix"]["rows"]) == 300
-    one = labeldp("inspect", path, "--label", "7", "--label", "299", "--matrix").stdout
+    one = labeldp("report", path, "--label", "7", "--label", "299", "--matrix").stdout
     (seven,) = [line for line in one.splitlines() if len(line.split()) == 301 and line[0] == "7"]
     assert seven
-    chosen = json.loads(labeldp("inspect", path, "--json", "--label", "7").stdout)
+    chosen = json.loads(labeldp("report", path, "--json", "--label", "7").stdout)
     assert [facts["label"] for facts in chosen["labels"]] == [7]
 
 
@@ -186,13 +186,13 @@ def test_categories_are_shown_by_name_and_cannot_command_the_terminal(tmp_path):
     ).replace("[9, 8, 7, 6, 5, 4, 3, 2, 1, 0]", "[4, 3, 2, 1]")
     text = text.replace("loss: squared", "loss: zero_one")
     path = write(compiled("{kind: randomized_response}", text), tmp_path)
-    result = labeldp("inspect", path, "-v")
+    result = labeldp("report", path, "-v")
     assert result.exit_code == 0 and "\x1b" not in result.stdout
     assert "日本語" in result.stdout and "\N{REPLACEMENT CHARACTER}[31mred" in result.stdout
     assert "mean" not in result.stdout and "unchanged" in result.stdout
-    result = labeldp("inspect", path, "--label", "日本")
+    result = labeldp("report", path, "--label", "日本")
     assert result.exit_code == 2 and "did you mean '日本語'?" in result.stderr
-    document = json.loads(labeldp("inspect", path, "--json", "--label", "日本語").stdout)
+    document = json.loads(labeldp("report", path, "--json", "--label", "日本語").stdout)
     assert document["matrix"]["labels"] == ["日本語"]
     assert document["labels"][0]["mean"] is None
 
@@ -203,12 +203,12 @@ def test_nothing_is_shown_of_a_file_that_does_not_verify(tmp_path):
     (tmp_path / "forged.onnx").write_bytes(write_model(_domain(), artifact.randomizer, certificate))
     (tmp_path / "junk.onnx").write_bytes(b"junk")
     for name, failed in {"forged": "number of labels", "junk": "not an ONNX model"}.items():
-        result = labeldp("inspect", tmp_path / f"{name}.onnx")
+        result = labeldp("report", tmp_path / f"{name}.onnx")
         assert result.exit_code == 1 and result.stdout == "" and failed in result.stderr
-        result = labeldp("inspect", tmp_path / f"{name}.onnx", "--json")
+        result = labeldp("report", tmp_path / f"{name}.onnx", "--json")
         document = json.loads(result.stdout)
         assert result.exit_code == 1 and document["ok"] is False and failed in document["failed"]
-    assert labeldp("inspect", tmp_path / "none.onnx").exit_code == 2
+    assert labeldp("report", tmp_path / "none.onnx").exit_code == 2
 
 
 def _domain():
@@ -220,7 +220,7 @@ def _domain():
 @pytest.mark.parametrize("label", ["10", "-1", "0.5", "nan", "one", ""])
 def test_labels_outside_the_domain_are_refused(tmp_path, label):
     path = write(compiled("{kind: rr_on_bins}"), tmp_path)
-    result = labeldp("inspect", path, "--label", label)
+    result = labeldp("report", path, "--label", label)
     assert result.exit_code == 2 and result.stderr.count("\n") == 1
     assert result.stdout == ""
 
@@ -230,7 +230,7 @@ def test_real_labels_take_the_nearest_point(tmp_path):
         "{kind: integer, min: 0, max: 9}", "{kind: real, min: -1.0, max: 1.0, points: 10}"
     )
     path = write(compiled("{kind: rr_on_bins}", text), tmp_path)
-    document = json.loads(labeldp("inspect", path, "--json", "--label", "0.99").stdout)
+    document = json.loads(labeldp("report", path, "--json", "--label", "0.99").stdout)
     assert [facts["label"] for facts in document["labels"]] == [1.0]
 
 
@@ -239,7 +239,7 @@ def test_the_whole_matrix_is_refused_where_nobody_could_read_it(tmp_path):
         "{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}", "{kind: uniform}"
     )
     path = write(compiled("{kind: randomized_response}", text, bits=None), tmp_path)
-    result = labeldp("inspect", path, "--matrix")
+    result = labeldp("report", path, "--matrix")
     assert result.exit_code == 2 and "choose some labels" in result.stderr
 
 

@@ -1,11 +1,10 @@
-"""``labeldp inspect``: what a verified artifact does to each label."""
+"""A report in the terminal: what a verified artifact does to each label."""
 
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis import likely_outputs, matrix, value
 from labeldp_verify.artifact import Artifact, Table
@@ -23,17 +22,9 @@ from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.reading.usefulness import sample
 from labeldp_verify.rounded import at_most, probability
 
-from labeldp_compile.cli.command import command, verified
+from labeldp_compile.cli.command import verified
 from labeldp_compile.cli.group_table import group_table
 from labeldp_compile.cli.heat_map import ASCII_SHADES, COLOURED, SHADES, terminal_heat_map
-from labeldp_compile.cli.options import (
-    PATH,
-    budget_option,
-    group_option,
-    json_option,
-    overwrite_option,
-    verbose_option,
-)
 from labeldp_compile.cli.output import can_show, clipped, say_json, show, tell, text_table
 from labeldp_compile.cli.prior_bars import prior_bars
 from labeldp_compile.errors import InputError
@@ -55,34 +46,9 @@ _NAME_COLUMNS = 24
 _LISTED_MEMBERS = 4
 
 
-@command("inspect", "labeldp inspect build/doctor-visits.onnx --label 0 --label 5")
-@click.argument("file", type=PATH)
-@click.option(
-    "--label", "asked", multiple=True, metavar="Y", help="Show this label; may be repeated."
-)
-@group_option
-@click.option("--matrix", "whole", is_flag=True, help="Print the whole matrix as numbers.")
-@verbose_option
-@json_option
-@click.option(
-    "--sets",
-    "table",
-    type=PATH,
-    metavar="TABLE",
-    help="For private labels that are sets: write a table of the labels in each set (.parquet, "
-    ".csv).",
-)
-@click.option(
-    "--weights",
-    type=PATH,
-    metavar="TABLE",
-    help="Write the weights with which labeldp estimate undoes the noise, to be joined with "
-    "private labels in SQL (.parquet, .csv).",
-)
-@overwrite_option
-@budget_option
-def inspect_command(
+def print_report(
     file: Path,
+    *,
     asked: tuple[str, ...],
     group: str | None,
     whole: bool,
@@ -93,10 +59,10 @@ def inspect_command(
     overwrite: bool,
     budget: Budget,
 ) -> None:
-    """Show the matrix Pr[output | label] of an artifact, and the use of its labels.
+    """Verify FILE, print its matrix and the use of its labels, and write the tables asked for.
 
-    If FILE has a table for each group, all groups are listed, and --group shows one of them. FILE
-    is verified first. Exit code 1: it does not verify. Exit code 2: it cannot be read.
+    Of a file with a table for each group, all groups are listed, unless one is asked for. Raises
+    DoesNotHoldError if FILE does not verify, InputError if it cannot be read.
     """
     if table is not None:
         from labeldp_compile.tools.inspection import set_table  # noqa: PLC0415  # pyarrow

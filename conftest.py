@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import sys
-from tempfile import TemporaryDirectory
 from typing import Any
 from zlib import crc32
 
@@ -45,9 +44,6 @@ FIRST = (
     "trainer/tests/test_projection.py",
     "trainer/tests/test_lp_mst.py",
 )
-
-
-_STATE = TemporaryDirectory()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -102,8 +98,6 @@ def pytest_configure() -> None:
     """A shell that starts the tests in the background has them ignore ^C, and their children."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # The key that marks what a user's labeldp wrote is the tests' own, and that of their children.
-    os.environ["XDG_STATE_HOME"] = _STATE.name
 
 
 class Seeded:

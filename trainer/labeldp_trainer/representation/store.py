@@ -1,14 +1,13 @@
 """Representations on the disk: ``representation/`` of a run folder.
 
-facts.json    what decides the vectors, a digest of that, the SHA-256 of the files, and a mark
+facts.json    what decides the vectors, a digest of that, and the SHA-256 of the files
 learned.npz    what was learned
 train.npy     the vectors of the training part
 test.npy      those of the test part, if there is one
 
 It holds features only. A run whose features and options are those of a run beside it takes its
-files, as hard links where it can, if this user's labeldp wrote them: the digest in a file only says
-what its writer wanted to say (``run/own_mark.py``). A folder that the user names, to resume or to
-verify with, needs no mark. Its vectors must fit the data.
+files, as hard links where it can. Its vectors must fit the data. The map of a run folder that came
+with a release may be a stranger's, so its arrays are checked.
 """
 
 import hashlib
@@ -38,11 +37,9 @@ from labeldp_trainer.run.folder import (
     OWN,
     read_arrays,
     read_json,
-    require_own,
     write_arrays,
     write_json,
 )
-from labeldp_trainer.run.own_mark import is_marked, marked
 
 FOLDER, FACTS, LEARNT = "representation", "facts.json", "learnt.npz"
 PARTS = ("train.npy", "test.npy")
@@ -68,7 +65,7 @@ def find(
     for folder in _candidates(output):
         try:
             facts = _facts_of(folder)
-            if facts["digest"] != digest or not (folder.parent == output or is_marked(facts)):
+            if facts["digest"] != digest:
                 continue
             representation = _read(folder, facts)
             return representation, _vectors(folder, facts, rows, representation.width)
@@ -203,32 +200,20 @@ def _write(part: Path, representation: Representation, dataset: Dataset) -> None
         "notes": list(representation.notes),
         "files": {name: file_digest(part / name) for name in names},
     }
-    write_json(part / FACTS, marked(facts))
+    write_json(part / FACTS, facts)
 
 
 def _linked(source: Path, part: Path) -> bool:
-    """Whether ``part`` holds the files of ``source`` now; if not, it is empty.
-
-    Anyone who can write to the folder of runs can put a copy there, whose files they can change
-    later, or something else since it was read. So the links are checked, and not what was linked.
-    """
+    """Whether ``part`` holds the files of ``source`` now; if not, it is empty."""
     try:
         for name in (FACTS, LEARNT, *PARTS):
             if (source / name).exists():
                 os.link(source / name, part / name)
-                require_own(part / name)
-                if (part / name).is_symlink():  # the link itself is linked, not its file
-                    raise OSError("no file")
-        facts = _facts_of(part)
-        if is_marked(facts):
-            for name in facts["files"]:
-                _require_whole(part / name, facts)
-            return True
-    except (*DAMAGE, RunFolderError):
-        pass
-    for path in part.iterdir():
-        path.unlink()
-    return False
+        return True
+    except OSError:  # on another file system, or gone
+        for path in part.iterdir():
+            path.unlink()
+        return False
 
 
 def _require_whole(path: Path, facts: dict[str, Any]) -> None:

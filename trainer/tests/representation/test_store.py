@@ -3,16 +3,11 @@
 import hashlib
 import json
 import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from labeldp_runtime.whole_file import name_held
 from labeldp_trainer import RunFolderError, load_config, train
 from labeldp_trainer.representation import restored, store
-from labeldp_trainer.run.own_mark import is_marked, marked
 
 from trainer.tests.representation.representation_helpers import IMAGES, PATCHES, write_images
 
@@ -194,75 +189,9 @@ def forged(folder, **changed):
     return facts["digest"]
 
 
-def test_a_folder_that_somebody_else_wrote_is_not_believed(first, tmp_path, environment):
-    """Its digests are right, and its vectors might be the labels."""
-    directory, _, _ = first
-    source, runs = kept(directory, "a", "x").parent, tmp_path / "runs"
-    vectors = np.load(source / "train.npy")
-    folder = copied(source, runs / "beside" / "representation")
-    digest = json.loads((folder / "facts.json").read_text())["digest"]
-    assert store.find(runs / "new", digest, BOTH) is not None
-    assert forged(folder, train=vectors * np.float32(2)) == digest
-    assert store.find(runs / "new", digest, BOTH) is None
-    facts = json.loads((folder / "facts.json").read_text())
-    for mark in (None, 5, "", "é", "0" * 64):
-        (folder / "facts.json").write_text(json.dumps(facts | {"mark": mark}))
-        assert store.find(runs / "new", digest, BOTH) is None
-    unmarked = {name: value for name, value in facts.items() if name != "mark"}
-    before = os.environ.get("XDG_STATE_HOME")
-    environment(XDG_STATE_HOME=tmp_path / "another user")
-    (folder / "facts.json").write_text(json.dumps(marked(unmarked)))
-    assert store.find(runs / "new", digest, BOTH) is not None
-    environment(XDG_STATE_HOME=before)
-    assert store.find(runs / "new", digest, BOTH) is None
-
-
-def writable(path, secret):
-    path.chmod(0o666)
-
-
-def linked(path, secret):
-    path.unlink()
-    path.symlink_to(secret)
-
-
-def other(path, secret):
-    path.unlink()
-    path.hardlink_to(secret)
-
-
-def unmarked(path, secret):
-    facts = json.loads((path.parent / "facts.json").read_text())
-    facts["files"][path.name] = hashlib.sha256(secret.read_bytes()).hexdigest()
-    (path.parent / "facts.json").write_text(json.dumps(facts))
-    other(path, secret)
-
-
-@pytest.mark.parametrize("attack", [writable, linked, other, unmarked])
-@pytest.mark.parametrize("name", ["learnt.npz", "train.npy"])
-def test_what_another_user_puts_in_the_place_is_not_taken(first, tmp_path, attack, name):
-    """They can write to the folder of runs, and do it after the files were found whole."""
-    source = kept(first[0], "a", "x").parent
-    beside = copied(source, tmp_path / "beside" / "representation")
-    digest = json.loads((beside / "facts.json").read_text())["digest"]
-    representation, parts = store.find(tmp_path / "new", digest, BOTH)
-    (tmp_path / "secret").write_text("a key")
-    attack(beside / name, tmp_path / "secret")
-    (tmp_path / "new").mkdir()
-    dataset = SimpleNamespace(parts=[SimpleNamespace(features=part) for part in parts])
-    store.save(tmp_path / "new", representation, dataset)
-    new = tmp_path / "new" / "representation"
-    assert sorted(path.name for path in new.iterdir()) == list(FILES)
-    for path in new.iterdir():
-        assert not path.is_symlink() and path.stat().st_nlink == 1
-        assert not path.stat().st_mode & 0o022
-    assert (new / "train.npy").read_bytes() == (source / "train.npy").read_bytes()
-    assert restored(tmp_path / "new").width == 8
-
-
 @pytest.mark.parametrize("own", [True, False])
 def test_vectors_of_other_rows_are_not_taken(first, tmp_path, own):
-    """350 vectors stood for 400 rows once; not even this user's, nor those of the run itself."""
+    """350 vectors stood for 400 rows once; neither those beside nor those of the run itself."""
     directory, _, _ = first
     source = kept(directory, "a", "x").parent
     name = "new" if own else "beside"
@@ -272,9 +201,6 @@ def test_vectors_of_other_rows_are_not_taken(first, tmp_path, own):
     def found(place, rows=BOTH, **changed):
         folder = copied(source, tmp_path / place / name / "representation")
         forged(folder, **changed)
-        facts = json.loads((folder / "facts.json").read_text())
-        facts.pop("mark")
-        (folder / "facts.json").write_text(json.dumps(marked(facts)))
         return store.find(tmp_path / place / "new", digest, rows)
 
     assert found("same", train=train) is not None
@@ -284,49 +210,3 @@ def test_vectors_of_other_rows_are_not_taken(first, tmp_path, own):
     assert found("wide type", train=train.astype(np.float64)) is None
     assert found("flat", train=train.ravel()) is None
     assert found("no test", rows=(120, None)) is None
-
-
-def test_a_key_that_others_can_read_marks_nothing(tmp_path, environment):
-    environment(XDG_STATE_HOME=tmp_path)
-    facts = marked({"a": 1})
-    key = tmp_path / "labeldp" / "mark.key"
-    assert is_marked(facts) and key.stat().st_mode & 0o777 == 0o600
-    assert marked({"a": 1}) == facts and not is_marked(facts | {"a": 2})
-    assert [path.name for path in key.parent.iterdir()] == [key.name]
-    key.chmod(0o640)
-    assert not is_marked(facts) and marked({"a": 1}) == {"a": 1}
-    key.chmod(0o600)
-    key.write_bytes(key.read_bytes()[:-1])
-    assert not is_marked(facts)
-    key.unlink()
-    assert not is_marked(facts) and is_marked(marked({"a": 1}))
-    key.rename(moved := tmp_path / "moved")
-    key.symlink_to(moved)
-    assert not is_marked(facts) and marked({"a": 1}) == {"a": 1}
-    environment(XDG_STATE_HOME=moved)  # where no folder can be
-    assert marked({"a": 1}) == {"a": 1}
-
-
-def test_runs_that_start_at_once_share_one_key(tmp_path, environment):
-    environment(XDG_STATE_HOME=tmp_path)
-    runs = 8
-    ready = threading.Barrier(runs)
-
-    def first_mark(which):
-        ready.wait()
-        return marked({"run": which})
-
-    with ThreadPoolExecutor(runs) as pool:
-        found = list(pool.map(first_mark, range(runs)))
-    assert [is_marked(facts) for facts in found] == [True] * runs
-
-
-def test_a_key_that_another_run_writes_is_waited_for(tmp_path, environment):
-    environment(XDG_STATE_HOME=tmp_path)
-    key = tmp_path / "labeldp" / "mark.key"
-    key.parent.mkdir(mode=0o700)
-    with name_held(key):
-        threading.Timer(0.1, lambda: key.touch(mode=0o600)).start()
-        assert marked({"run": 1}) == {"run": 1}, "an empty key is none"
-    key.unlink()
-    assert is_marked(marked({"run": 1}))

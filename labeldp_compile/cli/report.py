@@ -23,14 +23,17 @@ from labeldp_compile.cli.output import say
 from labeldp_compile.errors import InputError
 from labeldp_compile.whole_file import require_output, write_text
 
+_TEXTS = ("purpose", "owner", "recipients", "retention", "by")
 _FORMS = {
-    "terminal": ("asked", "whole", "verbose", "as_json", "table", "weights"),
-    "page": ("spec", "policy", "approval", "approver", "public_key", "signature"),
+    "terminal": ("group", "asked", "whole", "verbose", "as_json", "table", "weights"),
+    "page": ("group", "spec", "policy", "approval", "approver", "public_key", "signature"),
+    "approval": ("policy", "approval", *_TEXTS),
 }
 """Names of the options that belong to one form of a report."""
 _HINTS = {
-    "terminal": "is for a report in the terminal: leave out -o and --registry",
+    "terminal": "is for a report in the terminal: leave out -o, --registry and --approve",
     "page": "needs -o or --registry",
+    "approval": "needs --approve",
 }
 
 
@@ -39,6 +42,9 @@ _HINTS = {
     "labeldp report build/doctor-visits.onnx --label 0 --label 5",
     "labeldp report build/doctor-visits.onnx --spec specs/doctor-visits.yaml -o report.html",
     "labeldp report runs/visits --policy policy.yaml --approver public.pem -o report.html",
+    "labeldp report build/doctor-visits.onnx --policy policy.yaml --approve key.pem \\",
+    '  --purpose "Plan the number of doctors" --owner "Health statistics" \\',
+    '  --recipients "Two analysts" --retention "Until 2027-12-31" --by "A. Officer"',
 )
 @click.argument("file", type=PATH)
 @click.option(
@@ -88,7 +94,8 @@ _HINTS = {
     "--approval",
     type=PATH,
     metavar="FILE",
-    help="What labeldp approve wrote (default: FILE.approval.json, if there is one).",
+    help="The approval to show, or that --approve writes (default: FILE.approval.json; "
+    "approval.json in a run folder).",
 )
 @click.option(
     "--approver",
@@ -96,6 +103,18 @@ _HINTS = {
     metavar="public.pem",
     help="Check the signature of the approval with this key.",
 )
+@click.option(
+    "--approve",
+    type=PATH,
+    metavar="key.pem",
+    help="Approve FILE instead: state who is responsible, and sign the statement with this key "
+    "(Ed25519, or on P-256).",
+)
+@click.option("--purpose", help="For --approve: what the private labels are for.")
+@click.option("--owner", help="For --approve: who is responsible for the labels.")
+@click.option("--recipients", help="For --approve: who gets the private labels.")
+@click.option("--retention", help="For --approve: how long they are kept.")
+@click.option("--by", help="For --approve: who approves.")
 @group_option
 @signature_options
 @overwrite_option
@@ -112,11 +131,12 @@ def report_command(
     policy: Path | None,
     approval: Path | None,
     approver: Path | None,
+    approve: Path | None,
     group: str | None,
     signing: SignatureFiles,
     overwrite: bool,
     budget: Budget,
-    **terminal: Any,
+    **others: Any,
 ) -> None:
     """Show what the artifact FILE does to labels, or write a page for people who decide.
 
@@ -129,18 +149,39 @@ def report_command(
     page has at most two sheets. It lists all groups and shows one in detail: the group with most
     rows, or that of --group.
 
+    With --approve, FILE must verify and meet the policy, if there is one. The statement holds the
+    SHA-256 of FILE, so it approves no other file. A page shows it.
+
     FILE is verified first. If a check fails, the page says so and shows nothing else of FILE,
     nothing else is written, and the exit code is 1. Exit code 2: FILE cannot be read.
     """
     is_page = output is not None or registry is not None
-    _require_form(ctx, "page" if is_page else "terminal")
+    if approve is not None and is_page:
+        raise click.UsageError("--approve writes an approval: leave out -o and --registry")
+    form = "page" if is_page else "terminal" if approve is None else "approval"
+    _require_form(ctx, form)
     day = _day(registry, published)
+    if approve is not None:
+        from labeldp_compile.cli.report_approval import write_approval  # noqa: PLC0415
+
+        texts = _texts(others)
+        write_approval(
+            file,
+            approve,
+            texts,
+            policy=policy,
+            output=approval,
+            overwrite=overwrite,
+            budget=budget,
+        )
+        return
     if not is_page:
         from labeldp_compile.cli.report_terminal import print_report  # noqa: PLC0415  # numpy
 
         if file.is_dir():
             raise InputError(f"{file}: is a folder: give -o, the page to write")
-        print_report(file, group=group, overwrite=overwrite, budget=budget, **terminal)
+        options = {name: others[name] for name in _FORMS["terminal"] if name in others}
+        print_report(file, group=group, overwrite=overwrite, budget=budget, **options)
         return
     endings = {output: (".html", ".htm"), registry: (".yaml", ".yml")}
     outputs = [path for path in endings if path is not None]
@@ -197,6 +238,14 @@ def _require_form(ctx: click.Context, form: str) -> None:
         of_forms = [other for other, names in _FORMS.items() if parameter.name in names]
         if of_forms and form not in of_forms:
             raise click.UsageError(f"{max(parameter.opts, key=len)} {_HINTS[of_forms[0]]}", ctx)
+
+
+def _texts(options: dict[str, Any]) -> dict[str, str]:
+    """The texts of an approval by their names. Raises UsageError if one is missing."""
+    for name in _TEXTS:
+        if options[name] is None:
+            raise click.UsageError(f"--approve needs --{name}")
+    return {"approved_by" if name == "by" else name: options[name] for name in _TEXTS}
 
 
 def _day(registry: Path | None, published: str | None) -> date | None:

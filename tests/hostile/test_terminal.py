@@ -256,8 +256,8 @@ CASES = {
     "prove, name": lambda f, t: ["prove", artifact(f, t), "-o", f / f"{t[:3]} x.v"],
     "audit": lambda f, t: ["audit", artifact(f, t), "--samples", "100000", "--no-processes"],
     "audit, insecure": lambda f, t: ["audit", artifact(f, t, insecure=True)],
-    "approve": lambda f, t: [
-        *("approve", artifact(f, t), "--sign", signing_key(f), "--purpose", "p", "--owner", "o"),
+    "report, approve": lambda f, t: [
+        *("report", artifact(f, t), "--approve", signing_key(f), "--purpose", "p", "--owner", "o"),
         *("--recipients", "r", "--retention", "until", "--by", "b"),
     ],
     "compose": lambda f, t: ["compose", f"{artifact(f, t)}:3"],

@@ -1,4 +1,4 @@
-"""``labeldp approve`` signs the statement of a run that it checked, and no other one."""
+"""``labeldp report --approve`` signs the statement of a run that it checked, and no other one."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def approve(here):
     key(here, "officer")
     write(here / "policy.yaml", {"version": 1, "max_epsilon_label": 0.6, "max_delta": 0.001})
     words = [part for name in TEXTS for part in (f"--{name}", "x")]
-    command = ("approve", "runs/run", "--sign", "officer-secret.pem", *words)
+    command = ("report", "runs/run", "--approve", "officer-secret.pem", *words)
     return lambda *more: labeldp(*command, *more, where=here)
 
 
@@ -29,7 +29,7 @@ def test_a_run_is_approved(approve, here):
     page = ("report", "runs/run", "-o", "report.html", "--approver", "officer.pem")
     assert labeldp(*page, where=here).exit_code == 0
     assert "Signed with the key" in (here / "report.html").read_text("utf-8")
-    other = approve("-o", "runs/run/privacy.json", "--overwrite")
+    other = approve("--approval", "runs/run/privacy.json", "--overwrite")
     assert other.exit_code == 2 and "is inside the input" in other.stderr
     assert (path / "privacy.json").read_bytes() == data
 

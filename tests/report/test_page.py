@@ -244,6 +244,9 @@ def test_many_labels_are_summarised(tmp_path, with_pictures):
         "exists": (["-o", "there.html"], "use --overwrite"),
         "signature": (["-o", "out.html", "--signature", "x"], "needs --public-key"),
         "terminal": (["-o", "out.html", "--json"], "--json is for a report in the terminal"),
+        "approval": (["-o", "out.html", "--purpose", "x"], "--purpose needs --approve"),
+        "purpose": (["--approve", "key.pem", "--owner", "x"], "--approve needs --purpose"),
+        "page": (["-o", "out.html", "--approve", "key.pem"], "--approve writes an approval"),
         "no file": (["-o", "out.html"], "cannot be read"),
     }.values(),
 )

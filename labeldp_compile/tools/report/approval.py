@@ -156,7 +156,7 @@ def _opened(path: Path, text: bytes) -> tuple[bytes, bytes]:
         payload = base64.b64decode(envelope["payload"], validate=True)
         return payload, base64.b64decode(signature["sig"], validate=True)
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: is no approval of labeldp approve") from None
+        raise InputError(f"{path}: is no approval of labeldp report --approve") from None
 
 
 def _digests(data: list[bytes]) -> list[str]:
@@ -173,7 +173,7 @@ def _stated(path: Path, payload: bytes, digests: list[str]) -> Responsible:
             raise ValueError
         about = [subject["digest"]["sha256"] for subject in statement["subject"]]
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: is no approval of labeldp approve") from None
+        raise InputError(f"{path}: is no approval of labeldp report --approve") from None
     if about != digests:
         raise InputError(f"{path}: approves another file, or another version of it")
     return Responsible(**{name: clipped(value, MOST_TEXT) for name, value in texts.items()})

@@ -1,57 +1,31 @@
-"""``labeldp approve``: a signed statement of who is responsible for a file, and approved it."""
+"""An approval: a signed statement of who is responsible for a file, and approved it."""
 
 from datetime import UTC, datetime
 from pathlib import Path
 
-import click
+from labeldp_verify.budget import Budget
 
-from labeldp_compile.cli.command import DoesNotHoldError, command
-from labeldp_compile.cli.options import PATH, overwrite_option, signing_key
+from labeldp_compile.cli.command import DoesNotHoldError
+from labeldp_compile.cli.options import signing_key
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.whole_file import replaced_when_whole, require_output
 
 
-@command(
-    "approve",
-    "labeldp approve build/doctor-visits.onnx --policy policy.yaml --sign key.pem \\",
-    '  --purpose "Plan the number of doctors" --owner "Health statistics" \\',
-    '  --recipients "Two analysts" --retention "Until 2027-12-31" --by "A. Officer"',
-)
-@click.argument("file", type=PATH)
-@click.option("--purpose", required=True, help="What the private labels are for.")
-@click.option("--owner", required=True, help="Who is responsible for the labels.")
-@click.option("--recipients", required=True, help="Who gets the private labels.")
-@click.option("--retention", required=True, help="How long they are kept.")
-@click.option("--by", "approved_by", required=True, help="Who approves.")
-@click.option(
-    "--sign",
-    "key_file",
-    type=PATH,
-    required=True,
-    metavar="key.pem",
-    help="Sign the statement with this key: Ed25519, or on P-256.",
-)
-@click.option("--policy", type=PATH, help="The policy that FILE must meet.")
-@click.option(
-    "-o",
-    "--output",
-    type=PATH,
-    help="The file to write (default: FILE.approval.json; approval.json in a run folder).",
-)
-@overwrite_option
-def approve_command(
+def write_approval(
     file: Path,
     key_file: Path,
+    texts: dict[str, str],
+    *,
     policy: Path | None,
     output: Path | None,
     overwrite: bool,
-    **texts: str,
+    budget: Budget,
 ) -> None:
-    """State who is responsible for the artifact or training run FILE, and approve it.
+    """Verify FILE, apply the policy, and write a signed statement of who is responsible for it.
 
-    FILE is verified first (of a training run, its statement must agree with its config). If it
-    does not verify, or does not meet the policy, nothing is written and the exit code is 1. The
-    statement holds the SHA-256 of FILE, so it approves no other file. labeldp report shows it.
+    Of a training run, its statement must agree with its config. The statement holds the SHA-256 of
+    FILE, so it approves no other file. Raises DoesNotHoldError if FILE does not verify or does not
+    meet the policy; then nothing is written.
     """
     from labeldp_compile.tools.policy import judge, judge_artifact, load_policy  # noqa: PLC0415
     from labeldp_compile.tools.policy.judging import read_promise, read_run  # noqa: PLC0415
@@ -80,7 +54,7 @@ def approve_command(
     else:
         from labeldp_verify import check_bytes  # noqa: PLC0415
 
-        report = check_bytes(data[0])
+        report = check_bytes(data[0], budget=budget)
         for check in report.checks:
             if not check.ok:
                 raise DoesNotHoldError(f"{file}: does not verify: {check.detail}; not approved")

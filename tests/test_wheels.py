@@ -190,3 +190,57 @@ def test_the_trainer_is_found_by_the_command(installed):
     said = run(programs / "labeldp", "train", "--help")
     assert "--" in said and "labeldp train" in said
     run(programs / "python", "-c", "import labeldp_trainer.run")
+
+
+@pytest.fixture(scope="module")
+def lowest(wheels, tmp_path_factory):
+    """The programs of an environment with the least version of everything that is required."""
+    folder = tmp_path_factory.mktemp("lowest")
+    venv.create(folder, with_pip=True, symlinks=True)
+    ours = {name: wheel for name, wheel in wheels.items() if name != "labeldp-trainer"}
+    pins = set()
+    for wheel in ours.values():
+        with zipfile.ZipFile(wheel) as file:
+            (path,) = (path for path in file.namelist() if path.endswith("/METADATA"))
+            lines = file.read(path).decode().splitlines()
+        for line in lines:
+            it = Requirement(line.removeprefix("Requires-Dist: ")) if "Requires-Dist" in line else 0
+            if it and it.marker is None and it.name not in ours:
+                (bound,) = it.specifier
+                assert bound.operator == ">=", line
+                pins.add(f"{it.name}=={bound.version}")
+    run(folder / "bin/python", "-m", "pip", "install", "-q", *ours.values(), *sorted(pins))
+    return folder / "bin"
+
+
+def test_the_least_versions_are_enough(lowest, tmp_path):
+    labeldp = lowest / "labeldp"
+    table, private = tmp_path / "table.csv", tmp_path / "private.csv"
+    table.write_text("id,y\n" + "".join(f"{row},{row % 6}\n" for row in range(600)))
+    for kind in ("rr_on_bins", "optimal_unbiased", "optimal_unbiased, outputs: {grid: 9}"):
+        spec = tmp_path / "spec.yaml"
+        spec.write_text(
+            "version: 1\nname: low\nlabel: {column: y, domain: {kind: integer, min: 0, max: 5}}\n"
+            f"loss: squared\nprivacy: {{epsilon: 1}}\nprior: {{kind: uniform}}\n"
+            f"mechanism: {{kind: {kind}}}\n"
+        )
+        run(labeldp, "plan", spec)
+        run(labeldp, "compile", spec, "-o", tmp_path, "--overwrite")
+        run(lowest / "labeldp-verify", tmp_path / "low.onnx")
+    file = tmp_path / "low.onnx"
+    run(labeldp, "verify", file, "--spec", spec)
+    run(labeldp, "report", file, "-o", tmp_path / "page.html")
+    run(labeldp, "keygen", tmp_path / "key")
+    run(labeldp, "randomize", file, table, "--column", "y", "-o", private)
+    run(labeldp, "estimate", file, private)
+    run(labeldp, "sweep", spec)
+    run(labeldp, "diff", file, file)
+    run(labeldp, "ledger", "init", tmp_path / "budget.ledger")
+    run(labeldp, "ledger", "show", tmp_path / "budget.ledger")
+    listed = "from labeldp_compile.cli import main; print(*main.list_commands(None))"
+    for command in run(lowest / "python", "-c", listed).split():
+        asked = [str(labeldp), command, "--help"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 2) and "Traceback" not in done.stderr, done.stderr
+    names = "import labeldp_learn as face; [getattr(face, name) for name in face.__all__]"
+    run(lowest / "python", "-c", names)

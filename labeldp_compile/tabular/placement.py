@@ -121,7 +121,7 @@ def _pandas_metadata(
 
 
 def _entry(name: str, private: pa.DataType) -> dict[str, Any]:
-    numpy_type = "object" if private == pa.string() else str(private.to_pandas_dtype()().dtype)
+    numpy_type = {pa.string(): "object", pa.float64(): "float64"}.get(private, str(private))
     pandas_type = "unicode" if private == pa.string() else numpy_type
     return {
         "name": name,

@@ -52,8 +52,8 @@ def of_numbers(numbers: NDArray[Any]) -> Any:
 
     ``pa.array`` imports pandas, where there is one, and all of Arrow's functions.
     """
-    kind = pa.float64() if numbers.dtype.kind == "f" else pa.int64()
-    bare = np.ascontiguousarray(numbers, kind.to_pandas_dtype())
+    kind, dtype = (pa.float64(), "f8") if numbers.dtype.kind == "f" else (pa.int64(), "i8")
+    bare = np.ascontiguousarray(numbers, dtype)
     return pa.Array.from_buffers(kind, len(bare), [None, pa.py_buffer(bare)])
 
 

@@ -197,12 +197,12 @@ def test_the_spec_is_checked_and_shown(tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     {
-        "bins": "no equally private randomizer has a smaller mean squared error",
+        "bins": "times the least possible for an equally private randomizer",
         "unbiased": "right on average for every value has a smaller mean squared error",
         "table": "This is not known: the mechanism exponential has no lower bound",
         "poisson": "not known: labeldp proves lower bounds for the squared, absolute and 0-1",
         "penalty": "once bias is penalized as the spec says",
-        "hostile": "no equally private randomizer has a smaller share of changed values",
+        "hostile": "times the least possible for an equally private randomizer",
     }.items(),
 )
 def test_how_far_from_the_best_possible(pages, name, words):

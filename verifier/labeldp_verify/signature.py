@@ -79,6 +79,19 @@ def read_signed_beside(artifact: Path, public_key: Path, signature: Path | None 
     """The key and the signature, by default the one beside the artifact that fits the key.
 
     Raises InputError if one is missing or not of its kind.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        >>> from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+        >>> from labeldp_compile import compile_spec
+        >>> from labeldp_verify import check_file, read_signed_beside
+        >>> key = Ed25519PrivateKey.generate()
+        >>> pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        >>> _ = Path("public.pem").write_bytes(pem)
+        >>> path = compile_spec("specs/visits.yaml").write(Path("build"), key=key)
+        >>> check_file(path, signed=read_signed_beside(path, Path("public.pem"))).ok
+        True
     """
     key = read_public_key(public_key)
     beside = path_for(artifact, key)

@@ -34,13 +34,22 @@ def diff_specs(old: Spec, new: Spec) -> Differences:
     """What differs between two specs."""
     a, b = dict(_flat(_stated(old))), dict(_flat(_stated(new)))
     keys = [*a, *(key for key in b if key not in a)]
-    differing = [key for key in keys if a.get(key) != b.get(key)]
+    # An option that is off is no change where the other spec has no such part.
+    differing = [
+        key
+        for key in keys
+        if a.get(key) != b.get(key) and not (_is_off(a.get(key)) and _is_off(b.get(key)))
+    ]
     changes = [_change(key, a.get(key), b.get(key), new) for key in differing]
     decided = [key for key in differing if not key.startswith(_NOT_IN_THE_INTEGERS)]
     keyed: Keyed = "not valid" if decided else "valid"
     if not decided and isinstance(new.prior, PrivatePrior):
         keyed = "unknown"
     return Differences("spec", changes, keyed)
+
+
+def _is_off(value: Any) -> bool:
+    return value is None or value is False
 
 
 def _stated(spec: Spec) -> dict[str, Any]:

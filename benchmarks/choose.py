@@ -1,4 +1,4 @@
-"""Whether ``labeldp choose`` hits what it is asked for: random targets beside simulated errors.
+"""Whether ``sweep --target`` hits what it is asked for: random targets, simulated errors.
 
 Prints markdown. Of each kind of target: how often it is reached at the least ε of all, and how
 often by a mechanism that is not useful at a hundredth less ε (some labels are alike to it, for

@@ -22,6 +22,6 @@ from labeldp_compile.ledger.account import OverBudgetError as OverBudgetError
 from labeldp_compile.planning import Plan as Plan
 from labeldp_compile.spec import Spec as Spec
 from labeldp_compile.tools.audit.report import AuditReport as AuditReport
-from labeldp_compile.tools.choose.choose import Choice as Choice
 from labeldp_compile.tools.estimate.aggregates import Aggregates as Aggregates
+from labeldp_compile.tools.sweep.choice import Choice as Choice
 from labeldp_compile.tools.sweep.sweep import Sweep as Sweep

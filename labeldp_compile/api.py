@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.tools.audit.report import AuditReport
-    from labeldp_compile.tools.choose.choose import Choice
     from labeldp_compile.tools.estimate.aggregates import Aggregates
     from labeldp_compile.tools.estimate.intervals import Target
+    from labeldp_compile.tools.sweep.choice import Choice
     from labeldp_compile.tools.sweep.sweep import Sweep
 
 FilePath = str | os.PathLike[str]
@@ -258,8 +258,8 @@ def choose(
     ('optimal_unbiased', 1.173)
     """
     from labeldp_compile.observer import Observer
-    from labeldp_compile.tools.choose.choose import choose_spec
-    from labeldp_compile.tools.choose.targets import Asked
+    from labeldp_compile.tools.sweep.choice import choose_spec
+    from labeldp_compile.tools.sweep.targets import Asked
 
     asked = Asked(mean_error, share_error, label_error, rows, max_belief)
     return choose_spec(Path(path), asked, Observer(step=progress))

@@ -16,7 +16,6 @@ _COMMANDS = {
     "init": "Write a commented spec for a column of TABLE.",
     "plan": "Show what compile would do with SPEC: what it spends, solves and writes.",
     "sweep": "Compare all mechanisms for the label, loss and prior of SPEC.",
-    "choose": "Find the smallest ε, and the mechanism, that make private labels good enough.",
     "compile": "Compile SPEC into a randomizer with a certificate.",
     "verify": "Check every provable claim of an artifact from FILE alone.",
     "diff": "Show what differs between two artifacts or two specs, and what that breaks.",
@@ -44,6 +43,7 @@ _COMMANDS = {
 
 _GONE = {
     "approve": "use labeldp report FILE --approve key.pem",
+    "choose": "use labeldp sweep SPEC --target NAME=VALUE",
     "inspect": "use labeldp report FILE",
 }
 """What to use instead of a command of before the first release."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget
 from labeldp_verify.reading.numerals import read_decimal, read_whole
@@ -235,6 +236,14 @@ def signature_options(command: Decorated) -> Decorated:
         return command(signing=SignatureFiles(public_key, signature), **others)
 
     return with_files
+
+
+def refuse_options(ctx: click.Context, names: Collection[str], reason: str) -> None:
+    """Raise InputError with the reason if one of the parameters of these names was given."""
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        if name in names and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise InputError(f"{max(parameter.opts, key=len)} {reason}")
 
 
 def gone_option(name: str, reason: str) -> Callable[[Decorated], Decorated]:

@@ -16,6 +16,7 @@ from labeldp_compile.cli.options import (
     group_option,
     json_option,
     overwrite_option,
+    refuse_options,
     signature_options,
     verbose_option,
 )
@@ -159,7 +160,8 @@ def report_command(
     if approve is not None and is_page:
         raise click.UsageError("--approve writes an approval: leave out -o and --registry")
     form = "page" if is_page else "terminal" if approve is None else "approval"
-    _require_form(ctx, form)
+    for other, names in _FORMS.items():
+        refuse_options(ctx, set(names) - set(_FORMS[form]), _HINTS[other])
     day = _day(registry, published)
     if approve is not None:
         from labeldp_compile.cli.report_approval import write_approval  # noqa: PLC0415
@@ -227,17 +229,6 @@ def report_command(
     if registry is not None and day is not None:
         write_text(registry, registry_entry(findings.report, day))
     say(*map(str, outputs))
-
-
-def _require_form(ctx: click.Context, form: str) -> None:
-    """Raise UsageError for an option that belongs to another form of a report than this one."""
-    for parameter in ctx.command.params:
-        source = ctx.get_parameter_source(parameter.name or "")
-        if source is click.core.ParameterSource.DEFAULT:
-            continue
-        of_forms = [other for other, names in _FORMS.items() if parameter.name in names]
-        if of_forms and form not in of_forms:
-            raise click.UsageError(f"{max(parameter.opts, key=len)} {_HINTS[of_forms[0]]}", ctx)
 
 
 def _texts(options: dict[str, Any]) -> dict[str, str]:

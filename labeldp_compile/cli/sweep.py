@@ -1,4 +1,4 @@
-"""``labeldp sweep``: every mechanism at several ε, as a table and a picture."""
+"""``labeldp sweep``: every mechanism at several ε, or at the smallest ε that meets targets."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -9,9 +9,11 @@ from labeldp_verify.console.colour import Marked
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import (
     PATH,
+    Whole,
     json_option,
     overwrite_option,
     quiet_option,
+    refuse_options,
     test_seed_option,
     verbose_option,
 )
@@ -36,8 +38,14 @@ from labeldp_compile.whole_file import require_output, write_text
 _SCREEN = 16  # points that a screen has room for
 
 
+_WITHOUT_TARGETS = ("epsilons", "mechanisms", "output", "with_frontier", "spend", "test_seed")
+
+
 @command(
-    "sweep", "labeldp sweep specs/doctor-visits.yaml --epsilon 1,4 --spend-prior -o sweep.html"
+    "sweep",
+    "labeldp sweep specs/doctor-visits.yaml --epsilon 1,4 --spend-prior -o sweep.html",
+    "labeldp sweep specs/doctor-visits.yaml --target mean-error=0.5 --rows 20190",
+    "labeldp sweep specs/health-rating.yaml --target max-belief=0.2@0.01",
 )
 @click.argument("spec", type=PATH)
 @click.option(
@@ -69,9 +77,26 @@ _SCREEN = 16  # points that a screen has room for
 @click.option(
     "--spend-prior", "spend", is_flag=True, help="Spend ε₁ on a private prior, once for all points."
 )
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Find the smallest ε that meets this target; may be repeated. mean-error=E (numbers) and "
+    "share-error=E (categories): the 95% margin of error of a mean or share over --rows rows. "
+    "label-error=E: the error of one private label, assuming the prior (root mean square, or the "
+    "probability of another label). max-belief=B@S: an observer who was S sure of a label can "
+    "become at most B sure; alone, it gives the largest such ε.",
+)
+@click.option(
+    "--rows", type=Whole(), metavar="N", help="For --target: rows of the mean or the shares."
+)
 @quiet_option
 @test_seed_option
+@click.pass_context
 def sweep_command(
+    ctx: click.Context,
+    /,
     spec: Path,
     epsilons: str | None,
     mechanisms: str | None,
@@ -81,6 +106,8 @@ def sweep_command(
     overwrite: bool,
     with_frontier: bool,
     spend: bool,
+    targets: tuple[str, ...],
+    rows: int | None,
     quiet: bool,
     test_seed: int | None,
 ) -> None:
@@ -88,7 +115,18 @@ def sweep_command(
 
     Every point is compiled and verified. Only the file of -o is written. A private prior is
     estimated once for all points, and only with --spend-prior.
+
+    With --target, find the smallest ε, and the mechanism, that make private labels good enough. No
+    label is read: a private prior is treated as uniform. A margin of error holds for all labels in
+    the range. Exit code 1: no ε up to 20 meets the targets.
     """
+    if targets:
+        from labeldp_compile.cli.sweep_targets import print_choice  # noqa: PLC0415
+
+        refuse_options(ctx, _WITHOUT_TARGETS, "is for a sweep without --target")
+        print_choice(spec, targets, rows, verbose=verbose, as_json=as_json, quiet=quiet)
+        return
+    refuse_options(ctx, ("rows",), "needs --target")
     require_output(output, spec, endings=(".html",), overwrite=overwrite)
     with observing("counting labels", quiet=quiet, say=complain) as observer:
         sweep = sweep_spec(

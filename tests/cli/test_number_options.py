@@ -29,9 +29,7 @@ OPTIONS = {
     "sweep": [SPEC, "--epsilon"],
     "sweep seed": [SPEC, "--insecure-test-seed"],
     "compile seed": [SPEC, "--insecure-test-seed"],
-    "choose mean": [SPEC, "--rows", "100", "--mean-error"],
-    "choose label": [SPEC, "--label-error"],
-    "choose rows": [SPEC, "--mean-error", "1", "--rows"],
+    "sweep rows": [SPEC, "--target", "mean-error=1", "--rows"],
     "compose": [FILE, "--labels-per-user", "2", "--delta"],
     "compose labels": [FILE, "--labels-per-user"],
     "audit": ["--callable", "math:floor", "--labels", "0..9", "--epsilon"],
@@ -75,8 +73,9 @@ def test_ranges_beliefs_and_labels_take_none_either(number, here):
     given = ["init", str(table), "--column", "mdvis", "--range", f"0..{number}", "--yes"]
     done = CliRunner().invoke(main, given)
     assert done.exit_code == 2 and "expected LO..HI" in done.stderr
-    done = CliRunner().invoke(main, ["choose", str(SPEC), "--max-belief", f"{number}@0.01"])
-    assert done.exit_code == 2 and "--max-belief: expected" in done.stderr
+    for name, value in (("max-belief", f"{number}@0.01"), ("label-error", number)):
+        done = CliRunner().invoke(main, ["sweep", str(SPEC), "--target", f"{name}={value}"])
+        assert done.exit_code == 2 and f"{name}: expected" in done.stderr
     if number == number.strip() and number:
         assert parse_labels(f"{number},11").dtype == object  # text, like any other
 

@@ -355,8 +355,8 @@ CASES = {
     "verify, persons, json": lambda f, t: ["verify", person_artifact(f, t), "--json"],
     "report, persons": lambda f, t: ["report", person_artifact(f, t), "-o", f / "p.html"],
     "plan, persons": lambda f, t: ["plan", spec(f, t, privacy=of_persons(t))],
-    "choose, persons": lambda f, t: [
-        *["choose", spec(f, t, privacy=of_persons(t)), "--quiet", "--label-error", "0.3"]
+    "sweep, target, persons": lambda f, t: [
+        *["sweep", spec(f, t, privacy=of_persons(t)), "--quiet", "--target", "label-error=0.3"]
     ],
     "init, persons": lambda f, t: [
         *["init", table(f, t), "--column", t, "--values", f"{t},b", "--yes"],
@@ -386,9 +386,15 @@ CASES = {
         *["-o", table(f, "b").parent / "build"],
     ],
     "sweep": lambda f, t: ["sweep", spec(f, t), "--quiet", "--epsilon", "1", "-o", f / "s.html"],
-    "choose": lambda f, t: ["choose", spec(f, t), "--quiet", "--label-error", "0.3"],
-    "choose, json": lambda f, t: ["choose", spec(f, t), "--max-belief", "0.2@0.01", "--json"],
-    "choose, no number": lambda f, t: ["choose", spec(f, t), "--label-error", t],
+    "sweep, target": lambda f, t: ["sweep", spec(f, t), "--quiet", "--target", "label-error=0.3"],
+    "sweep, target, json": lambda f, t: [
+        "sweep",
+        spec(f, t),
+        "--target",
+        "max-belief=0.2@0.01",
+        "--json",
+    ],
+    "sweep, target, no number": lambda f, t: ["sweep", spec(f, t), "--target", f"label-error={t}"],
     "init": lambda f, t: ["init", table(f, t), "--column", t, "--values", f"{t},b", "--yes"],
     "ledger": lambda f, t: ["ledger", "show", ledger(f, t)],
     "ledger, labels": lambda f, t: ["ledger", "show", drawn(f, t)],

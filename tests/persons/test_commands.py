@@ -139,9 +139,9 @@ def test_init_counts_the_rows_of_each_person(place):
 
 def test_choose_and_sweep_say_both(place):
     path = write(place, spec(30, 3))
-    chosen = labeldp("choose", path, "--max-belief", "0.02@0.01")
+    chosen = labeldp("sweep", path, "--target", "max-belief=0.02@0.01")
     assert chosen.exit_code == 0 and "a person with 30 labels spends ε = " in chosen.stdout
-    document = json_of("choose", path, "--max-belief", "0.02@0.01")
+    document = json_of("sweep", path, "--target", "max-belief=0.02@0.01")
     assert document["person"]["epsilon"] == pytest.approx(30 * document["epsilon"])
     lines = document["spec"]
     assert "unit: person" in lines and f"epsilon: {document['person']['epsilon']:g}" in lines

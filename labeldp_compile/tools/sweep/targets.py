@@ -14,10 +14,15 @@ from labeldp_verify.reading.numerals import read_decimal
 from labeldp_compile.errors import InputError
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.tools.choose.ladder import LAST, epsilon_at
+from labeldp_compile.tools.sweep.ladder import LAST, epsilon_at
 
 Amount = float | str | Decimal | Fraction
 MAX_ROWS = 10**15
+TARGETS = {
+    name.replace("_", "-"): name
+    for name in ("mean_error", "share_error", "label_error", "max_belief")
+}
+"""Attributes of ``Asked`` by the names that people write."""
 
 
 class UnreachedError(InputError):
@@ -152,29 +157,29 @@ def read_wanted(spec: Spec, asked: Asked) -> Wanted:
         if not categories:
             kind = "classes: categories, or labels with loss: zero_one"
         raise InputError(
-            f"{_option(wrong)} is for {kind}; for {spec.name}, use {_option(right)} or "
-            "--label-error"
+            f"{_written(wrong)} is for {kind}; for {spec.name}, use {_written(right)} or "
+            "label-error"
         )
     estimated: Amount | None = getattr(asked, right)
     if estimated is None and label_error is None and max_belief is None:
         raise InputError(
-            f"give at least one target: {_option(right)} E --rows N, --label-error E, or "
-            "--max-belief BELIEF@SHARE"
+            f"give at least one target: {_written(right)}=E and rows, label-error=E, or "
+            "max-belief=BELIEF@SHARE"
         )
     if rows is not None and not 1 <= rows <= MAX_ROWS:
         raise InputError(f"--rows: expected 1 … {MAX_ROWS:,}, got {rows:,}")
     if rows is not None and estimated is None and label_error is not None:
-        raise InputError(f"--rows needs {_option(right)}: a single label has no rows")
+        raise InputError(f"--rows needs {_written(right)}: a single label has no rows")
     if rows is None and isinstance(spec.prior, PrivatePrior):
         rows = spec.prior.rows
     targets = []
     if estimated is not None:
         if rows is None:
-            raise InputError(f"{_option(right)} needs --rows N, the number of rows")
-        most = _amount(estimated, _option(right), below=1 if categories else None)
+            raise InputError(f"{_written(right)} needs --rows N, the number of rows")
+        most = _amount(estimated, _written(right), below=1 if categories else None)
         targets.append(Demand(float(most), rows, categories))
     if label_error is not None:
-        most = _amount(label_error, "--label-error", below=1 if categories else None)
+        most = _amount(label_error, "label-error", below=1 if categories else None)
         targets.append(Demand(float(most), None, categories))
     belief = None if max_belief is None else _read_belief(max_belief)
     shown = (Demand(math.inf, number, categories) for number in (rows or ROWS, None))
@@ -184,11 +189,11 @@ def read_wanted(spec: Spec, asked: Asked) -> Wanted:
 def _read_belief(text: str | tuple[Amount, Amount]) -> Belief:
     parts = text.split("@") if isinstance(text, str) else list(text)
     if len(parts) != 2:
-        raise InputError(f"--max-belief: expected BELIEF@SHARE, as in 0.2@0.01, got {text!r}")
-    most, share = (Fraction(_amount(part, "--max-belief", below=1)) for part in parts)
+        raise InputError(f"max-belief: expected BELIEF@SHARE, as in 0.2@0.01, got {text!r}")
+    most, share = (Fraction(_amount(part, "max-belief", below=1)) for part in parts)
     if most <= share:
         raise InputError(
-            f"--max-belief: the belief before is {float(share):g} already; give more than "
+            f"max-belief: the belief before is {float(share):g} already; give more than "
             f"{float(share):g} before the @"
         )
     return Belief(most, share)
@@ -206,5 +211,5 @@ def _amount(given: Amount, option: str, *, below: int | None) -> Decimal | Fract
     return number
 
 
-def _option(kind: str) -> str:
-    return f"--{kind.replace('_', '-')}"
+def _written(kind: str) -> str:
+    return kind.replace("_", "-")

@@ -1,62 +1,46 @@
-"""``labeldp choose``: the ε and the mechanism for a given quality of private labels."""
+"""A sweep with targets: the ε and the mechanism for a given quality of private labels."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import click
 from labeldp_verify.reading.figures import belief_in_words
 from labeldp_verify.rounded import at_most, percent_at_most
 
-from labeldp_compile.cli.command import command
-from labeldp_compile.cli.options import PATH, Whole, json_option, quiet_option, verbose_option
 from labeldp_compile.cli.output import observing, show, text_table
-from labeldp_compile.tools.choose.choose import Choice, choose_spec
-from labeldp_compile.tools.choose.search import Trial
-from labeldp_compile.tools.choose.targets import Asked
+from labeldp_compile.errors import InputError
+from labeldp_compile.tools.sweep.choice import Choice, choose_spec
+from labeldp_compile.tools.sweep.search import Trial
+from labeldp_compile.tools.sweep.targets import TARGETS, Asked
 
 BEST = "◄"
 
 
-@command(
-    "choose",
-    "labeldp choose specs/doctor-visits.yaml --mean-error 0.5 --rows 20190",
-    "labeldp choose specs/health-rating.yaml --max-belief 0.2@0.01",
-)
-@click.argument("spec", type=PATH)
-@click.option(
-    "--mean-error", metavar="E", help="The 95% margin of error of a mean is at most E (numbers)."
-)
-@click.option(
-    "--share-error",
-    metavar="E",
-    help="The 95% margin of error of each share is at most E (categories).",
-)
-@click.option(
-    "--label-error",
-    metavar="E",
-    help="The error of one private label is at most E, assuming the prior: root mean square for "
-    "numbers, the probability of another label for categories.",
-)
-@click.option("--rows", type=Whole(), metavar="N", help="Number of rows of the mean or the shares.")
-@click.option(
-    "--max-belief",
-    metavar="B@S",
-    help="Limit ε: an observer who was S sure of a label can become at most B sure, for example "
-    "0.2@0.01. Without other targets, this finds the largest such ε.",
-)
-@verbose_option
-@json_option
-@quiet_option
-def choose_command(spec: Path, verbose: bool, as_json: bool, quiet: bool, **asked: Any) -> None:
-    """Find the smallest ε, and the mechanism, that make private labels good enough.
+def print_choice(
+    spec: Path,
+    targets: Sequence[str],
+    rows: int | None,
+    *,
+    verbose: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Find and print the smallest ε, and the mechanism, that meet the targets, as NAME=VALUE.
 
-    Uses the label, loss, goal and prior of SPEC, and ignores its ε and mechanism. A margin of error
-    holds for all labels in the range. No label is read: a private prior is treated as uniform. Exit
-    code 1: no ε up to 20 reaches the targets.
+    Raises InputError for targets that have no meaning, and UnreachedError if no ε meets them.
     """
+    asked: dict[str, str] = {}
+    for text in targets:
+        name, equals, value = text.partition("=")
+        if name not in TARGETS or not equals:
+            raise InputError(
+                f"--target: expected NAME=VALUE, where NAME is {', '.join(TARGETS)}, got {text!r}"
+            )
+        if TARGETS[name] in asked:
+            raise InputError(f"--target: {name} is given more than once")
+        asked[TARGETS[name]] = value
     with observing("counting labels", quiet=quiet) as observer:
-        choice = choose_spec(spec, Asked(**asked), observer)
+        choice = choose_spec(spec, Asked(**asked, rows=rows), observer)
     show(as_json, choice.to_json, lambda: _in_words(choice, verbose=verbose))
 
 

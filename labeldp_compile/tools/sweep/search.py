@@ -22,9 +22,9 @@ from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.tables import problem_of
-from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, first_root, step_near
-from labeldp_compile.tools.choose.targets import Demand
+from labeldp_compile.tools.sweep.ladder import LAST, epsilon_at, first_root, step_near
 from labeldp_compile.tools.sweep.measure import are_degenerate, rounded
+from labeldp_compile.tools.sweep.targets import Demand
 
 _OPENING = step_near(1.0)  # mechanisms are tried in the order of their merit at this step
 _ALIKE = 6  # decimals of ln

@@ -1,4 +1,4 @@
-"""``labeldp choose``: the least ε that reaches a target, bad input, and that no label is read."""
+"""``labeldp sweep --target``: the least ε for a target, bad input, and that no label is read."""
 
 import json
 import math
@@ -17,8 +17,8 @@ from labeldp_verify.opening import open_artifact
 from labeldp_compile import choose
 from labeldp_compile.cli import main
 from labeldp_compile.spec import load_spec
-from labeldp_compile.tools.choose import ladder
-from labeldp_compile.tools.choose.targets import Belief, UnreachedError
+from labeldp_compile.tools.sweep import ladder
+from labeldp_compile.tools.sweep.targets import Belief, UnreachedError
 from tests.fixtures.blank import without_rows
 
 NUMBERS = """
@@ -60,7 +60,7 @@ def labeldp(*arguments):
 
 
 def chosen(*arguments):
-    result = labeldp("choose", *arguments, "--json")
+    result = labeldp("sweep", *arguments, "--json")
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
@@ -88,7 +88,7 @@ def usefulness_with(path, lines):
 
 def test_the_lines_for_the_spec_make_an_artifact_that_is_as_good_as_asked(folder):
     path = folder / "numbers.yaml"
-    found = chosen(path, "--mean-error", "0.05", "--rows", "10000")
+    found = chosen(path, "--target", "mean-error=0.05", "--rows", "10000")
     assert found["mechanism"] == "optimal_unbiased" and found["missed_at"] < found["epsilon"]
     decoded = usefulness_with(path, found["spec"])
     error = decoded.usefulness.margin(10_000)
@@ -102,7 +102,7 @@ def test_the_lines_for_the_spec_make_an_artifact_that_is_as_good_as_asked(folder
 def test_no_other_mechanism_reaches_it_with_less(folder):
     """Against a sweep, which compiles each mechanism, a step of ε below."""
     path = folder / "numbers.yaml"
-    found = chosen(path, "--mean-error", "0.05", "--rows", "1000")
+    found = chosen(path, "--target", "mean-error=0.05", "--rows", "1000")
     swept = labeldp("sweep", path, "--epsilon", f"{found['missed_at']:g}", "--json")
     points = json.loads(swept.stdout)["points"]
     unbiased = {p["mechanism"]: p["margin_all_labels"] for p in points if p["unbiased"]}
@@ -112,9 +112,11 @@ def test_no_other_mechanism_reaches_it_with_less(folder):
 
 def test_categories_take_a_share_error_and_all_targets_hold_at_once(folder):
     path = folder / "categories.yaml"
-    share = chosen(path, "--share-error", "0.02", "--rows", "10000")
-    label = chosen(path, "--label-error", "0.1")
-    both = chosen(path, "--share-error", "0.02", "--rows", "10000", "--label-error", "0.1")
+    share = chosen(path, "--target", "share-error=0.02", "--rows", "10000")
+    label = chosen(path, "--target", "label-error=0.1")
+    both = chosen(
+        path, "--target", "share-error=0.02", "--rows", "10000", "--target", "label-error=0.1"
+    )
     assert share["epsilon"] < label["epsilon"] == both["epsilon"]
     # Randomized response over three categories keeps a label with e^ε/(e^ε + 2).
     least = math.log(18)
@@ -127,7 +129,7 @@ def test_categories_take_a_share_error_and_all_targets_hold_at_once(folder):
 def test_the_error_of_a_label_is_a_root_mean_square(folder):
     text = NUMBERS.replace("goal: training", "goal: labels")
     (folder / "numbers.yaml").write_text(text, encoding="utf-8")
-    found = chosen(folder / "numbers.yaml", "--label-error", "0.5")
+    found = chosen(folder / "numbers.yaml", "--target", "label-error=0.5")
     assert found["mechanism"] == "rr_on_bins"
     decoded = usefulness_with(folder / "numbers.yaml", found["spec"])
     error = math.sqrt(2 * decoded.certificate.utility.noisy_label_loss)
@@ -135,7 +137,7 @@ def test_the_error_of_a_label_is_a_root_mean_square(folder):
 
 
 def test_a_belief_alone_gives_the_largest_epsilon(folder):
-    found = chosen(folder / "categories.yaml", "--max-belief", "0.2@0.01")
+    found = chosen(folder / "categories.yaml", "--target", "max-belief=0.2@0.01")
     exact = math.log(0.2 * 0.99 / (0.01 * 0.8))
     assert exact - 0.001 < found["epsilon"] <= exact
     assert found["mechanism"] == "randomized_response" and found["missed_at"] is None
@@ -159,10 +161,10 @@ def test_a_belief_where_the_bound_is_an_epsilon_of_the_ladder():
 
 
 def test_a_belief_as_a_limit(folder):
-    path, asked = folder / "categories.yaml", ("--share-error", "0.02", "--rows", "10000")
+    path, asked = folder / "categories.yaml", ("--target", "share-error=0.02", "--rows", "10000")
     found = chosen(path, *asked)
-    assert chosen(path, *asked, "--max-belief", "0.9@0.01")["epsilon"] == found["epsilon"]
-    result = labeldp("choose", path, *asked, "--max-belief", "0.011@0.01")
+    assert chosen(path, *asked, "--target", "max-belief=0.9@0.01")["epsilon"] == found["epsilon"]
+    result = labeldp("sweep", path, *asked, "--target", "max-belief=0.011@0.01")
     assert result.exit_code == 1 and result.stdout == "" and result.stderr.count("\n") == 1
     assert f"needs ε ≥ {found['epsilon']:g}" in result.stderr
     assert "allows only ε ≤ 0.09632" in result.stderr
@@ -177,10 +179,10 @@ def test_no_label_is_read(folder):
     (folder / "uniform.yaml").write_text(uniform, encoding="utf-8")
     path.write_text(NUMBERS.replace(*PRIVATE).replace(*split), encoding="utf-8")
     (folder / "visits.parquet").write_bytes(without_rows(folder / "visits.parquet"))
-    asked = ("--mean-error", "0.05", "--rows", "10000")
+    asked = ("--target", "mean-error=0.05", "--rows", "10000")
     found, same = chosen(path, *asked), chosen(folder / "uniform.yaml", *asked)
     assert found["epsilon"] == same["epsilon"] and found["prior_is_private"]
-    words = labeldp("choose", path, *asked).stdout
+    words = labeldp("sweep", path, *asked).stdout
     assert "private, treated as uniform: no label was read" in words
     spec, _ = load_spec(with_lines(path, found["spec"]))
     assert spec.prior.kind == "uniform" and "split: auto" in found["spec"]
@@ -196,7 +198,7 @@ def test_public_data_may_be_read(folder):
     pq.write_table(pa.table({"visits": labels}), folder / "visits.parquet")
     text = NUMBERS.replace(PRIVATE[0], "{kind: public, data: visits.parquet}")
     (folder / "public.yaml").write_text(text, encoding="utf-8")
-    asked = ("--mean-error", "0.05", "--rows", "10000")
+    asked = ("--target", "mean-error=0.05", "--rows", "10000")
     found = [chosen(folder / name, *asked) for name in ("public.yaml", "numbers.yaml")]
     assert found[0]["candidates"] == found[1]["candidates"]
 
@@ -204,8 +206,8 @@ def test_public_data_may_be_read(folder):
 def test_the_table_says_what_json_says(folder):
     text = CATEGORIES.replace("{kind: uniform}", "{kind: public, weights: [90, 9, 1]}")
     (folder / "rare.yaml").write_text(text, encoding="utf-8")
-    asked = (folder / "rare.yaml", "--share-error", "0.2", "--rows", "1000")
-    found, words = chosen(*asked), labeldp("choose", *asked, "-v").stdout
+    asked = (folder / "rare.yaml", "--target", "share-error=0.2", "--rows", "1000")
+    found, words = chosen(*asked), labeldp("sweep", *asked, "-v").stdout
     rows = {c["mechanism"]: c for c in found["candidates"]}
     shown = [line for line in words.splitlines() if line.partition("  ")[0] in rows]
     assert [line.partition("  ")[0] for line in shown] == list(rows)
@@ -224,51 +226,72 @@ def test_the_table_says_what_json_says(folder):
 def test_a_biased_winner_is_said_to_be_biased(folder):
     text = NUMBERS.replace("goal: training", "goal: labels")
     (folder / "numbers.yaml").write_text(text, encoding="utf-8")
-    assert "are biased" in labeldp("choose", "numbers.yaml", "--label-error", "0.5").stdout
-    unbiased = labeldp("choose", "numbers.yaml", "--mean-error", "0.1", "--rows", "9999").stdout
+    assert "are biased" in labeldp("sweep", "numbers.yaml", "--target", "label-error=0.5").stdout
+    unbiased = labeldp(
+        "sweep", "numbers.yaml", "--target", "mean-error=0.1", "--rows", "9999"
+    ).stdout
     assert "optimal_unbiased" in unbiased and "are biased" not in unbiased
 
 
 def test_the_ends_of_the_range(folder):
-    easy = chosen(folder / "numbers.yaml", "--mean-error", "1000", "--rows", "1000")
+    easy = chosen(folder / "numbers.yaml", "--target", "mean-error=1000", "--rows", "1000")
     assert easy["epsilon"] == 0.01 and easy["missed_at"] is None
-    hard = labeldp("choose", folder / "numbers.yaml", "--mean-error", "1e-9", "--rows", "10")
+    hard = labeldp("sweep", folder / "numbers.yaml", "--target", "mean-error=1e-9", "--rows", "10")
     assert hard.exit_code == 1 and hard.stdout == "" and hard.stderr.count("\n") == 1
     assert (
         "no ε ≤ 20 reaches" in hard.stderr and "comes closest (± of a mean of 10: " in hard.stderr
     )
-    most = chosen(folder / "categories.yaml", "--max-belief", "0.999999999@0.5")
+    most = chosen(folder / "categories.yaml", "--target", "max-belief=0.999999999@0.5")
     assert most["epsilon"] == 20
-    least = labeldp("choose", folder / "categories.yaml", "--max-belief", "0.01001@0.01")
+    least = labeldp("sweep", folder / "categories.yaml", "--target", "max-belief=0.01001@0.01")
     assert least.exit_code == 1 and "needs ε below 0.01" in least.stderr
 
 
 BAD = {
-    "nothing asked": ("numbers", [], "give at least one target"),
-    "no rows": ("numbers", ["--mean-error", "1"], "needs --rows N"),
-    "no number": ("numbers", ["--label-error", "x"], "expected a number above 0, got 'x'"),
-    "zero": ("numbers", ["--label-error", "0"], "above 0"),
-    "nan": ("numbers", ["--label-error", "nan"], "above 0"),
-    "infinity": ("numbers", ["--label-error", "inf"], "above 0"),
-    "too small to be a float": ("numbers", ["--label-error", "1e-400"], "above 0"),
-    "too large to be one": ("numbers", ["--label-error", "1e400"], "above 0"),
-    "rows of one label": ("numbers", ["--label-error", "1", "--rows", "9"], "no rows"),
-    "rows below one": ("numbers", ["--mean-error", "1", "--rows", "0"], "--rows: expected 1"),
-    "shares of numbers": ("numbers", ["--share-error", "1", "--rows", "9"], "use --mean-error"),
-    "means of names": ("categories", ["--mean-error", "1", "--rows", "9"], "use --share-error"),
-    "a share above one": ("categories", ["--share-error", "1", "--rows", "9"], "between 0 and 1"),
-    "a probability": ("categories", ["--label-error", "1.5"], "between 0 and 1"),
-    "no belief": ("numbers", ["--max-belief", "0.5"], "expected BELIEF@SHARE"),
-    "belief below": ("numbers", ["--max-belief", "0.01@0.01"], "give more than 0.01"),
-    "belief of one": ("numbers", ["--max-belief", "1@0.01"], "between 0 and 1"),
-    "no spec": ("nothing", ["--label-error", "1"], "nothing.yaml"),
+    "rows alone": ("numbers", ["--rows", "9"], "--rows needs --target"),
+    "no target": ("numbers", ["--target", "error=1"], "expected NAME=VALUE"),
+    "twice": ("numbers", ["--target", "label-error=1"] * 2, "more than once"),
+    "epsilon": ("numbers", ["--target", "label-error=1", "--epsilon", "1"], "without --target"),
+    "no rows": ("numbers", ["--target", "mean-error=1"], "needs --rows N"),
+    "no number": ("numbers", ["--target", "label-error=x"], "expected a number above 0, got 'x'"),
+    "zero": ("numbers", ["--target", "label-error=0"], "above 0"),
+    "nan": ("numbers", ["--target", "label-error=nan"], "above 0"),
+    "infinity": ("numbers", ["--target", "label-error=inf"], "above 0"),
+    "too small to be a float": ("numbers", ["--target", "label-error=1e-400"], "above 0"),
+    "too large to be one": ("numbers", ["--target", "label-error=1e400"], "above 0"),
+    "rows of one label": ("numbers", ["--target", "label-error=1", "--rows", "9"], "no rows"),
+    "rows below one": (
+        "numbers",
+        ["--target", "mean-error=1", "--rows", "0"],
+        "--rows: expected 1",
+    ),
+    "shares of numbers": (
+        "numbers",
+        ["--target", "share-error=1", "--rows", "9"],
+        "use mean-error",
+    ),
+    "means of names": (
+        "categories",
+        ["--target", "mean-error=1", "--rows", "9"],
+        "use share-error",
+    ),
+    "a share above one": (
+        "categories",
+        ["--target", "share-error=1", "--rows", "9"],
+        "between 0 and 1",
+    ),
+    "a probability": ("categories", ["--target", "label-error=1.5"], "between 0 and 1"),
+    "no belief": ("numbers", ["--target", "max-belief=0.5"], "expected BELIEF@SHARE"),
+    "belief below": ("numbers", ["--target", "max-belief=0.01@0.01"], "give more than 0.01"),
+    "belief of one": ("numbers", ["--target", "max-belief=1@0.01"], "between 0 and 1"),
+    "no spec": ("nothing", ["--target", "label-error=1"], "nothing.yaml"),
 }
 
 
 @pytest.mark.parametrize("case", sorted(BAD))
 def test_bad_input_is_one_message(folder, case):
     name, options, message = BAD[case]
-    result = labeldp("choose", folder / f"{name}.yaml", *options)
+    result = labeldp("sweep", folder / f"{name}.yaml", *options)
     assert result.exit_code == 2 and message in result.stderr
     assert result.stdout == "" and result.stderr.count("\n") == 1
 
@@ -324,7 +347,7 @@ def test_groups_of_a_private_prior_are_left_out_with_it(folder):
         text + "groups: {column: town, values: [a, b]}\n", encoding="utf-8"
     )
     alone, grouped = (
-        labeldp("choose", folder / f"{name}.yaml", "--mean-error", "0.1", "--rows", "9000")
+        labeldp("sweep", folder / f"{name}.yaml", "--target", "mean-error=0.1", "--rows", "9000")
         for name in ("numbers", "grouped")
     )
     assert grouped.exit_code == 0, grouped.output

@@ -1,4 +1,4 @@
-"""``labeldp choose`` hits what it is asked for, says a simulation of what it chose."""
+"""``labeldp sweep --target`` hits what it is asked for, says a simulation of what it chose."""
 
 import math
 from collections import Counter
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labeldp_compile import InputError, choose
-from labeldp_compile.tools.choose import search
+from labeldp_compile.tools.sweep import search
 from tests.fixtures.random_targets import compiled, random_demand, simulated_error
 
 TARGETS, REPETITIONS = 20, 4_000  # benchmarks/choose.py tries 200, with 20,000

@@ -1,1 +1,0 @@
-"""Which ε and which mechanism: the smallest ε that reaches the targets."""

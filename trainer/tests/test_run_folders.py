@@ -133,40 +133,11 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("method", DRAWN)
-def test_only_the_owner_can_change_a_run(tmp_path, open_to_all, method):
-    """From other parameters, dp_sgd would add the same noise to another sum; a stage of lp_mst that
-    is gone would be drawn again."""
+def test_secrets_of_a_run_are_for_its_owner_alone(tmp_path, open_to_all, method):
     write_tables(tmp_path, 100)
     text = STAGES.replace("METHOD", DRAWN[method])
-    config, folder = parse_config(text, "config", tmp_path), tmp_path / "run"
-    train(config, folder)
-    reached = [folder]
-    for place in reached:
-        mode = place.stat().st_mode
-        assert not mode & 0o022, place
-        if place.is_dir() and mode & 0o077:  # others can enter
-            reached += (path for path in place.iterdir() if path.suffix != ".png")  # quick in tests
-    assert len(reached) > 8
-    train(config, folder, resume=True)
-    for name in ("", "kept.npz", "checkpoints" if method == "dp_sgd" else "stages/1/checkpoints"):
-        path = folder / name
-        mode = path.stat().st_mode
-        path.chmod(mode | 0o020)
-        with pytest.raises(RunFolderError, match="other users can write to it"):
-            train(config, folder, resume=True)
-        path.chmod(mode)
-    train(config, folder, resume=True)
-
-
-def test_a_run_of_another_user_is_not_resumed(tmp_path, monkeypatch):
-    write_tables(tmp_path, 100)
-    text = STAGES.replace("METHOD", DRAWN["dp_sgd"])
-    config, folder = parse_config(text, "config", tmp_path), tmp_path / "run"
-    train(config, folder)
-    if os.geteuid() == 0:
-        os.chown(folder / "kept.npz", 1, -1)
-    else:
-        user = os.geteuid()
-        monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    with pytest.raises(RunFolderError, match="belongs to another user"):
-        train(config, folder, resume=True)
+    folder = tmp_path / "run"
+    train(parse_config(text, "config", tmp_path), folder)
+    secret = [folder / "kept.npz", *folder.rglob("checkpoints"), *folder.glob("stages/*")]
+    assert len(secret) >= 2
+    assert not any(path.stat().st_mode & 0o077 for path in secret)

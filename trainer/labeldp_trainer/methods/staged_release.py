@@ -42,7 +42,6 @@ from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.representation.kind import silent
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.folder import require_own
 from labeldp_trainer.run.metrics import Line
 from labeldp_trainer.staged_release.check import PublicTable, checks
 from labeldp_trainer.staged_release.draw import Draws, Labels
@@ -78,8 +77,6 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             self.columns = self.columns[1:]
         elif folder is None:
             raise RunFolderError(f"{path}: some stages are missing; resume the run that drew it")
-        else:
-            require_own(path)
 
     def build(self, setting: Setting) -> Staged:
         """Everything but the stages themselves. Raises InputError."""

@@ -34,7 +34,6 @@ from labeldp_trainer.representation.representation import (
     own_arrays,
 )
 from labeldp_trainer.run.folder import (
-    OWN,
     read_arrays,
     read_json,
     write_arrays,
@@ -92,7 +91,7 @@ def save(run: Path, representation: Representation | None, dataset: Dataset) -> 
     if representation is None or representation.stored == folder:
         return
     shutil.rmtree(folder, ignore_errors=True)
-    with folder_when_whole(folder, most=OWN) as part:
+    with folder_when_whole(folder) as part:
         if representation.stored is None or not _linked(representation.stored, part):
             _write(part, representation, dataset)
 
@@ -185,7 +184,7 @@ def _write(part: Path, representation: Representation, dataset: Dataset) -> None
     write_arrays(part / LEARNT, dict(representation.arrays))
     names = [LEARNT]
     for name, rows in zip(PARTS, dataset.parts, strict=False):
-        with replaced_when_whole(part / name, most=OWN) as file:
+        with replaced_when_whole(part / name) as file:
             np.save(file, rows.features)
         names.append(name)
     learnt_from = dict(representation.facts)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.models import Params
-from labeldp_trainer.run.folder import read_arrays, require_own, write_arrays
+from labeldp_trainer.run.folder import read_arrays, write_arrays
 
 _UNFINISHED = "*.orbax-checkpoint-tmp*"
-_ALONE = 0o700
+_ALONE = 0o700  # a loss on training labels is secret
 
 
 class State(NamedTuple):
@@ -46,12 +46,10 @@ class Checkpoints:
     def __init__(self, path: Path) -> None:
         """Open or create the folder; remove what a killed run left unfinished.
 
-        Raises RunFolderError if that cannot be removed, or if other users can write to the folder:
-        from other parameters, a step that is done again would add the same noise to another sum.
+        Raises RunFolderError if that cannot be removed.
         """
         try:
-            path.mkdir(mode=_ALONE, exist_ok=True)  # orbax writes files that others can change
-            require_own(path)
+            path.mkdir(mode=_ALONE, exist_ok=True)
         except OSError as error:
             raise RunFolderError(f"{path}: cannot be opened: {error.strerror}") from None
         _remove_unfinished(path)

@@ -46,31 +46,15 @@ if TYPE_CHECKING:  # methods import JAX, which code that reads run folders does 
     from labeldp_trainer.methods.statement import Statement
 
 
-_OTHERS_WRITE, _ROOT = 0o022, 0
-OWN = 0o777 & ~_OTHERS_WRITE
-"""The most that a file or folder of a run allows."""
 _MOST_ARRAYS = 1 << 16
 _MOST_EMPTY = 1 << 16  # rows without bytes; of a larger archive as many as it has bytes
 _MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file that appears whole or not at all, and that only its owner can change."""
-    with replaced_when_whole(path, most=OWN) as file:
+    """Write a file that appears whole or not at all."""
+    with replaced_when_whole(path) as file:
         file.write(data)
-
-
-def require_own(path: Path) -> None:
-    """Raise RunFolderError if other users can change a file or folder that decides what is drawn.
-
-    Its owner always can. Raises OSError.
-    """
-    status = path.stat()
-    if status.st_uid not in (os.geteuid(), _ROOT):
-        reason = "belongs to another user, who can change it; resume as that user"
-        raise RunFolderError(f"{path}: {reason}, or start another run")
-    if status.st_mode & _OTHERS_WRITE:
-        raise RunFolderError(f"{path}: other users can write to it; start another run")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -97,9 +81,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = False) -> None:
-    """Write an uncompressed .npz archive that only its owner can change, or, if it is secret,
-    read."""
-    with replaced_when_whole(path, most=0o600 if secret else OWN) as file:
+    """Write an uncompressed .npz archive; only its owner can read a secret one."""
+    with replaced_when_whole(path, most=0o600 if secret else 0o7777) as file:
         # numpy's stub takes any keyword for allow_pickle
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
@@ -207,16 +190,9 @@ class RunFolder:
         return parse_config(text, str(path), start).suited(images=joined)
 
     def stored(self) -> dict[str, NDArray[Any]]:
-        """What the method stored. Raises RunFolderError.
-
-        It is read only if no other user can have written or replaced it, because it holds noise
-        keys, private labels and their ε.
-        """
-        path = self.path / "kept.npz"
+        """What the method stored. Raises RunFolderError."""
         try:
-            require_own(self.path)
-            require_own(path)
-            return read_arrays(path)
+            return read_arrays(self.path / "kept.npz")
         except DAMAGE:
             raise RunFolderError(
                 f"{self.path}: kept.npz is missing or damaged, so the run cannot resume without "
@@ -278,10 +254,9 @@ def create_run(
 ) -> RunFolder:
     """Create a run folder completely or not at all. Raises RunFolderError.
 
-    ``also`` writes further files that must be in the folder from the start. Only the owner can
-    change what is in it.
+    ``also`` writes further files that must be in the folder from the start.
     """
-    with new_folder(path, most=OWN) as part:
+    with new_folder(path) as part:
         write_bytes(part / "config.yaml", config_text.encode())
         write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
         write_json(part / "privacy.json", statement.to_json())

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.run.folder import OWN, RunFolder, new_folder, write_arrays
+from labeldp_trainer.run.folder import RunFolder, new_folder, write_arrays
 from labeldp_trainer.sharding import Devices
 
 
@@ -53,7 +53,7 @@ class Stages:
         them.
         """
         path = self._path(number)
-        path.parent.mkdir(mode=OWN, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         with new_folder(path, most=0o700) as part:
             write_arrays(part / "kept.npz", dict(keep), secret=True)
             sync_folder(self.run.path)

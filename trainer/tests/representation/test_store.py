@@ -68,23 +68,6 @@ def test_a_run_beside_takes_it(first):
         assert inode(kept(directory, "a", name)) == inode(kept(directory, "b", name))
 
 
-def test_only_the_owner_can_change_it(first, tmp_path):
-    directory, _, _ = first
-    for name in ("train.npz", "test.npz"):
-        (tmp_path / name).write_bytes((directory / name).read_bytes())
-    before = os.umask(0)
-    try:
-        run(tmp_path, "a")
-        _, learnt = run(tmp_path, "b")
-    finally:
-        os.umask(before)
-    assert not learnt
-    for name in FILES:
-        path = kept(tmp_path, "b", name)
-        assert inode(path) == inode(kept(tmp_path, "a", name))
-        assert not (path.stat().st_mode | path.parent.stat().st_mode) & 0o022
-
-
 def test_other_options_features_and_test_rows_do_not(first):
     directory, _, _ = first
     digests = set()

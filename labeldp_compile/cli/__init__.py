@@ -36,7 +36,6 @@ _COMMANDS = {
     "explain": "Show what a model of interactions learned (needs labeldp-trainer).",
     "keygen": "Write a new random key to FILE, for labeldp randomize --key.",
     "report": "Show what the artifact FILE does to labels, or write a page for people who decide.",
-    "compose": "Report a user's total ε across FILEs.",
     "ledger": "Track privacy budgets per data set.",
     "schema": "Print the JSON Schema (draft 7) of the spec, a training config or a policy.",
 }
@@ -44,6 +43,7 @@ _COMMANDS = {
 _GONE = {
     "approve": "use labeldp report FILE --approve key.pem",
     "choose": "use labeldp sweep SPEC --target NAME=VALUE",
+    "compose": "use labeldp ledger total FILE[:L]…",
     "inspect": "use labeldp report FILE",
 }
 """What to use instead of a command of before the first release."""

@@ -6,10 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import click
+from labeldp_verify.budget import Budget
 from labeldp_verify.rounded import at_least, at_most
 
 from labeldp_compile.cli.command import Group, example
-from labeldp_compile.cli.options import PATH, decimal_of, json_option, overwrite_option
+from labeldp_compile.cli.options import (
+    PATH,
+    Whole,
+    any_file,
+    budget_option,
+    decimal_of,
+    json_option,
+    overwrite_option,
+)
 from labeldp_compile.cli.output import clipped, printable, say, show, tell, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import (
@@ -190,6 +199,33 @@ def export_command(file: str, csv: Path | None, parquet: Path | None, overwrite:
         if output is not None:
             written = write_new_table(output, SCHEMA, in_batches(SCHEMA, exported(contents)))
             tell(f"{output}: {written:,} entries")
+
+
+@ledger_command.command(
+    "total", epilog=example("labeldp ledger total build/visits.onnx:9 build/rating.onnx:1")
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE[:L]...", shell_complete=any_file)
+@click.option(
+    "--labels-per-user",
+    "labels",
+    type=Whole(1),
+    help="Labels of one user in each FILE that gives no number (FILE:3 gives 3). Default: the "
+    "number in the certificate.",
+)
+@click.option("--delta", default="1e-6", show_default=True, metavar="δ", help="1e-12 to below 1.")
+@json_option
+@budget_option
+def total_command(
+    files: tuple[str, ...], labels: int | None, delta: str, as_json: bool, budget: Budget
+) -> None:
+    """Report a user's total ε across artifacts; this reads no ledger.
+
+    Every FILE is verified first; exit code 1 if one does not verify. Randomizing a label a second
+    time counts as one more label.
+    """
+    from labeldp_compile.cli.ledger_total import print_total  # noqa: PLC0415  # numpy
+
+    print_total(files, labels, delta, as_json=as_json, budget=budget)
 
 
 def _require_written_by_labeldp(file: str, contents: Contents) -> None:

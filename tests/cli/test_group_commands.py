@@ -74,7 +74,7 @@ def test_an_audit_is_of_one_group(file):
 
 
 def test_compose_takes_labels_of_any_groups(file):
-    document = json.loads(run("compose", f"{file}:3", "--json").stdout)
+    document = json.loads(run("ledger", "total", f"{file}:3", "--json").stdout)
     (item,) = document["files"]
     assert item["labels_per_user"] == 3
     assert document["epsilon_pure"] == 3 * item["epsilon_label"]

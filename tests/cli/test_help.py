@@ -122,7 +122,7 @@ def test_the_list_of_a_group_is_whole_and_in_the_order_of_use():
     listed = result.stdout.split("Commands:")[1].split("Example:")[0]
     assert "..." not in listed
     names = re.findall(r"^  (\S+)", listed, re.M)
-    assert names == ["init", "set-budget", "show", "head", "verify", "upgrade", "export"]
+    assert names == ["init", "set-budget", "show", "head", "verify", "upgrade", "export", "total"]
 
 
 def test_python_m_is_the_command():
@@ -175,7 +175,7 @@ def test_completion_of_commands_options_files_and_mechanisms():
     assert complete("verify", "build/x") == [("file", "build/x")]
     assert complete("train", "t") == [("file", "t")]
     assert complete("predict", "runs/f") == [("file", "runs/f")]
-    assert complete("compose", "build/x.onnx:3", "build/y") == [("file", "build/y")]
+    assert complete("ledger", "total", "build/x.onnx:3", "build/y") == [("file", "build/y")]
     assert complete("init", "t.csv", "--mechanism", "rr_") == [
         ("plain", "rr_on_bins"),
         ("plain", "rr_with_prior"),

@@ -260,9 +260,13 @@ CASES = {
         *("report", artifact(f, t), "--approve", signing_key(f), "--purpose", "p", "--owner", "o"),
         *("--recipients", "r", "--retention", "until", "--by", "b"),
     ],
-    "compose": lambda f, t: ["compose", f"{artifact(f, t)}:3"],
-    "compose, json": lambda f, t: ["compose", f"{artifact(f, t)}:3", "--json"],
-    "compose, insecure": lambda f, t: ["compose", f"{artifact(f, t, insecure=True)}:3"],
+    "ledger total": lambda f, t: ["ledger", "total", f"{artifact(f, t)}:3"],
+    "ledger total, json": lambda f, t: ["ledger", "total", f"{artifact(f, t)}:3", "--json"],
+    "ledger total, insecure": lambda f, t: [
+        "ledger",
+        "total",
+        f"{artifact(f, t, insecure=True)}:3",
+    ],
     "sql": lambda f, t: ["sql", artifact(f, t), "--dialect", "spark", "-o", f / f"{t[:3]}.sql"],
     "sql, name": lambda f, t: [
         *["sql", artifact(f, t), "--dialect", "duckdb", "-o", f / "x.sql", "--name", t]

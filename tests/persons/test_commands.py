@@ -61,7 +61,7 @@ def test_three_columns_of_a_customer_share_one_epsilon(place):
     for name in ("a", "b", "c"):
         text = spec(30, "0.5", "{kind: public, weights: [1, 2, 3]}").replace("orders", name)
         files.append(compile_text(text).write(place))
-    document = json_of("compose", *files)
+    document = json_of("ledger", "total", *files)
     assert document["exact"]["epsilon_pure"] == "3/2" and document["labels_per_user"] == 90
     assert document["epsilon_total"] == 1.5 and document["smaller_with_delta"]
 

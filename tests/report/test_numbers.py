@@ -136,10 +136,10 @@ def test_composition_adds_up_exactly(found):
 
 
 def test_what_many_labels_cost_is_the_certificate_s(found, pages):
-    assert "labeldp compose" in pages("bins")
+    assert "labeldp ledger total" in pages("bins")
     stated = found["users"].decoded.certificate.to_json()["composition"]
     page = pages("users")
-    assert "labeldp compose" not in page
+    assert "labeldp ledger total" not in page
     assert "all 20 labels of one person" in page
     for index, line in enumerate(stated["epsilon_at_delta"]):
         field = f'data-field="composition.epsilon_at_delta.{index}"'

@@ -1,4 +1,4 @@
-"""``labeldp compose``: the total ε of one user's labels in several artifacts."""
+"""``labeldp ledger total``: the total ε of one user's labels in several artifacts."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -6,7 +6,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import click
 from labeldp_verify import Budget
 from labeldp_verify.analysis import MAX_LABELS_PER_USER
 from labeldp_verify.artifact import Artifact
@@ -14,8 +13,8 @@ from labeldp_verify.claims import person_epsilon
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.rounded import at_most
 
-from labeldp_compile.cli.command import command, verified
-from labeldp_compile.cli.options import Whole, any_file, budget_option, decimal_of, json_option
+from labeldp_compile.cli.command import verified
+from labeldp_compile.cli.options import decimal_of
 from labeldp_compile.cli.output import clipped, show, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
@@ -44,26 +43,15 @@ class _Use:
         return person is not None and person.labels_per_person <= self.labels
 
 
-@command("compose", "labeldp compose build/visits.onnx:9 build/rating.onnx:1")
-@click.argument("files", nargs=-1, required=True, metavar="FILE[:L]...", shell_complete=any_file)
-@click.option(
-    "--labels-per-user",
-    "labels",
-    type=Whole(1, MAX_LABELS_PER_USER),
-    help="Labels of one user in each FILE that gives no number (FILE:3 gives 3). Default: the "
-    "number in the certificate.",
-)
-@click.option("--delta", default="1e-6", show_default=True, metavar="δ", help="1e-12 to below 1.")
-@json_option
-@budget_option
-def compose_command(
-    files: tuple[str, ...], labels: int | None, delta: str, as_json: bool, budget: Budget
+def print_total(
+    files: tuple[str, ...], labels: int | None, delta: str, *, as_json: bool, budget: Budget
 ) -> None:
-    """Report a user's total ε across FILEs.
+    """Verify FILEs, each FILE or FILE:L, and print the total ε of a user's labels in them.
 
-    Every file is verified first; exit code 1 if one does not verify. Randomizing a label a second
-    time counts as one more label.
+    Raises DoesNotHoldError if one does not verify, and InputError for what cannot be read.
     """
+    if labels is not None and labels > MAX_LABELS_PER_USER:
+        raise InputError(f"--labels-per-user: a user has 1 … {MAX_LABELS_PER_USER:,} labels")
     at = _delta(delta)
     named = [_split(text, labels) for text in files]
     uses = []

@@ -1,4 +1,4 @@
-"""``labeldp compose`` as a user sees it."""
+"""``labeldp ledger total`` as a user sees it."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def files(tmp_path_factory):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["compose", *arguments])
+    return CliRunner().invoke(main, ["ledger", "total", *arguments])
 
 
 def test_labels_of_several_files(files):

@@ -11,12 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
-
-from labeldp_verify.errors import read_at_most
-from labeldp_verify.graph import canonical_json
-from labeldp_verify.printable import json_text, one_line
-from labeldp_verify.reading.strict_json import parse_json
+from typing import Any, Literal
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
@@ -29,12 +24,10 @@ from labeldp_compile.spec.grid import QuantileGrid
 from labeldp_compile.spec.model import PublicPrior
 from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.text_form import PLAIN, TextForm
-from labeldp_compile.whole_file import write_text
-from labeldp_compile.yaml_source import MAX_BYTES
+from labeldp_compile.user_record import read_record, write_record
+from labeldp_compile.yaml_model import Strict
 
-FORMAT_VERSION = "1.0"
 SUFFIX = ".plan"
-_FIELDS = {"format_version", "spec", "approved", "policy", "sha256"}
 _WORDS = {
     "spec_sha256": "the spec",
     "mechanism": "the mechanism",
@@ -53,34 +46,55 @@ class ChangedError(InputError):
     exit_code = 1
 
 
-@dataclass(frozen=True)
-class SavedPlan:
-    """A plan that was read from a file.
+class Approved(Strict):
+    """All that is approved.
 
     Attributes:
-        path: of the file.
-        spec: of the spec.
-        approved: the facts of ``_facts``.
+        spends: ε that compile adds to the ledger; 0 if it recalls the prior.
+        rows: of the table of the prior, if that is known.
+        tables: randomizers, with that of rows without a group.
+        files: columns, types and rows of each file that the spec names; the digest of a public one.
     """
+
+    name: str
+    spec_sha256: str
+    mechanism: dict[str, Any]
+    epsilon_prior: str
+    epsilon_label: str
+    spends: str
+    rows: int | None
+    tables: int
+    files: list[dict[str, Any]]
+
+
+class _PlanRecord(Strict):
+    format_version: Literal["1.0"] = "1.0"
+    spec: str
+    approved: Approved
+    policy: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class SavedPlan:
+    """A plan that was read from a file: the paths of the file and of its spec."""
 
     path: Path
     spec: Path
-    approved: dict[str, Any]
+    approved: Approved
 
     def require_same(self) -> None:
         """Raise ChangedError unless the spec and its data are as they were. Reads no label."""
-        source = read_at_most(self.spec, MAX_BYTES + 1)  # an altered plan can name any file
-        self.require_spec(hashlib.sha256(source).hexdigest())
         spec, data = load_spec(self.spec)
         digest = hashlib.sha256(data).hexdigest()
+        self.require_spec(digest)
         budget = find_budget(spec, self.spec.parent)
         account = account_of(spec, self.spec.parent, digest, "plan")
         recalls = False
         if account is not None and budget.question is not None:
             recalls = account.forecast(budget.question)[1]
-        now = _facts(spec, digest, self.spec.parent, budget, recalls=recalls)
+        now = dict(_facts(spec, digest, self.spec.parent, budget, recalls=recalls))
         if recalls:  # to spend less than was approved is no change
-            now["spends"] = self.approved["spends"]
+            now["spends"] = self.approved.spends
         self._require({key: now[key] for key in _WORDS})
 
     def require_spec(self, digest: str) -> None:
@@ -95,12 +109,12 @@ class SavedPlan:
             "spends": str(plan.epsilon_prior),
             "tables": plan.tables + 1,
         }
-        if self.approved["rows"] is not None and rows is not None:
+        if self.approved.rows is not None and rows is not None:
             now["rows"] = rows
         self._require(now)
 
     def _require(self, now: dict[str, Any]) -> None:
-        differing = [key for key, value in now.items() if self.approved[key] != value]
+        differing = [key for key, value in now.items() if getattr(self.approved, key) != value]
         if differing:
             raise self._changed(differing)
 
@@ -115,64 +129,33 @@ class SavedPlan:
 def save_plan(plan: Plan, spec: Path, path: Path, policy: dict[str, Any] | None) -> None:
     """Write the plan of a spec, whole or not at all; ``policy`` is what was demanded of it."""
     source = plan.spec_sha256
-    facts = _facts(plan.spec, source, spec.parent, plan.budget, recalls=plan.recalls)
-    folder = path.absolute().parent
-    document: dict[str, Any] = {
-        "format_version": FORMAT_VERSION,
-        "spec": os.path.relpath(spec.absolute(), folder),
-        "approved": facts,
-        "policy": policy,
-    }
-    write_text(path, json_text({**document, "sha256": _digest(document)}) + "\n")
+    approved = _facts(plan.spec, source, spec.parent, plan.budget, recalls=plan.recalls)
+    relative = os.path.relpath(spec.absolute(), path.absolute().parent)
+    write_record(path, _PlanRecord(spec=relative, approved=approved, policy=policy))
 
 
 def read_plan(path: Path) -> SavedPlan:
-    """The plan in a file. Raises InputError for anything but an unaltered file of ``save_plan``."""
-    wrong = InputError(f"{path}: is no plan of labeldp plan --out, or was altered")
-    data = read_at_most(path, MAX_BYTES + 1)
-    try:
-        document = parse_json(data.decode()) if len(data) <= MAX_BYTES else None
-    except ValueError:
-        raise wrong from None
-    if not isinstance(document, dict) or set(document) != _FIELDS:
-        raise wrong
-    stated = document.pop("sha256")
-    version = str(document["format_version"])
-    if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
-        shown = one_line(version, 100)
-        raise InputError(f"{path}: has format {shown!r}, this labeldp reads {FORMAT_VERSION!r}")
-    facts, spec = document["approved"], document["spec"]
-    try:
-        is_whole = stated == _digest(document)
-    except (ValueError, RecursionError):  # NaN, or half of a character
-        raise wrong from None
-    if not is_whole or not isinstance(facts, dict) or not isinstance(spec, str):
-        raise wrong
-    if set(facts) != {*_WORDS, "name"} or "\0" in spec:
-        raise wrong
-    return SavedPlan(path, path.parent / spec, facts)
-
-
-def _digest(document: dict[str, Any]) -> str:
-    """So that a slip of an editor is seen. It stops nobody who means to alter the file."""
-    return hashlib.sha256(canonical_json(document).encode()).hexdigest()
+    """The plan in a file. Raises InputError for anything but a file of ``save_plan``."""
+    record = read_record(path, _PlanRecord)
+    if record is None:
+        raise InputError(f"{path}: is no plan of this version's labeldp plan --out, or is damaged")
+    return SavedPlan(path, path.parent / record.spec, record.approved)
 
 
 def _facts(
     spec: Spec, digest: str, folder: Path, budget: EpsilonBudget, *, recalls: bool
-) -> dict[str, Any]:
-    """All that is approved, as JSON."""
-    return {
-        "name": spec.name,
-        "spec_sha256": digest,
-        "mechanism": spec.named_mechanism.model_dump(mode="json"),
-        "epsilon_prior": str(budget.prior),
-        "epsilon_label": str(budget.label),
-        "spends": str(Fraction(0) if recalls else budget.prior),
-        "rows": budget.rows,
-        "tables": budget.plan.tables + 1,
-        "files": list(_files(spec, folder)),
-    }
+) -> Approved:
+    return Approved(
+        name=spec.name,
+        spec_sha256=digest,
+        mechanism=spec.named_mechanism.model_dump(mode="json"),
+        epsilon_prior=str(budget.prior),
+        epsilon_label=str(budget.label),
+        spends=str(Fraction(0) if recalls else budget.prior),
+        rows=budget.rows,
+        tables=budget.plan.tables + 1,
+        files=list(_files(spec, folder)),
+    )
 
 
 def _files(spec: Spec, folder: Path) -> Iterator[dict[str, Any]]:

@@ -19,20 +19,16 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from labeldp_verify.errors import readable
-from labeldp_verify.graph import canonical_json
-from labeldp_verify.reading.strict_json import parse_json
 from pydantic import Field, StrictInt, model_validator
 
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.prior_account import Question
-from labeldp_compile.own_file import OTHERS_WRITE, read_own
 from labeldp_compile.prior.discrete_laplace import Levels, NoisyHistogram
 from labeldp_compile.tabular.formats import files_of
-from labeldp_compile.whole_file import name_held_in, replaced_when_whole
+from labeldp_compile.user_record import read_record, write_record
+from labeldp_compile.whole_file import name_held_in
 from labeldp_compile.yaml_model import Strict
 
-MAX_BYTES = 64 * 1024 * 1024
-_OWNER_ONLY = 0o600
 _LARGEST = 2**63
 Whole = Annotated[StrictInt, Field(gt=-_LARGEST, lt=_LARGEST)]
 
@@ -170,34 +166,19 @@ def prior_held(directory: Path, name: str) -> AbstractContextManager[None]:
 
 def read_kept(path: Path) -> KeptPrior | None:
     """The prior that an earlier compile left, or None. Raises DataError for a damaged file."""
-    try:
-        # Follow no link and wait for no pipe: labeldp made this file.
-        found = read_own(path, MAX_BYTES + 1, links=False)
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    if found.is_file and found.is_exposed(OTHERS_WRITE):
-        raise DataError(
-            f"{path}: belongs to another user, or others may write to it: if you wrote it, set its "
-            "mode to 600; otherwise delete it"
-        )
-    try:
-        if len(found.data) <= MAX_BYTES:
-            return KeptPrior.model_validate(parse_json(found.data.decode("utf-8", "surrogatepass")))
-    except ValueError:
-        pass
-    raise _damaged(path)
+    record = read_record(path, KeptPrior)
+    if record is None:
+        raise _damaged(path)
+    return record
 
 
 def write_kept(path: Path, kept: KeptPrior) -> None:
     """Put the file on the disk, whole or not at all; DataError if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced_when_whole(path, most=_OWNER_ONLY) as file:
-            file.write(
-                canonical_json(kept.model_dump(exclude_none=True)).encode("utf-8", "surrogatepass")
-            )
+        write_record(path, kept, secret=True)
     except (OSError, InputError) as error:
         path.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or error

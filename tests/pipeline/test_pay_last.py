@@ -18,7 +18,7 @@ from labeldp_runtime.whole_file import partial_of
 from labeldp_verify.checks import Check
 from labeldp_verify.console.report import Report
 
-from labeldp_compile import assembly, own_file, pipeline
+from labeldp_compile import assembly, pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger import sqlite_store
@@ -429,31 +429,6 @@ def test_a_damaged_file_is_refused_and_nothing_is_spent(unledgered, draws, case)
     assert unledgered.kept.read_text() == text and len(draws) == 1
 
 
-def test_a_kept_prior_of_another_user_is_not_believed(unledgered, draws, monkeypatch):
-    unledgered.stop_before_solving()
-    monkeypatch.setattr(own_file, "is_others", lambda status: True)
-    result = unledgered.compile()
-    assert result.exit_code == 2 and "belongs to another user" in result.stderr
-    assert len(draws) == 1 and unledgered.files() == ["visits.prior.json"]
-
-
-def test_what_is_no_file_of_its_own_is_refused(unledgered, draws):
-    unledgered.stop_before_solving()
-    unledgered.kept.chmod(0o666)
-    result = unledgered.compile()
-    assert result.exit_code == 2 and "others may write to it" in result.stderr
-    elsewhere = unledgered.folder / "elsewhere"
-    unledgered.kept.rename(elsewhere)
-    unledgered.kept.symlink_to(elsewhere)
-    assert unledgered.compile().exit_code == 2
-    unledgered.kept.unlink()
-    os.mkfifo(unledgered.kept)  # to wait for a writer would hang
-    assert unledgered.compile().exit_code == 2
-    unledgered.kept.unlink()
-    unledgered.kept.mkdir()
-    assert unledgered.compile().exit_code == 2 and len(draws) == 1
-
-
 def test_a_seeded_compile_leaves_the_kept_prior_alone(unledgered):
     before = unledgered.stop_before_solving()
     assert unledgered.compile("--insecure-test-seed", "1").exit_code == 0
@@ -464,7 +439,7 @@ def test_the_file_confirms_no_guess_of_the_labels(unledgered):
     """It knows the data by name, size and time; only the counts are computed from labels."""
     facts = json.loads(unledgered.stop_before_solving())
     assert set(facts["data"]) == {"name", "size", "modified_ns"}
-    histogram = {"question_sha256", "epsilon", "rows", "counts", "scale"}
+    histogram = {"question_sha256", "epsilon", "rows", "counts", "scale", "groups"}
     assert set(facts) == {"format_version", "data"} | histogram
 
 

@@ -1,7 +1,6 @@
 """``plan --out`` and ``compile FILE.plan``: exactly what was approved, or nothing."""
 
 import json
-import os
 import shutil
 
 import pyarrow as pa
@@ -74,6 +73,12 @@ CHANGES = {
         lambda p: (p / "visits.yaml").write_text("# x\n" + (p / "visits.yaml").read_text()),
         "the spec",
     ),
+    "the plan": (
+        lambda p: (p / "visits.plan").write_text(
+            (p / "visits.plan").read_text().replace('"1/10"', '"2/10"')
+        ),
+        "ε of the prior, what is spent now",
+    ),
 }
 
 
@@ -120,59 +125,18 @@ def test_a_plan_can_be_moved_with_its_spec(place):
     done(*COMPILE, where=place / "moved")
 
 
-def test_what_is_no_json_is_no_plan(place):
-    path = place / "visits.plan"
-    text = path.read_text("utf-8")
-    for altered in (text.replace(': "1/10"', ": NaN"), text.replace("1/10", "\\ud800")):
-        assert altered != text
-        path.write_text(altered, "utf-8")
-        result = labeldp(*COMPILE, where=place)
-        assert result.exit_code == 2 and "is no plan of labeldp plan --out" in result.stderr
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "[]",
-        "{}",
-        "[" * 100_000,
-        '{"format_version": "1.0"}',
-        pytest.param(None, id="an altered number"),
+        *("", "[]", "{}", "[" * 100_000, '{"format_version": "1.0"}'),
+        *('PLAN, "more": 1}', 'PLAN, "policy": null}'),  # people may read what stands first
     ],
 )
 def test_another_file_is_no_plan(text, place):
-    if text is None:
-        text = (place / "visits.plan").read_text().replace('"1/10"', '"2/10"')
-    (place / "visits.plan").write_text(text)
-    result = labeldp(*COMPILE, where=place)
-    assert result.exit_code == 2 and "is no plan of labeldp plan --out" in result.stderr
-
-
-def test_a_plan_that_says_something_twice_is_refused(place):
-    """What people or other tools read first would not be what compile does."""
     path = place / "visits.plan"
-    text = path.read_text("utf-8")
-    shown = json.dumps(json.loads(text)["approved"] | {"spends": "0"})
-    path.write_text(text.replace('"approved":', f'"approved": {shown}, "approved":', 1), "utf-8")
-    refused = labeldp(*COMPILE, where=place)
-    assert refused.exit_code == 2 and "or was altered" in refused.stderr
-
-
-def test_of_a_huge_file_no_more_is_read_than_a_spec_may_have(place):
-    """The plan names it, and somebody else can have written the plan."""
-    os.truncate(place / "visits.yaml", 1 << 43)
-    refused = labeldp(*COMPILE, where=place)
-    assert (
-        refused.exit_code == 1 and "changed since this plan was saved: the spec" in refused.stderr
-    )
-
-
-def test_a_later_format_is_refused(place):
-    stated = json.loads((place / "visits.plan").read_text())
-    (place / "visits.plan").write_text(json.dumps({**stated, "format_version": "2.0"}))
+    path.write_text(text.replace("PLAN", path.read_text().rstrip()[:-1]))
     result = labeldp(*COMPILE, where=place)
-    assert result.exit_code == 2 and "has format '2.0'" in result.stderr
+    assert result.exit_code == 2 and "is no plan of" in result.stderr and spent(place) == 0
 
 
 def test_an_existing_plan_is_not_replaced_and_needs_its_ending(place):
@@ -221,12 +185,3 @@ def test_the_public_file_of_a_grid_is_approved_with_its_contents(here):
     pa_csv.write_csv(pa.table({"stays": [50, 60, 70, 80, 90]}), here / "public.csv")
     result = labeldp(*COMPILE, "--overwrite", where=here)
     assert result.exit_code == 1 and "a public file" in result.stderr
-
-
-def test_a_plan_of_a_spec_with_a_nul_in_its_name_is_refused(place):
-    document = json.loads((place / "visits.plan").read_text()) | {"spec": "a\0b"}
-    del document["sha256"]
-    document["sha256"] = saved_plan._digest(document)
-    (place / "visits.plan").write_text(json.dumps(document))
-    result = labeldp(*COMPILE, where=place)
-    assert result.exit_code == 2 and "is no plan of labeldp plan --out" in result.stderr

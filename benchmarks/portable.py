@@ -15,7 +15,7 @@ import numpy as np
 from labeldp_runtime import Randomizer
 
 from benchmarks.randomizing import CASES, in_turns
-from labeldp_compile.tools.port import as_portable_file
+from labeldp_compile.export.portable import as_portable_file
 from tests.fixtures.compiled import compile_text, integer_spec
 
 

@@ -1,4 +1,4 @@
-"""How long Coq takes for the proof of an artifact (``labeldp prove``), by its number of labels.
+"""How long Coq takes for ``labeldp export --to coq``, by the artifact's number of labels.
 
     python benchmarks/proof.py
 
@@ -12,10 +12,10 @@ import time
 
 from labeldp_verify.kernel import integers_of
 
-from labeldp_compile.tools.prove import theory
-from labeldp_compile.tools.prove.coq import run_coq
-from labeldp_compile.tools.prove.script import proof_of
-from labeldp_compile.tools.prove.terms import size_of
+from labeldp_compile.export.coq import theory
+from labeldp_compile.export.coq.coqc import run_coq
+from labeldp_compile.export.coq.script import proof_of
+from labeldp_compile.export.coq.terms import size_of
 from tests.fixtures.compiled import compile_text
 
 SPEC = """

@@ -1,4 +1,4 @@
-"""Rows a second of the SQL that ``labeldp sql`` writes, beside the Python reader.
+"""Rows a second of the SQL that ``labeldp export --to sql`` writes, beside the Python reader.
 
 Prints a markdown table: DuckDB (one thread), SQLite, PostgreSQL and Spark (one thread), and the
 Python reader with each construction, whole calls. Medians of the runs, with the range. Reading the

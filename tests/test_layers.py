@@ -120,8 +120,18 @@ def test_what_decides_imports_nothing_of_what_tells():
 
 def test_nothing_that_compiles_needs_a_tool():
     for name, found in modules("labeldp_compile"):
-        if name.split(".")[1:2] not in (["tools"], ["cli"], ["api"]):
+        if name.split(".")[1:2] not in (["tools"], ["cli"], ["api"], ["export"]):
             assert not any(module.startswith("labeldp_compile.tools") for module, _ in found), name
+
+
+def test_nothing_outside_imports_a_target_of_export():
+    folders = ("labeldp_compile.export", "labeldp_trainer.export")
+    for package in ("labeldp_compile", "labeldp_trainer"):
+        for name, found in modules(package):
+            target = ".".join(name.split(".")[:3])
+            for module, _ in found:
+                outside = not f"{module}.".startswith(f"{target}.")
+                assert not (outside and module.startswith(folders)), (name, module)
 
 
 def test_the_two_that_stand_alone_walk_over_protobuf_alike():

@@ -120,9 +120,9 @@ def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheels, name):
         for path in package.rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    if name == "labeldp":  # ``labeldp prove`` brings the theory
+    if name == "labeldp":  # ``labeldp export --to coq`` brings the theory
         proofs = (ROOT / "proofs").glob("*.v")
-        here |= {f"labeldp_compile/tools/prove/theory/{path.name}" for path in proofs}
+        here |= {f"labeldp_compile/export/coq/theory/{path.name}" for path in proofs}
         here.add("labeldp_compile/tools/demo/randhie.parquet")  # the sample table of the tour
     with zipfile.ZipFile(wheels[name]) as file:
         shipped = {path for path in file.namelist() if ".dist-info/" not in path}

@@ -16,6 +16,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from labeldp_compile.cli import main
+from labeldp_compile.cli.export import export_command, load_target, target_modules
 from labeldp_compile.mechanisms import all_mechanisms
 
 PAGES = {
@@ -61,7 +62,11 @@ def commands_page() -> Iterator[str]:
     with click.Context(main, info_name="labeldp") as root:
         for name in main.list_commands(root):
             command = getattr(trainer, f"{name}_command", None) or main.get_command(root, name)
-            if isinstance(command, click.Group):
+            if name == "export":
+                yield from command_lines(name, export_command, root)
+                for target in target_modules():
+                    yield from command_lines(f"{name} --to {target}", load_target(target), root)
+            elif isinstance(command, click.Group):
                 with click.Context(command, info_name=name, parent=root) as group:
                     for inner in command.list_commands(group):
                         yield from command_lines(f"{name} {inner}", command.commands[inner], group)

@@ -12,7 +12,7 @@ from labeldp_compile.cli.command import Command
 from labeldp_compile.cli.options import any_file
 from labeldp_compile.errors import InputError
 
-THEIRS = ("train", "runs", "predict", "export", "explain")
+THEIRS = ("train", "runs", "predict", "explain")
 
 
 def trainer_module(name: str, asked: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""Random words by HMAC-SHA-256 alone, for engines that have no AES: what ``labeldp sql`` computes.
+"""Random words by HMAC-SHA-256 alone, for engines without AES and ``labeldp export --to sql``.
 
     message = "labeldp-hmac-words-1:LENGTH:CONTEXT:DIGEST:VERSION:COUNTER:LABEL:GROUP:KIND:" ‖ id
     words   = the quarters of HMAC-SHA-256(key, message) for the counters 0, 1, …, big-endian

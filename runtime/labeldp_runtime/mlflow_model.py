@@ -1,4 +1,4 @@
-"""An artifact as an MLflow model: ``labeldp mlflow`` writes it, and MLflow loads it from here.
+"""An artifact as an MLflow model, which ``labeldp export --to mlflow`` writes and MLflow loads.
 
 The model's folder holds no key. Its file comes from the environment variable ``LABELDP_KEY``.
 """

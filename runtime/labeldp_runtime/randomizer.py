@@ -112,7 +112,7 @@ class Randomizer:
         ``key`` (a Key, or the path of a key file) makes the randomizer replay-safe: each call then
         takes ``ids``. ``context`` names the column that is randomized; two columns with the same
         ids need two contexts. ``construction`` says how random bits follow from the key:
-        ``hmac-sha256`` gives those of the SQL that ``labeldp sql`` writes, and is slower; another
+        ``hmac-sha256`` gives those of ``labeldp export --to sql``, and is slower; another
         construction is new noise. ``require`` says what the artifact must be; without it,
         ``labeldp verify`` the file before deployment. ``prepared`` says that the rows meet what an
         artifact demands of them together: how many a person has. Such an artifact is refused

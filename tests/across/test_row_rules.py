@@ -38,7 +38,7 @@ def test_spark_refuses_it_before_it_reads_a_row(path, key):
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "spark"])
 def test_sql_refuses_it_and_says_the_rule_in_the_file(path, dialect, tmp_path):
     out = tmp_path / "f.sql"
-    words = ("sql", path, "--dialect", dialect, "-o", out)
+    words = ("export", "--to", "sql", path, "--dialect", dialect, "-o", out)
     done = labeldp(*words)
     assert done.exit_code == 2 and RULES[path] in done.stderr and not out.exists()
     assert "--prepared" in done.stderr

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import _COMMANDS, _GONE, main
+from labeldp_compile.cli.export import load_target, target_modules
 from labeldp_compile.cli.trainer import THEIRS as TRAINERS
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +59,10 @@ def leaves(command, path):
 def every_command():
     """The trainer's own command in the place of the one that hands over to it."""
     for path, command in leaves(main, ("labeldp",)):
-        if path[1] in TRAINERS:
+        if path[1] == "export":
+            for name in target_modules():
+                yield ("labeldp", f"export --to {name}"), load_target(name)
+        elif path[1] in TRAINERS:
             cli = pytest.importorskip("labeldp_trainer.cli")
             yield path, getattr(cli, f"{path[1]}_command")
         else:
@@ -74,7 +78,7 @@ def test_no_command_is_a_question_for_the_list(words):
 
 
 def test_the_list_of_commands_imports_none_of_them():
-    assert heavy_modules(["--help"], ["--version"]) == [[], []]
+    assert heavy_modules(["--help"], ["--version"], ["export", "--to", "x"]) == [[], [], []]
 
 
 def test_help_of_init_imports_nothing_heavy():
@@ -176,6 +180,8 @@ def test_completion_of_commands_options_files_and_mechanisms():
     assert complete("train", "t") == [("file", "t")]
     assert complete("predict", "runs/f") == [("file", "runs/f")]
     assert complete("ledger", "total", "build/x.onnx:3", "build/y") == [("file", "build/y")]
+    assert complete("export", "--to", "s") == [("plain", "sql")]
+    assert complete("export", "--to", "sql", "--di") == [("plain", "--dialect")]
     assert complete("init", "t.csv", "--mechanism", "rr_") == [
         ("plain", "rr_on_bins"),
         ("plain", "rr_with_prior"),

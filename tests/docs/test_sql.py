@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from labeldp_runtime import Key, Randomizer
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.sql.dialects import DIALECTS, NOT_RUN
+from labeldp_compile.export.sql.dialects import DIALECTS, NOT_RUN
 from runtime.tests.test_hmac_words import GOLDEN
 from tests.docs.blocks import DOCS, blocks_of
 from tests.fixtures.compiled import compile_text, integer_spec
@@ -52,8 +52,8 @@ def test_the_page_works_as_it_stands(tmp_path, inside):
     assert private["id"].to_pylist() == ids.to_pylist()
     assert private["mdvis"].to_pylist() == expected
 
-    words = ["sql", "build/mdvis.onnx", "--dialect", "sqlite", "-o", "mdvis.sqlite.sql"]
-    assert CliRunner().invoke(main, words).exit_code == 0
+    words = "export --to sql build/mdvis.onnx --dialect sqlite -o mdvis.sqlite.sql"
+    assert CliRunner().invoke(main, words.split()).exit_code == 0
     names["database"] = sqlite3.connect(":memory:")
     names["database"].execute("CREATE TABLE visits (id, mdvis)")
     rows = zip(ids.to_pylist()[:300], labels.to_pylist()[:300], strict=True)

@@ -13,8 +13,8 @@ from labeldp_verify import check_file
 from labeldp_verify.signature import read_signed_beside, signature_path
 
 from labeldp_compile import spec_match
+from labeldp_compile.export.portable import portable
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
-from labeldp_compile.tools.port import portable
 from tests.golden.write import SIGNED, members_of, outputs_of
 
 HERE = Path(__file__).parent

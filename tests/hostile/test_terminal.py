@@ -214,6 +214,7 @@ def training_run(folder, text, version="1.0", coefficients=None):
     return path
 
 
+EXPORT = ("export", "--to")
 CASES = {
     "verify": lambda f, t: ["verify", artifact(f, t)],
     "verify, json": lambda f, t: ["verify", artifact(f, t), "--json"],
@@ -252,8 +253,10 @@ CASES = {
     "report, run": lambda f, t: [
         *["report", training_run(f, t), "-o", f / "x.html", "--policy", policy(f, t)]
     ],
-    "prove, insecure": lambda f, t: ["prove", artifact(f, t, insecure=True), "-o", f / "x.v"],
-    "prove, name": lambda f, t: ["prove", artifact(f, t), "-o", f / f"{t[:3]} x.v"],
+    "export, coq, insecure": lambda f, t: [
+        *[*EXPORT, "coq", artifact(f, t, insecure=True), "-o", f / "x.v"]
+    ],
+    "export, coq, name": lambda f, t: [*EXPORT, "coq", artifact(f, t), "-o", f / f"{t[:3]} x.v"],
     "audit": lambda f, t: ["audit", artifact(f, t), "--samples", "100000", "--no-processes"],
     "audit, insecure": lambda f, t: ["audit", artifact(f, t, insecure=True)],
     "report, approve": lambda f, t: [
@@ -267,12 +270,14 @@ CASES = {
         "total",
         f"{artifact(f, t, insecure=True)}:3",
     ],
-    "sql": lambda f, t: ["sql", artifact(f, t), "--dialect", "spark", "-o", f / f"{t[:3]}.sql"],
-    "sql, name": lambda f, t: [
-        *["sql", artifact(f, t), "--dialect", "duckdb", "-o", f / "x.sql", "--name", t]
+    "export, sql": lambda f, t: [
+        *[*EXPORT, "sql", artifact(f, t), "--dialect", "spark", "-o", f / f"{t[:3]}.sql"]
     ],
-    "sql, insecure": lambda f, t: [
-        *["sql", artifact(f, t, insecure=True), "--dialect", "duckdb", "-o", f / "x.sql"]
+    "export, sql, name": lambda f, t: [
+        *[*EXPORT, "sql", artifact(f, t), "--dialect", "duckdb", "-o", f / "x.sql", "--name", t]
+    ],
+    "export, sql, insecure": lambda f, t: [
+        *[*EXPORT, "sql", artifact(f, t, insecure=True), "--dialect", "duckdb", "-o", f / "x.sql"]
     ],
     "estimate": lambda f, t: ["estimate", artifact(f, t), table(f, t), "--quiet"],
     "estimate, groups": lambda f, t: [
@@ -309,12 +314,16 @@ CASES = {
     "evaluate, no such column": lambda f, t: [
         *["evaluate", artifact(f, t), table(f, t), table(f, "b"), "--model", t]
     ],
-    "mlflow": lambda f, t: ["mlflow", artifact(f, t, insecure=True), "-o", f / t[:3]],
+    "export, mlflow": lambda f, t: [
+        *[*EXPORT, "mlflow", artifact(f, t, insecure=True), "-o", f / t[:3]]
+    ],
     "serve, insecure": lambda f, t: ["serve", artifact(f, t, insecure=True), "--unkeyed"],
     "serve, no such file": lambda f, t: ["serve", f / t[:9], "--unkeyed"],
     "serve, host": lambda f, t: ["serve", artifact(f, t), "--unkeyed", "--host", t],
-    "port": lambda f, t: ["port", artifact(f, t), "-o", f / t[:3]],
-    "port, insecure": lambda f, t: ["port", artifact(f, t, insecure=True), "-o", f / "out"],
+    "export, portable": lambda f, t: [*EXPORT, "portable", artifact(f, t), "-o", f / t[:3]],
+    "export, portable, insecure": lambda f, t: [
+        *[*EXPORT, "portable", artifact(f, t, insecure=True), "-o", f / "out"]
+    ],
     "evaluate, plot": lambda f, t: [
         *[
             "evaluate",
@@ -425,7 +434,7 @@ CASES = {
     ],
     "runs, no such folder": lambda f, t: ["runs", f / t[:9]],
     "predict, taken": lambda f, t: ["predict", f / "r", f / "t.csv", "-o", training_run(f, t)],
-    "export, taken": lambda f, t: ["export", f / "r", "-o", training_run(f, t)],
+    "export, taken": lambda f, t: [*EXPORT, "onnx", f / "r", "-o", training_run(f, t)],
     "explain": lambda f, t: ["explain", training_run(f, t), "-o", f / "o"],
     "explain, taken": lambda f, t: ["explain", f / "r", "-o", training_run(f, t)],
     "schema, an argument": lambda f, t: ["schema", t],

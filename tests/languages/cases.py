@@ -11,7 +11,7 @@ import onnx
 from labeldp_runtime import Randomizer
 from labeldp_verify.graph import canonical_json
 
-from labeldp_compile.tools.port import as_portable_file
+from labeldp_compile.export.portable import as_portable_file
 from runtime.tests.helpers import OLD, with_checksum, with_metadata
 from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, REAL_SPEC, compile_text
 from tests.languages.harness import DEMO_ARTIFACT

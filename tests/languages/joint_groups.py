@@ -18,7 +18,7 @@ from labeldp_verify.forms import (
     RealDomain,
 )
 
-from labeldp_compile.tools.port import as_portable_file
+from labeldp_compile.export.portable import as_portable_file
 from runtime.tests.helpers import restated
 from tests import group_rows
 from tests.languages.cases import EDGES, as_hex, as_text, bits, words_of

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from labeldp_verify.graph.word_graph import in_limbs
 
-from labeldp_compile.tools.port import portable
+from labeldp_compile.export.portable import portable
 from tests.golden.test_golden import FILES, title
 
 HOST = Path(__file__).parent / "old_host"

@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
         ("joint", JOINT, ["--id-column", "visit"]),
         ("person", PERSON, ["--prepared"]),
     ):
-        done = labeldp("mlflow", path, "-o", folder / name, *more)
+        done = labeldp("export", "--to", "mlflow", path, "-o", folder / name, *more)
         assert done.returncode == 0, done.stderr
         assert done.stdout == f"{folder / name}\n"
     Key.create(folder / "labels.key")
@@ -133,14 +133,14 @@ def test_what_is_refused(folder, tmp_path):
         (2, [tmp_path / "no.onnx", "-o", tmp_path / "out"]),
     ]
     for code, arguments in cases:
-        done = labeldp("mlflow", *arguments)
+        done = labeldp("export", "--to", "mlflow", *arguments)
         assert done.returncode == code, (arguments, done.stderr)
         assert not (tmp_path / "out").exists()
     assert {path.name for path in tmp_path.iterdir()} == {"x.onnx"}
 
 
 def test_an_artifact_with_a_rule_about_rows_needs_to_be_told_that_they_are_prepared(folder, found):
-    done = labeldp("mlflow", PERSON, "-o", folder / "no")
+    done = labeldp("export", "--to", "mlflow", PERSON, "-o", folder / "no")
     assert done.returncode == 2 and "a person has at most 4 rows" in done.stderr
     assert not (folder / "no").exists()
     assert len(found["person"]) == 3

@@ -406,7 +406,9 @@ HARMLESS = {
     ],
     "a hidden file": lambda f: (f / "build/.keep").write_text(""),
     "a portable file, signed": lambda f: done(
-        *("port", "build/visits.onnx", "-o", "build/port", "--sign", "release-secret.pem"), where=f
+        *("export", "--to", "portable", "build/visits.onnx", "-o", "build/port"),
+        *("--sign", "release-secret.pem"),
+        where=f,
     ),
 }
 

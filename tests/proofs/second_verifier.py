@@ -24,7 +24,7 @@ from labeldp_verify.forms.table import check_table
 from labeldp_verify.forms.window import Segment
 from labeldp_verify.graph.alias_table import alias_entries, column_bits
 
-from labeldp_compile.tools.prove import theory
+from labeldp_compile.export.coq import theory
 
 PROGRAMS = Path(__file__).parent
 Question = tuple[str, bool]  # a line for the program, and the verifier's verdict

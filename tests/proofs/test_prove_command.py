@@ -1,4 +1,4 @@
-"""labeldp prove: what it says and writes with Coq, with one that refuses, and without."""
+"""``labeldp export --to coq``: what it says and writes with Coq, a Coq that refuses, and none."""
 
 import contextlib
 import os
@@ -11,16 +11,16 @@ from click.testing import CliRunner
 from labeldp_verify.budget import Budget, TooLargeError
 
 from labeldp_compile.cli import main
-from labeldp_compile.cli import prove as prove_module
-from labeldp_compile.tools.prove import coq
-from labeldp_compile.tools.prove.coq import run_coq
+from labeldp_compile.export.coq import command as prove_command
+from labeldp_compile.export.coq import coqc as coq_program
+from labeldp_compile.export.coq.coqc import run_coq
 from tests.proofs.artifacts import old_path
 
 ARTIFACT = old_path("rr-with-prior-text")
 
 
 def prove(*arguments):
-    return CliRunner().invoke(main, ["prove", *map(str, arguments)])
+    return CliRunner().invoke(main, ["export", "--to", "coq", *map(str, arguments)])
 
 
 def fake_coqc(folder, environment, script):
@@ -110,7 +110,7 @@ def test_a_name_that_coq_refuses_is_refused_first(tmp_path, name, instead):
 
 
 def test_files_that_coq_would_read_for_hours_are_refused(tmp_path, limit):
-    limit(prove_module, "MAX_INTEGERS", 3)
+    limit(prove_command, "MAX_INTEGERS", 3)
     done = prove(ARTIFACT, "-o", tmp_path / "answer.v")
     assert done.exit_code == 2 and "the limit is 3" in done.output and str(ARTIFACT) in done.output
 
@@ -185,7 +185,7 @@ BUSY = "while :; do :; done"
 
 @pytest.mark.parametrize("script", [BUSY, f"({BUSY}) & wait", "sleep 1000 & wait"])
 def test_coq_is_killed_at_the_end_of_the_budget(tmp_path, environment, limit, script):
-    limit(coq, "_WAITING", 0.2)
+    limit(coq_program, "_WAITING", 0.2)
     fake_coqc(tmp_path / "bin", environment, f"echo $$ > {tmp_path}/group\n{script}")
     done = prove(ARTIFACT, "-o", tmp_path / "answer.v", "--budget", "6,2GB")
     assert done.exit_code == 2, done.output

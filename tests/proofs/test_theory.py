@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from labeldp_compile.tools.prove.coq import run_coq
-from labeldp_compile.tools.prove.theory import modules, needed, source
+from labeldp_compile.export.coq.coqc import run_coq
+from labeldp_compile.export.coq.theory import modules, needed, source
 from tests.proofs.artifacts import ROOT, all_closed
 
 PROOFS = sorted((ROOT / "proofs").glob("*.v"))
@@ -32,7 +32,7 @@ def test_every_file_is_shipped_and_needs_only_those_before_it():
         assert set(needed([name])) <= set(every[: i + 1])
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     forced = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    place = "labeldp_compile/tools/prove/theory"
+    place = "labeldp_compile/export/coq/theory"
     theory = {source: shipped for source, shipped in forced.items() if shipped.startswith(place)}
     assert theory == {f"proofs/{name}.v": f"{place}/{name}.v" for name in names}
 

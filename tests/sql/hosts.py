@@ -1,4 +1,4 @@
-"""Databases that run what ``labeldp sql`` writes, and the Python reader beside them."""
+"""Databases that run what ``labeldp export --to sql`` writes, and the Python reader beside them."""
 
 import hmac
 import sqlite3
@@ -9,8 +9,8 @@ import pyarrow as pa
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.tools.sql.dialects import DIALECTS
-from labeldp_compile.tools.sql.script import sql_of
+from labeldp_compile.export.sql.dialects import DIALECTS
+from labeldp_compile.export.sql.script import sql_of
 
 KEY = Key(bytes(range(1, 33)))
 CONTEXT = "ctx'\n--"

@@ -1,17 +1,17 @@
-"""``labeldp sql``: what it writes, refuses and says."""
+"""``labeldp export --to sql``: what it writes, refuses and says."""
 
 import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.sql.dialects import DIALECTS
+from labeldp_compile.export.sql.dialects import DIALECTS
 from runtime.tests.helpers import HERE, OLD
 
 WINDOW = OLD / "plain/optimal-unbiased.onnx"
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["sql", *map(str, arguments)])
+    return CliRunner().invoke(main, ["export", "--to", "sql", *map(str, arguments)])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -51,7 +51,7 @@ def test_what_sql_cannot_do_is_refused_in_one_sentence(tmp_path, limit):
     assert done.exit_code == 2 and "rounded at random" in done.stderr
     assert "compile integer labels, or rounding: nearest with a mechanism" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-    from labeldp_compile.tools.sql import script
+    from labeldp_compile.export.sql import script
 
     limit(script, "MAX_INTEGERS", 10)
     done = run(WINDOW, "--dialect", "duckdb", "-o", out)

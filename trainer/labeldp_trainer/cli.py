@@ -32,7 +32,7 @@ _RESULTS = (".onnx", ".html", ".parquet", ".csv", ".tsv", ".gz")
 """How the names of outputs end that no file of a run folder has."""
 
 
-def _require_kept(output: Path | None, run: Path) -> None:
+def require_outside_run(output: Path | None, run: Path) -> None:
     """Raise InputError if this output would replace a file of a run."""
     from labeldp_compile.whole_file import require_outside  # noqa: PLC0415
 
@@ -189,7 +189,7 @@ def predict_command(
     from labeldp_compile.tabular.writer import require_rewritten  # noqa: PLC0415
 
     require_rewritten(table, output, overwrite=overwrite)
-    _require_kept(output, run)
+    require_outside_run(output, run)
     # JAX takes seconds to import: check the names first.
     from labeldp_trainer.outcomes.predict import predict_file  # noqa: PLC0415
     from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
@@ -206,48 +206,6 @@ def predict_command(
         )
     if not quiet:
         tell(f"{output}: {rows:,} rows")
-
-
-@command("export", "labeldp export runs/first -o model.onnx")
-@click.argument("run", type=PATH)
-@_path("-o", "--output", required=True, help="ONNX file to write.")
-@_path(
-    "--data",
-    help="Rows on which to compare the ONNX model with the trained one (default: the run's test "
-    "or training file).",
-)
-@overwrite_option
-@quiet_option
-def export_command(
-    run: Path, output: Path, data: Path | None, overwrite: bool, quiet: bool
-) -> None:
-    """Write the model of the finished run in RUN as one ONNX file.
-
-    The model takes raw features, with one tensor for each column of a table. Its metadata holds
-    the privacy statement. The file is written only if it agrees with the trained model on real
-    rows.
-    """
-    from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
-
-    require_output(output, data, overwrite=overwrite)
-    _require_kept(output, run)
-    # JAX takes seconds to import: check the name first.
-    from labeldp_trainer.onnx_export.write import check, onnx_model  # noqa: PLC0415
-    from labeldp_trainer.outcomes.runs import require_whole  # noqa: PLC0415
-    from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
-
-    trained = open_trained(run)
-    require_whole(run)  # the model carries its promise
-    model = onnx_model(trained)
-    found = check(trained, model, data)
-    with replaced_when_whole(output) as part:
-        part.write(model)
-    if not quiet:
-        tell(
-            f"{output}: {len(model):,} bytes; differs from the trained model by at most "
-            f"{found.largest:.2g} on {found.rows:,} rows "
-            f"({found.relative:.2g} of the largest output)"
-        )
 
 
 @command("explain", "labeldp explain runs/first -o explained")
@@ -325,7 +283,7 @@ def runs_command(
     require_output(html, overwrite=overwrite)
     runs = find_runs(folders)
     for run in runs:
-        _require_kept(html, Path(run.folder))
+        require_outside_run(html, Path(run.folder))
     show(as_json, lambda: to_json(runs), lambda: runs_text(runs))
     if html is not None:
         with replaced_when_whole(html) as part:

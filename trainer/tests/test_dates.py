@@ -5,7 +5,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import labeldp_trainer.onnx_export.layers  # noqa: F401  # what each function is in a graph
+import labeldp_trainer.export.onnx.layers  # noqa: F401  # what each function is in a graph
 import numpy as np
 import onnxruntime
 import pyarrow as pa
@@ -17,8 +17,8 @@ from labeldp_trainer.config.data import DATE_FEATURES
 from labeldp_trainer.data import load_data
 from labeldp_trainer.data.dates import date_numbers, days_of
 from labeldp_trainer.data.labels import Cells
+from labeldp_trainer.export.onnx.graph import DOUBLE, ModelGraph
 from labeldp_trainer.methods.published.clusters import CLUSTER
-from labeldp_trainer.onnx_export.graph import DOUBLE, ModelGraph
 from labeldp_trainer.representation import represented
 
 from trainer.tests.test_csv_labels import built
@@ -269,7 +269,7 @@ def test_a_run_predicts_and_exports(tmp_path, model):
     train(parse_config(text, "t.yaml", tmp_path), run)
     encoder = json.loads((run / "encoder.json").read_text())["features"]
     assert encoder["dates"] == ["at"] and encoder["takes_missing_numbers"] is False
-    labeldp("export", run, "-o", tmp_path / "m.onnx")
+    labeldp("export", "--to", "onnx", run, "-o", tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     assert {i.name: i.type for i in session.get_inputs()}["at"] == "tensor(double)"
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import DataError, parse_config
 from labeldp_trainer.data import Task, load_data
+from labeldp_trainer.export.onnx.write import check, onnx_model
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import build_model
-from labeldp_trainer.onnx_export.write import check, onnx_model
 from labeldp_trainer.outcomes.trained import Trained
 from labeldp_trainer.representation import represented
 from labeldp_trainer.run import RunFolder
@@ -169,7 +169,7 @@ def test_the_statement_is_in_the_metadata(place):
     assert found["labeldp.model.name"] == "made"
     assert "labeldp.certificate" not in found  # it is no randomizer
     last = check_bytes(model.SerializeToString()).checks[-1]
-    assert not last.ok and "a model that labeldp export wrote" in last.detail
+    assert not last.ok and "a trained model of labeldp export" in last.detail
     assert onnx_model(trained(place, TABLE)) == onnx_model(trained(place, TABLE))
 
 

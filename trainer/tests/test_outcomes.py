@@ -33,6 +33,7 @@ COLOURS = (
     .replace("{kind: adam, learning_rate: 0.02}", "{learning_rate: 0.5}")
 )
 PRIVATE = COLOURS.replace("kind: none", "kind: alibi, epsilon: 1.5").replace("colours", "private")
+EXPORT = ("export", "--to", "onnx")
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +222,7 @@ training: {epochs: 1, batch_size: 20}
         expected = archive["prediction"].tolist()
     assert pa_csv.read_csv(tmp_path / "o.csv").to_pydict() == {"prediction": expected}
     assert pq.read_table(tmp_path / "o.parquet").to_pydict() == {"prediction": expected}
-    labeldp("export", tmp_path / "run", "-o", tmp_path / "m.onnx")
+    labeldp(*EXPORT, tmp_path / "run", "-o", tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     assert session.run(["prediction"], {"features": images[:7]})[0].tolist() == expected
     np.savez(tmp_path / "wide.npz", x=images[:, :, :3])
@@ -234,7 +235,7 @@ training: {epochs: 1, batch_size: 20}
 def test_export_and_predict_agree(place, tmp_path):
     for name in ("numbers", "colours"):
         run = place / "runs" / name
-        labeldp("export", run, "-o", tmp_path / "m.onnx", "--overwrite", "--quiet")
+        labeldp(*EXPORT, run, "-o", tmp_path / "m.onnx", "--overwrite", "--quiet")
         output = tmp_path / f"{name}.parquet"
         labeldp("predict", run, place / "test.parquet", "-o", output)
         rows = pq.read_table(output)
@@ -273,7 +274,7 @@ def test_outputs_are_not_replaced(place, tmp_path):
     assert "is the input" in labeldp("predict", run, source, "-o", source, code=2)
     output = tmp_path / "o.parquet"
     output.touch()
-    for words in (("predict", run, source, "-o", output), ("export", run, "-o", output)):
+    for words in (("predict", run, source, "-o", output), (*EXPORT, run, "-o", output)):
         assert "exists already; use --overwrite" in labeldp(*words, code=2)
     assert "expected an output name that ends in .parquet" in labeldp(
         "predict", run, source, "-o", tmp_path / "o", code=2
@@ -291,15 +292,15 @@ def test_no_file_of_a_run_is_replaced(place, tmp_path):
     source.touch()
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     for words in (
-        ("export", run, "-o", run / "kept.npz"),
-        ("export", run, "-o", source, "--data", source),
+        (*EXPORT, run, "-o", run / "kept.npz"),
+        (*EXPORT, run, "-o", source, "--data", source),
         ("predict", run, source, "-o", run / "params.npz"),
         ("runs", tmp_path, "--html", run / "run.json"),
     ):
         assert "the input" in labeldp(*words, "--overwrite", code=2)
     assert all(path.read_bytes() == data for path, data in before.items())
     for _ in range(2):  # it is no file of the run
-        words = ("export", run, "-o", run / "model.onnx", "--data", place / "test.parquet")
+        words = (*EXPORT, run, "-o", run / "model.onnx", "--data", place / "test.parquet")
         labeldp(*words, "--overwrite", "--quiet")
 
 
@@ -356,7 +357,7 @@ def test_a_damaged_run_is_listed_and_stops_nobody(place, tmp_path, case):
     assert found[str(tmp_path / "runs" / "whole")]["status"] == "done"
     assert found[str(folder)]["status"] == "damaged" and found[str(folder)]["reason"]
     assert f"damaged: {folder}" in labeldp("runs", tmp_path / "runs")
-    arguments = ("export", folder, "-o", tmp_path / "m.onnx", "--data", place / "test.parquet")
+    arguments = (*EXPORT, folder, "-o", tmp_path / "m.onnx", "--data", place / "test.parquet")
     labeldp(*arguments, code=2)
     assert not (tmp_path / "m.onnx").exists()
 
@@ -385,7 +386,7 @@ def test_a_promise_of_less_than_the_config_says_is_damage(place, tmp_path, name,
     path.write_bytes(whole.replace(old, new))
     (run,) = runs(folder)
     assert run["status"] == "damaged" and run["epsilon"] is None
-    arguments = ("export", folder, "-o", tmp_path / "m.onnx", "--data", place / "test.parquet")
+    arguments = (*EXPORT, folder, "-o", tmp_path / "m.onnx", "--data", place / "test.parquet")
     assert "damaged" in labeldp(*arguments, code=2)  # the model would carry the promise
     assert not (tmp_path / "m.onnx").exists()
 

@@ -296,7 +296,8 @@ def test_tables_of_any_kind_hold_numbers_of_sets(tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert set(pq.read_table(output)["prediction"].to_pylist()) <= set(COLOURS)
-    result = CliRunner().invoke(main, ["export", str(tmp_path / "csv"), "-o", f"{output}.onnx"])
+    words = ["export", "--to", "onnx", str(tmp_path / "csv"), "-o", f"{output}.onnx"]
+    result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     result = CliRunner().invoke(main, ["runs", str(tmp_path), "--json"])
     found = [run["epsilon"] for run in json.loads(result.stdout)["runs"]]

@@ -1,7 +1,7 @@
 """Layers as pairs of pure functions. Weights have at least two dimensions, biases one.
 
 A function that takes the previous layer's values first is also registered for the tensors of
-``onnx_export``. A model made of such functions and of operators can be exported as it is.
+``export.onnx``. A model made of such functions and of operators can be exported as it is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIMENSIONS = ("NHWC", "HWIO", "NHWC")
 
 
 def dispatched(of_arrays: Callable[..., Any]) -> _SingleDispatchCallable[Any]:
-    """A function of arrays; ``onnx_export`` registers its form for tensors."""
+    """A function of arrays; ``export.onnx`` registers its form for tensors."""
     return singledispatch(of_arrays)
 
 

@@ -96,7 +96,7 @@ def test_it_predicts_and_is_exported_without_the_representation(place, tmp_path)
     predicted = arrays(out)["prediction"]
     accuracy = (predicted == arrays(data)["y"]).mean()
     assert accuracy == pytest.approx(document(folder)["test"]["accuracy"])
-    labeldp("export", folder, "-o", onnx, "--data", data, "--overwrite")
+    labeldp("export", "--to", "onnx", folder, "-o", onnx, "--data", data, "--overwrite")
     session = onnxruntime.InferenceSession(onnx)
     stated = session.get_modelmeta().custom_metadata_map["labeldp.model.privacy"]
     assert SENTENCE in json.loads(stated)["statement"]

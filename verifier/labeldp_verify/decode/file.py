@@ -77,7 +77,7 @@ def read_certificate(model: ModelProto) -> Certificate:
     """The certificate: canonical JSON under the expected metadata keys, in a known format."""
     count = len(model.metadata_props)
     if any(prop.key.startswith("labeldp.model.") for prop in model.metadata_props):
-        raise DecodeError("it is a model that labeldp export wrote: only randomizers have proofs")
+        raise DecodeError("it is a trained model of labeldp export: only randomizers have proofs")
     if count != len(METADATA_KEYS) or {p.key for p in model.metadata_props} != set(METADATA_KEYS):
         raise DecodeError(f"the metadata must hold exactly {', '.join(METADATA_KEYS)}")
     metadata = {prop.key: prop.value for prop in model.metadata_props}

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from labeldp_compile.tools.sql.dialect import (
+from labeldp_compile.export.sql.dialect import (
     KEY,
     KEY_BYTES,
     Routine,

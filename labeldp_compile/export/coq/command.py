@@ -1,4 +1,4 @@
-"""``labeldp prove``: the integers of an artifact, with a proof that Coq checks."""
+"""``labeldp export --to coq``: the integers of an artifact, with a proof that Coq checks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from labeldp_compile.cli.options import (
 )
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.prove.coq import coq_version, run_coq
-from labeldp_compile.tools.prove.script import MAX_INTEGERS, Proof, proof_of
-from labeldp_compile.tools.prove.terms import size_of
+from labeldp_compile.export.coq.coqc import coq_version, run_coq
+from labeldp_compile.export.coq.script import MAX_INTEGERS, Proof, proof_of
+from labeldp_compile.export.coq.terms import size_of
 from labeldp_compile.whole_file import require_output, write_text
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ _OUTSIDE = (
 
 
 @command(
-    "prove",
-    "labeldp prove build/doctor-visits.onnx -o doctor_visits.v",
-    "labeldp prove build/doctor-visits.onnx --check doctor_visits.v",
+    "coq",
+    "labeldp export --to coq build/doctor-visits.onnx -o doctor_visits.v",
+    "labeldp export --to coq build/doctor-visits.onnx --check doctor_visits.v",
 )
 @click.argument("file", type=PATH)
 @click.option(
@@ -63,7 +63,7 @@ _OUTSIDE = (
 @signature_options
 @overwrite_option
 @budget_option
-def prove_command(
+def target(
     file: Path,
     output: Path | None,
     given: Path | None,

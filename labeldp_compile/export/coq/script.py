@@ -13,9 +13,9 @@ from labeldp_verify.forms import RealDomain
 from labeldp_verify.graph import tables_digest
 from labeldp_verify.kernel import Integers, Window
 
+from labeldp_compile.export.coq import theory
+from labeldp_compile.export.coq.terms import form_of, labels, listed, number
 from labeldp_compile.tools.page.document import text_of
-from labeldp_compile.tools.prove import theory
-from labeldp_compile.tools.prove.terms import form_of, labels, listed, number
 
 MAX_INTEGERS = 100_000  # Coq reads about 1,500 a second
 MAX_ENTRIES = 10_000  # of a lookup: Coq reads them for seven seconds

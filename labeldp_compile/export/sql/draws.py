@@ -15,8 +15,8 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.graph import alias_entries, column_bits
 
-from labeldp_compile.tools.sql.dialect import Dialect, Step
-from labeldp_compile.tools.sql.trees import by_number, interval
+from labeldp_compile.export.sql.dialect import Dialect, Step
+from labeldp_compile.export.sql.trees import by_number, interval
 
 Values = Sequence[float | str | int]
 _WORD = 8  # bytes

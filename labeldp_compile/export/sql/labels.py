@@ -18,8 +18,8 @@ from labeldp_verify.forms import (
     missing_label,
 )
 
-from labeldp_compile.tools.sql.dialect import Argument, Dialect, Step, Type
-from labeldp_compile.tools.sql.trees import by_number, interval, listed
+from labeldp_compile.export.sql.dialect import Argument, Dialect, Step, Type
+from labeldp_compile.export.sql.trees import by_number, interval, listed
 
 
 def label_columns(domain: Domain) -> list[Argument]:

@@ -1,8 +1,8 @@
 """The dialects by their names."""
 
-from labeldp_compile.tools.sql.dialect import Dialect
-from labeldp_compile.tools.sql.functions import BigQuery, DuckDb, Postgres
-from labeldp_compile.tools.sql.queries import Snowflake, Spark, Sqlite
+from labeldp_compile.export.sql.dialect import Dialect
+from labeldp_compile.export.sql.functions import BigQuery, DuckDb, Postgres
+from labeldp_compile.export.sql.queries import Snowflake, Spark, Sqlite
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect

@@ -1,4 +1,4 @@
-"""``labeldp port``, and portable files in the hands of hosts with other integers."""
+"""``labeldp export --to portable``, and portable files on hosts with other integers."""
 
 import numpy as np
 import onnxruntime
@@ -17,6 +17,7 @@ PORTABLE = HERE / "portable"
 TRIES = 10_000
 FILES = {"optimal-unbiased": 2, "exponential": 3, "laplace-real-unbiased": 9}  # and their limbs
 LOW = 2**31 - 1
+EXPORT = ("export", "--to", "portable")
 
 
 def session(path):
@@ -104,29 +105,29 @@ def test_the_attack_of_a_host_without_unsigned_integers():
 
 def test_the_command(tmp_path):
     source = HERE / "plain/optimal-unbiased.onnx"
-    done = CliRunner().invoke(main, ["port", str(source), "-o", str(tmp_path)])
+    done = CliRunner().invoke(main, [*EXPORT, str(source), "-o", str(tmp_path)])
     assert done.exit_code == 0, done.output
     name = check_file(source).require().certificate.name
     path = tmp_path / f"{name}.onnx"
     assert done.stdout == f"{path}\n"
     assert path.read_bytes() == (PORTABLE / source.name).read_bytes()
     assert (tmp_path / f"{name}.certificate.json").exists()
-    again = CliRunner().invoke(main, ["port", str(source), "-o", str(tmp_path)])
+    again = CliRunner().invoke(main, [*EXPORT, str(source), "-o", str(tmp_path)])
     assert again.exit_code == 2
     assert "exists already" in again.stderr
-    replaced = ["port", str(path), "-o", str(tmp_path), "--overwrite"]
+    replaced = [*EXPORT, str(path), "-o", str(tmp_path), "--overwrite"]
     assert CliRunner().invoke(main, replaced).exit_code == 0
     assert path.read_bytes() == (PORTABLE / source.name).read_bytes()
 
 
-def test_what_does_not_verify_is_not_ported(tmp_path):
+def test_what_does_not_verify_is_not_made_portable(tmp_path):
     data = (HERE / "plain/optimal-unbiased.onnx").read_bytes()
     forged = tmp_path / "forged.onnx"
     forged.write_bytes(rebuilt(data, lambda stated: stated.update(outputs=3)))
-    done = CliRunner().invoke(main, ["port", str(forged), "-o", str(tmp_path / "out")])
+    done = CliRunner().invoke(main, [*EXPORT, str(forged), "-o", str(tmp_path / "out")])
     assert done.exit_code == 1
     assert not (tmp_path / "out").exists()
-    done = CliRunner().invoke(main, ["port", str(tmp_path / "no.onnx"), "-o", str(tmp_path)])
+    done = CliRunner().invoke(main, [*EXPORT, str(tmp_path / "no.onnx"), "-o", str(tmp_path)])
     assert done.exit_code == 2
 
 
@@ -147,6 +148,6 @@ def test_a_certificate_of_other_limbs_is_refused(limbs, tmp_path):
 def test_words_of_tests_are_the_same_for_both_graphs():
     name = "exponential"
     words = fixed_words(name, 96, 1)
-    plain, ported = (Randomizer.load(HERE / at / f"{name}.onnx") for at in ("v2", "portable"))
+    plain, ported = (Randomizer.load(HERE / at / f"{name}.onnx") for at in ("plain", "portable"))
     labels = [3] * 96
     assert (plain.apply_words(labels, words) == ported.apply_words(labels, words)).all()

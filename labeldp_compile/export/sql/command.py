@@ -1,4 +1,4 @@
-"""``labeldp sql``: an artifact as a function or a query of a database."""
+"""``labeldp export --to sql``: an artifact as a function or a query of a database."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from labeldp_compile.cli.options import (
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
+from labeldp_compile.export.sql.dialects import DIALECTS, NOT_RUN
+from labeldp_compile.export.sql.script import ID_TYPES, plain_name, require_name, sql_of
 from labeldp_compile.prepared_rows import require_prepared_rows
-from labeldp_compile.tools.sql.dialects import DIALECTS, NOT_RUN
-from labeldp_compile.tools.sql.script import ID_TYPES, plain_name, require_name, sql_of
 from labeldp_compile.whole_file import require_output, write_text
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 @command(
     "sql",
-    "labeldp sql build/doctor-visits.onnx --dialect duckdb -o visits.sql",
-    "labeldp sql build/doctor-visits.onnx --dialect postgres --id-type text -o visits.sql",
+    "labeldp export --to sql build/visits.onnx --dialect duckdb -o visits.sql",
+    "labeldp export --to sql build/visits.onnx --dialect postgres --id-type text -o visits.sql",
 )
 @click.argument("file", type=PATH)
 @click.option("--dialect", type=click.Choice([*DIALECTS]), required=True, help="The database.")
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 @prepared_option
 @overwrite_option
 @budget_option
-def sql_command(
+def target(
     file: Path,
     dialect: str,
     output: Path,

@@ -12,15 +12,15 @@ from labeldp_verify.printable import one_line
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.sql.dialect import KEY_BYTES, Argument, Dialect, Routine, Step, Type
-from labeldp_compile.tools.sql.draws import Values, count_integers, draw
-from labeldp_compile.tools.sql.labels import (
+from labeldp_compile.export.sql.dialect import KEY_BYTES, Argument, Dialect, Routine, Step, Type
+from labeldp_compile.export.sql.draws import Values, count_integers, draw
+from labeldp_compile.export.sql.labels import (
     group_columns,
     label_columns,
     read_groups,
     read_label,
 )
-from labeldp_compile.tools.sql.trees import by_number
+from labeldp_compile.export.sql.trees import by_number
 
 ID_TYPES: dict[str, Type] = {"integer": "integer", "text": "text", "binary": "bytes"}
 MAX_INTEGERS = 50_000

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from labeldp_trainer.data.dates import DAY_MS, HOUR_MS, calendar, date_numbers
+from labeldp_trainer.export.onnx.graph import DOUBLE, Tensor
 from labeldp_trainer.models import layers
-from labeldp_trainer.onnx_export.graph import DOUBLE, Tensor
 from labeldp_trainer.representation import patches
 
 _FIRST, _LAST, _KERNEL = [0, 3, 1, 2], [0, 2, 3, 1], [3, 2, 0, 1]  # where channels go

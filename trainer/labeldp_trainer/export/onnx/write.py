@@ -11,7 +11,7 @@ import onnxruntime
 import pyarrow as pa
 from numpy.typing import NDArray
 
-import labeldp_trainer.onnx_export.layers  # noqa: F401  # what each layer is in a graph
+import labeldp_trainer.export.onnx.layers  # noqa: F401  # what each layer is in a graph
 from labeldp_compile.tabular.formats import files_of
 from labeldp_trainer.config.data import DATE_FEATURES, IdxData
 from labeldp_trainer.config.representation import given_vectors
@@ -21,9 +21,7 @@ from labeldp_trainer.data.dates import date_numbers
 from labeldp_trainer.data.encoder import ArrayEncoder, Encoder, TableEncoder
 from labeldp_trainer.data.table import TableColumns
 from labeldp_trainer.errors import DataError, InputError, RunFolderError
-from labeldp_trainer.losses import POISSON_FLOOR
-from labeldp_trainer.models.layers import joined
-from labeldp_trainer.onnx_export.graph import (
+from labeldp_trainer.export.onnx.graph import (
     DOUBLE,
     FLOAT,
     INT64,
@@ -33,6 +31,8 @@ from labeldp_trainer.onnx_export.graph import (
     ModelGraph,
     Tensor,
 )
+from labeldp_trainer.losses import POISSON_FLOOR
+from labeldp_trainer.models.layers import joined
 from labeldp_trainer.outcomes.predict import encoded_rows
 from labeldp_trainer.outcomes.trained import Trained
 from labeldp_trainer.run.folder import read_json

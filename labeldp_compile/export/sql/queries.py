@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar
 
-from labeldp_compile.tools.sql.dialect import (
+from labeldp_compile.export.sql.dialect import (
     KEY,
     KEY_BYTES,
     Argument,

@@ -1,0 +1,61 @@
+"""``labeldp export``: how a target is found, and what happens to words that are not its own."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*words):
+    return CliRunner().invoke(main, list(words), prog_name="labeldp")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["x.onnx", "-o", "y"], "--to is missing. The targets are coq, mlflow, portable, sql"),
+        (["--to", "word", "x.onnx"], "--to word: no such target. The targets are coq"),
+        (["--to", "sql", "x", "--check", "y"], "--check is an option of --to coq, not of --to sql"),
+        (["x", "--to=coq", "--dialect", "duckdb"], "--dialect is an option of --to sql, not"),
+        (["--to", "sql", "x", "--id-colum", "y"], "No such option '--id-colum'"),
+        (["--to", "sql", "x", "--to", "coq"], "--to is given more than once: give it once"),
+        (["--to", "sql", "--", "--to", "coq"], "Missing option '--dialect'"),
+    ],
+)
+def test_a_word_that_is_wrong_is_one_error(words, says, here):
+    done = run("export", *words)
+    assert done.exit_code == 2 and says in done.stderr and list(here.iterdir()) == []
+
+
+def test_without_the_trainer_its_target_is_said_to_need_it(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "labeldp_trainer" else find(name)
+    )
+    done = run("export", "--to", "onnx", "run")
+    assert done.exit_code == 2 and "needs the package labeldp-trainer" in done.stderr
+    assert "onnx" not in run("export", "run").stderr
+
+
+@pytest.mark.parametrize("target", ["coq", "mlflow.py", "portable.py", "sql"])
+def test_a_target_whose_folder_is_deleted_is_gone_and_nothing_else(target, tmp_path):
+    package = ROOT / "labeldp_compile"
+    copied = tmp_path / package.name
+    copied.mkdir()
+    for path in package.iterdir():
+        if path.name != "export":
+            (copied / path.name).symlink_to(path)
+    unwanted = shutil.ignore_patterns(target, "__pycache__")
+    shutil.copytree(package / "export", copied / "export", ignore=unwanted)
+    words = [sys.executable, "-m", "labeldp_compile.cli", "export", "--help"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    listed = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("  --to ")}
+    assert {"coq", "mlflow", "portable", "sql"} - listed == {target.removesuffix(".py")}

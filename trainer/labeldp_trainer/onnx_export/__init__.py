@@ -1,1 +1,0 @@
-"""Trained models as ONNX: encoder, representation and model as one graph, one function a layer."""

@@ -36,6 +36,15 @@ _COMMANDS = {
     "schema": "Print the JSON Schema (draft 7) of the spec, a training config or a policy.",
 }
 
+_HEADINGS = {
+    "Start": ("demo", "init", "plan", "sweep"),
+    "Make": ("compile", "verify", "randomize", "export", "serve"),
+    "Use": ("estimate", "evaluate"),
+    "Train": ("train", "runs", "predict", "explain", "audit"),
+    "Govern": ("check", "diff", "report", "ledger", "keygen", "schema"),
+}
+"""The commands under the headings of ``labeldp --help``."""
+
 _GONE = {
     "approve": "use labeldp report FILE --approve key.pem",
     "choose": "use labeldp sweep SPEC --target NAME=VALUE",

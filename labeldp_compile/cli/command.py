@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -128,10 +128,16 @@ class Group(click.Group):
         """The names, in the order of use."""
         return list(self.helps())
 
+    def headings(self) -> Mapping[str, Sequence[str]]:
+        """The names of the commands under the headings of the list."""
+        return {"Commands": list(self.helps())}
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands; click would cut off their helps."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.helps().items()))
+        widest = max(map(len, self.helps()))
+        for heading, names in self.headings().items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), self.helps()[name]) for name in names])
 
 
 def example(*lines: str) -> str:

@@ -1,6 +1,7 @@
 """The group of all commands; each is loaded on use."""
 
 import difflib
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from labeldp_compile.cli import _COMMANDS, _GONE
+from labeldp_compile.cli import _COMMANDS, _GONE, _HEADINGS
 from labeldp_compile.cli.command import Group, printable_usage_errors
 from labeldp_compile.cli.trainer import THEIRS, handed_over
 
@@ -38,6 +39,10 @@ class _Commands(Group):
     def helps(self) -> dict[str, str]:
         """The short help of each command, without loading any."""
         return _COMMANDS
+
+    def headings(self) -> Mapping[str, Sequence[str]]:
+        """The names of the commands under five headings, in the order of use."""
+        return _HEADINGS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name."""

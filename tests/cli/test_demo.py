@@ -109,12 +109,12 @@ def test_on_a_terminal_it_starts_by_itself_and_can_be_stopped(tmp_path, words):
 
 def test_where_the_tour_was_taken_the_help_is_shown_again(tmp_path):
     (tmp_path / "labeldp-demo").mkdir()
-    assert "Commands:" in typed(tmp_path, "")[1]
+    assert "Start:" in typed(tmp_path, "")[1]
     assert "Missing argument" in typed(tmp_path, "", "init")[1]
 
 
 def test_in_a_pipe_no_arguments_show_the_help(tmp_path):
     done = piped(tmp_path)
-    assert "Commands:" in done.stdout + done.stderr
+    assert "Start:" in done.stdout + done.stderr
     assert piped(tmp_path, "init").returncode == 2
     assert list(tmp_path.iterdir()) == []

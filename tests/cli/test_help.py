@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from labeldp_compile.cli import _COMMANDS, _GONE, main
+from labeldp_compile.cli import _COMMANDS, _GONE, _HEADINGS, main
 from labeldp_compile.cli.export import load_target, target_modules
 from labeldp_compile.cli.trainer import THEIRS as TRAINERS
 
@@ -119,6 +119,15 @@ def test_the_short_helps_are_those_of_the_commands():
     context = click.Context(main)
     for name, short in _COMMANDS.items():
         assert main.get_command(context, name).get_short_help_str(1000) == short, name
+
+
+def test_every_command_is_under_one_of_five_headings():
+    names = [name for heading in _HEADINGS.values() for name in heading]
+    assert sorted(names) == sorted(_COMMANDS) and len(names) <= 22
+    shown = CliRunner().invoke(main, ["--help"], prog_name="labeldp").stdout
+    assert re.findall(r"^([A-Z]\w+):$", shown, re.M)[1:] == list(_HEADINGS)
+    listed = shown.split("\nStart:")[1]
+    assert re.findall(r"^  (\w+)  ", listed, re.M) == names
 
 
 def test_the_list_of_a_group_is_whole_and_in_the_order_of_use():

@@ -56,6 +56,6 @@ def test_what_holds_a_number_exists(name):
 def test_every_command_occurs_and_no_other():
     commands = {*main.list_commands(click.Context(main))}
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8").split("\n\n")[1]
-    assert {*re.findall(r"^\| `(\w+)` \|", page, re.M)} == commands
+    assert {*re.findall(r"^\|[^|]*\| `(\w+)` \|", page, re.M)} == commands
     listed = {name for row in rows() for name in re.findall(r"`([^`]+)`", row[1])}
     assert commands and listed == commands | {"labeldp-verify"}

@@ -134,10 +134,25 @@ class Missing:
     reason: str
 
 
+def compile_with(
+    spec: Spec, mechanism: Mechanism, prior: Prior, spec_digest: str, insecure: str | None = None
+) -> Compiled:
+    """Compile the spec with another mechanism and the prior's ε₂, one table for all rows.
+
+    This spends nothing. Raises InputError with the reason if there is no such artifact.
+    """
+    one = Prior.of(prior.statement, prior.epsilon_label, prior.epsilon_prior)
+    try:
+        mechanism.require_feasible(spec.domain, spec.loss, prior.epsilon_label)
+        return assemble(spec.with_mechanism(mechanism), one, spec_digest, insecure=insecure)
+    except (InputError, ValueError) as error:
+        raise InputError(str(error).removeprefix(f"{spec.name}: ")) from None
+
+
 def measure(
     spec: Spec, mechanism: Mechanism, prior: Prior, spec_digest: str, insecure: str | None = None
 ) -> Point | Missing:
-    """Compile the spec with another mechanism and the prior's ε₂; this spends nothing.
+    """The figures of the artifact with another mechanism, or why there is none.
 
     If the prior has groups, a second file with a table for each group is compiled.
     """
@@ -145,11 +160,9 @@ def measure(
     title, epsilon = mechanism.title, float(prior.epsilon_prior + prior.epsilon_label)
     begin = time.perf_counter()
     try:
-        mechanism.require_feasible(named.domain, spec.loss, prior.epsilon_label)
-        one = Prior.of(prior.statement, prior.epsilon_label, prior.epsilon_prior)
-        artifact = assemble(named, one, spec_digest, insecure=insecure)
-    except (InputError, ValueError) as error:
-        return Missing(title, epsilon, str(error).removeprefix(f"{spec.name}: "))
+        artifact = compile_with(spec, mechanism, prior, spec_digest, insecure)
+    except InputError as error:
+        return Missing(title, epsilon, str(error))
     seconds = time.perf_counter() - begin
     privacy, utility = artifact.certificate.privacy, artifact.certificate.utility
     bias = utility.largest_bias

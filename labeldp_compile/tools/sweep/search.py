@@ -15,7 +15,6 @@ from labeldp_verify.artifact import assess
 from labeldp_verify.forms import Randomizer
 from labeldp_verify.reading.usefulness import MAX_LABELS
 
-from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer
@@ -23,7 +22,7 @@ from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.tables import problem_of
 from labeldp_compile.tools.sweep.ladder import LAST, epsilon_at, first_root, step_near
-from labeldp_compile.tools.sweep.measure import are_degenerate, rounded
+from labeldp_compile.tools.sweep.measure import are_degenerate, compile_with, rounded
 from labeldp_compile.tools.sweep.targets import Demand
 
 _OPENING = step_near(1.0)  # mechanisms are tried in the order of their merit at this step
@@ -98,12 +97,11 @@ class Bench:
 
     def compile_at(self, mechanism: Mechanism, epsilon: Fraction) -> Trial:
         """The figures of the file that ``compile`` would write, verified."""
-        spec = self.spec.with_mechanism(mechanism)
+        prior = replace(self.prior, epsilon_label=epsilon, epsilon_prior=Fraction(0))
         try:
-            artifact = assemble(spec, Prior.of(self.prior.statement, epsilon), "0" * 64)
-        except (InputError, ValueError) as error:
-            problem = str(error).removeprefix(f"{spec.name}: ")
-            return Trial(mechanism, epsilon, problem=problem)
+            artifact = compile_with(self.spec, mechanism, prior, "0" * 64)
+        except InputError as error:
+            return Trial(mechanism, epsilon, problem=str(error))
         return self._judge(mechanism, artifact.randomizer, epsilon)
 
     def _judge(self, mechanism: Mechanism, randomizer: Randomizer, epsilon: Fraction) -> Trial:

@@ -24,11 +24,11 @@ _NO_OPENING = (
 _NO_END = "text follows the quote that closes a cell: inside a quoted cell, write each quote twice"
 UNCLOSED = "a quote opens a cell, and no quote closes it"
 MAY_HIDE = (
-    "a stray quote may hide rows, with their labels, in this cell. If it is meant, use "
+    "a stray quote may hide rows, with their labels, in such a cell. If it is meant, use "
     "--multiline-cells (in a spec or a config: multiline_cells: true)"
 )
 HIDDEN_ROWS = (
-    "a quoted cell contains line ends, and between them as many delimiters as a row has: "
+    "quoted cells contain line ends, and their lines as many delimiters as two rows have: "
     + MAY_HIDE
 )
 Places = NDArray[np.int64]
@@ -194,29 +194,34 @@ class RowForm:
         """Rows [m] with line ends inside cells, and those of them whose cells may hide rows.
 
         ``inside`` are places of delimiters and line ends in quotes. Cells of the columns ``labels``
-        decide nothing. A cell may hide rows if a line in it has as many delimiters as a row, or if
-        its first and its last line complete the row before it and after it: so they do between two
-        stray quotes in one column.
+        decide nothing: the line in which such a cell stands counts as a whole row. A row may hide
+        rows if its lines have as many delimiters as two rows. Proof for a row that stray quotes
+        join of rows whose texts have no line end: its first and its last line are those of two
+        rows, with all their delimiters, unless a label joins them.
         """
-        columns, stops = cells.begins.shape[1], cells.ends.ravel()
-        inside = inside[inside < stops[-1]] if len(cells) else inside[:0]
-        is_mark = np.frombuffer(cells.text, np.uint8)[inside] == self.delimiter[0]
-        marks, at = inside[is_mark], inside[~is_mark]
-        cell = np.searchsorted(cells.begins.ravel(), at, side="right") - 1
+        columns = cells.begins.shape[1]
+        separators = columns - 1
+        inside = inside[inside < cells.ends[-1, -1]] if len(cells) else inside[:0]
+        cell = np.searchsorted(cells.begins.ravel(), inside, side="right") - 1
         chosen = ~np.isin(cell % columns, list(labels))
-        at, cell = at[chosen], cell[chosen]
-        first = np.append(True, cell[1:] != cell[:-1])[: len(cell)]
-        last = np.append(first[1:], True)[: len(cell)]
-        starts = np.where(first, cells.begins.ravel()[cell], np.roll(at, 1))
-        ends = np.where(last, stops[cell], np.roll(at, -1))
-        between_lines = np.searchsorted(marks, [starts, at, ends])
-        before, after = np.diff(between_lines, axis=0)
-        column = cell % columns
-        hides = np.maximum(before, after) >= columns - 1
-        hides[first] |= (before[first] >= columns - 1 - column[first]) & (
-            after[last] >= column[last]
+        inside, cell = inside[chosen], cell[chosen]
+        is_mark = np.frombuffer(cells.text, np.uint8)[inside] == self.delimiter[0]
+        odd, lines = np.unique(cell[~is_mark] // columns, return_counts=True)
+        begins, ends = cells.begins[odd], cells.ends[odd]
+        starts = np.sort(np.append(begins[:, 0], inside[~is_mark]))
+        first = np.append(0, np.cumsum(lines + 1))[:-1]  # of each row's lines
+        stops = np.roll(starts, -1)
+        stops[first + lines] = ends[:, -1] + 1
+        marks, labelled = (
+            np.diff(np.searchsorted(places, [starts, stops]), axis=0)[0]
+            for places in (
+                np.sort(np.append(inside[is_mark], ends[:, :-1])),
+                np.sort(begins[:, list(labels)].ravel()),
+            )
         )
-        return np.unique(cell // columns), np.unique(cell[hides] // columns)
+        counts = np.where(labelled > 0, np.maximum(marks, separators), marks)
+        total = np.add.reduceat(counts, first) if len(first) else first
+        return odd, odd[total >= 2 * separators]
 
 
 @lru_cache(maxsize=16)

@@ -33,6 +33,8 @@ LOST = {  # the text after the header; the line, and what is wrong in it
     '1,4,k,a\n2,3,"k,a\n3,7,k",a\n': (3, "may hide rows"),
     '1,4,k,"\r\n2,3,k,a"\n': (2, "may hide rows"),
     '1,4,k,"\r2,3,k,a"\n': (2, "may hide rows"),
+    '1,4,"k,a\n2,3,k\nk",a\n': (2, "may hide rows"),  # a text with a line end
+    '1,4,"k,a\n\n2,3,k",a\n': (2, "may hide rows"),
 }
 FINE = ['1,4,"two\nlines",a\n', '1,4,"a, b\nc",a\n', '1,4,k,"a\n,,\nb"\n', '"1\n",4,k,a\n']
 
@@ -73,7 +75,25 @@ def test_line_ends_in_a_cell_are_said_once_unless_they_are_meant(tmp_path, capsy
     form = TextForm(multiline_cells=True)
     assert len(pa.Table.from_batches(read_columns(path, ["id"], form, ["y"]))) == 10
     assert not capsys.readouterr().err
-    assert "line 2: a quoted cell contains line ends" in message(path)
+    assert "line 2: quoted cells contain line ends" in message(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'a,b,c,y,d,e\na,"b,c,4,d,e\na",b,"c,5,d,e\na,b,c,6,d","e\na,b,c,7,d",e\n',
+        'a,y,b,c,d\n"a,4,b",c,"d\nf,5,g",h,i\n',
+        'a,b,c,y\na,"b,c,4\nd",e,"f,5\ng,h,i,6"\n',
+        'a,y,b,c\n"a,5,b","c\r\n\r\na",4,"b,c\r\n"\n',
+    ],
+    ids=ascii,
+)
+def test_rows_that_quotes_join_across_the_label_are_refused(tmp_path, text):
+    """Their cells fit the header; the label's cell, which decides nothing, may be among them."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode())
+    with pytest.raises(DataError, match="line 2: quoted cells contain line ends"):
+        list(open_table(path, "y", IntegerDomain(0, 9), all_columns=True).batches())
 
 
 @pytest.mark.parametrize("label", ['"\n"', '"1,2,k,a\n3,4,k,a"', '"""\r"', '"\n,,,\n"'], ids=ascii)

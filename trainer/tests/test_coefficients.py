@@ -349,14 +349,11 @@ def test_what_has_no_coefficients_is_refused(place, tmp_path):
     [
         (None, "train again"),
         (lambda kept: kept.update(rows=-1), "damaged"),
-        (lambda kept: kept["coefficients"][0].update(margins=[1.0, 2.0]), "damaged"),
-        (lambda kept: kept["coefficients"][0].update(margins=[-1.0]), "damaged"),
-        (lambda kept: kept["coefficients"][0].update(estimates=None), "damaged"),
-        (lambda kept: kept.update(format_version="2.0"), "upgrade"),
+        (lambda kept: kept.update(format_version="2.0"), "of another version"),
         (lambda kept: kept.update(refused=HOSTILE), "has no coefficients: �[31mred"),
     ],
 )
-def test_files_of_others_are_checked(place, tmp_path, change, reason):
+def test_a_damaged_file_is_one_clear_error(place, tmp_path, change, reason):
     folder = tmp_path / "run"
     shutil.copytree(place / "private", folder)
     if change is None:
@@ -382,6 +379,7 @@ def test_private_labels_that_are_biased_or_unknown_have_no_coefficients(place, t
     numbers = np.asarray(Randomizer.load(place / "numbers.onnx")(table()["y"].to_numpy()))
     pq.write_table(table().append_column("p", pa.array(numbers)), tmp_path / "t.parquet")
     stated = f"{{kind: privatized, unnoted: true, private_column: p, certificate: {CERTIFICATE}}}"
+    artifact.unlink()  # of other integers
     shutil.copy(place / CERTIFICATE, tmp_path)
     train(parse_config(NUMBERS.replace("METHOD", stated), "t.yaml", tmp_path), tmp_path / "unknown")
     said = labeldp("runs", "--coefficients", tmp_path / "unknown", code=2)

@@ -1,9 +1,9 @@
 """The file ``coefficients.json`` of a run folder: coefficients and their margins of error."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.run.folder import read_json
@@ -13,11 +13,10 @@ MOST = 10_000
 """Coefficients of a run, of all classes together."""
 Why = Literal["constant", "collinear", "not released", "not finite", "too few rows"]
 _Real = Annotated[float, Field(allow_inf_nan=False)]
-_Margin = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Kept(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Coefficient(_Kept):
@@ -38,12 +37,12 @@ class Coefficient(_Kept):
     reference: str | None = None
     why_not: Why | None = None
     estimates: list[_Real] | None = None
-    margins: list[_Margin] | None = None
-    population_margins: list[_Margin] | None = None
+    margins: list[_Real] | None = None
+    population_margins: list[_Real] | None = None
 
 
 class KeptCoefficients(_Kept):
-    """What a run says of coefficients; later versions may add keys.
+    """What a run says of coefficients.
 
     Attributes:
         format_version: of the file.
@@ -57,7 +56,7 @@ class KeptCoefficients(_Kept):
         coefficients: the intercept first.
     """
 
-    format_version: str = "1.0"
+    format_version: Literal["1.0"] = "1.0"
     refused: str | None = None
     label: str
     classes: list[int | str] | None = None
@@ -67,34 +66,12 @@ class KeptCoefficients(_Kept):
     population: bool = False
     coefficients: list[Coefficient] = []
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        outputs = 1 if self.classes is None else len(self.classes)
-        if len(self.coefficients) * outputs > MOST:
-            raise ValueError("too many coefficients")
-        for each in self.coefficients:
-            lists = [each.estimates, each.margins]
-            lists += [each.population_margins] if self.population else []
-            there = each.why_not in (None, "too few rows")
-            if any((own is not None and len(own) == outputs) != there for own in lists):
-                raise ValueError("coefficients without estimates")
-        return self
-
-
-_KEPT = TypeAdapter(KeptCoefficients)
-
 
 def read_coefficients_file(path: Path) -> KeptCoefficients:
-    """Read a file that somebody else may have written. Raises RunFolderError."""
+    """The file of a run. Raises RunFolderError."""
     try:
-        found = read_json(path)
-        if str(found["format_version"]).partition(".")[0] == "1":
-            return _KEPT.validate_python(found)
+        return KeptCoefficients.model_validate(read_json(path))
     except FileNotFoundError:
-        raise RunFolderError(
-            f"{path}: is missing (earlier versions did not write it); train again. To fit a "
-            "release again, use --from-release, which spends nothing"
-        ) from None
+        raise RunFolderError(f"{path}: is missing; train again") from None
     except DAMAGE:
-        raise RunFolderError(f"{path}: is damaged; train again") from None
-    raise RunFolderError(f"{path}: has another format; upgrade labeldp-trainer")
+        raise RunFolderError(f"{path}: is damaged, or of another version; train again") from None

@@ -223,6 +223,7 @@ def made_run():
         value=0.25,
         metric="mse",
         status="done",
+        doubts=(),
     )
 
 

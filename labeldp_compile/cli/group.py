@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from click.shell_completion import CompletionItem
 from labeldp_compile.cli import _COMMANDS, _GONE, _HEADINGS
 from labeldp_compile.cli.command import Group, printable_usage_errors
 from labeldp_compile.cli.trainer import THEIRS, handed_over
+
+_FOLDERS = {"serve": "labeldp_compile.serve"}
+"""Commands in a folder that nothing else imports: deleting the folder deletes the command."""
 
 
 class _Commands(Group):
@@ -38,20 +42,26 @@ class _Commands(Group):
 
     def helps(self) -> dict[str, str]:
         """The short help of each command, without loading any."""
-        return _COMMANDS
+        return {
+            name: text
+            for name, text in _COMMANDS.items()
+            if name not in _FOLDERS or find_spec(_FOLDERS[name])
+        }
 
     def headings(self) -> Mapping[str, Sequence[str]]:
         """The names of the commands under five headings, in the order of use."""
-        return _HEADINGS
+        there = self.helps()
+        return {it: [name for name in names if name in there] for it, names in _HEADINGS.items()}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name."""
         if cmd_name in THEIRS:
             return handed_over(cmd_name)
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in self.helps():
             return None
-        module = import_module(f"labeldp_compile.cli.{cmd_name}")
-        return getattr(module, f"{cmd_name}_command")
+        folder = _FOLDERS.get(cmd_name)
+        module = f"{folder}.command" if folder else f"labeldp_compile.cli.{cmd_name}"
+        return getattr(import_module(module), f"{cmd_name}_command")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -60,17 +70,18 @@ class _Commands(Group):
         name = args[0]
         if name in _GONE:
             ctx.fail(f"labeldp {name} is gone: {_GONE[name]}")
-        if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
-            near = difflib.get_close_matches(name, _COMMANDS, n=1)
+        known = self.helps()
+        if name not in known and not ctx.resilient_parsing and not name.startswith("-"):
+            near = difflib.get_close_matches(name, known, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else "See labeldp --help."
             ctx.fail(f"No such command {name!r}. {hint}")
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The commands that start like this, and the options of the group."""
-        names = [name for name in _COMMANDS if name.startswith(incomplete)]
+        found = {name: text for name, text in self.helps().items() if name.startswith(incomplete)}
         return [
-            *(CompletionItem(name, help=_COMMANDS[name]) for name in names),
+            *(CompletionItem(name, help=text) for name, text in found.items()),
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
 

@@ -50,7 +50,7 @@ def test_sql_refuses_it_and_says_the_rule_in_the_file(path, dialect, tmp_path):
 def test_a_service_refuses_it_and_lists_the_rule(path):
     pytest.importorskip("uvicorn")
     from labeldp_compile.errors import InputError
-    from labeldp_compile.tools.serve.served import load
+    from labeldp_compile.serve.served import load
 
     done = labeldp("serve", path, "--unkeyed", "--port", 0)
     assert done.exit_code == 2 and RULES[path] in done.stderr and "--prepared" in done.stderr

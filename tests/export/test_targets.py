@@ -1,7 +1,7 @@
 """``labeldp export``: how a target is found, and what happens to words that are not its own."""
 
 import importlib.util
-import shutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,17 +45,22 @@ def test_without_the_trainer_its_target_is_said_to_need_it(monkeypatch):
     assert "onnx" not in run("export", "run").stderr
 
 
-@pytest.mark.parametrize("target", ["coq", "mlflow.py", "portable.py", "sql"])
-def test_a_target_whose_folder_is_deleted_is_gone_and_nothing_else(target, tmp_path):
+DELETABLE = ("export/coq", "export/mlflow.py", "export/portable.py", "export/sql", "serve")
+
+
+@pytest.mark.parametrize("deleted", DELETABLE)
+def test_a_command_or_target_whose_folder_is_deleted_is_gone_and_nothing_else(deleted, tmp_path):
     package = ROOT / "labeldp_compile"
-    copied = tmp_path / package.name
-    copied.mkdir()
-    for path in package.iterdir():
-        if path.name != "export":
-            (copied / path.name).symlink_to(path)
-    unwanted = shutil.ignore_patterns(target, "__pycache__")
-    shutil.copytree(package / "export", copied / "export", ignore=unwanted)
-    words = [sys.executable, "-m", "labeldp_compile.cli", "export", "--help"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
-    listed = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("  --to ")}
-    assert {"coq", "mlflow", "portable", "sql"} - listed == {target.removesuffix(".py")}
+    (tmp_path / package.name / "export").mkdir(parents=True)
+    for path in (*package.iterdir(), *(package / "export").iterdir()):
+        name = path.relative_to(package)
+        if name.as_posix() not in (deleted, "export"):
+            (tmp_path / package.name / name).symlink_to(path)
+    program = [sys.executable, "-m", "labeldp_compile.cli"]
+    helps = [
+        subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        for words in ([*program, "--help"], [*program, "export", "--help"])
+    ]
+    listed = set(re.findall(r"^  (?:--to )?(\w+) ", "".join(helps), re.M))
+    expected = {Path(it).stem for it in DELETABLE} - {Path(deleted).stem}
+    assert {Path(it).stem for it in DELETABLE} & listed == expected

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labeldp_compile.cli.serve import serve_command
+from labeldp_compile.serve.command import serve_command
 
 FOLDER = Path(__file__).parents[2] / "runtime/examples/service"
 DOCKERFILE, UNIT = FOLDER / "Dockerfile", FOLDER / "labeldp.service"

@@ -14,9 +14,9 @@ from labeldp_runtime import Key, Randomizer
 from starlette.testclient import TestClient
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.serve.app import Service
-from labeldp_compile.tools.serve.served import load
-from labeldp_compile.tools.serve.settings import Settings
+from labeldp_compile.serve.app import Service
+from labeldp_compile.serve.served import load
+from labeldp_compile.serve.settings import Settings
 from tests.golden.write import HERE
 from verifier.tests.files import rebuilt
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from labeldp_compile.serve.requests import ARROW, JSON
+from labeldp_compile.serve.served import Served
 from labeldp_compile.tools.page.document import page as page_of
-from labeldp_compile.tools.serve.requests import ARROW, JSON
-from labeldp_compile.tools.serve.served import Served
 
 _TYPES = {"int64": "integer", "float64": "number", "string": "string"}
 _ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
@@ -119,7 +120,8 @@ def _parameter(name: str, what: str) -> dict[str, Any]:
 
 def page(served: Iterable[Served]) -> str:
     """A page that names the artifacts, and shows how to ask each; it loads nothing."""
-    return page_of("serve/served.html", "labeldp", artifacts=list(map(_shown, served)))
+    folder = Path(__file__).parent
+    return page_of("served.html", "labeldp", folder, artifacts=list(map(_shown, served)))
 
 
 def _shown(one: Served) -> dict[str, Any]:

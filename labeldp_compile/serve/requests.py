@@ -12,7 +12,7 @@ import pyarrow as pa
 from labeldp_verify.reading.numerals import read_whole
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.serve.arrow_bodies import read_stream
+from labeldp_compile.serve.arrow_bodies import read_stream
 
 JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
 _LONGEST = 40  # digits of a whole number: longer ones are no label and no id

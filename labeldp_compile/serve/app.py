@@ -24,9 +24,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.serve.metrics import CONTENT_TYPE, Metrics
-from labeldp_compile.tools.serve.openapi import document, page
-from labeldp_compile.tools.serve.requests import (
+from labeldp_compile.serve.metrics import CONTENT_TYPE, Metrics
+from labeldp_compile.serve.openapi import document, page
+from labeldp_compile.serve.requests import (
     ARROW,
     JSON,
     Request,
@@ -35,8 +35,8 @@ from labeldp_compile.tools.serve.requests import (
     read_arrow,
     read_json,
 )
-from labeldp_compile.tools.serve.served import Served
-from labeldp_compile.tools.serve.settings import Settings
+from labeldp_compile.serve.served import Served
+from labeldp_compile.serve.settings import Settings
 
 _FEW_BYTES = 1 << 14  # of a body: it is answered at once, and larger ones in a thread
 _HUNG_UP = 499  # as nginx counts it; nobody receives it

@@ -11,7 +11,7 @@ from labeldp_compile.cli.command import DoesNotHoldError, command
 from labeldp_compile.cli.options import PATH, Whole, prepared_option
 from labeldp_compile.cli.output import tell
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.serve.settings import Settings, is_loopback, read_token
+from labeldp_compile.serve.settings import Settings, is_loopback, read_token
 
 _NEEDED = ("prometheus_client", "starlette", "uvicorn")
 _MEBIBYTE = 1 << 20
@@ -115,9 +115,9 @@ def serve_command(
     from labeldp_runtime import KeyFileError, MissingExtraError, RuntimeArtifactError  # noqa: PLC0415
     from labeldp_verify import VerificationError  # noqa: PLC0415
 
-    from labeldp_compile.tools.serve.app import Service  # noqa: PLC0415
-    from labeldp_compile.tools.serve.listening import Listener, Tls  # noqa: PLC0415
-    from labeldp_compile.tools.serve.served import load  # noqa: PLC0415
+    from labeldp_compile.serve.app import Service  # noqa: PLC0415
+    from labeldp_compile.serve.listening import Listener, Tls  # noqa: PLC0415
+    from labeldp_compile.serve.served import load  # noqa: PLC0415
 
     token = None if token_file is None else read_token(token_file)
     # Others than browsers need no name; who has a token or a certificate is no page on the web.

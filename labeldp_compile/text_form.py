@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 UTF8 = "utf-8"
 LIKELY = ";\t|,"  # delimiters that a header is tried with
-_FORBIDDEN = '"\r\n\0'
+_FORBIDDEN = '"\r\n\0+-.'  # the last three stand in numbers, which have no quotes
 _ISO = tuple(f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17)))
 _WINDOWS = tuple(f"cp{page}" for page in (*range(1250, 1259), 437, 850, 852, 858, 866, 874))
 _ENCODINGS = {UTF8, "ascii", *_ISO, *_WINDOWS, "koi8-r", "koi8-u", "mac-roman"}
@@ -50,7 +50,8 @@ def read_delimiter(text: str) -> str:
     text = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(text) != 1 or not text.isascii() or text.isalnum() or text in _FORBIDDEN:
         raise ValueError(
-            "expected one ASCII character such as ';', or tab: no letter, digit, quote or line end"
+            "expected one ASCII character such as ';', or tab: no letter, digit, quote, line "
+            "end, or one of + - ."
         )
     return text
 

@@ -13,6 +13,7 @@ from pathlib import Path, PosixPath
 from types import MappingProxyType
 from urllib.parse import unquote
 
+from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import refused
 
 STREAM = "-"  # stdin or stdout, as CSV
@@ -90,7 +91,7 @@ def folder_columns(path: Path, names: Sequence[str]) -> Mapping[str, str | None]
 
 def refuse_folder_column(path: Path, column: str) -> None:
     """Raise DataError if the folders of a part are named by a column of labels."""
-    if isinstance(path, TablePart) and column in path.columns:
+    if isinstance(path, TablePart) and is_among(column, path.columns):
         raise refused(
             path,
             f"the names of folders state the label {column!r}, and an output would have the same "

@@ -151,8 +151,9 @@ def test_no_label_is_the_name_of_a_folder(hive):
         lambda: open_table(hive, ("y", "day"), DOMAIN, all_columns=True),
         lambda: read_header(hive, "day"),
         lambda: list(read_columns(parts_of(hive)[0], ["y"], PLAIN, ["day"])),
+        lambda: read_header(hive, "Day"),  # the same column for Spark
     ):
-        with pytest.raises(DataError, match="names of folders state the label 'day'"):
+        with pytest.raises(DataError, match=r"names of folders state the label '[dD]ay'"):
             read()
 
 

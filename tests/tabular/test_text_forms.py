@@ -34,7 +34,7 @@ def message(path, domain=DOMAIN, **form):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("mark", [";", "\t", "|", " ", "^", "]", "-", "#"])
+@pytest.mark.parametrize("mark", [";", "\t", "|", " ", "^", "]", "\\", "#"])
 def test_delimiters(tmp_path, mark):
     path = tmp_path / ("a.tsv" if mark == "\t" else "a.csv")
     path.write_text(mark.join("xyz") + "\n" + mark.join([f'"a{mark}b"', "3", ""]) + "\n")
@@ -43,7 +43,7 @@ def test_delimiters(tmp_path, mark):
     assert batch.to_pydict() == {"x": [f"a{mark}b"], "y": ["3"], "z": [""]}
 
 
-@pytest.mark.parametrize("text", ["", ",,", '"', "\n", "\0", "a", "7", "§", "\\n"])
+@pytest.mark.parametrize("text", ["", ",,", '"', "\n", "\0", "a", "7", "§", "\\n", "-", ".", "+"])
 def test_what_is_no_delimiter(text):
     with pytest.raises(ValueError, match="one ASCII character"):
         read_delimiter(text)

@@ -220,9 +220,8 @@ def made_run():
         delta=1e-5,
         method="one_release",
         model=None,
-        value=0.25,
-        metric="mse",
         status="done",
+        compared=[("mse", 0.25, None)],
         doubts=(),
     )
 

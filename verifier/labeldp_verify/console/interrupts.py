@@ -1,7 +1,7 @@
 """^C ends a command with exit code 130 and one line, at any time.
 
 Python's own way is an exception wherever the signal falls: in the middle of an import, in click,
-in the clean-up after another ^C, or at the interpreter's end. Each prints another traceback.
+or at the interpreter's end. Each prints another traceback.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from types import FrameType
 from typing import Any
 
 EXIT_CODE = 128 + signal.SIGINT
-_PATIENCE = 3  # this many ^C do not wait for the clean-up
 _AGAIN = 0.2  # seconds
 
 
@@ -50,7 +49,7 @@ class _Handler:
     """What ^C does depends on what there is to clean up."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._times = name, 0
+        self._name, self.interrupted = name, False  # even if the exception was lost
         self._tell_of = sys.unraisablehook
         self.running = self.done = False
 
@@ -58,19 +57,14 @@ class _Handler:
         if self.done:
             return
         if number == signal.SIGINT:
-            self._times += 1
-            if self._times == 1:
-                # Not through sys.stderr, in whose code the signal may have fallen.
-                os.write(2, f"\n{self._name}: interrupted\n".encode())
-            if not self.running or self._times == _PATIENCE:
+            # Not through sys.stderr, in whose code the signal may have fallen.
+            os.write(2, f"\n{self._name}: interrupted\n".encode())
+            if not self.running:
                 os._exit(EXIT_CODE)
-        if self._times and not self._is_cleaning_up():
+            self.interrupted = True
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if self.interrupted and not self._is_cleaning_up():
             raise Interrupted(EXIT_CODE)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether ^C came, even if the exception was lost."""
-        return self._times > 0
 
     def end(self) -> None:
         """What is left is the interpreter's own end."""
@@ -128,8 +122,8 @@ def run(name: str, load: Callable[[], Callable[[], Any]]) -> None:
     """Load a command, and run it; ``name`` is that of the program.
 
     While it loads, ^C ends the process at once: nothing has begun. While it runs, the first ^C is a
-    SystemExit, which closes and removes unfinished files; the second changes nothing, and the third
-    does not wait for the clean-up. Where ^C is already ignored, as with nohup, it stays ignored.
+    SystemExit, which closes and removes unfinished files; the second ends the process at once.
+    Where ^C is already ignored, as with nohup, it stays ignored.
     """
     handler = _Handler(name)
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

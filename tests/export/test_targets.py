@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from labeldp_compile import export
 from labeldp_compile.cli import main
 
 ROOT = Path(__file__).parents[2]
+ARTIFACT = ROOT / "tests/golden/plain/exponential.onnx"
 
 
 def run(*words):
@@ -64,3 +66,15 @@ def test_a_command_or_target_whose_folder_is_deleted_is_gone_and_nothing_else(de
     listed = set(re.findall(r"^  (?:--to )?(\w+) ", "".join(helps), re.M))
     expected = {Path(it).stem for it in DELETABLE} - {Path(deleted).stem}
     assert {Path(it).stem for it in DELETABLE} & listed == expected
+
+
+def test_a_target_takes_one_file_that_of_contributing(tmp_path, monkeypatch):
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Adding a target of export")[1]
+    (tmp_path / "certificate.py").write_text(page.split("```python\n")[1].split("```")[0])
+    monkeypatch.syspath_prepend(tmp_path)  # forgets what was looked for
+    monkeypatch.setattr(export, "__path__", [*export.__path__, str(tmp_path)])
+    monkeypatch.setattr(export.__spec__, "submodule_search_locations", export.__path__)
+    assert "--to certificate" in run("export", "--help").stdout
+    words = ("export", "--to", "certificate", str(ARTIFACT), "-o", str(tmp_path / "c.json"))
+    assert run(*words).exit_code == 0 and '"epsilon_label"' in (tmp_path / "c.json").read_text()
+    assert "exists already" in run(*words).stderr

@@ -6,7 +6,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-OTHERS, OTHERS_WRITE = 0o077, 0o022
+_OTHERS, OTHERS_WRITE = 0o077, 0o022
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,12 +21,10 @@ class OwnFile:
         """Whether it is a regular file: no folder, pipe or device."""
         return stat.S_ISREG(self.status.st_mode)
 
-    def is_exposed(self, mode: int) -> bool:
-        """Whether another user owns it, or it gives any of these permissions to others.
-
-        ``mode`` is ``OTHERS`` or ``OTHERS_WRITE``.
-        """
-        return is_others(self.status) or bool(self.status.st_mode & mode)
+    @property
+    def is_exposed(self) -> bool:
+        """Whether another user owns it, or may read or write it."""
+        return is_others(self.status) or bool(self.status.st_mode & _OTHERS)
 
 
 def read_own(path: Path, most: int, *, links: bool = True) -> OwnFile:

@@ -1,7 +1,7 @@
 """The user's own configuration: the allowed database servers, and the file with the ledger key.
 
 A spec may come from another person. It must not decide where a password or a digest of labels is
-sent. That is why these settings are in a file that only the user can write.
+sent. That is why these settings are in a file of the user's own.
 """
 
 import os
@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.own_file import OTHERS_WRITE, read_own
 
 VARIABLE = "LABELDP_CONFIG"
-_MAX_BYTES = 1 << 20
 _KEY = "ledger.key"
 
 
@@ -37,21 +35,13 @@ def user_config() -> UserConfig:
     """The configuration of this user.
 
     ``$LABELDP_CONFIG`` names the file. Without it, the file is ``labeldp/config.toml`` in
-    ``$XDG_CONFIG_HOME`` or ``~/.config``, and need not exist. Raises InputError if others may
-    change the file, if it is damaged, or if it has unknown keys.
+    ``$XDG_CONFIG_HOME`` or ``~/.config``, and need not exist. Raises InputError if it is damaged or
+    has unknown keys.
     """
     named = os.environ.get(VARIABLE, "")
     path = Path(named).absolute() if named else _default_path()
     try:
-        found = read_own(path, _MAX_BYTES)
-        if not found.is_file:
-            raise InputError(f"{path}: expected a TOML file")
-        if found.is_exposed(OTHERS_WRITE):
-            raise InputError(
-                f"{path}: others may write to it, and it decides where passwords are sent: "
-                "make yourself its owner and set its mode to 600 or 644"
-            )
-        facts = tomllib.loads(found.data.decode())
+        facts = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         if named:
             raise InputError(f"{path}: is named by {VARIABLE} but does not exist") from None

@@ -26,7 +26,7 @@ from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.entries import Entry
-from labeldp_compile.own_file import OTHERS, read_own
+from labeldp_compile.own_file import read_own
 from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.user_config import user_config
 
@@ -84,7 +84,7 @@ def find_client_key() -> ClientKey | None:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     if not found.is_file:
         raise InputError(f"{path}: expected a key file")
-    if found.is_exposed(OTHERS):
+    if found.is_exposed:
         raise InputError(f"{path}: others may read this key: chmod 600 {path}")
     text = found.data.decode("ascii", "replace")
     if not _TEXT.fullmatch(text):

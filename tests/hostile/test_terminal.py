@@ -164,7 +164,7 @@ def listed(folder, text):
     """A folder whose manifest has the text wherever it can; its part is missing."""
     path = folder / "parts"
     path.mkdir()
-    part = ListedPart("", text, 1, [text], text, text, text, text, 0, text, text)
+    part = ListedPart("", text, 1, [text], text, text, text, text, 0, text)
     PartsFolder(path, "f" * 32, {}).put("x.parquet", part)
     return path
 

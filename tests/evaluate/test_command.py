@@ -122,7 +122,7 @@ def test_the_conclusion_comes_last_and_fits_a_screen(files):
     assert result.exit_code == 0 and len(lines) <= 15
     assert "to settle a difference of 0.1 in squared error: about" in lines[-2]
     assert lines[-1].startswith("squared error, one − other: -") and lines[-1].endswith(
-        "a 95% interval without 0 (6,000 rows)"
+        "a 95% interval without 0 (6,000 rows) (declared private, not shown)"
     )
     more = labeldp(*words(files[0], "numbers", "--by", "g", "--verbose")).stdout
     assert "calibration of one" in more and "all rows" in more and "lift" in more

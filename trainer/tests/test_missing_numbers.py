@@ -134,7 +134,7 @@ def test_encoder_files_say_it(takes, tmp_path):
     assert again == data.encoder
 
 
-def test_encoder_files_of_other_runs_are_as_before(tmp_path):
+def test_encoder_files_state_all_keys(tmp_path):
     text = (
         TEXT.replace(", dates: [at]", "").replace("[n, m]", "[y]").replace("label: y", "label: k")
     )
@@ -142,7 +142,7 @@ def test_encoder_files_of_other_runs_are_as_before(tmp_path):
     loaded = parse_config(text.replace("SUFFIX", "parquet"), "t.yaml", tmp_path)
     encoder = load_data(loaded, ("k",), ()).encoder
     stated = EncoderFile(features=encoder, classes=None).model_dump()
-    assert list(stated["features"]) == ["kind", "numeric", "categorical"]
+    assert {"dates", "takes_missing_numbers"} <= stated["features"].keys()
     assert EncoderFile.model_validate(stated).features == encoder
     assert (encoder.dates, encoder.takes_missing_numbers) == ([], False)
 

@@ -108,7 +108,7 @@ def test_rows_of_users_are_chosen_without_labels():
     )
     assert wide.rows.shape == (3, 3)  # nobody has more
     for missing in (pa.array(["a", None]), np.array([1.0, np.nan])):
-        with pytest.raises(DataError, match="does not name a user in every row"):
+        with pytest.raises(DataError, match="names no person"):
             user_rows(loaded, DataPart(None, 2, {"user": missing}, "train"))
 
 

@@ -23,16 +23,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.tools.audit.audit import (
+from labeldp_compile.audits.audit import (
     CHI_SQUARE_ERROR,
     MAX_LABELS,
     AuditClaim,
     audit,
     choose_labels,
 )
-from labeldp_compile.tools.audit.distribution import LEAST_EXPECTED
-from labeldp_compile.tools.audit.reference import Reference
-from labeldp_compile.tools.audit.target import ArtifactTarget, FunctionTarget, parse_labels
+from labeldp_compile.audits.distribution import LEAST_EXPECTED
+from labeldp_compile.audits.reference import Reference
+from labeldp_compile.audits.target import ArtifactTarget, FunctionTarget, parse_labels
 from tests.fixtures import planted
 from tests.fixtures.compiled import compile_text
 from tests.fixtures.random_specs import random_spec

@@ -18,11 +18,11 @@ import numpy as np
 
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
+from labeldp_compile.sweeps.candidates import find_candidates
+from labeldp_compile.sweeps.measure import measure
+from labeldp_compile.sweeps.plot import sweep_figure
+from labeldp_compile.sweeps.sweep import sweep_spec
 from labeldp_compile.tools.page.pictures import picture_settings
-from labeldp_compile.tools.sweep.candidates import find_candidates
-from labeldp_compile.tools.sweep.measure import measure
-from labeldp_compile.tools.sweep.plot import sweep_figure
-from labeldp_compile.tools.sweep.sweep import sweep_spec
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 QUICKSTART = (Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet", "mdvis", 0, 77)

@@ -14,6 +14,7 @@ from labeldp_compile.api import plan as plan
 from labeldp_compile.api import sweep as sweep
 from labeldp_compile.api import verify as verify
 from labeldp_compile.assembly import Compiled as Compiled
+from labeldp_compile.audits.report import AuditReport as AuditReport
 from labeldp_compile.errors import BudgetError as BudgetError
 from labeldp_compile.errors import DataError as DataError
 from labeldp_compile.errors import InputError as InputError
@@ -21,7 +22,6 @@ from labeldp_compile.errors import SpecError as SpecError
 from labeldp_compile.ledger.account import OverBudgetError as OverBudgetError
 from labeldp_compile.planning import Plan as Plan
 from labeldp_compile.spec import Spec as Spec
-from labeldp_compile.tools.audit.report import AuditReport as AuditReport
+from labeldp_compile.sweeps.choice import Choice as Choice
+from labeldp_compile.sweeps.sweep import Sweep as Sweep
 from labeldp_compile.tools.estimate.aggregates import Aggregates as Aggregates
-from labeldp_compile.tools.sweep.choice import Choice as Choice
-from labeldp_compile.tools.sweep.sweep import Sweep as Sweep

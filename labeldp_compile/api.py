@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from labeldp_verify import Budget, Report
 
     from labeldp_compile.assembly import Compiled
+    from labeldp_compile.audits.report import AuditReport
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
-    from labeldp_compile.tools.audit.report import AuditReport
+    from labeldp_compile.sweeps.choice import Choice
+    from labeldp_compile.sweeps.sweep import Sweep
     from labeldp_compile.tools.estimate.aggregates import Aggregates
     from labeldp_compile.tools.estimate.intervals import Target
-    from labeldp_compile.tools.sweep.choice import Choice
-    from labeldp_compile.tools.sweep.sweep import Sweep
 
 FilePath = str | os.PathLike[str]
 
@@ -205,7 +205,7 @@ def sweep(
     [(2.0, 'optimal_unbiased')]
     """
     from labeldp_compile.observer import Observer
-    from labeldp_compile.tools.sweep.sweep import exact_epsilons, sweep_spec
+    from labeldp_compile.sweeps.sweep import exact_epsilons, sweep_spec
 
     return sweep_spec(
         Path(path),
@@ -258,8 +258,8 @@ def choose(
     ('optimal_unbiased', 1.173)
     """
     from labeldp_compile.observer import Observer
-    from labeldp_compile.tools.sweep.choice import choose_spec
-    from labeldp_compile.tools.sweep.targets import Asked
+    from labeldp_compile.sweeps.choice import choose_spec
+    from labeldp_compile.sweeps.targets import Asked
 
     asked = Asked(mean_error, share_error, label_error, rows, max_belief)
     return choose_spec(Path(path), asked, Observer(step=progress))
@@ -377,7 +377,7 @@ def audit(
     """
     from labeldp_verify import DEFAULT_BUDGET
 
-    from labeldp_compile.tools.audit.audit import audit_artifact
+    from labeldp_compile.audits.audit import audit_artifact
 
     return audit_artifact(
         Path(artifact),

@@ -8,6 +8,15 @@ import numpy as np
 from labeldp_verify import Budget
 from labeldp_verify.console.colour import Marked
 
+from labeldp_compile.audits.audit import (
+    MIN_SAMPLES,
+    AuditClaim,
+    audit,
+    audit_artifact,
+    choose_labels,
+)
+from labeldp_compile.audits.report import ERROR, AuditReport
+from labeldp_compile.audits.target import AuditTarget, FunctionTarget, parse_labels
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (
     PATH,
@@ -20,15 +29,6 @@ from labeldp_compile.cli.options import (
 )
 from labeldp_compile.cli.output import observing, show
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.audit.audit import (
-    MIN_SAMPLES,
-    AuditClaim,
-    audit,
-    audit_artifact,
-    choose_labels,
-)
-from labeldp_compile.tools.audit.report import ERROR, AuditReport
-from labeldp_compile.tools.audit.target import AuditTarget, FunctionTarget, parse_labels
 
 DEFAULT_SAMPLES = 10_000_000
 _MAX_SAMPLES = 10**10  # more do not fit the memory of most machines

@@ -42,10 +42,10 @@ def check_command(
     no label is read. Exit code 1 if something does not meet the policy, or cannot be verified; 2
     if the policy is wrong, or if there is nothing to check.
     """
-    from labeldp_compile.tools.policy import judge, load_policy  # noqa: PLC0415  # pydantic
-    from labeldp_compile.tools.policy.formats import CheckResult, lines_of  # noqa: PLC0415
-    from labeldp_compile.tools.policy.judging import unverified  # noqa: PLC0415
-    from labeldp_compile.tools.policy.walk import find_subjects  # noqa: PLC0415
+    from labeldp_compile.check import judge, load_policy  # noqa: PLC0415  # pydantic
+    from labeldp_compile.check.formats import CheckResult, lines_of  # noqa: PLC0415
+    from labeldp_compile.check.judging import unverified  # noqa: PLC0415
+    from labeldp_compile.check.walk import find_subjects  # noqa: PLC0415
 
     loaded, found = load_policy(policy), find_subjects(list(paths))
     judged = []

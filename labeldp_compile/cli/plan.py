@@ -34,7 +34,7 @@ from labeldp_compile.weak_promise import weak_promise
 from labeldp_compile.whole_file import require_output
 
 if TYPE_CHECKING:
-    from labeldp_compile.tools.policy import Judged, LoadedPolicy
+    from labeldp_compile.check import Judged, LoadedPolicy
 
 _SECONDS_OF = "estimated for one core of a server, usually within a factor of 3"
 _SIZE_OF = "estimated, usually within a factor of 2; never above"
@@ -71,7 +71,7 @@ def plan_command(
     require_output(out, spec, policy, endings=(SUFFIX,), overwrite=overwrite)
     judged = loaded = None
     if policy is not None:
-        from labeldp_compile.tools.policy import load_policy  # noqa: PLC0415
+        from labeldp_compile.check import load_policy  # noqa: PLC0415
 
         loaded = load_policy(policy)
     plan = plan_spec(spec)
@@ -81,7 +81,7 @@ def plan_command(
     lines = _details(plan) if verbose else _summary(plan, spec)
     failed = [] if judged is None else judged.failed
     if judged is not None:
-        from labeldp_compile.tools.policy.finding import OPEN  # noqa: PLC0415
+        from labeldp_compile.check.finding import OPEN  # noqa: PLC0415
 
         allowed = [one for one in judged.findings if one.ok and one.found == OPEN]
         lines += [Marked(f"open   {one.rule}: {one.text}", "warning") for one in allowed]
@@ -101,7 +101,7 @@ def plan_command(
 
 def _judged(plan: Plan, spec: Path, policy: LoadedPolicy) -> Judged:
     """What the policy says about the plan, and about the ledger that it would spend from."""
-    from labeldp_compile.tools.policy import judge_plan  # noqa: PLC0415
+    from labeldp_compile.check import judge_plan  # noqa: PLC0415
 
     entries, where = [], plan.spec.privacy.ledger
     if where is not None and plan.ledger is not None:

@@ -195,7 +195,7 @@ def report_command(
     # Imported here because matplotlib takes half a second; usage errors should not wait for it.
     from labeldp_verify.signature import read_public_key  # noqa: PLC0415
 
-    from labeldp_compile.tools.policy import load_policy  # noqa: PLC0415
+    from labeldp_compile.check import load_policy  # noqa: PLC0415
     from labeldp_compile.tools.report.findings import examine  # noqa: PLC0415
     from labeldp_compile.tools.report.page import report_page  # noqa: PLC0415
     from labeldp_compile.tools.report.registry import registry_entry  # noqa: PLC0415

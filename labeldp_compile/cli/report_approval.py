@@ -27,8 +27,8 @@ def write_approval(
     FILE, so it approves no other file. Raises DoesNotHoldError if FILE does not verify or does not
     meet the policy; then nothing is written.
     """
-    from labeldp_compile.tools.policy import judge, judge_artifact, load_policy  # noqa: PLC0415
-    from labeldp_compile.tools.policy.judging import read_promise, read_run  # noqa: PLC0415
+    from labeldp_compile.check import judge, judge_artifact, load_policy  # noqa: PLC0415
+    from labeldp_compile.check.judging import read_promise, read_run  # noqa: PLC0415
     from labeldp_compile.tools.report.approval import (  # noqa: PLC0415
         approval,
         approval_path,

@@ -26,7 +26,7 @@ def schema_command(training: bool, policy: bool) -> None:
 
         text: str = trainer_module("config", "schema --training").json_schema()
     elif policy:
-        from labeldp_compile.tools.policy import policy_schema  # noqa: PLC0415
+        from labeldp_compile.check import policy_schema  # noqa: PLC0415
 
         text = policy_schema()
     else:

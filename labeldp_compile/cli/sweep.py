@@ -20,8 +20,8 @@ from labeldp_compile.cli.options import (
 from labeldp_compile.cli.output import complain, observing, show, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
-from labeldp_compile.tools.sweep.sweep import DEFAULT_EPSILONS, Sweep, exact_epsilons, sweep_spec
-from labeldp_compile.tools.sweep.table import (
+from labeldp_compile.sweeps.sweep import DEFAULT_EPSILONS, Sweep, exact_epsilons, sweep_spec
+from labeldp_compile.sweeps.table import (
     BEST,
     FRONTIER_HEADER,
     by_epsilon,
@@ -141,7 +141,7 @@ def sweep_command(
     show(as_json, sweep.to_json, lambda: _in_words(sweep, verbose=verbose))
     if output is not None:  # last: a full disk must not lose a result that ε was spent on
         # Matplotlib takes half a second to import.
-        from labeldp_compile.tools.sweep.plot import sweep_page  # noqa: PLC0415
+        from labeldp_compile.sweeps.plot import sweep_page  # noqa: PLC0415
 
         write_text(output, sweep_page(sweep))
 

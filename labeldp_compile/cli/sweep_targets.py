@@ -9,9 +9,9 @@ from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.cli.output import observing, show, text_table
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.sweep.choice import Choice, choose_spec
-from labeldp_compile.tools.sweep.search import Trial
-from labeldp_compile.tools.sweep.targets import TARGETS, Asked
+from labeldp_compile.sweeps.choice import Choice, choose_spec
+from labeldp_compile.sweeps.search import Trial
+from labeldp_compile.sweeps.targets import TARGETS, Asked
 
 BEST = "◄"
 

@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 from labeldp_verify.opening import open_artifact
 
+from labeldp_compile.audits.audit import AuditClaim, audit, choose_labels
+from labeldp_compile.audits.cells import choose_cells, told_from_zero
+from labeldp_compile.audits.reference import Reference
+from labeldp_compile.audits.target import ArtifactTarget, FunctionTarget, parse_labels
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.audit.audit import AuditClaim, audit, choose_labels
-from labeldp_compile.tools.audit.cells import choose_cells, told_from_zero
-from labeldp_compile.tools.audit.reference import Reference
-from labeldp_compile.tools.audit.target import ArtifactTarget, FunctionTarget, parse_labels
 from tests.fixtures import planted
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.random_specs import random_spec
@@ -49,7 +49,7 @@ def audited(name, samples, processes=False):
 @pytest.fixture
 def rarely_wrong(monkeypatch):
     """Audits accuse a faultless randomizer once in 10^6 times; for tests that is too often."""
-    module = importlib.import_module("labeldp_compile.tools.audit.audit")
+    module = importlib.import_module("labeldp_compile.audits.audit")
     for name in ("_EPSILON_ERROR", "_OTHER_ERROR", "CHI_SQUARE_ERROR"):
         monkeypatch.setattr(module, name, getattr(module, name) / 1000)
 

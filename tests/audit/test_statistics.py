@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from labeldp_compile.tools.audit.cells import IntervalCells, ValueCells, choose_cells
-from labeldp_compile.tools.audit.distribution import chi_square, unlike_expected
-from labeldp_compile.tools.audit.epsilon import bound_epsilon, search_events
-from labeldp_compile.tools.audit.sampling import Tally
-from labeldp_compile.tools.audit.sequences import shared_between, shared_inside
+from labeldp_compile.audits.cells import IntervalCells, ValueCells, choose_cells
+from labeldp_compile.audits.distribution import chi_square, unlike_expected
+from labeldp_compile.audits.epsilon import bound_epsilon, search_events
+from labeldp_compile.audits.sampling import Tally
+from labeldp_compile.audits.sequences import shared_between, shared_inside
 
 ERROR = 1e-7
 

@@ -11,12 +11,12 @@ from labeldp_verify import check_file
 from labeldp_verify.console import command
 from labeldp_verify.reading.numerals import read_decimal, read_whole
 
+from labeldp_compile.audits.target import parse_labels
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec_match import spec_check
-from labeldp_compile.tools.audit.target import parse_labels
-from labeldp_compile.tools.sweep.sweep import exact_epsilons
+from labeldp_compile.sweeps.sweep import exact_epsilons
 
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "specs/doctor-visits.yaml"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labeldp_compile import InputError, choose
-from labeldp_compile.tools.sweep import search
+from labeldp_compile.sweeps import search
 from tests.fixtures.random_targets import compiled, random_demand, simulated_error
 
 TARGETS, REPETITIONS = 20, 4_000  # benchmarks/choose.py tries 200, with 20,000

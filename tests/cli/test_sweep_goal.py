@@ -11,8 +11,8 @@ from labeldp_verify.analysis.probabilities import matrix
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.sweep import plot
-from labeldp_compile.tools.sweep.sweep import sweep_spec
+from labeldp_compile.sweeps import plot
+from labeldp_compile.sweeps.sweep import sweep_spec
 from tests.fixtures.compiled import compile_text
 
 NUMBERS = """

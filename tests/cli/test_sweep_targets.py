@@ -17,8 +17,8 @@ from labeldp_verify.opening import open_artifact
 from labeldp_compile import choose
 from labeldp_compile.cli import main
 from labeldp_compile.spec import load_spec
-from labeldp_compile.tools.sweep import ladder
-from labeldp_compile.tools.sweep.targets import Belief, UnreachedError
+from labeldp_compile.sweeps import ladder
+from labeldp_compile.sweeps.targets import Belief, UnreachedError
 from tests.fixtures.blank import without_rows
 
 NUMBERS = """

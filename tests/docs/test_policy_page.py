@@ -6,8 +6,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from labeldp_compile.check.model import GatePolicy
 from labeldp_compile.cli import main
-from labeldp_compile.tools.policy.model import GatePolicy
 from tests.docs.blocks import DOCS, blocks_of
 from tests.docs.console import ROOT, examples, is_shown
 
@@ -54,7 +54,7 @@ def test_the_table_has_every_key():
 
 
 def test_the_committed_schema_is_that_of_the_policy():
-    from labeldp_compile.tools.policy import policy_schema
+    from labeldp_compile.check import policy_schema
 
     committed = (ROOT / "specs" / "labeldp-policy.schema.json").read_text(encoding="utf-8")
     assert committed == policy_schema(), "run: make schema"

@@ -12,7 +12,7 @@ from labeldp_compile.mechanisms.problem import Solved
 from labeldp_compile.observer import Observer, time_left
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
-from labeldp_compile.tools.sweep import sweep
+from labeldp_compile.sweeps import sweep
 from tests.fixtures.compiled import INTEGER_SPEC
 
 SECONDS = 10  # of each solve

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labeldp_compile.tools.policy.finding import Judged, PolicyFinding
-from labeldp_compile.tools.policy.formats import FORMATS, CheckResult, lines_of
-from labeldp_compile.tools.policy.model import GatePolicy, LoadedPolicy
+from labeldp_compile.check.finding import Judged, PolicyFinding
+from labeldp_compile.check.formats import FORMATS, CheckResult, lines_of
+from labeldp_compile.check.model import GatePolicy, LoadedPolicy
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.hostile.test_terminal import EVIL
 from tests.policy.company import labeldp, run, write
@@ -144,7 +144,7 @@ def test_a_huge_file_and_too_much_work_are_no_pass(here):
 
 
 def test_more_files_than_are_looked_at_is_an_error(here, limit):
-    from labeldp_compile.tools.policy import walk
+    from labeldp_compile.check import walk
 
     limit(walk, "MAX_FILES", 3)
     policy(here, max_epsilon_label=1)

@@ -20,8 +20,8 @@ from labeldp_verify.errors import read_at_most
 from labeldp_verify.printable import clipped, one_line
 from labeldp_verify.reading.strict_json import parse_json
 
+from labeldp_compile.check.judging import require_plain
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.policy.judging import require_plain
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey

@@ -11,9 +11,9 @@ from labeldp_verify.artifact import Table
 from labeldp_verify.budget import naming
 from labeldp_verify.opening import readable
 
+from labeldp_compile.check import Judged, LoadedPolicy, judge_artifact
 from labeldp_compile.spec_match import spec_check
 from labeldp_compile.tools.inspection.overview import shown_table
-from labeldp_compile.tools.policy import Judged, LoadedPolicy, judge_artifact
 from labeldp_compile.tools.report.approval import Approval, found_approval
 
 if TYPE_CHECKING:

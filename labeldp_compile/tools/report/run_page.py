@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from labeldp_verify.printable import clipped
 from labeldp_verify.rounded import at_most
 
+from labeldp_compile.check import Judged, LoadedPolicy, judge
+from labeldp_compile.check.judging import read_promise, read_run
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.page.document import page
-from labeldp_compile.tools.policy import Judged, LoadedPolicy, judge
-from labeldp_compile.tools.policy.judging import read_promise, read_run
 from labeldp_compile.tools.report.approval import Approval, found_approval, read_subjects
 from labeldp_compile.tools.report.decision import delta_in_words, excess_of, of_run
 

@@ -22,8 +22,8 @@ from labeldp_verify.printable import clipped
 from labeldp_verify.reading.numerals import read_decimal, read_whole
 from numpy.typing import NDArray
 
+from labeldp_compile.audits.cells import told_from_zero
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.audit.cells import told_from_zero
 
 _RANGE = re.compile(r"(-?[0-9]{1,15})\.\.(-?[0-9]{1,15})")
 _MOST = 10_000_000

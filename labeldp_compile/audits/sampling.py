@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.audits.cells import OutputCells
+from labeldp_compile.audits.target import Draw
 from labeldp_compile.observer import Observer
-from labeldp_compile.tools.audit.cells import OutputCells
-from labeldp_compile.tools.audit.target import Draw
 
 Counts = NDArray[np.int64]
 CALL = 1 << 16  # labels in a call

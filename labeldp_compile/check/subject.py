@@ -16,10 +16,10 @@ from labeldp_verify.forms import Integers, JointDomain, are_numbers
 from labeldp_verify.reading.figures import Usefulness
 from labeldp_verify.reading.shortcomings import Shortcoming, relevant
 
+from labeldp_compile.check.finding import Kind, Worth
+from labeldp_compile.check.model import GatePolicy
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.tabular.parts_folder import ListedPart
-from labeldp_compile.tools.policy.finding import Kind, Worth
-from labeldp_compile.tools.policy.model import GatePolicy
 
 if TYPE_CHECKING:
     from labeldp_compile.planning import Plan

@@ -22,26 +22,26 @@ from labeldp_verify.opening import open_artifact
 from labeldp_verify.rounded import at_least, at_most, down_to
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import InputError
-from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.tools.audit.cells import as_returned, choose_cells, describe
-from labeldp_compile.tools.audit.distribution import (
+from labeldp_compile.audits.cells import as_returned, choose_cells, describe
+from labeldp_compile.audits.distribution import (
     Difference,
     chi_square,
     unlike_each_other,
     unlike_expected,
 )
-from labeldp_compile.tools.audit.epsilon import Event, bound_epsilon, search_events
-from labeldp_compile.tools.audit.reference import Reference
-from labeldp_compile.tools.audit.report import ERROR, AuditReport, Finding, LabelCounts
-from labeldp_compile.tools.audit.sampling import Sampler, Tally
-from labeldp_compile.tools.audit.sequences import even_set, independence, processes
-from labeldp_compile.tools.audit.target import (
+from labeldp_compile.audits.epsilon import Event, bound_epsilon, search_events
+from labeldp_compile.audits.reference import Reference
+from labeldp_compile.audits.report import ERROR, AuditReport, Finding, LabelCounts
+from labeldp_compile.audits.sampling import Sampler, Tally
+from labeldp_compile.audits.sequences import even_set, independence, processes
+from labeldp_compile.audits.target import (
     ArtifactTarget,
     AuditTarget,
     FunctionTarget,
     LabelColumns,
 )
+from labeldp_compile.errors import InputError
+from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.tools.inspection.overview import shown_table
 
 MIN_SAMPLES = 100_000

@@ -9,19 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from labeldp_compile.tools.page.document import page
-from labeldp_compile.tools.page.numbers import plain
-from labeldp_compile.tools.page.pictures import (
-    INK,
-    LOSSES,
-    inline_svg,
-    picture_settings,
-    scale,
-    tidy,
-)
-from labeldp_compile.tools.sweep.measure import Point
-from labeldp_compile.tools.sweep.sweep import Sweep
-from labeldp_compile.tools.sweep.table import (
+from labeldp_compile.sweeps.measure import Point
+from labeldp_compile.sweeps.sweep import Sweep
+from labeldp_compile.sweeps.table import (
     FRONTIER_HEADER,
     by_epsilon,
     cells,
@@ -33,6 +23,16 @@ from labeldp_compile.tools.sweep.table import (
     notes,
     remark,
     what_is_estimated,
+)
+from labeldp_compile.tools.page.document import page
+from labeldp_compile.tools.page.numbers import plain
+from labeldp_compile.tools.page.pictures import (
+    INK,
+    LOSSES,
+    inline_svg,
+    picture_settings,
+    scale,
+    tidy,
 )
 
 # Distinct in both schemes, also for people who confuse red and green; markers and dashes help.

@@ -16,9 +16,9 @@ from xml.etree import ElementTree as Xml
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.printable import json_text, one_line
 
-from labeldp_compile.tools.policy.finding import Judged, PolicyFinding
-from labeldp_compile.tools.policy.model import LoadedPolicy
-from labeldp_compile.tools.policy.rules import not_applied
+from labeldp_compile.check.finding import Judged, PolicyFinding
+from labeldp_compile.check.model import LoadedPolicy
+from labeldp_compile.check.rules import not_applied
 
 FORMAT_VERSION = "1.0"
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -4,9 +4,9 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from labeldp_compile.check.judging import kind_of
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import is_url
-from labeldp_compile.tools.policy.judging import kind_of
 
 MAX_FILES = 100_000
 _WALKED = ("unknown", "folder of parts", "training run")  # in which other things may lie

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from labeldp_compile.diff.change import Change, Differences, Keyed
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.tools.diff.change import Change, Differences, Keyed
 
 # Keys by their beginnings: what a change of them breaks. All others break keyed outputs, except
 # those that are not in the integers.

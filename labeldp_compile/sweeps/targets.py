@@ -14,7 +14,7 @@ from labeldp_verify.reading.numerals import read_decimal
 from labeldp_compile.errors import InputError
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.tools.sweep.ladder import LAST, epsilon_at
+from labeldp_compile.sweeps.ladder import LAST, epsilon_at
 
 Amount = float | str | Decimal | Fraction
 MAX_ROWS = 10**15

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from labeldp_compile.tools.audit.epsilon import lower_bound, upper_bound
-from labeldp_compile.tools.audit.processes import drawn_in_children
-from labeldp_compile.tools.audit.report import Finding
-from labeldp_compile.tools.audit.sampling import Sampler, Tally
-from labeldp_compile.tools.audit.target import AuditTarget
+from labeldp_compile.audits.epsilon import lower_bound, upper_bound
+from labeldp_compile.audits.processes import drawn_in_children
+from labeldp_compile.audits.report import Finding
+from labeldp_compile.audits.sampling import Sampler, Tally
+from labeldp_compile.audits.target import AuditTarget
 
 Bits = NDArray[np.bool_]
 _DISTANCES = 3  # that are tested

@@ -20,10 +20,10 @@ from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
+from labeldp_compile.sweeps.ladder import LAST, epsilon_at, first_root, step_near
+from labeldp_compile.sweeps.measure import are_degenerate, compile_with, rounded
+from labeldp_compile.sweeps.targets import Demand
 from labeldp_compile.tables import problem_of
-from labeldp_compile.tools.sweep.ladder import LAST, epsilon_at, first_root, step_near
-from labeldp_compile.tools.sweep.measure import are_degenerate, compile_with, rounded
-from labeldp_compile.tools.sweep.targets import Demand
 
 _OPENING = step_near(1.0)  # mechanisms are tried in the order of their merit at this step
 _ALIKE = 6  # decimals of ln

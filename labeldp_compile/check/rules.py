@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.rounded import at_most
 
+from labeldp_compile.check.finding import OPEN, Kind, PolicyFinding, Worth
+from labeldp_compile.check.model import LeastUse, LoadedPolicy
+from labeldp_compile.check.subject import Subject, prior_of
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.account import add_up
 from labeldp_compile.ledger.draws import Totals, drawn_labels
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.spec_match import spec_disagreements
-from labeldp_compile.tools.policy.finding import OPEN, Kind, PolicyFinding, Worth
-from labeldp_compile.tools.policy.model import LeastUse, LoadedPolicy
-from labeldp_compile.tools.policy.subject import Subject, prior_of
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey

@@ -21,8 +21,8 @@ from labeldp_compile.prior import estimate_prior
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import MIN_EPSILON
-from labeldp_compile.tools.sweep.candidates import find_candidates, frontier_candidates
-from labeldp_compile.tools.sweep.measure import Missing, Point, measure
+from labeldp_compile.sweeps.candidates import find_candidates, frontier_candidates
+from labeldp_compile.sweeps.measure import Missing, Point, measure
 
 FORMAT_VERSION = "1.0"
 DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")

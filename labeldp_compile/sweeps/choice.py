@@ -16,10 +16,10 @@ from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior, UniformPrior
-from labeldp_compile.tools.sweep.candidates import Candidates, find_candidates
-from labeldp_compile.tools.sweep.ladder import LAST, epsilon_at, step_near
-from labeldp_compile.tools.sweep.search import Bench, Trial, rank, search
-from labeldp_compile.tools.sweep.targets import Asked, Demand, UnreachedError, Wanted, read_wanted
+from labeldp_compile.sweeps.candidates import Candidates, find_candidates
+from labeldp_compile.sweeps.ladder import LAST, epsilon_at, step_near
+from labeldp_compile.sweeps.search import Bench, Trial, rank, search
+from labeldp_compile.sweeps.targets import Asked, Demand, UnreachedError, Wanted, read_wanted
 
 FORMAT_VERSION = "1.0"
 SHARES = (0.01, 0.1)  # how sure an observer is before, in the printed beliefs

@@ -6,9 +6,9 @@ from labeldp_verify.reading.figures import PRIORS, ROWS
 from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.rounded import at_most, up_to
 
+from labeldp_compile.sweeps.measure import Point
+from labeldp_compile.sweeps.sweep import Sweep
 from labeldp_compile.tools.page.numbers import plain
-from labeldp_compile.tools.sweep.measure import Point
-from labeldp_compile.tools.sweep.sweep import Sweep
 
 BEST, UNBIASED = "◄", "0"
 # Shortcomings by their kind: the end of a row has no room for a sentence.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from labeldp_compile.tools.audit.sampling import Tally
+from labeldp_compile.audits.sampling import Tally
 
 Bits = NDArray[np.bool_]
 Floats = NDArray[np.float64]

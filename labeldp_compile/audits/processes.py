@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.audits.target import AuditTarget, Draw
 from labeldp_compile.children import heeding_kills, uninterrupted
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.audit.target import AuditTarget, Draw
 
 CHILDREN = 2  # of each kind
 _SECONDS = 120  # for a child to answer; a function may deadlock in a child

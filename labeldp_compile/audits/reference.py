@@ -8,7 +8,7 @@ from labeldp_verify.artifact import Table
 from labeldp_verify.forms import AdditiveRandomizer, output_array
 from numpy.typing import NDArray
 
-from labeldp_compile.tools.audit.cells import (
+from labeldp_compile.audits.cells import (
     MAX_VALUES,
     IntervalCells,
     OutputCells,

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from labeldp_compile.tools.audit.epsilon import lower_bound, upper_bound
-from labeldp_compile.tools.audit.report import LabelCounts
-from labeldp_compile.tools.audit.sampling import Tally
+from labeldp_compile.audits.epsilon import lower_bound, upper_bound
+from labeldp_compile.audits.report import LabelCounts
+from labeldp_compile.audits.sampling import Tally
 
 Floats = NDArray[np.float64]
 LEAST_EXPECTED = 100  # a pooled cell's expected count

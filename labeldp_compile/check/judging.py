@@ -17,16 +17,16 @@ from labeldp_verify.claims import rational
 from labeldp_verify.errors import readable
 from labeldp_verify.rounded import at_most
 
+from labeldp_compile.check.finding import VERIFIED, Judged, Kind, PolicyFinding
+from labeldp_compile.check.model import LoadedPolicy
+from labeldp_compile.check.rules import findings, needed_delta
+from labeldp_compile.check.subject import Subject, of_artifact, of_plan, of_run
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger.place import place_name
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.tabular.parts_folder import MANIFEST, PartsFolder
-from labeldp_compile.tools.policy.finding import VERIFIED, Judged, Kind, PolicyFinding
-from labeldp_compile.tools.policy.model import LoadedPolicy
-from labeldp_compile.tools.policy.rules import findings, needed_delta
-from labeldp_compile.tools.policy.subject import Subject, of_artifact, of_plan, of_run
 
 if TYPE_CHECKING:
     from labeldp_compile.planning import Plan

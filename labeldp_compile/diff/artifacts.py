@@ -11,8 +11,8 @@ from labeldp_verify.reading.figures import ROWS
 from labeldp_verify.reading.usefulness import is_unbiased
 from labeldp_verify.rounded import at_most
 
-from labeldp_compile.tools.diff.change import Change, Differences
-from labeldp_compile.tools.policy.subject import Subject, of_artifact
+from labeldp_compile.check.subject import Subject, of_artifact
+from labeldp_compile.diff.change import Change, Differences
 
 _WORSE = "the promise is weaker"
 _OFF = "private labels are off by more on average"

@@ -1,0 +1,66 @@
+"""Transcripts of the command line: each command of ``golden/*.txt`` prints what stands below it.
+
+A transcript is lines ``$ labeldp …``, each followed by its output (indented), its diagnostics
+(after ``!``) and its exit code if that is not 0. Comments begin with ``#``. The commands of one
+file run in one folder, which holds ``specs``, ``tests`` and the files of ``golden/inputs``. Secret
+bits are the same in every run; times and hashes are masked.
+
+After a sentence has changed, write the transcripts again, and read the difference:
+
+    LABELDP_GOLDEN=write pytest tests/cli/test_golden.py
+"""
+
+import os
+import random
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = Path(__file__).with_name("golden")
+MASKED = {
+    "TIME": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?"),
+    "HASH": re.compile(r"\b[0-9a-f]{16,64}\b"),  # of a file that names the versions of its tools
+    "model of N": re.compile(r"model of [\d,]+"),
+}
+
+
+def transcript(line):
+    """What a command prints: its results, its diagnostics, and its exit code."""
+    words, _, source = line.removeprefix("$ labeldp ").partition(" < ")
+    given = Path(source).read_bytes() if source else None
+    ran = CliRunner().invoke(main, shlex.split(words), prog_name="labeldp", input=given)
+    shown = [f"  {text}".rstrip() for text in ran.stdout.splitlines()]
+    shown += [f"! {text}".rstrip() for text in ran.stderr.splitlines()]
+    shown += [f"exit code {ran.exit_code}"] * bool(ran.exit_code)
+    for mask, pattern in MASKED.items():
+        shown = [pattern.sub(mask, text) for text in shown]
+    return shown
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in GOLDEN.glob("*.txt")))
+def test_commands_print_what_their_transcript_says(name, tmp_path, inside, monkeypatch):
+    for folder in ("specs", "tests"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    shutil.copytree(GOLDEN / "inputs", tmp_path, dirs_exist_ok=True)
+    inside(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("labeldp_runtime.entropy._of_kernel", random.Random(name).randbytes)
+    file = GOLDEN / f"{name}.txt"
+    said = file.read_text(encoding="utf-8")
+    now = []
+    for line in said.splitlines():
+        if line.startswith("$ "):
+            now += ["", line, *transcript(line)]
+        elif line.startswith("#"):
+            now += ["", line]
+    text = re.sub(r"(?m)(^#.*\n)\n(?=[#$])", r"\1", "\n".join(now[1:]) + "\n")
+    if os.environ.get("LABELDP_GOLDEN") == "write":
+        file.write_text(text, encoding="utf-8")
+    assert text == said, "if the new text is better: LABELDP_GOLDEN=write, and read the diff"

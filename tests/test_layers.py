@@ -241,6 +241,32 @@ def test_others_see_only_the_face_of_the_verifier():
                     assert known, (path, node.module, names)
 
 
+# Of the compiler the trainer imports one module, which lists names.
+TRAINER_FACES = {
+    *("labeldp_compile.toolkit", "labeldp_runtime", "labeldp_runtime.whole_file"),
+    *(f"labeldp_verify{room}" for room in ("", ".analysis", ".claims", ".decode", ".forms")),
+    *(f"labeldp_verify.{name}" for name in ("artifact", "errors", "opening", "printable")),
+    *(f"labeldp_verify.{name}" for name in ("public_names", "rounded", "reading.strict_json")),
+    *(f"labeldp_verify.console.{name}" for name in ("colour", "interrupts")),
+}
+
+
+def test_the_trainer_sees_only_faces():
+    assert len(TRAINER_FACES) <= 20
+    names = set()
+    for path in sorted(PACKAGES["labeldp_trainer"].rglob("*.py")):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ImportFrom):
+                ours = node.module.split(".")[0] in PACKAGES.keys() - {"labeldp_trainer"}
+                assert not ours or node.module in TRAINER_FACES, (path, node.module)
+                if node.module == "labeldp_compile.toolkit":
+                    names |= {alias.name for alias in node.names}
+    face = importlib.import_module("labeldp_compile.toolkit")
+    assert sorted(names) == sorted(face.__all__)  # and nothing is there that it does not use
+    for name in names:
+        getattr(face, name)
+
+
 # Distributions that share no code have the same name for the same thing.
 TWICE = {"ArtifactError", "Cells", "Columns", "WireError"}
 

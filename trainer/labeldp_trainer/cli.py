@@ -9,21 +9,25 @@ from typing import TYPE_CHECKING, Any
 import click
 from labeldp_verify.console.colour import Marked, Status
 
-from labeldp_compile.cli.command import command
-from labeldp_compile.cli.options import (
+from labeldp_compile.toolkit import (
     PATH,
+    PLAIN,
+    TextForm,
+    command,
     json_option,
     overwrite_option,
     quiet_option,
+    row_progress,
+    say,
+    show,
+    tell,
     text_options,
     verbose_option,
 )
-from labeldp_compile.cli.output import row_progress, say, show, tell
-from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_trainer.config import load_config
 
 if TYPE_CHECKING:
-    from labeldp_compile.tools.estimate.intervals import Target
+    from labeldp_compile.toolkit import Target
 
 _STATUS: dict[bool, Status] = {True: "ok", False: "failed"}
 
@@ -34,7 +38,7 @@ _RESULTS = (".onnx", ".html", ".parquet", ".csv", ".tsv", ".gz")
 
 def require_outside_run(output: Path | None, run: Path) -> None:
     """Raise InputError if this output would replace a file of a run."""
-    from labeldp_compile.whole_file import require_outside  # noqa: PLC0415
+    from labeldp_compile.toolkit import require_outside  # noqa: PLC0415
 
     if output is not None and output.is_file() and output.suffix.lower() not in _RESULTS:
         require_outside(output, run)
@@ -186,7 +190,7 @@ def predict_command(
     such files), an npz archive, or an idx file of images. A table keeps all its columns and gets a
     last column "prediction". It needs the feature columns but no labels.
     """
-    from labeldp_compile.tabular.writer import require_rewritten  # noqa: PLC0415
+    from labeldp_compile.toolkit import require_rewritten  # noqa: PLC0415
 
     require_rewritten(table, output, overwrite=overwrite)
     require_outside_run(output, run)
@@ -276,7 +280,7 @@ def runs_command(
         return
     if target is not None:
         raise click.UsageError("--target needs --coefficients")
-    from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
+    from labeldp_compile.toolkit import replaced_when_whole, require_output  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs import find_runs, to_json  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs_table import runs_page, runs_text  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from tokenize import TokenError
 
-from labeldp_compile.errors import DataError, InputError
+from labeldp_compile.toolkit import DataError, InputError
 
 __all__ = [
     "DAMAGE",

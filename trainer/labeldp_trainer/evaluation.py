@@ -10,7 +10,7 @@ from jax import Array
 from jaxtyping import Float, Float32, PyTree, Real, Shaped
 from scipy.stats import rankdata
 
-from labeldp_compile.tools.page.numbers import plain
+from labeldp_compile.toolkit import plain
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.dataset import batches
 from labeldp_trainer.losses import POISSON_FLOOR, Loss

@@ -23,8 +23,9 @@ from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int32, Int64, UInt8, UInt64
-from labeldp_runtime.entropy import random_words
 from labeldp_verify.analysis import exp_lower
+
+from labeldp_compile.toolkit import random_words
 
 WORD_BITS = 62
 STEPS = 128  # S; even, and a noisy entry fits uint8

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from labeldp_compile.weak_promise import weak_promise
+from labeldp_compile.toolkit import weak_promise
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import DataPart, Dataset, Task, load_data
 from labeldp_trainer.data.encoder import EncoderFile

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
-from labeldp_compile.yaml_model import Strict
+from labeldp_compile.toolkit import Strict
 
 __all__ = ["Number", "Strict"]
 

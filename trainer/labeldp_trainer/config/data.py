@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictInt, StrictStr
 
-from labeldp_compile.spec.fields import TextData
+from labeldp_compile.toolkit import TextData
 from labeldp_trainer.config.base import Checked, Strict
 
 Label = StrictInt | StrictStr

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labeldp_compile.errors import InputError
-from labeldp_compile.yaml_model import Document
-from labeldp_compile.yaml_source import KeyPath, YamlSource
+from labeldp_compile.toolkit import Document, InputError, KeyPath, YamlSource
 from labeldp_trainer.config.base import NoisySum, TrueLabels
 from labeldp_trainer.config.central import Central
 from labeldp_trainer.config.data import DataConfig, NpzData, TableData

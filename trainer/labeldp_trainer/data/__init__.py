@@ -8,8 +8,7 @@ not be randomized again as if they were true. Test metrics use true labels.
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from labeldp_compile.tabular.formats import files_of
-from labeldp_compile.tabular.provenance import require_true
+from labeldp_compile.toolkit import files_of, require_true
 from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
 from labeldp_trainer.config.data import IdxFiles, TableData
 from labeldp_trainer.data.arrays import read_arrays

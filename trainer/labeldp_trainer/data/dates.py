@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Float64, Int64
-from labeldp_runtime.columns.arrow import is_text
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular.number_cells import SPACE, labels_of_cells
+from labeldp_compile.toolkit import SPACE, is_text, labels_of_cells
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from labeldp_runtime.columns.arrow import plain_array
 
+from labeldp_compile.toolkit import plain_array
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 

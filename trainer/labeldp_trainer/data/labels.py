@@ -13,11 +13,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from labeldp_runtime.columns.arrow import by_entries, distinct, is_number, is_text, plain_array
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular.csv_file import empty_is_null
-from labeldp_compile.tabular.number_cells import labels_of_cells, number_in
+from labeldp_compile.toolkit import (
+    by_entries,
+    distinct,
+    empty_is_null,
+    is_number,
+    is_text,
+    labels_of_cells,
+    number_in,
+    plain_array,
+)
 from labeldp_trainer.errors import DataError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
-from labeldp_compile.tabular.person_names import person_codes, person_names
+from labeldp_compile.toolkit import person_codes, person_names
 from labeldp_trainer.data.labels import Cells
 
 

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular.columns import with_decimal_points
-from labeldp_compile.tabular.formats import (
+from labeldp_compile.toolkit import (
+    SPACE,
+    TextForm,
     files_of,
     folder_columns,
+    read_columns,
     require_format,
+    with_decimal_points,
 )
-from labeldp_compile.tabular.number_cells import SPACE
-from labeldp_compile.tabular.reader import read_columns
-from labeldp_compile.text_form import TextForm
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data.dates import date_numbers, days_of
 from labeldp_trainer.data.labels import Cells

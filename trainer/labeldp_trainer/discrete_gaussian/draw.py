@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
-from labeldp_runtime.entropy import random_words
 
+from labeldp_compile.toolkit import random_words
 from labeldp_trainer.discrete_gaussian.delta import delta, excess, gaussian_excess, least_sigma
 from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from jaxtyping import UInt32, UInt64
-from labeldp_runtime.entropy import random_bytes
+
+from labeldp_compile.toolkit import random_bytes
 
 KEY_BYTES = 32
 _MOST_PURPOSE, _MOST_NUMBER = 1 << 8, 1 << 56

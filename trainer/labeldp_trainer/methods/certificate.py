@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
-from labeldp_runtime.row_rules import require_prepared
 from labeldp_verify import Certificate, VerificationError
 from labeldp_verify.artifact import Artifact, largest_bias
 from labeldp_verify.decode import DecodeError, read_domain, read_groups
@@ -14,7 +13,7 @@ from labeldp_verify.forms import CategoricalDomain, Domain, Groups, IntegerDomai
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.reading.strict_json import parse_json
 
-from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
+from labeldp_compile.toolkit import MAX_CLASSES, require_prepared
 from labeldp_trainer.errors import ArtifactError
 
 _MAX_BYTES, _ENDING = 1 << 26, ".certificate.json"

@@ -20,9 +20,7 @@ from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import AdditiveRandomizer, Groups
 from numpy.typing import NDArray
 
-from labeldp_compile.prior.histogram import indexes_of_columns
-from labeldp_compile.tabular.columns import group_array
-from labeldp_compile.tools.estimate.aggregates import hardly_private
+from labeldp_compile.toolkit import group_array, hardly_private, indexes_of_columns
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.data.labels import Cells, numbers, places, taken

@@ -15,10 +15,15 @@ import pyarrow as pa
 from labeldp_runtime import GroupError, IdError, LabelError
 from numpy.typing import NDArray
 
-from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
-from labeldp_compile.tabular.columns import label_array
-from labeldp_compile.tabular.provenance import NOT_SHOWN, is_noted, no_note, read_note
-from labeldp_compile.yaml_source import KeyPath
+from labeldp_compile.toolkit import (
+    MAX_CLASSES,
+    NOT_SHOWN,
+    KeyPath,
+    is_noted,
+    label_array,
+    no_note,
+    read_note,
+)
 from labeldp_trainer.coefficients.columns import OriginalColumns
 from labeldp_trainer.coefficients.kept import KeptCoefficients
 from labeldp_trainer.coefficients.solve import CoefficientEstimates, of_private

@@ -8,8 +8,7 @@ from typing import Any
 
 from labeldp_verify.printable import clipped
 
-from labeldp_compile.cli.output import text_table
-from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Target
+from labeldp_compile.toolkit import CONFIDENCE, Target, text_table
 from labeldp_trainer.coefficients.kept import (
     FILE,
     Coefficient,

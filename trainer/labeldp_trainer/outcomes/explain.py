@@ -8,10 +8,7 @@ from labeldp_verify.console.colour import Marked
 from labeldp_verify.printable import clipped, printable
 from matplotlib.figure import Figure
 
-from labeldp_compile.cli.output import text_table
-from labeldp_compile.tools.page.document import page
-from labeldp_compile.tools.page.numbers import plain
-from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
+from labeldp_compile.toolkit import inline_svg, page, picture_settings, plain, text_table
 from labeldp_trainer.interactions.effects import Effect
 from labeldp_trainer.outcomes.explained import BAND, Explained
 from labeldp_trainer.outcomes.explained_folder import PAGE, replaced_when_whole

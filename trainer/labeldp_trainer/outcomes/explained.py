@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 from labeldp_verify.printable import clipped, one_line
 
-from labeldp_compile.tools.page.numbers import plain
+from labeldp_compile.toolkit import plain
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data.encoder import TableEncoder
 from labeldp_trainer.errors import RunFolderError

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from labeldp_compile.errors import InputError
-from labeldp_compile.whole_file import folder_when_whole, require_folder
+from labeldp_compile.toolkit import InputError, folder_when_whole, require_folder
 
 PAGE = "index.html"
 _OURS = re.compile(r"index\.html|importance\.png|(effect|pair)-\d{1,3}\.png")

@@ -10,9 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from labeldp_compile.tools.page.numbers import plain
-from labeldp_compile.tools.page.palette import DARK, LIGHT
-from labeldp_compile.tools.page.pictures import INK, scale, tidy
+from labeldp_compile.toolkit import DARK, INK, LIGHT, plain, scale, tidy
 from labeldp_trainer.interactions.effects import Effect
 from labeldp_trainer.outcomes.explained import BAND, Bins, Explained
 

@@ -14,13 +14,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp_compile.errors import refused
-from labeldp_compile.tabular.csv_sink import CsvSink, TextOut, csv_holds
-from labeldp_compile.tabular.formats import Format, files_of, folder_columns, format_of
-from labeldp_compile.tabular.header import read_schema, require_distinct
-from labeldp_compile.tabular.parquet_sink import ParquetSink
-from labeldp_compile.text_form import PLAIN, TextForm
-from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
+from labeldp_compile.toolkit import (
+    PLAIN,
+    CsvSink,
+    Format,
+    ParquetSink,
+    TextForm,
+    TextOut,
+    csv_holds,
+    files_of,
+    folder_columns,
+    folder_when_whole,
+    format_of,
+    read_schema,
+    refused,
+    replaced_when_whole,
+    require_distinct,
+)
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart

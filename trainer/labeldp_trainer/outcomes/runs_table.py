@@ -8,9 +8,7 @@ from pathlib import Path
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.rounded import at_most
 
-from labeldp_compile.cli.output import text_table
-from labeldp_compile.tools.page.document import page
-from labeldp_compile.tools.page.numbers import plain
+from labeldp_compile.toolkit import page, plain, text_table
 from labeldp_trainer.outcomes.runs import NONE, Run, comparable
 from labeldp_trainer.run.metrics import BESIDE
 

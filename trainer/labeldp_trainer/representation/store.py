@@ -23,7 +23,7 @@ import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
 from numpy.typing import NDArray
 
-from labeldp_compile.own_file import file_digest
+from labeldp_compile.toolkit import file_digest
 from labeldp_trainer.data import Dataset, FeatureShape
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.representation.kind import Kind

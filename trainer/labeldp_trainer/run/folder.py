@@ -37,8 +37,7 @@ from labeldp_verify.reading.strict_json import parse_json
 from numpy.lib.format import read_array
 from numpy.typing import NDArray
 
-from labeldp_compile.whole_file import require_folder
-from labeldp_compile.yaml_source import MAX_BYTES
+from labeldp_compile.toolkit import MAX_BYTES, require_folder
 from labeldp_trainer.config import LoadedConfig, parse_config
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import click
 
-from labeldp_compile.cli.command import command
-from labeldp_compile.cli.options import PATH, overwrite_option, quiet_option
-from labeldp_compile.cli.output import tell
+from labeldp_compile.toolkit import PATH, command, overwrite_option, quiet_option, tell
 from labeldp_trainer.cli import require_outside_run
 
 
@@ -28,7 +26,7 @@ def target(run: Path, output: Path, data: Path | None, overwrite: bool, quiet: b
     the privacy statement. The file is written only if it agrees with the trained model on real
     rows.
     """
-    from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
+    from labeldp_compile.toolkit import replaced_when_whole, require_output  # noqa: PLC0415
 
     require_output(output, data, overwrite=overwrite)
     require_outside_run(output, run)

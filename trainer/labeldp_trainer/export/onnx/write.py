@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import labeldp_trainer.export.onnx.layers  # noqa: F401  # what each layer is in a graph
-from labeldp_compile.tabular.formats import files_of
+from labeldp_compile.toolkit import files_of
 from labeldp_trainer.config.data import DATE_FEATURES, IdxData
 from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart

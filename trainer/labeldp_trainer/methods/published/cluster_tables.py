@@ -20,15 +20,21 @@ from labeldp_runtime import LabelError, Randomizer
 from labeldp_verify.forms import Domain, Groups
 from numpy.typing import NDArray
 
-from labeldp_compile import assembly, pipeline
-from labeldp_compile.histogram_noise import NOISE
-from labeldp_compile.prior import Prior, TablePrior, discrete_laplace
-from labeldp_compile.prior.histogram import label_indexes
-from labeldp_compile.prior.plan import plan_each_table
-from labeldp_compile.prior.priors import Known
-from labeldp_compile.prior.weights import project_to_total
-from labeldp_compile.spec import parse_spec
-from labeldp_compile.tabular.columns import check_type, label_array
+from labeldp_compile.toolkit import (
+    NOISE,
+    Known,
+    Prior,
+    TablePrior,
+    assemble,
+    check_type,
+    discrete_laplace,
+    label_array,
+    label_indexes,
+    parse_spec,
+    plan_each_table,
+    project_to_total,
+    require_compilable,
+)
 from labeldp_trainer.config import Clusters, LoadedConfig
 from labeldp_trainer.data.labels import Cells, as_numpy
 from labeldp_trainer.errors import DataError, InputError
@@ -82,7 +88,7 @@ class ClusterTables:
         plan = plan_each_table(*epsilons, known.sizes)
         with _as_config_errors(self._loaded):
             # Everything that can fail without the histograms fails before they spend ε.
-            pipeline.require_compilable(spec, plan, known.rows)
+            require_compilable(spec, plan, known.rows)
         counts = np.zeros((clusters + 1, spec.domain.size), np.int64)
         np.add.at(counts, (cluster, label_indexes(spec.domain)([array])), 1)
         # One histogram of all clusters: substituting a label moves one unit within one cluster.
@@ -101,7 +107,7 @@ class ClusterTables:
         priors = Prior(plan.epsilon_prior, plan.epsilon_label, tables, groups)
         digest = hashlib.sha256(self._text.encode()).hexdigest()
         with _as_config_errors(self._loaded):
-            artifact = assembly.assemble(spec, priors, digest)
+            artifact = assemble(spec, priors, digest)
         try:
             private = as_numpy(Randomizer(artifact.model, "clusters")(array, groups=cluster))
         except LabelError as error:

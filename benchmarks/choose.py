@@ -19,7 +19,7 @@ import numpy as np
 from labeldp_verify.artifact import Table
 
 from labeldp_compile import InputError, choose
-from labeldp_compile.sweeps.measure import are_degenerate
+from labeldp_compile.sweeps.points import are_degenerate
 from tests.fixtures.random_targets import compiled, random_demand, simulated_error
 
 LESS = Fraction(99, 100)

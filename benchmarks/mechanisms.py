@@ -18,9 +18,8 @@ import numpy as np
 
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.sweeps.candidates import find_candidates
-from labeldp_compile.sweeps.measure import measure
-from labeldp_compile.sweeps.plot import sweep_figure
+from labeldp_compile.sweeps.page import sweep_figure
+from labeldp_compile.sweeps.points import find_candidates, measure
 from labeldp_compile.sweeps.sweep import sweep_spec
 from labeldp_compile.tools.page.pictures import picture_settings
 

@@ -259,10 +259,15 @@ def choose(
     """
     from labeldp_compile.observer import Observer
     from labeldp_compile.sweeps.choice import choose_spec
-    from labeldp_compile.sweeps.targets import Asked
 
-    asked = Asked(mean_error, share_error, label_error, rows, max_belief)
-    return choose_spec(Path(path), asked, Observer(step=progress))
+    targets = {
+        "mean-error": mean_error,
+        "share-error": share_error,
+        "label-error": label_error,
+        "max-belief": max_belief,
+    }
+    asked = {name: value for name, value in targets.items() if value is not None}
+    return choose_spec(Path(path), asked, rows, Observer(step=progress))
 
 
 def estimate(

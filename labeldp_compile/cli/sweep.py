@@ -1,10 +1,14 @@
 """``labeldp sweep``: every mechanism at several ε, or at the smallest ε that meets targets."""
 
+import math
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import click
 from labeldp_verify.console.colour import Marked
+from labeldp_verify.reading.figures import belief_in_words
+from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import (
@@ -20,19 +24,18 @@ from labeldp_compile.cli.options import (
 from labeldp_compile.cli.output import complain, observing, show, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
-from labeldp_compile.sweeps.sweep import DEFAULT_EPSILONS, Sweep, exact_epsilons, sweep_spec
-from labeldp_compile.sweeps.table import (
+from labeldp_compile.spec import Spec
+from labeldp_compile.sweeps.choice import Choice, Trial, choose_spec
+from labeldp_compile.sweeps.sweep import (
     BEST,
+    DEFAULT_EPSILONS,
     FRONTIER_HEADER,
-    by_epsilon,
-    cells,
-    frontier_cells,
-    frontier_title,
-    header,
-    missing_by_reason,
-    notes,
-    remark,
+    Sweep,
+    exact_epsilons,
+    frontier_table,
+    sweep_spec,
 )
+from labeldp_compile.sweeps.targets import TARGETS
 from labeldp_compile.whole_file import require_output, write_text
 
 _SCREEN = 16  # points that a screen has room for
@@ -121,10 +124,11 @@ def sweep_command(
     the range. Exit code 1: no ε up to 20 meets the targets.
     """
     if targets:
-        from labeldp_compile.cli.sweep_targets import print_choice  # noqa: PLC0415
-
         refuse_options(ctx, _WITHOUT_TARGETS, "is for a sweep without --target")
-        print_choice(spec, targets, rows, verbose=verbose, as_json=as_json, quiet=quiet)
+        asked = _targets(targets)
+        with observing("counting labels", quiet=quiet) as observer:
+            choice = choose_spec(spec, asked, rows, observer)
+        show(as_json, choice.to_json, lambda: _choice_in_words(choice, verbose=verbose))
         return
     refuse_options(ctx, ("rows",), "needs --target")
     require_output(output, spec, endings=(".html",), overwrite=overwrite)
@@ -138,10 +142,10 @@ def sweep_command(
             test_seed=test_seed,
             observer=observer,
         )
-    show(as_json, sweep.to_json, lambda: _in_words(sweep, verbose=verbose))
+    show(as_json, sweep.to_json, lambda: _sweep_in_words(sweep, verbose=verbose))
     if output is not None:  # last: a full disk must not lose a result that ε was spent on
         # Matplotlib takes half a second to import.
-        from labeldp_compile.sweeps.plot import sweep_page  # noqa: PLC0415
+        from labeldp_compile.sweeps.page import sweep_page  # noqa: PLC0415
 
         write_text(output, sweep_page(sweep))
 
@@ -159,28 +163,46 @@ def _totals(text: str) -> list[Fraction]:
         raise InputError(f"--epsilon: {error}") from None
 
 
-def _in_words(sweep: Sweep, *, verbose: bool) -> list[str]:
+def _targets(texts: Sequence[str]) -> dict[str, str]:
+    """Targets by name, from NAME=VALUE."""
+    asked: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if name not in TARGETS or not equals:
+            raise InputError(
+                f"--target: expected NAME=VALUE, where NAME is {', '.join(TARGETS)}, got {text!r}"
+            )
+        if name in asked:
+            raise InputError(f"--target: {name} is given more than once")
+        asked[name] = value
+    return asked
+
+
+def _title(spec: Spec, prior: str) -> str:
+    return (
+        f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.loss}, goal: {spec.goal}, "
+        f"prior: {prior}"
+    )
+
+
+def _sweep_in_words(sweep: Sweep, *, verbose: bool) -> list[str]:
     """The tables as far as they fit a screen, and last the best mechanism of each ε."""
-    spec = sweep.spec
-    spent = ""
+    spec, prior = sweep.spec, sweep.prior_in_words
     if sweep.spent:
         of_unit = float(spec.privacy.labels_of_unit * sweep.spent)
-        spent = (
-            f"; its ε₁ = {of_unit:g} is spent once for all points, by each run that "
-            "reads the labels"
+        prior += (
+            f"; its ε₁ = {of_unit:g} is spent once for all points, by each run that reads the "
+            "labels"
         )
-    lines = [
-        f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.loss}, "
-        f"goal: {spec.goal}, prior: {sweep.prior_in_words}{spent}"
-    ]
+    lines = [_title(spec, prior)]
     if sweep.insecure:
         lines.append(Marked(sweep.insecure, "warning"))
     is_whole = verbose or len(sweep.points) <= _SCREEN
-    lines += [*(_tables(sweep) if is_whole else []), "", *notes(sweep)]
+    lines += [*(_tables(sweep) if is_whole else []), "", *sweep.notes()]
     absent = [
         *(
             f"not compiled at {sweep.in_words(epsilon)}: {', '.join(names)}: {reason}"
-            for epsilon, reason, names in missing_by_reason(sweep)
+            for epsilon, reason, names in sweep.missing_by_reason()
         ),
         *(f"left out: {mechanism}: {reason}" for mechanism, reason in sweep.left_out),
     ]
@@ -191,53 +213,126 @@ def _in_words(sweep: Sweep, *, verbose: bool) -> list[str]:
             f"more: --verbose shows all {len(sweep.points):,} points"
             + (" and what could not be compiled" if absent else "")
         )
-    return [*lines, *_frontier(sweep), "", *_best(sweep)]
+    for line in sweep.frontier:
+        title, rows = frontier_table(line)
+        lines += ["", title, *text_table(FRONTIER_HEADER, rows)]
+    return [*lines, "", *_best(sweep)]
 
 
 def _tables(sweep: Sweep) -> list[str]:
     """All points, a table for each ε."""
-    rows, marks = [], []
-    for epsilon, points in by_epsilon(sweep):
-        for point in points:
-            rows.append(cells(sweep, point))
-            best = f"{BEST} " if point is sweep.best(epsilon) else ""
-            marks.append((epsilon, best + remark(sweep, point)))
-    table = text_table(header(sweep), rows)
+    ordered = [(epsilon, p) for epsilon, points in sweep.by_epsilon() for p in points]
+    table = text_table([*sweep.columns], [sweep.cells(point) for _, point in ordered])
     width = max(map(len, table))
     lines, shown = [], None
-    for text, (epsilon, mark) in zip(table[1:], marks, strict=True):
+    for text, (epsilon, point) in zip(table[1:], ordered, strict=True):
         if epsilon != shown:
             lines += ["", sweep.in_words(epsilon), table[0]]
             shown = epsilon
-        lines.append(f"{text:<{width}} {mark}".rstrip())
+        best = f"{BEST} " if point is sweep.best(epsilon) else ""
+        lines.append(f"{text:<{width}} {best}{sweep.remark(point)}".rstrip())
     return lines
 
 
 def _best(sweep: Sweep) -> list[str]:
     """The best mechanism of each ε, or that there is none."""
-    best = [(epsilon, sweep.best(epsilon)) for epsilon, _ in by_epsilon(sweep)]
+    best = [(epsilon, sweep.best(epsilon)) for epsilon in sweep.epsilons()]
     if len(best) == 1:
         epsilon, point = best[0]
-        found = "no mechanism is useful" if point is None else point.mechanism
-        return [f"best for {sweep.spec.goal} at {sweep.in_words(epsilon)}: {found}"]
-    none = ["no mechanism is useful", *["–"] * (len(header(sweep)) - 1)]
+        name = "no mechanism is useful" if point is None else point.mechanism
+        return [f"best for {sweep.spec.goal} at {sweep.in_words(epsilon)}: {name}"]
+    header = [*sweep.columns]
+    none = ["no mechanism is useful", *["–"] * (len(header) - 1)]
     of_person, unit = sweep.of_person, ["ε of a person"] if sweep.of_person else []
     rows = [
         [
             f"{epsilon:g}",
             *([f"{of_person[epsilon]:g}"] if unit else []),
-            *(none if point is None else cells(sweep, point)),
+            *(none if point is None else sweep.cells(point)),
         ]
         for epsilon, point in best
     ]
-    heading = ["ε of a label" if unit else "ε", *unit, *header(sweep)]
+    heading = ["ε of a label" if unit else "ε", *unit, *header]
     table = text_table(heading, rows, left=(1 + len(unit),))
     return [f"best for {sweep.spec.goal}:", *table]
 
 
-def _frontier(sweep: Sweep) -> list[str]:
-    lines = []
-    for line in sweep.frontier:
-        rows = [frontier_cells(point) for point in line]
-        lines += ["", frontier_title(line), *text_table(FRONTIER_HEADER, rows)]
-    return lines
+def _choice_in_words(choice: Choice, *, verbose: bool) -> list[str]:
+    """What was asked, the chosen mechanism or all of them, and last the answer."""
+    spec, epsilon = choice.spec, f"{float(choice.epsilon):g}"
+    prior = "private, treated as uniform: no label was read"
+    beliefs = [(f"{before:.0%}", percent_at_most(after, 3)) for before, after in choice.beliefs]
+    table = _standings(choice)
+    lines = [
+        _title(spec, prior if choice.assumed_uniform else spec.prior.kind),
+        *(f"asked: {one}" for one in choice.wanted.in_words()),
+        "",
+        *(table if verbose else table[:2]),
+    ]
+    if verbose:
+        if choice.wanted.targets and not all(trial.will_do for trial in choice.standings):
+            lines.append("> : misses a target at this ε; its figures are for this ε")
+        lines += [f"not usable: {names}: {problem}" for problem, names in _useless(choice).items()]
+    elif len(table) > 2:
+        others = "other mechanism" if len(table) == 3 else f"other {len(table) - 2} mechanisms"
+        lines.append(f"more: --verbose shows the {others}")
+    lines += [
+        "",
+        "lines for the spec:",
+        *(f"  {line}" for line in choice.spec_lines()),
+        "",
+        f"privacy at ε = {epsilon}: for any two labels, output probabilities differ by a factor of "
+        f"at most e^ε = {at_most(math.exp(choice.epsilon), 4)}",
+        belief_in_words(beliefs),
+    ]
+    if choice.chosen.unbiased is False:
+        title = choice.chosen.mechanism.title
+        lines.append(f"private labels of {title} are biased; labeldp estimate corrects this")
+    person = spec.privacy.person
+    if person is not None:
+        lines.append(
+            f"a person with {person.labels:,} labels spends ε = {at_most(choice.of_unit)}, the "
+            f"prior included; each label has ε = {epsilon} of it"
+        )
+    elif spec.privacy.labels_per_user is not None:
+        labels = spec.privacy.labels_per_user
+        total = at_most(labels * choice.epsilon)
+        lines.append(f"a user with {labels:,} labels spends ε = {total}")
+    return [*lines, _answer(choice, epsilon)]
+
+
+def _answer(choice: Choice, epsilon: str) -> str:
+    title = choice.chosen.mechanism.title
+    if not choice.wanted.targets:
+        return f"ε = {epsilon} is the largest within the limit; {title} serves the goal best there"
+    if choice.missed_at is None:
+        return f"ε = {epsilon} is enough, with {title}; smaller ε are not tried"
+    return f"ε = {epsilon} is enough, with {title}; ε = {float(choice.missed_at):g} is not"
+
+
+def _useless(choice: Choice) -> dict[str, str]:
+    """{problem: mechanisms}."""
+    together: dict[str, list[str]] = {}
+    for trial in choice.standings:
+        if trial.problem is not None:
+            together.setdefault(trial.problem, []).append(trial.mechanism.title)
+    return {problem: "; ".join(names) for problem, names in together.items()}
+
+
+def _standings(choice: Choice) -> list[str]:
+    header = ["mechanism", "least ε" if choice.wanted.targets else "ε"]
+    header += [column.name for column in choice.wanted.columns] + ["outputs"]
+    table = text_table(header, [_cells(choice, trial) for trial in choice.standings])
+    width = max(map(len, table))
+    return [table[0], f"{table[1]:<{width}} {BEST}", *table[2:]]
+
+
+def _cells(choice: Choice, trial: Trial) -> list[str]:
+    tried = f"{float(trial.tried):g}"
+    out = not trial.will_do and bool(choice.wanted.targets)
+    return [
+        trial.mechanism.title,
+        f"> {tried}" if out else tried,
+        *("–" if figure is None else at_most(figure, 4) for _, figure in choice.figures_of(trial)),
+        "–" if trial.outputs is None else f"{trial.outputs:,}",
+    ]

@@ -1,8 +1,8 @@
-"""A sweep: all its points, and its JSON document."""
+"""A sweep: every mechanism at several ε, as a table and as a JSON document."""
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -10,7 +10,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from labeldp_verify.reading.figures import PRIORS, ROWS
 from labeldp_verify.reading.numerals import read_decimal
+from labeldp_verify.reading.shortcomings import relevant
+from labeldp_verify.rounded import at_most, up_to
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
@@ -21,12 +24,30 @@ from labeldp_compile.prior import estimate_prior
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import MIN_EPSILON
-from labeldp_compile.sweeps.candidates import find_candidates, frontier_candidates
-from labeldp_compile.sweeps.measure import Missing, Point, measure
+from labeldp_compile.sweeps.points import (
+    Missing,
+    Point,
+    find_candidates,
+    frontier_candidates,
+    measure,
+)
+from labeldp_compile.tools.page.numbers import plain
 
 FORMAT_VERSION = "1.0"
 DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")
 MAX_EPSILON = 60
+BEST, UNBIASED = "◄", "0"
+FRONTIER_HEADER = ["bias budget", "noisy label loss", "rms bias", "largest bias"]
+# Shortcomings by their kind: the end of a row has no room for a sentence.
+_IN_SHORT = {
+    "one_output": "the same output for every label",
+    "never_an_output": "some labels are never an output",
+    "unused_epsilon": "uses less than half of ε",
+    "like_a_constant": "hardly better than a constant",
+    "told_apart_from_none": "cannot tell some labels apart",
+    "not_estimable": "biased, and no estimate can undo it",
+    "biased": "biased",
+}
 
 
 @dataclass(frozen=True)
@@ -87,45 +108,161 @@ class Sweep:
         """Titles of the mechanisms with a point, in the order of the sweep."""
         return list(dict.fromkeys(point.mechanism for point in self.points))
 
+    def by_epsilon(self) -> list[tuple[float, list[Point]]]:
+        """The points of each ε: the best for the goal first, biased and degenerate ones last."""
+        ordered = sorted(self.points, key=lambda point: point.rank(self.spec))
+        return [(e, [p for p in ordered if p.epsilon == e]) for e in self.epsilons()]
+
+    def missing_by_reason(self) -> list[tuple[float, str, list[str]]]:
+        """(ε, reason, mechanisms) for the points that cannot be compiled."""
+        together: dict[tuple[float, str], list[str]] = {}
+        for point in self.missing:
+            together.setdefault((point.epsilon, point.reason), []).append(point.mechanism)
+        return [(epsilon, reason, names) for (epsilon, reason), names in together.items()]
+
+    @property
+    def estimated(self) -> str:
+        """What the margin of error is about: a share (classes) or a mean (numbers)."""
+        return "share" if self.spec.has_classes else "mean"
+
+    @property
+    def error_column(self) -> str:
+        """The heading of ``Point.margin_under_prior``."""
+        return f"± of a {self.estimated} of {ROWS:,}"
+
+    @property
+    def columns(self) -> dict[str, Callable[[Point], str]]:
+        """The columns of the table and how to write a cell; the goal's figure comes first.
+
+        Categories have no bias. The bias of an unbiased mechanism is shown as 0.
+        """
+        figures: list[tuple[str, Callable[[Point], str]]] = [
+            (self.error_column, lambda p: _at_most(p.margin_under_prior)),
+            ("noisy label loss", lambda p: plain(p.loss, 6)),
+        ]
+        if self.spec.goal == "labels":
+            figures.reverse()
+        if self.spec.groups:  # the loss with a table for each group, and how many groups gain
+            figures += [("by group", _loss_by_table), ("groups that gain", _tables_that_gain)]
+        if self._numeric:
+            figures += [
+                ("largest bias", lambda p: _bias(p, p.bias_in_range)),
+                ("rms bias", lambda p: _bias(p, p.rms_bias)),
+            ]
+        return {
+            "mechanism": lambda p: p.mechanism,
+            **dict(figures),
+            "outputs": lambda p: f"{p.outputs:,}",
+            "ε of a label ≤": lambda p: up_to(p.epsilon_label_bound),
+            "bytes": lambda p: f"{p.bytes:,}",
+            "seconds": lambda p: f"{p.seconds:.2f}",
+        }
+
+    def cells(self, point: Point) -> list[str]:
+        """One row of the table."""
+        return [show(point) for show in self.columns.values()]
+
+    def remark(self, point: Point) -> str:
+        """Why a point is not useful for the goal, in a few words; empty if it is useful."""
+        kinds = [found.kind for found in relevant(point.shortcomings, self.spec.goal)]
+        if "not_estimable" in kinds:  # that some labels look alike is the reason
+            kinds = [kind for kind in kinds if kind != "told_apart_from_none"]
+        elif point.is_biased(self.spec):
+            kinds = ["biased", *kinds]
+        return "; ".join(_IN_SHORT[kind] for kind in kinds)
+
+    def notes(self) -> list[str]:
+        """What the table's columns and marks mean."""
+        is_share, assumed = self.estimated == "share", PRIORS[self.taken]
+        of_which = "the least certain category" if is_share else "the mean"
+        best = "least noisy label loss"
+        if self.spec.goal == "training":
+            best = "smallest ±" + ("" if is_share else " of an unbiased mechanism")
+        lines = [
+            f"{BEST} marks the {best} (goal: {self.spec.goal})",
+            f"±: 95% margin of error of {of_which} as labeldp estimate computes it, at most, "
+            f"assuming {assumed}; --json also has it for all labels",
+            f"noisy label loss, rms bias and {BEST}: assuming {assumed}",
+        ]
+        if self._numeric:
+            lines.append("a bias of 0: only the rounding of probabilities to whole counts is left")
+        if self.spec.groups:
+            lines.append(
+                "by group: the noisy label loss with a table for each group, at the same ε of a "
+                "label; a group gains if its own table loses at least 1% less than one table for "
+                "all"
+            )
+        return lines
+
+    @property
+    def _numeric(self) -> bool:
+        return any(point.variance is not None for point in self.points)
+
     def to_json(self) -> dict[str, Any]:
         """``{format_version, name, …, points, missing, …}``, keys in this order."""
+        spec, person = self.spec, self.spec.privacy.person
         return {
             "format_version": FORMAT_VERSION,
-            "name": self.spec.name,
-            "labels": self.spec.domain.size,
-            "loss": self.spec.loss,
-            "goal": self.spec.goal,
-            "prior": self.spec.prior.kind,
+            "name": spec.name,
+            "labels": spec.domain.size,
+            "loss": spec.loss,
+            "goal": spec.goal,
+            "prior": spec.prior.kind,
             "prior_taken": self.taken,
             "epsilon_prior_spent": float(self.spent),
-            "person": self._person(),
+            "person": person
+            and {
+                "column": person.column,
+                "labels_per_person": person.labels,
+                "epsilon_prior_spent": float(person.labels * self.spent),
+            },
             "insecure": self.insecure,
             "points": [
                 {
                     **asdict(point),
                     "epsilon_person": self.of_person.get(point.epsilon),
-                    "degenerate": point.is_degenerate(self.spec.goal),
+                    "degenerate": point.is_degenerate(spec.goal),
                     "best": point is self.best(point.epsilon),
                 }
                 for point in self.points
             ],
             "missing": [asdict(point) for point in self.missing],
-            "left_out": [
-                {"mechanism": mechanism, "reason": reason} for mechanism, reason in self.left_out
-            ],
+            "left_out": [{"mechanism": m, "reason": reason} for m, reason in self.left_out],
             "bias_frontier": [[asdict(point) for point in line] for line in self.frontier],
         }
 
-    def _person(self) -> dict[str, Any] | None:
-        person = self.spec.privacy.person
-        if person is None:
-            return None
-        spent = float(person.labels * self.spent)
-        return {
-            "column": person.column,
-            "labels_per_person": person.labels,
-            "epsilon_prior_spent": spent,
-        }
+
+def frontier_table(line: list[Point]) -> tuple[str, list[list[str]]]:
+    """The title and the rows of one frontier, under ``FRONTIER_HEADER``."""
+    rows = [
+        [
+            point.mechanism.partition(", ")[2] or "unbiased",
+            plain(point.loss, 6),
+            _bias(point, point.rms_bias),
+            _bias(point, point.bias_in_range),
+        ]
+        for point in line
+    ]
+    return f"From unbiased to RR-on-Bins at ε = {line[0].epsilon:g}", rows
+
+
+def _at_most(number: float | None) -> str:
+    return "–" if number is None else at_most(number, 4)
+
+
+def _bias(point: Point, bias: float | None) -> str:
+    """A bias of None means that outputs are not numbers."""
+    return UNBIASED if point.unbiased and bias is not None else _at_most(bias)
+
+
+def _loss_by_table(point: Point) -> str:
+    groups = point.groups
+    return "–" if groups is None or groups.loss is None else plain(groups.loss, 6)
+
+
+def _tables_that_gain(point: Point) -> str:
+    groups = point.groups
+    return "–" if groups is None or groups.pay is None else f"{groups.pay:,} of {groups.tables:,}"
 
 
 def exact_epsilons(numbers: Iterable[float | str | Decimal | Fraction]) -> list[Fraction]:
@@ -165,17 +302,15 @@ def sweep_spec(
     what the user can fix.
     """
     spec, source = load_spec(path)
-    totals = epsilons
-    if totals is None:
-        totals = exact_epsilons([*DEFAULT_EPSILONS, spec.privacy.epsilon])
     unit, candidates = spec.privacy, find_candidates(spec, mechanisms)
     if not candidates.chosen:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in candidates.left_out)
         raise InputError(f"there is nothing to compare: {reasons}")
-    line = [(epsilon, mechanism) for epsilon in totals for mechanism in candidates.chosen]
-    asked = list(line)
+    totals = epsilons or exact_epsilons([*DEFAULT_EPSILONS, unit.epsilon])
+    asked = [(epsilon, mechanism) for epsilon in totals for mechanism in candidates.chosen]
+    compared = len(asked)
     if bias_frontier:
-        along = totals if epsilons else [Fraction(spec.privacy.epsilon)]
+        along = totals if epsilons else [Fraction(unit.epsilon)]
         asked += [(epsilon, point) for epsilon in along for point in frontier_candidates(spec)]
     digest = hashlib.sha256(source).hexdigest()
     insecure = None if test_seed is None else INSECURE
@@ -185,7 +320,7 @@ def sweep_spec(
             return
         cost = f"ε₁ = {float(unit.labels_of_unit * plan.epsilon_prior):g}"
         if not spend_prior:
-            once = "once: compile reuses it" if spec.privacy.ledger else "in addition to compile"
+            once = "once: compile reuses it" if unit.ledger else "in addition to compile"
             raise InputError(
                 f"{spec.name}: the prior is private, and estimating it spends {cost} {once}. Say "
                 "--spend-prior to estimate it once for all points, or use a prior that spends "
@@ -219,14 +354,14 @@ def sweep_spec(
         return measure(spec, mechanism, replace(prior, epsilon_label=left), digest, insecure)
 
     began = time.monotonic()
-    found = [at(number, *pair) for number, pair in enumerate(asked, 1)]
-    biased = [point for point in found[len(line) :] if isinstance(point, Point)]
+    measured = [at(number, *pair) for number, pair in enumerate(asked, 1)]
+    biased = [point for point in measured[compared:] if isinstance(point, Point)]
     return Sweep(
         spec=spec,
         spent=prior.epsilon_prior,
         taken=prior.statement["kind"],
-        points=[point for point in found[: len(line)] if isinstance(point, Point)],
-        missing=[point for point in found if isinstance(point, Missing)],
+        points=[point for point in measured[:compared] if isinstance(point, Point)],
+        missing=[point for point in measured if isinstance(point, Missing)],
         frontier=[list(points) for _, points in groupby(biased, key=lambda point: point.epsilon)],
         left_out=candidates.left_out,
         insecure=insecure,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labeldp_compile import InputError, choose
-from labeldp_compile.sweeps import search
+from labeldp_compile.sweeps import choice as choice_module
 from tests.fixtures.random_targets import compiled, random_demand, simulated_error
 
 TARGETS, REPETITIONS = 20, 4_000  # benchmarks/choose.py tries 200, with 20,000
@@ -23,14 +23,14 @@ def test_simulated_errors_are_those_that_were_asked_for(tmp_path, monkeypatch):
     (two labels that no output tells apart, for instance), so that its figure jumps.
     """
     tried = {}
-    try_at = search.Bench.try_at
+    try_at = choice_module.Bench.try_at
 
     def noted(bench, mechanism, epsilon):
         trial = try_at(bench, mechanism, epsilon)
         tried[mechanism.title, epsilon] = trial.excess(bench.targets)
         return trial
 
-    monkeypatch.setattr(search.Bench, "try_at", noted)
+    monkeypatch.setattr(choice_module.Bench, "try_at", noted)
     draw, kinds, winners = np.random.default_rng(1), Counter(), set()
     for _ in range(TARGETS):
         demand = random_demand(draw)

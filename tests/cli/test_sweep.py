@@ -16,7 +16,7 @@ from labeldp_compile.assembly import assemble
 from labeldp_compile.cli import main
 from labeldp_compile.prior import Prior, obtain
 from labeldp_compile.spec import load_spec
-from labeldp_compile.sweeps.candidates import find_candidates
+from labeldp_compile.sweeps.points import find_candidates
 from tests.fixtures.blank import without_rows
 from verifier.tests.analysed import variances
 

@@ -11,7 +11,7 @@ from labeldp_verify.analysis.probabilities import matrix
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from labeldp_compile.cli import main
-from labeldp_compile.sweeps import plot
+from labeldp_compile.sweeps import page
 from labeldp_compile.sweeps.sweep import sweep_spec
 from tests.fixtures.compiled import compile_text
 
@@ -162,8 +162,8 @@ def sweep_of(tmp_path, text, epsilons=(1, 4)):
 )
 def test_the_goal_s_figure_is_drawn_first(tmp_path, change, first):
     sweep = sweep_of(tmp_path, NUMBERS.replace(*change))
-    with plot.picture_settings():
-        figure = plot.sweep_figure(sweep)
+    with page.picture_settings():
+        figure = page.sweep_figure(sweep)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0] == first and len(set(titles)) == 2
 
@@ -176,8 +176,8 @@ def test_the_numbers_of_all_axes_are_read_as_numbers(tmp_path, losses):
         replace(p, loss=low + (high - low) * i, noise_variance=abs(low) * (1 + 1e6 * i))
         for i, p in zip((0, 1), sweep.points[:2], strict=True)
     ]
-    with plot.picture_settings():
-        figure = plot.sweep_figure(replace(sweep, points=far))
+    with page.picture_settings():
+        figure = page.sweep_figure(replace(sweep, points=far))
         FigureCanvasAgg(figure).draw()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):

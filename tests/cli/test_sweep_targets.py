@@ -17,7 +17,7 @@ from labeldp_verify.opening import open_artifact
 from labeldp_compile import choose
 from labeldp_compile.cli import main
 from labeldp_compile.spec import load_spec
-from labeldp_compile.sweeps import ladder
+from labeldp_compile.sweeps import targets
 from labeldp_compile.sweeps.targets import Belief, UnreachedError
 from tests.fixtures.blank import without_rows
 
@@ -150,7 +150,7 @@ def test_a_belief_alone_gives_the_largest_epsilon(folder):
 def test_a_belief_where_the_bound_is_an_epsilon_of_the_ladder():
     """e^ε is never rational: its bounds on both sides decide differently."""
     for step in (0, 1, 9_000, 17_777, 27_500):
-        epsilon, half = ladder.epsilon_at(step), Fraction(1, 2)
+        epsilon, half = targets.epsilon_at(step), Fraction(1, 2)
         for odds, expected in ((exp_upper(epsilon), step), (exp_lower(epsilon), step - 1)):
             belief = Belief(odds / (odds + 1), half)
             if expected < 0:
@@ -306,12 +306,12 @@ def test_the_function_takes_numbers_of_all_kinds(folder):
 
 
 def test_every_step_of_the_ladder_is_found_again():
-    steps = range(0, ladder.LAST + 1, 11)
-    values = [ladder.epsilon_at(step) for step in range(ladder.LAST + 1)]
+    steps = range(0, targets.LAST + 1, 11)
+    values = [targets.epsilon_at(step) for step in range(targets.LAST + 1)]
     assert values == sorted(values) and (values[0], values[-1]) == (Fraction(1, 100), 20)
     assert all(Fraction(f"{float(value):.4g}") == value for value in values)
-    assert all(ladder.step_near(float(values[step])) == step for step in steps)
-    assert ladder.step_near(0) == 0 and ladder.step_near(100) == ladder.LAST
+    assert all(targets.step_near(float(values[step])) == step for step in steps)
+    assert targets.step_near(0) == 0 and targets.step_near(100) == targets.LAST
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -319,24 +319,24 @@ def test_the_root_is_the_first_step_that_will_do(seed):
     """Falling functions of all shapes: powers, exponentials, jumps, and no value at small ε."""
     draw = np.random.default_rng(seed)
     for _ in range(30):
-        root, power = int(draw.integers(0, ladder.LAST + 1)), draw.uniform(0.1, 5)
-        jump, hole = draw.choice([0, 0.5, 5]), int(draw.integers(-1, ladder.LAST))
+        root, power = int(draw.integers(0, targets.LAST + 1)), draw.uniform(0.1, 5)
+        jump, hole = draw.choice([0, 0.5, 5]), int(draw.integers(-1, targets.LAST))
         calls = []
 
         def excess(step, root=root, power=power, jump=jump, hole=hole, calls=calls):
             calls.append(step)
             if step < min(hole, root):
                 return math.inf
-            near, here = (float(ladder.epsilon_at(s)) for s in (root, step))
+            near, here = (float(targets.epsilon_at(s)) for s in (root, step))
             curve = power * math.log(near / here) + max(near, 1) - max(here, 1)
             return curve + jump if step < root else min(curve, 0.0)
 
-        last = int(draw.integers(root, ladder.LAST + 1))
-        assert ladder.first_root(excess, last, {}) == root
+        last = int(draw.integers(root, targets.LAST + 1))
+        assert targets.first_root(excess, last, {}) == root
         assert len(calls) < 32 and len(calls) == len(set(calls))
         if root:
-            assert ladder.first_root(excess, root - 1, {}) is None
-    assert ladder.first_root(lambda step: -1.0, -1, {}) is None
+            assert targets.first_root(excess, root - 1, {}) is None
+    assert targets.first_root(lambda step: -1.0, -1, {}) is None
 
 
 def test_groups_of_a_private_prior_are_left_out_with_it(folder):

@@ -26,7 +26,7 @@ for _module in (
     "dp_accounting",
     "pandas",
     "labeldp_compile.tools.report.page",
-    "labeldp_compile.sweeps.plot",
+    "labeldp_compile.sweeps.page",
     "labeldp_trainer.cli",
 ):
     importlib.import_module(_module)

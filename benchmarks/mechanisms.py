@@ -16,12 +16,12 @@ from statistics import median
 
 import numpy as np
 
+from labeldp_compile.page.pictures import picture_settings
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.sweeps.page import sweep_figure
 from labeldp_compile.sweeps.points import find_candidates, measure
 from labeldp_compile.sweeps.sweep import sweep_spec
-from labeldp_compile.tools.page.pictures import picture_settings
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 QUICKSTART = (Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet", "mdvis", 0, 77)

@@ -12,10 +12,8 @@ import time
 
 from labeldp_verify.kernel import integers_of
 
-from labeldp_compile.export.coq import theory
-from labeldp_compile.export.coq.coqc import run_coq
-from labeldp_compile.export.coq.script import proof_of
-from labeldp_compile.export.coq.terms import size_of
+from labeldp_compile.export.coq.command import run_coq
+from labeldp_compile.export.coq.proof import modules, proof_of, size_of
 from tests.fixtures.compiled import compile_text
 
 SPEC = """
@@ -50,7 +48,7 @@ def show(name, integers, taken):
 def main():
     print(f"{'labels':>8} {'integers':>10} {'seconds':>8}  least and most of {TIMES}")
     files = ("Windows", "Mixtures", "Epsilon")
-    show("theory", 0, seconds(theory.modules(files), 0))
+    show("theory", 0, seconds(modules(files), 0))
     for k in SIZES:
         artifact = compile_text(SPEC.format(last=k - 1))
         decoded = artifact.only

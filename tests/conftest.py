@@ -22,7 +22,7 @@ def here(tmp_path):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Drawing takes most of the time of a page, and most tests read only its words."""
-    from labeldp_compile.tools.page import pictures
+    from labeldp_compile.page import pictures
 
     monkeypatch.setattr(pictures, "_svg", lambda *_, **options: "<svg></svg>")
 

@@ -123,7 +123,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheels, name):
     if name == "labeldp":  # ``labeldp export --to coq`` brings the theory
         proofs = (ROOT / "proofs").glob("*.v")
         here |= {f"labeldp_compile/export/coq/theory/{path.name}" for path in proofs}
-        here.add("labeldp_compile/tools/demo/randhie.parquet")  # the sample table of the tour
+        here.add("labeldp_compile/cli/randhie.parquet")  # the sample table of the tour
     with zipfile.ZipFile(wheels[name]) as file:
         shipped = {path for path in file.namelist() if ".dist-info/" not in path}
     assert shipped == here and f"{package.name}/py.typed" in shipped

@@ -42,7 +42,7 @@ from labeldp_compile.audits.target import (
 )
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.tools.inspection.overview import shown_table
+from labeldp_compile.report.facts import shown_table
 
 MIN_SAMPLES = 100_000
 MAX_LABELS = 256

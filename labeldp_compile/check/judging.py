@@ -186,7 +186,7 @@ def read_run(path: Path) -> Any:
 
     Raises InputError.
     """
-    from labeldp_compile.cli.trainer import trainer_module  # noqa: PLC0415
+    from labeldp_compile.extras import trainer_module  # noqa: PLC0415
 
     for name in _OF_RUNS:
         file = path / name
@@ -236,7 +236,7 @@ def _exact(text: str) -> Decimal:
 
 def _run(path: Path, policy: LoadedPolicy) -> Judged:
     """A run whose statement agrees with its config, as the trainer reads both."""
-    from labeldp_compile.cli.trainer import trainer_module  # noqa: PLC0415
+    from labeldp_compile.extras import trainer_module  # noqa: PLC0415
 
     found = read_run(path)
     folder = trainer_module("run", "check of training runs").RunFolder(path)

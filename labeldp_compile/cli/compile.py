@@ -23,8 +23,8 @@ from labeldp_verify.reading.usefulness import is_unbiased
 from labeldp_verify.rounded import at_least, at_most
 
 from labeldp_compile.assembly import Compiled
+from labeldp_compile.cli.charts import group_table, prior_bars, prior_hints
 from labeldp_compile.cli.command import command
-from labeldp_compile.cli.group_table import group_table
 from labeldp_compile.cli.options import (
     PATH,
     overwrite_option,
@@ -45,7 +45,6 @@ from labeldp_compile.cli.output import (
     say,
     tell,
 )
-from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
 from labeldp_compile.pipeline import compile_to

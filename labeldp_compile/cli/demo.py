@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import chdir
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +22,96 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+
+LABEL = "visits"
+LOW, HIGH = 0, 24
+"""The declared range: more than two visits a month count as two a month."""
+_NAMES = {
+    "mdvis": LABEL,
+    "lncoins": "log_coinsurance",
+    "idp": "individual_deductible",
+    "lpi": "log_incentive",
+    "fmde": "log_max_expense",
+    "physlm": "physical_limits",
+    "disea": "chronic_diseases",
+    "hlthg": "health_good",
+    "hlthf": "health_fair",
+    "hlthp": "health_poor",
+}
+
+
+def sample_table() -> pa.Table:
+    """The table, with column names that can be read; [20190] rows."""
+    import pyarrow.parquet as pq  # noqa: PLC0415  # numpy and Arrow are slow to import
+
+    shipped = Path(__file__).parent / "randhie.parquet"
+    checkout = Path(__file__).parents[2] / "specs" / "data" / "randhie.parquet"
+    table = pq.read_table(shipped if shipped.is_file() else checkout)
+    return table.rename_columns([_NAMES[name] for name in table.column_names])
+
+
+TEST_SHARE = 4
+"""One row of this many is held out."""
+_PENALTY = 1.0
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Mean squared errors against the true labels of the held-out rows.
+
+    Attributes:
+        constant: of the mean of the true training labels, for every row.
+        private: of a ridge regression on private labels.
+        true: of the same regression on true labels.
+        rows: number of held-out rows.
+    """
+
+    constant: float
+    private: float
+    true: float
+    rows: int
+
+
+def compare(
+    features: npt.NDArray[np.float64],
+    true: npt.NDArray[np.float64],
+    private: npt.NDArray[np.float64],
+) -> Errors:
+    """Fit both models on three quarters of the rows, and test them on the others.
+
+    Args:
+        features: [n, d], numbers.
+        true: [n], true labels.
+        private: [n], private labels of the same rows.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    is_test = np.arange(len(true)) % TEST_SHARE == 0
+    train, test = features[~is_test], features[is_test]
+    mean, scale = train.mean(0), train.std(0)
+
+    def error(labels: npt.NDArray[np.float64]) -> float:
+        weights = _ridge((train - mean) / scale, labels[~is_test])
+        predicted = labels[~is_test].mean() + ((test - mean) / scale) @ weights
+        return float(np.mean((predicted - true[is_test]) ** 2))
+
+    constant = float(np.mean((true[~is_test].mean() - true[is_test]) ** 2))
+    return Errors(constant, error(private), error(true), int(is_test.sum()))
+
+
+def _ridge(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """[d] weights of standardized features for centred labels."""
+    import numpy as np  # noqa: PLC0415
+
+    gram = x.T @ x + _PENALTY * np.eye(x.shape[1])
+    return np.linalg.solve(gram, x.T @ (y - y.mean()))
+
 
 FOLDER = "labeldp-demo"
 _SHOWN = 5
@@ -58,8 +149,6 @@ class _Step(NamedTuple):
 
 def tour(folder: Path, *, waits: bool) -> None:
     """Take all steps. Raises InputError if the folder has files, or cannot be made."""
-    from labeldp_compile.tools.demo.sample import sample_table  # noqa: PLC0415  # pyarrow
-
     if folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"{folder} has files already; name a new folder with -o")
     steps = _steps(sample_table())
@@ -104,8 +193,6 @@ def _run(*words: str) -> None:
 
 def _steps(table: pa.Table) -> list[_Step]:
     import pyarrow.parquet as pq  # noqa: PLC0415  # as above
-
-    from labeldp_compile.tools.demo.sample import HIGH, LABEL, LOW  # noqa: PLC0415
 
     source, private = f"{LABEL}.parquet", "private.parquet"
     spec, artifact = f"{LABEL}.yaml", f"build/{LABEL}.onnx"
@@ -202,8 +289,6 @@ def _comparison(
     table: pa.Table, true: npt.NDArray[np.float64], private: npt.NDArray[np.float64]
 ) -> list[str]:
     import numpy as np  # noqa: PLC0415  # as above
-
-    from labeldp_compile.tools.demo.sample import LABEL, compare  # noqa: PLC0415
 
     names = [name for name in table.column_names if name != LABEL]
     features = np.column_stack([table[name].to_numpy().astype(float) for name in names])

@@ -1,6 +1,7 @@
 """The group of all commands; each is loaded on use."""
 
 import difflib
+import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,11 +12,16 @@ import click
 from click.shell_completion import CompletionItem
 
 from labeldp_compile.cli import _COMMANDS, _GONE, _HEADINGS
-from labeldp_compile.cli.command import Group, printable_usage_errors
-from labeldp_compile.cli.trainer import THEIRS, handed_over
+from labeldp_compile.cli.command import Command, Group, printable_usage_errors
+from labeldp_compile.cli.options import any_file
+from labeldp_compile.extras import trainer_module
 
 _FOLDERS = {"serve": "labeldp_compile.serve"}
 """Commands in a folder that nothing else imports: deleting the folder deletes the command."""
+
+
+THEIRS = ("train", "runs", "predict", "explain")
+"""Commands of the package labeldp-trainer: each is passed on to it, if it is installed."""
 
 
 class _Commands(Group):
@@ -84,6 +90,27 @@ class _Commands(Group):
             *(CompletionItem(name, help=text) for name, text in found.items()),
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
+
+
+def handed_over(name: str) -> click.Command:
+    """The command ``name`` of labeldp, which calls ``name_command`` of the trainer."""
+
+    @click.command(
+        name,
+        cls=Command,
+        context_settings={"ignore_unknown_options": True, "help_option_names": []},
+        short_help=_COMMANDS[name],
+    )
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=any_file)
+    def command(arguments: tuple[str, ...]) -> None:
+        """Everything after the name is the trainer's, including ``--help``."""
+        theirs: click.Command = getattr(trainer_module("cli", name), f"{name}_command")
+        try:
+            theirs.main(list(arguments), prog_name=f"labeldp {name}", standalone_mode=False)
+        except click.exceptions.Exit as exit_:
+            sys.exit(exit_.exit_code)
+
+    return command
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

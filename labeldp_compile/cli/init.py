@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import yaml
 from labeldp_verify.reading.numerals import read_decimal
 from labeldp_verify.rounded import at_most
 
@@ -20,12 +21,93 @@ from labeldp_compile import mechanisms
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
 from labeldp_compile.cli.output import NUMBERS_OF_SETS, say, tell
-from labeldp_compile.cli.starter_spec import Literal, starter_spec
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.text_form import TextForm
 
 if TYPE_CHECKING:
     from labeldp_compile.spec import Spec
+    from labeldp_compile.tabular.reader import TableReader
+
+
+_PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
+_WORDS = ("true", "false", "null")
+
+
+def starter_spec(**answers: Any) -> str:
+    """The commented YAML. It is invalid if the answers are: parse it to check.
+
+    Args:
+        answers: the names in ``starter_spec.yaml.jinja``. The ends of a range and ε are texts, as
+            typed; ``data`` is relative to the spec.
+    """
+    # Jinja is loaded only when a spec is written.
+    from labeldp_compile.page.document import text_of  # noqa: PLC0415
+
+    template = Path(__file__).with_name("starter_spec.yaml.jinja")
+    return text_of(template, {"scalar": scalar}, **answers)
+
+
+class Literal(str):
+    """A number as it was typed."""
+
+
+def scalar(value: str | int) -> str:
+    """A YAML scalar: text stays text."""
+    if isinstance(value, int | Literal):
+        return str(value)
+    if _PLAIN.fullmatch(value) and value not in _WORDS:
+        return value
+    quoted: str = yaml.safe_dump(value, allow_unicode=True, default_style='"', width=2**31)
+    return quoted.strip()
+
+
+MOST_VALUES = 1_000
+_BANDS = re.compile(r"(.+?):((?:[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?,?)+)", re.DOTALL)
+
+
+def public_groups(table: TableReader, text: str) -> dict[str, str]:
+    """A column of the spec's ``groups``, from what was typed: NAME, or NAME:18,25,65 for bands.
+
+    Reads the column if no bands are given. Reads no label. Raises InputError.
+    """
+    from labeldp_compile.column_names import is_among  # noqa: PLC0415  # pyarrow
+
+    found = _BANDS.fullmatch(text)
+    name = text if found is None else found[1]
+    if is_among(name, table.label_columns):  # before it is read
+        raise InputError(f"--groups {name}: this is the label, which cannot be its own group")
+    table.require_column(name)
+    if found is not None:
+        edges = ", ".join(edge for edge in found[2].split(",") if edge)
+        return {"column": name, "how": "bands", "listed": edges}
+    return {"column": name, "how": "values", "listed": ", ".join(map(scalar, _values(table, name)))}
+
+
+def _values(table: TableReader, name: str) -> list[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+    from labeldp_runtime.columns.arrow import is_text  # noqa: PLC0415
+
+    from labeldp_compile.prior.asked_cells import of_one_kind  # noqa: PLC0415
+
+    seen: set[Any] = set()
+    for batch in table.columns([name]):
+        kind = batch.column(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+            raise InputError(
+                f"--groups {name}: has the type {kind}: give bands, as in {name}:18,25,65"
+            )
+        seen |= set(batch.column(name).unique().to_pylist())
+        if len(seen) > MOST_VALUES + 1:
+            raise InputError(
+                f"--groups {name}: has more than {MOST_VALUES:,} values: give bands of a number, "
+                f"as in {name}:18,25,65, or write groups with assign (docs/spec.md)"
+            )
+    values = sorted({value for value in of_one_kind(list(seen)) if value is not None})
+    if not values:
+        raise InputError(f"--groups {name}: has no values")
+    return values
+
 
 KINDS = ("integer", "real", "categorical")
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
@@ -161,7 +243,6 @@ def init_command(
             f"{each} for each label, the prior included"
         )
     if grouped:
-        from labeldp_compile.cli.init_groups import public_groups  # noqa: PLC0415
         from labeldp_compile.tabular.reader import open_table  # noqa: PLC0415
 
         reader = open_table(table, column, spec.domain, all_columns=True, form=form)

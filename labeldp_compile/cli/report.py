@@ -1,13 +1,13 @@
 """``labeldp report``: what an artifact or a training run does, in the terminal or as a page."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 from labeldp_verify.budget import Budget
 
-from labeldp_compile.cli.command import command, does_not_verify
+from labeldp_compile.cli.command import DoesNotHoldError, command, does_not_verify
 from labeldp_compile.cli.options import (
     PATH,
     SignatureFiles,
@@ -18,11 +18,12 @@ from labeldp_compile.cli.options import (
     overwrite_option,
     refuse_options,
     signature_options,
+    signing_key,
     verbose_option,
 )
-from labeldp_compile.cli.output import say
+from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError
-from labeldp_compile.whole_file import require_output, write_text
+from labeldp_compile.whole_file import replaced_when_whole, require_output, write_text
 
 _TEXTS = ("purpose", "owner", "recipients", "retention", "by")
 _FORMS = {
@@ -164,7 +165,7 @@ def report_command(
         refuse_options(ctx, set(names) - set(_FORMS[form]), _HINTS[other])
     day = _day(registry, published)
     if approve is not None:
-        from labeldp_compile.cli.report_approval import write_approval  # noqa: PLC0415
+        from labeldp_compile.cli.report import write_approval  # noqa: PLC0415
 
         texts = _texts(others)
         write_approval(
@@ -196,10 +197,13 @@ def report_command(
     from labeldp_verify.signature import read_public_key  # noqa: PLC0415
 
     from labeldp_compile.check import load_policy  # noqa: PLC0415
-    from labeldp_compile.tools.report.findings import examine  # noqa: PLC0415
-    from labeldp_compile.tools.report.page import report_page  # noqa: PLC0415
-    from labeldp_compile.tools.report.registry import registry_entry  # noqa: PLC0415
-    from labeldp_compile.tools.report.run_page import examine_run, run_page  # noqa: PLC0415
+    from labeldp_compile.report.page import (  # noqa: PLC0415
+        examine,
+        examine_run,
+        report_page,
+        run_page,
+    )
+    from labeldp_compile.report.registry import registry_entry  # noqa: PLC0415
 
     loaded = None if policy is None else load_policy(policy)
     key = None if approver is None else read_public_key(approver)
@@ -247,6 +251,64 @@ def _day(registry: Path | None, published: str | None) -> date | None:
         return None
     if published is None:
         raise click.UsageError("--registry needs --published DATE")
-    from labeldp_compile.tools.report.registry import read_date  # noqa: PLC0415
+    from labeldp_compile.report.registry import read_date  # noqa: PLC0415
 
     return read_date(published)
+
+
+def write_approval(
+    file: Path,
+    key_file: Path,
+    texts: dict[str, str],
+    *,
+    policy: Path | None,
+    output: Path | None,
+    overwrite: bool,
+    budget: Budget,
+) -> None:
+    """Verify FILE, apply the policy, and write a signed statement of who is responsible for it.
+
+    Of a training run, its statement must agree with its config. The statement holds the SHA-256 of
+    FILE, so it approves no other file. Raises DoesNotHoldError if FILE does not verify or does not
+    meet the policy; then nothing is written.
+    """
+    from labeldp_compile.check import judge, judge_artifact, load_policy  # noqa: PLC0415
+    from labeldp_compile.check.judging import read_promise, read_run  # noqa: PLC0415
+    from labeldp_compile.report.approval import (  # noqa: PLC0415
+        approval,
+        approval_path,
+        read_subjects,
+        responsible,
+    )
+
+    out = output or approval_path(file)
+    # Its own name is the only one inside of a run folder.
+    beside = file.is_dir() and out == approval_path(file)
+    require_output(out, None if beside else file, key_file, policy, overwrite=overwrite)
+    loaded = None if policy is None else load_policy(policy)
+    under = None if loaded is None else f"{loaded.path.name} (SHA-256 {loaded.sha256})"
+    stated = responsible(texts, under, datetime.now(UTC).date())
+    key = signing_key(key_file)
+    assert key is not None
+    data = read_subjects(file)
+    if file.is_dir():
+        read, _ = read_promise(file, read_run(file))
+        judged = None if loaded is None else judge(file, loaded)
+        if data[0] != read or data != read_subjects(file):
+            raise DoesNotHoldError(f"{file}: changed while it was checked; not approved")
+    else:
+        from labeldp_verify import check_bytes  # noqa: PLC0415
+
+        report = check_bytes(data[0], budget=budget)
+        for check in report.checks:
+            if not check.ok:
+                raise DoesNotHoldError(f"{file}: does not verify: {check.detail}; not approved")
+        # Of the bytes that are signed, not of what the file holds by now.
+        judged = None if loaded is None else judge_artifact(file, data[0], report, loaded)
+    if judged is not None and judged.failed:
+        raise DoesNotHoldError(f"{file}: {judged.failed[0].text}; not approved")
+    with replaced_when_whole(out) as part:
+        require_output(out, overwrite=overwrite)  # another approval may have been faster
+        part.write(approval(stated, file, data, key))
+    tell(f"{out}: {stated.approved_by} approves {file} ({stated.approved_on})")
+    say(str(out))

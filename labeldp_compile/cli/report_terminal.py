@@ -4,7 +4,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, BinaryIO
 
+import numpy as np
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis import likely_outputs, matrix, value
 from labeldp_verify.artifact import Artifact, Table
@@ -15,6 +17,8 @@ from labeldp_verify.forms import (
     Output,
     RealDomain,
     WindowRandomizer,
+    are_numbers,
+    columns_of,
     sets_of,
 )
 from labeldp_verify.opening import open_artifact, readable, table_of
@@ -22,21 +26,106 @@ from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.reading.usefulness import sample
 from labeldp_verify.rounded import at_most, probability
 
+from labeldp_compile.cli.charts import group_table, prior_bars
 from labeldp_compile.cli.command import verified
-from labeldp_compile.cli.group_table import group_table
-from labeldp_compile.cli.heat_map import ASCII_SHADES, COLOURED, SHADES, terminal_heat_map
-from labeldp_compile.cli.output import can_show, clipped, say_json, show, tell, text_table
-from labeldp_compile.cli.prior_bars import prior_bars
+from labeldp_compile.cli.output import (
+    Painted,
+    can_show,
+    clipped,
+    padded,
+    say_json,
+    show,
+    tell,
+    text_table,
+    width,
+)
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.inspection.document import FORMAT_VERSION, groups_json, inspection_json
-from labeldp_compile.tools.inspection.facts import (
+from labeldp_compile.report.facts import (
+    FORMAT_VERSION,
+    SHOWN_NOISE,
+    HeatMap,
     find_label,
+    groups_json,
+    heat_map,
+    inspection_json,
     label_facts,
     noise_facts,
     output_facts,
 )
-from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE
 from labeldp_compile.whole_file import replaced_when_whole, require_output
+
+SHADES = " ░▒▓█"
+ASCII_SHADES = " .:*#"
+# From dark to bright in the 256 colours of terminals: black, blues, teal, greens, yellow.
+_COLOURS = (16, 17, 18, 19, 25, 31, 37, 36, 35, 71, 77, 113, 149, 185, 220, 226)
+COLOURED = [f"\x1b[48;5;{number}m \x1b[0m" for number in _COLOURS]
+_LABEL_COLUMNS = 14
+_LEAST_ROOM, _WIDEST_CELL = 8, 6
+
+
+def terminal_heat_map(
+    decoded: Table,
+    labels: Sequence[int],
+    names: Sequence[str],
+    *,
+    columns: int,
+    shades: Sequence[str] = SHADES,
+) -> list[str]:
+    """The heat map of the labels of these indices, in lines of at most ``columns`` columns."""
+    most = _room(names, columns)
+    heat = heat_map(decoded, labels, most - 1)  # outputs on a lattice may have one cell more
+    if not are_numbers(decoded.domain, decoded.randomizer):
+        ends = str(heat.outputs[0]), str(heat.outputs[1])
+    else:
+        ends = f"{heat.output_axis[0]:.6g}", f"{heat.output_axis[1]:.6g}"
+    return shaded(heat, names, ends, columns=columns, shades=shades)
+
+
+def shaded(
+    heat: HeatMap,
+    names: Sequence[str],
+    ends: tuple[str, str],
+    *,
+    columns: int,
+    shades: Sequence[str] = SHADES,
+) -> list[str]:
+    """Lines of at most ``columns`` columns: one for each label, and the ends of the axis below.
+
+    Shades follow the square root, so that small probabilities can be told from none. Each of
+    ``shades`` fills one column, the faintest first.
+    """
+    names = [clipped(name, _LABEL_COLUMNS) for name in names]
+    margin = max(map(width, names), default=0)
+    room = _room(names, columns)
+    shares = heat.shares.T
+    cell = min(max(room // shares.shape[1], 1), _WIDEST_CELL)
+    most = float(shares.max()) or 1.0
+    steps = np.rint(np.sqrt(shares / most) * (len(shades) - 1)).astype(int)
+    lines: list[str] = [
+        Painted(f"{padded(name, margin)} │{''.join(shades[step] * cell for step in line)}│")
+        for name, line in zip(names, steps, strict=True)
+    ]
+    indent = " " * (margin + 2)
+    lines.append(indent + _axis(ends, shares.shape[1] * cell))
+    each = "" if heat.cell_height is None else f", those within {heat.cell_height:.4g} together"
+    scale = f"0 {''.join(shades)} {most:.3g}"
+    lines.append(Painted(f"{indent}columns: the axis of outputs{each}; shades: {scale}"))
+    return lines
+
+
+def _room(names: Sequence[str], columns: int) -> int:
+    """Columns that are left beside the names."""
+    margin = max((width(clipped(name, _LABEL_COLUMNS)) for name in names), default=0)
+    return max(columns - margin - 3, _LEAST_ROOM)
+
+
+def _axis(ends: tuple[str, str], columns: int) -> str:
+    """One end on the left, the other on the right, as far as both fit."""
+    first, last = clipped(ends[0], columns), clipped(ends[1], columns)
+    if width(first) + width(last) + 1 > columns:
+        return f"{first} … {last}"
+    return first + padded(last, columns - width(first))
+
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
 SHOWN_LABELS, SHOWN_OUTPUTS = 13, 13
@@ -65,9 +154,7 @@ def print_report(
     DoesNotHoldError if FILE does not verify, InputError if it cannot be read.
     """
     if table is not None:
-        from labeldp_compile.tools.inspection import set_table  # noqa: PLC0415  # pyarrow
-
-        require_output(table, file, endings=set_table.ENDINGS, overwrite=overwrite)
+        require_output(table, file, endings=ENDINGS, overwrite=overwrite)
     require_output(weights, file, endings=(".parquet", ".csv"), overwrite=overwrite)
     with verified(file, ", and is not shown"):
         try:
@@ -78,7 +165,7 @@ def print_report(
                 say_json(failed)
             raise
     if table is not None:
-        set_table.require_sets(found, file)
+        require_sets(found, file)
     if weights is not None:
         from labeldp_compile.tabular.new_table import write_new_table  # noqa: PLC0415  # pyarrow
         from labeldp_compile.tools.estimate.weights import weights_of  # noqa: PLC0415
@@ -93,7 +180,7 @@ def print_report(
     labels = [find_label(named.domain, text) for text in asked]
     if table is not None:
         with replaced_when_whole(table) as part:
-            rows = set_table.write_sets(decoded, table, part)
+            rows = write_sets(decoded, table, part)
         tell(f"{table}: {rows:,} rows, one per label and set")
     show(
         as_json,
@@ -260,3 +347,44 @@ def _name(item: Output) -> str:
     if isinstance(item, float):
         return f"{item:.0f}" if item.is_integer() and abs(item) < 1e12 else f"{item:.6g}"
     return clipped(str(item), _NAME_COLUMNS)
+
+
+COLUMNS = ("set", "label")
+ENDINGS = (".parquet", ".csv", ".tsv")
+
+
+def require_sets(artifact: Artifact, path: Path) -> None:
+    """Raise InputError unless the private labels are sets, possibly of one label each."""
+    if artifact.certificate.sets is None:
+        raise InputError(f"{path}: its private labels are not sets of labels")
+
+
+def write_sets(decoded: Table, path: Path, file: BinaryIO) -> int:
+    """Write a row for each label in each set, in the format of ``path``; returns their number.
+
+    The columns are ``set`` and ``label``, or ``set`` and the columns of a label with several.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.csv as pc  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    from labeldp_compile.tabular.formats import format_of  # noqa: PLC0415
+
+    sets, named = sets_of(decoded.randomizer), format_of(path)
+    assert named is not None
+    domain = decoded.domain
+    pairs: list[tuple[Any, int]] = [(domain.listed[y], y) for y in range(domain.size)]
+    if sets is not None:  # otherwise each set is one label
+        pairs = [(o, y) for o in range(len(sets.blocks)) for y in sets.members(o)]
+    places = domain.places_of(np.array([y for _, y in pairs], dtype=np.int64))
+    names = decoded.certificate.label_columns if len(places) > 1 else [COLUMNS[1]]
+    labels = [
+        pa.array(list(part.listed)).take(pa.array(at))
+        for part, at in zip(columns_of(domain), places, strict=True)
+    ]
+    table = pa.table([pa.array([name for name, _ in pairs]), *labels], [COLUMNS[0], *names])
+    if named.delimiter is None:
+        pq.write_table(table, file)
+    else:
+        pc.write_csv(table, file, pc.WriteOptions(delimiter=named.delimiter))
+    return len(pairs)

@@ -11,7 +11,7 @@ from labeldp_compile.cli.command import DoesNotHoldError, command
 from labeldp_compile.cli.options import PATH, Whole, prepared_option
 from labeldp_compile.cli.output import tell
 from labeldp_compile.errors import InputError
-from labeldp_compile.serve.settings import Settings, is_loopback, read_token
+from labeldp_compile.serve.listening import Settings, is_loopback, read_token
 
 _NEEDED = ("prometheus_client", "starlette", "uvicorn")
 _MEBIBYTE = 1 << 20

@@ -1,9 +1,11 @@
 """The artifacts of a service: each is verified before it answers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from labeldp_runtime import Key, Randomizer
 from labeldp_runtime.row_rules import row_rules
@@ -13,7 +15,9 @@ from labeldp_verify.signature import read_signed_beside
 
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
+from labeldp_compile.page.document import page as page_of
 from labeldp_compile.prepared_rows import require_prepared_rows
+from labeldp_compile.serve.requests import ARROW, JSON
 
 
 @dataclass(frozen=True)
@@ -93,3 +97,141 @@ def load(
             raise InputError(f"{path}: another file has the name {one.name!r}, too")
         found[one.name] = one
     return found
+
+
+_TYPES = {"int64": "integer", "float64": "number", "string": "string"}
+_ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+_ERRORS = {
+    "400": "The request has a wrong shape.",
+    "401": "The token is missing or wrong.",
+    "404": "There is no artifact of this name.",
+    "413": "The body is too large.",
+    "415": "The body has an unknown type.",
+    "421": "The host is not this machine's own, and the service has no token.",
+    "429": "There were too many requests.",
+}
+
+
+def document(served: Iterable[Served], *, with_token: bool) -> dict[str, Any]:
+    """The OpenAPI 3.1 document of a service with these artifacts."""
+    paths: dict[str, Any] = {
+        "/health": {"get": _plain("Whether the service answers.", {"type": "object"})},
+        "/v1/artifacts": {"get": _plain("The artifacts.", {"type": "object"})},
+        "/metrics": {"get": {"summary": "Counts for Prometheus.", "responses": {"200": _TEXT}}},
+    }
+    for one in served:
+        paths[_path(one)] = {"post": _randomize(one)}
+    found: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "labeldp",
+            "version": version("labeldp"),
+            "description": "Private labels for true ones. Callers are trusted with true labels.",
+        },
+        "paths": paths,
+    }
+    if with_token:
+        scheme = {"type": "http", "scheme": "bearer"}
+        found["components"] = {"securitySchemes": {"token": scheme}}
+        found["security"] = [{"token": []}]
+    return found
+
+
+_TEXT = {"description": "Text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+
+def _plain(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
+    content = {JSON: {"schema": schema}}
+    return {"summary": summary, "responses": {"200": {"description": "JSON.", "content": content}}}
+
+
+def _randomize(one: Served) -> dict[str, Any]:
+    drawer = one.randomizer
+    labels = dict(zip(drawer.label_columns, drawer.label_types, strict=True))
+    groups = dict(zip(drawer.group_columns, drawer.group_types, strict=True))
+    columns = {
+        name: {"type": "array", "items": {"type": [_TYPES[kind], "null"]}}
+        for name, kind in {**labels, **groups}.items()
+    }
+    asked: dict[str, Any] = {"columns": _object(columns)}
+    parameters = []
+    if drawer.is_keyed:
+        asked["ids"] = {"type": "array", "items": {"type": ["integer", "string"]}}
+        asked["version"] = {"type": "integer", "minimum": 0, "default": 0}
+        parameters = [_parameter("id", "the column of ids"), _parameter("version", "of the labels")]
+    answered = {
+        name: {"type": "array", "items": {"type": _TYPES[kind]}}
+        for name, kind in zip(drawer.private_columns, drawer.output_types, strict=True)
+    }
+    required = ["columns", "ids"] if drawer.is_keyed else ["columns"]
+    stream = {"schema": {"type": "string", "contentMediaType": ARROW}}
+    return {
+        "summary": f"Private labels of {one.name}.",
+        "description": f"ε = {one.artifact.certificate.privacy.epsilon_label_bound} for each label",
+        "parameters": parameters,
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": _object(asked, required)}, ARROW: stream},
+        },
+        "responses": {
+            "200": {
+                "description": "The private labels, in the order of the request.",
+                "content": {
+                    JSON: {"schema": _object({"columns": _object(answered)})},
+                    ARROW: stream,
+                },
+            },
+            **{
+                status: {"description": text, "content": {JSON: {"schema": _ERROR}}}
+                for status, text in _ERRORS.items()
+            },
+        },
+    }
+
+
+def _object(properties: dict[str, Any], required: list[str] | None = None) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": sorted(properties) if required is None else required,
+        "additionalProperties": False,
+    }
+
+
+def _parameter(name: str, what: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "query",
+        "description": f"Of Arrow streams: {what}.",
+        "schema": {"type": "string"},
+    }
+
+
+def page(served: Iterable[Served]) -> str:
+    """A page that names the artifacts, and shows how to ask each; it loads nothing."""
+    folder = Path(__file__).parent
+    return page_of("served.html", "labeldp", folder, artifacts=list(map(_shown, served)))
+
+
+def _shown(one: Served) -> dict[str, Any]:
+    """Where an artifact is asked, what it is, in words, and what it is asked."""
+    facts = one.described()
+    asked: dict[str, Any] = {
+        "columns": {name: [None] for name in {**facts["label_columns"], **facts["group_columns"]}}
+    }
+    if facts["keyed"]:
+        asked["ids"] = ["an id of this label"]
+    words = {key: _in_words(value) for key, value in facts.items() if value not in ({}, [], None)}
+    return {"path": _path(one), "facts": words, "asked": asked}
+
+
+def _path(one: Served) -> str:
+    return f"/v1/artifacts/{quote(one.name, safe='')}/randomize"
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {kind}" for key, kind in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(value) if isinstance(value, list) else str(value)

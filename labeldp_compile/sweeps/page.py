@@ -12,9 +12,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from labeldp_compile.sweeps.points import Point
 from labeldp_compile.sweeps.sweep import FRONTIER_HEADER, Sweep, frontier_table
-from labeldp_compile.tools.page.document import page
-from labeldp_compile.tools.page.numbers import plain
-from labeldp_compile.tools.page.pictures import (
+from labeldp_compile.page.document import page
+from labeldp_compile.page.document import plain
+from labeldp_compile.page.pictures import (
     INK,
     LOSSES,
     inline_svg,

@@ -31,7 +31,7 @@ from labeldp_compile.sweeps.points import (
     frontier_candidates,
     measure,
 )
-from labeldp_compile.tools.page.numbers import plain
+from labeldp_compile.page.document import plain
 
 FORMAT_VERSION = "1.0"
 DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")

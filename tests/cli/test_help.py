@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from labeldp_compile.cli import _COMMANDS, _GONE, _HEADINGS, main
 from labeldp_compile.cli.export import load_target, target_modules
-from labeldp_compile.cli.trainer import THEIRS as TRAINERS
+from labeldp_compile.cli.group import THEIRS as TRAINERS
 
 ROOT = Path(__file__).parents[2]
 HEAVY = [

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from labeldp_compile.cli.starter_spec import scalar
+from labeldp_compile.cli.init import scalar
 from labeldp_compile.spec import load_spec
 from tests.fixtures.blank import without_rows
 

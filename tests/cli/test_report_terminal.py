@@ -23,9 +23,9 @@ from labeldp_verify.graph import write_model
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.cli import main
-from labeldp_compile.cli.heat_map import ASCII_SHADES, COLOURED, shaded, terminal_heat_map
 from labeldp_compile.cli.output import clipped, text_table, width
-from labeldp_compile.tools.inspection.heat_map import heat_map
+from labeldp_compile.cli.report_terminal import ASCII_SHADES, COLOURED, shaded, terminal_heat_map
+from labeldp_compile.report.facts import heat_map
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from verifier.tests.integers import plain_counts
 

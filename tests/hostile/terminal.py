@@ -25,7 +25,7 @@ for _name in main.list_commands(_context):
 for _module in (
     "dp_accounting",
     "pandas",
-    "labeldp_compile.tools.report.page",
+    "labeldp_compile.report.page",
     "labeldp_compile.sweeps.page",
     "labeldp_trainer.cli",
 ):

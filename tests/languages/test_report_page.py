@@ -4,9 +4,7 @@ import re
 
 import pytest
 
-from labeldp_compile.tools.report.findings import examine
-from labeldp_compile.tools.report.page import report_page
-from labeldp_compile.tools.report.run_page import RunFindings, run_page
+from labeldp_compile.report.page import RunFindings, examine, report_page, run_page
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.report.conftest import HOSTILE_SPEC
 from tests.report.test_decision import made_run, promise

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from labeldp_compile.tools.report import approval
+from labeldp_compile.report import approval
 from tests.policy.company import key, labeldp, run, write
 
 TEXTS = ("purpose", "owner", "recipients", "retention", "by")

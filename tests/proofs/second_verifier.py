@@ -24,7 +24,7 @@ from labeldp_verify.forms.table import check_table
 from labeldp_verify.forms.window import Segment
 from labeldp_verify.graph.alias_table import alias_entries, column_bits
 
-from labeldp_compile.export.coq import theory
+from labeldp_compile.export.coq.proof import PREFIX, needed, source
 
 PROGRAMS = Path(__file__).parent
 Question = tuple[str, bool]  # a line for the program, and the verifier's verdict
@@ -34,9 +34,9 @@ Form = WindowRandomizer | TableRandomizer | AdditiveRandomizer
 def compile_theory(folder: Path, names: Iterable[str] = ("Theorems",)) -> list[str]:
     """What coqc prints for each file of the theory, compiled in this folder."""
     said = []
-    for name in theory.needed(names):
-        (folder / f"{name}.v").write_text(theory.source(name), encoding="utf-8")
-        said.append(_run("coqc", "-q", "-Q", ".", theory.PREFIX, f"{name}.v", cwd=folder))
+    for name in needed(names):
+        (folder / f"{name}.v").write_text(source(name), encoding="utf-8")
+        said.append(_run("coqc", "-q", "-Q", ".", PREFIX, f"{name}.v", cwd=folder))
     return said
 
 
@@ -44,7 +44,7 @@ def build(folder: Path, theory_folder: Path) -> Path:
     """The program, built in ``folder`` from the theory that was compiled in ``theory_folder``."""
     for name in ("Extract.v", "verdicts.ml"):
         shutil.copy(PROGRAMS / name, folder)
-    _run("coqc", "-q", "-Q", str(theory_folder), theory.PREFIX, "Extract.v", cwd=folder)
+    _run("coqc", "-q", "-Q", str(theory_folder), PREFIX, "Extract.v", cwd=folder)
     files = ("check.mli", "check.ml", "verdicts.ml")
     _run("ocamlfind", "ocamlopt", "-w", "-a", *files, "-o", "verdicts", cwd=folder)
     return folder / "verdicts"

@@ -13,7 +13,7 @@ from labeldp_verify.budget import Budget, TooLargeError
 from labeldp_compile.cli import main
 from labeldp_compile.export.coq import command as prove_command
 from labeldp_compile.export.coq import coqc as coq_program
-from labeldp_compile.export.coq.coqc import run_coq
+from labeldp_compile.export.coq.command import run_coq
 from tests.proofs.artifacts import old_path
 
 ARTIFACT = old_path("rr-with-prior-text")

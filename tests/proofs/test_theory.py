@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from labeldp_compile.export.coq.coqc import run_coq
-from labeldp_compile.export.coq.theory import modules, needed, source
+from labeldp_compile.export.coq.command import run_coq
+from labeldp_compile.export.coq.proof import modules, needed, source
 from tests.proofs.artifacts import ROOT, all_closed
 
 PROOFS = sorted((ROOT / "proofs").glob("*.v"))

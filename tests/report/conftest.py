@@ -4,9 +4,8 @@ from functools import cache
 
 import pytest
 
-from labeldp_compile.tools.page import pictures
-from labeldp_compile.tools.report.findings import examine
-from labeldp_compile.tools.report.page import report_page
+from labeldp_compile.page import pictures
+from labeldp_compile.report.page import examine, report_page
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 REAL_SPEC = """

@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.report.approval import Responsible, approval_path
-from labeldp_compile.tools.report.decision import BeliefBar, delta_in_words, of_run
-from labeldp_compile.tools.report.run_page import RunFindings, run_page
+from labeldp_compile.report.approval import Responsible, approval_path
+from labeldp_compile.report.decision import BeliefBar, delta_in_words, of_run
+from labeldp_compile.report.page import RunFindings, run_page
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.report.conftest import SPECS
 from tests.report.reading import Reader

@@ -15,11 +15,10 @@ from labeldp_verify.analysis.probabilities import (
     value,
 )
 
-from labeldp_compile.tools.inspection.facts import label_facts
-from labeldp_compile.tools.inspection.heat_map import heat_map
-from labeldp_compile.tools.page.numbers import plain, rounded_up
-from labeldp_compile.tools.report.page import report_page
-from labeldp_compile.tools.report.posterior import posteriors
+from labeldp_compile.page.document import plain, rounded_up
+from labeldp_compile.report.facts import heat_map, label_facts
+from labeldp_compile.report.page import report_page
+from labeldp_compile.report.plots import posteriors
 from tests.report.conftest import SPECS
 from tests.report.reading import Reader
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labeldp_compile.tools.inspection.heat_map import cell_edges
+from labeldp_compile.report.facts import cell_edges
 
 
 def test_outputs_on_a_lattice_are_in_the_middle_of_equal_cells():

@@ -15,14 +15,13 @@ from matplotlib.figure import Figure
 
 from labeldp_compile.assembly import assemble
 from labeldp_compile.cli import main
+from labeldp_compile.page import document
+from labeldp_compile.page.document import DARK, LIGHT
+from labeldp_compile.page.pictures import inline_svg, picture_settings
 from labeldp_compile.prior import estimate_prior
+from labeldp_compile.report.page import Findings, examine, report_page
+from labeldp_compile.report.plots import bin_starts, prior_shares
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.tools.page import document
-from labeldp_compile.tools.page.palette import DARK, LIGHT
-from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
-from labeldp_compile.tools.report.findings import Findings, examine
-from labeldp_compile.tools.report.page import report_page
-from labeldp_compile.tools.report.posterior import bin_starts, prior_shares
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.report.conftest import HOSTILE, SPECS
 from tests.report.reading import Reader

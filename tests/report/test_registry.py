@@ -13,7 +13,7 @@ from labeldp_verify import VerificationError, check_file
 from labeldp_verify.claims import rational
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.report.registry import registry_entry
+from labeldp_compile.report.registry import registry_entry
 
 TESTS = Path(__file__).parents[1]
 SCHEMA = yaml.safe_load((TESTS / "published/deployments-schema.yaml").read_text("utf-8"))

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from labeldp_verify import check_bytes
 
-from labeldp_compile.tools.report.findings import examine
-from labeldp_compile.tools.report.page import report_page
-from labeldp_compile.tools.report.registry import registry_entry
+from labeldp_compile.report.page import examine, report_page
+from labeldp_compile.report.registry import registry_entry
 from tests.report.reading import Reader
 
 OLD = Path(__file__).parents[1] / "golden"

@@ -11,8 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.report.findings import examine
-from labeldp_compile.tools.report.page import report_page
+from labeldp_compile.report.page import examine, report_page
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.report.conftest import SPECS
 from tests.report.reading import Reader

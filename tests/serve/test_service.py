@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 
 from labeldp_compile.cli import main
 from labeldp_compile.serve.app import Service
+from labeldp_compile.serve.listening import Settings
 from labeldp_compile.serve.served import load
-from labeldp_compile.serve.settings import Settings
 from tests.golden.write import HERE
 from verifier.tests.files import rebuilt
 

@@ -4,7 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from labeldp_compile.export.sql.dialects import DIALECTS
+from labeldp_compile.export.sql import script
+from labeldp_compile.export.sql.command import DIALECTS
 from runtime.tests.helpers import HERE, OLD
 
 WINDOW = OLD / "plain/optimal-unbiased.onnx"
@@ -51,7 +52,6 @@ def test_what_sql_cannot_do_is_refused_in_one_sentence(tmp_path, limit):
     assert done.exit_code == 2 and "rounded at random" in done.stderr
     assert "compile integer labels, or rounding: nearest with a mechanism" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-    from labeldp_compile.export.sql import script
 
     limit(script, "MAX_INTEGERS", 10)
     done = run(WINDOW, "--dialect", "duckdb", "-o", out)

@@ -7,7 +7,7 @@ from labeldp_trainer.data import Task
 from labeldp_trainer.evaluation import constant_metrics, worse_than_constant
 from labeldp_trainer.losses import Loss
 
-from labeldp_compile.tools.page.numbers import plain
+from labeldp_compile.page.document import plain
 from trainer.tests.command import document, labeldp, written
 from trainer.tests.one_release import release_helpers as release
 from trainer.tests.trainer_helpers import CLASSES, CONFIG, write_tables

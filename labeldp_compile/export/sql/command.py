@@ -18,13 +18,21 @@ from labeldp_compile.cli.options import (
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
-from labeldp_compile.export.sql.dialects import DIALECTS, NOT_RUN
+from labeldp_compile.export.sql.dialect import Dialect
+from labeldp_compile.export.sql.functions import BigQuery, DuckDb, Postgres
+from labeldp_compile.export.sql.queries import Snowflake, Spark, Sqlite
 from labeldp_compile.export.sql.script import ID_TYPES, plain_name, require_name, sql_of
 from labeldp_compile.prepared_rows import require_prepared_rows
 from labeldp_compile.whole_file import require_output, write_text
 
 if TYPE_CHECKING:
     from labeldp_verify.budget import Budget
+
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (DuckDb(), Postgres(), Sqlite(), BigQuery(), Snowflake(), Spark())
+}
+NOT_RUN = ("bigquery", "snowflake")  # which the tests can only parse
 
 
 @command(

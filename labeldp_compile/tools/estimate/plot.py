@@ -7,11 +7,11 @@ import numpy as np
 from labeldp_verify.printable import clipped, printable
 from matplotlib.figure import Figure
 
+from labeldp_compile.page.document import LIGHT
+from labeldp_compile.page.pictures import INK, picture_settings, svg_text, tidy
 from labeldp_compile.tools.estimate.cells import ALL_ROWS, texts_of
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import Estimates
-from labeldp_compile.tools.page.palette import LIGHT
-from labeldp_compile.tools.page.pictures import INK, picture_settings, svg_text, tidy
 
 _MOST_TICKS, _MOST_GROUPS = 24, 40
 _NAME_COLUMNS = 24

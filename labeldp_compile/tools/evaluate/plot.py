@@ -6,9 +6,9 @@ from typing import Any
 from labeldp_verify.printable import clipped, printable
 from matplotlib.figure import Figure
 
+from labeldp_compile.page.document import LIGHT
+from labeldp_compile.page.pictures import INK, picture_settings, svg_text, tidy
 from labeldp_compile.tools.evaluate.evaluate import Evaluation
-from labeldp_compile.tools.page.palette import LIGHT
-from labeldp_compile.tools.page.pictures import INK, picture_settings, svg_text, tidy
 
 MOST_MODELS = 5  # each has a colour and a shape of its own
 _NAME_COLUMNS, _TITLE_COLUMNS = 40, 60

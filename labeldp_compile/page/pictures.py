@@ -18,8 +18,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from labeldp_compile.tools.page.numbers import plain
-from labeldp_compile.tools.page.palette import LIGHT
+from labeldp_compile.page.document import LIGHT, plain
 
 INK, GRID = LIGHT["ink"], LIGHT["grid"]
 LOSSES = {

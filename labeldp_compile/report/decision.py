@@ -21,7 +21,7 @@ from labeldp_verify.printable import clipped
 from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.check import Judged
-from labeldp_compile.tools.report.approval import Approval
+from labeldp_compile.report.approval import Approval
 from labeldp_compile.weak_promise import LARGE, weak_promise
 
 _NAME_COLUMNS = 24

@@ -22,7 +22,7 @@ from labeldp_verify.printable import clipped
 from labeldp_verify.rounded import up_to
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.page.document import text_of
+from labeldp_compile.page.document import text_of
 
 _MOST_NAME = 100
 

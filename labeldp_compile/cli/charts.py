@@ -4,13 +4,46 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TextIO
 
-from labeldp_verify.artifact import Table
+from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.claims import Prior, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain, Domain
-from labeldp_verify.rounded import probability
+from labeldp_verify.rounded import at_most, probability
 
-from labeldp_compile.cli.output import can_show, clipped, padded, printable, width
+from labeldp_compile.cli.output import can_show, clipped, padded, printable, text_table, width
 from labeldp_compile.histogram_noise import NOISE, deviation
+from labeldp_compile.report.facts import overview
+
+SHOWN = 60
+_GROUP_COLUMNS = 44
+
+
+def group_table(decoded: Artifact, shown: int = SHOWN) -> list[str]:
+    """A line for each table. Of many tables, those with most rows, and that of all other rows."""
+    facts = overview(decoded)
+    numeric = facts[0].bias_in_range is not None
+    rows = facts
+    if len(facts) > shown + 1:  # a line that says so is as long as one more group
+        by_rows = sorted(facts[:-1], key=lambda one: (-one.rows, one.table))
+        rows = [*by_rows[: shown - 1], facts[-1]]
+    header = ["group", "rows", "outputs", "ε of a label", "loss", *(["bias"] if numeric else [])]
+    lines = text_table(
+        header,
+        [
+            [
+                clipped(one.name, _GROUP_COLUMNS),
+                f"{one.rows:,}",
+                f"{one.outputs:,}",
+                f"≤ {at_most(one.epsilon_bound)}",
+                f"{one.loss:.6g}",
+                *([] if one.bias_in_range is None else [at_most(one.bias_in_range, 3)]),
+            ]
+            for one in rows
+        ],
+    )
+    if len(rows) < len(facts):
+        lines.append(f"{len(facts) - len(rows):,} more groups, each with fewer rows")
+    return lines
+
 
 MOST_BARS = 12
 _COLUMNS, _NAME_COLUMNS = 30, 24

@@ -1,12 +1,20 @@
 """The report as one self-contained HTML page: the facts for its template."""
 
+from __future__ import annotations
+
+import hashlib
 import json
 import math
+import re
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
 from labeldp_verify.analysis import rounds_to_nearest
 from labeldp_verify.artifact import Table
+from labeldp_verify.budget import naming
 from labeldp_verify.claims import (
     Certificate,
     excess,
@@ -16,28 +24,104 @@ from labeldp_verify.claims import (
     person_epsilon,
 )
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
+from labeldp_verify.opening import readable
 from labeldp_verify.printable import clipped
 from labeldp_verify.reading.figures import PRIORS
 from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.reading.usefulness import is_unbiased, sample
+from labeldp_verify.rounded import at_most
 from markupsafe import Markup
 
+from labeldp_compile.check import Judged, LoadedPolicy, judge, judge_artifact
+from labeldp_compile.check.judging import read_promise, read_run
+from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS, mechanism_class
-from labeldp_compile.tools.inspection.facts import label_facts
-from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE, heat_map
-from labeldp_compile.tools.inspection.overview import overview
-from labeldp_compile.tools.page.document import page
-from labeldp_compile.tools.page.numbers import data, name, share_data
-from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
-from labeldp_compile.tools.report.decision import Decision, delta_in_words, of_artifact
-from labeldp_compile.tools.report.findings import Findings
-from labeldp_compile.tools.report.plots import (
+from labeldp_compile.page.document import data, name, page, share_data
+from labeldp_compile.page.pictures import inline_svg, picture_settings
+from labeldp_compile.report.approval import Approval, found_approval, read_subjects
+from labeldp_compile.report.decision import Decision, delta_in_words, excess_of, of_artifact, of_run
+from labeldp_compile.report.facts import SHOWN_NOISE, heat_map, label_facts, overview, shown_table
+from labeldp_compile.report.plots import (
+    Seen,
     matrix_figure,
     moments_figure,
+    most_telling,
     posterior_figure,
+    posteriors,
     prior_figure,
 )
-from labeldp_compile.tools.report.posterior import Seen, most_telling, posteriors
+from labeldp_compile.spec_match import spec_check
+
+if TYPE_CHECKING:
+    from labeldp_verify.signature import PublicKey, Signed
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A file and what was found in it.
+
+    Attributes:
+        file: its name, without folders.
+        report: every check that was performed.
+        decoded: domain, integers and certificate, for groups those of the group that is shown; None
+            unless all checks hold.
+        spec: the text of the spec that the file was checked against, or None.
+        signer: SHA-256 (hex) of the public key that the signature was checked with, or None.
+        table: the number of the table that is shown.
+        approval: who is responsible for the file, if it was stated.
+        judged: what ``policy`` says of the file, if there is one.
+    """
+
+    file: str
+    report: Report
+    decoded: Table | None
+    spec: str | None
+    signer: str | None = None
+    table: int = 0
+    approval: Approval | None = None
+    judged: Judged | None = None
+    policy: LoadedPolicy | None = None
+
+
+def examine(
+    path: Path,
+    spec: Path | None = None,
+    signed: Signed | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+    group: str | None = None,
+    *,
+    policy: LoadedPolicy | None = None,
+    approval: Path | None = None,
+    approver: PublicKey | None = None,
+) -> Findings:
+    """Verify a file, against a spec and a signature if they are given, and decode it.
+
+    ``group`` is the group to show, as ``find_table`` reads it; by default the one with most rows.
+    ``approval`` is the file of the approval, by default the one beside the artifact, if there is
+    one; its signature is checked with the key ``approver``.
+    A failed check is a finding. Raises InputError if the file or the spec cannot be read, if there
+    is no such group, or if verifying the file would exceed the budget.
+    """
+    data = read_artifact(path)
+    source = None if spec is None else read_artifact(spec)
+    with naming(path):
+        report = check_bytes(data, None if source is None else spec_check(source), signed, budget)
+    artifact, decoded, table = report.artifact, None, 0
+    if artifact is not None:
+        table = shown_table(artifact, path, group)
+        decoded = readable(artifact.table(table))
+    return Findings(
+        file=path.name,
+        report=report,
+        decoded=decoded,
+        spec=None if source is None else source.decode("utf-8", errors="replace"),
+        signer=None if signed is None else signed.fingerprint(),
+        table=table,
+        approval=found_approval(path, [data], approval, approver),
+        judged=None if policy is None else judge_artifact(path, data, report, policy),
+        policy=policy,
+    )
+
 
 _TABLE_LABELS, _TABLE_OUTPUTS = 101, 9
 _TABLE_GROUPS = 200
@@ -228,3 +312,120 @@ def _spec(findings: Findings, certificate: Certificate) -> dict[str, Any]:
 
 def _unbiased(decoded: Table) -> bool:
     return is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias)
+
+
+_MOST_SETTING, _MOST_ITEMS = 2_000, 30
+_MOST_ON_PAPER = 5_000  # characters of the statement: with more, paper would need a third sheet
+_MOST_ROOT = 10**300  # float64 holds it
+_LONG_ROOT = re.compile(r"√([0-9]{1,3}(?:,[0-9]{3}){2,})")  # of a whole number from a million
+
+
+@dataclass(frozen=True)
+class RunFindings:
+    """What was found in a run folder.
+
+    Attributes:
+        path: of the folder.
+        run: what the trainer read of it.
+        promise: its ``privacy.json``, with exact numbers.
+        sha256: of that file.
+        approval: who is responsible, if it was stated.
+        judged: what the policy says, if there is one.
+    """
+
+    path: Path
+    run: Any
+    promise: dict[str, Any]
+    sha256: str
+    approval: Approval | None
+    judged: Judged | None
+    policy: LoadedPolicy | None
+
+
+def examine_run(
+    path: Path,
+    policy: LoadedPolicy | None = None,
+    approval: Path | None = None,
+    approver: PublicKey | None = None,
+) -> RunFindings:
+    """Read a run folder, whose statement must agree with its config. Raises InputError."""
+    subjects = read_subjects(path)
+    run = read_run(path)
+    data, promise = read_promise(path, run)
+    if subjects[0] != data or subjects != read_subjects(path):
+        raise InputError(f"{path}: changed while it was read")
+    return RunFindings(
+        path,
+        run,
+        promise,
+        hashlib.sha256(data).hexdigest(),
+        found_approval(path, subjects, approval, approver),
+        None if policy is None else judge(path, policy),
+        policy,
+    )
+
+
+def run_page(findings: RunFindings) -> str:
+    """The page."""
+    promise, run, policy = findings.promise, findings.run, findings.policy
+    name = "" if policy is None else policy.rules.name or policy.path.name
+    decision = of_run(
+        promise,
+        str(run.label),
+        findings.approval,
+        findings.judged,
+        name,
+        units=_units(promise),
+        doubts=[_plain(doubt) for doubt in run.doubts[:_MOST_ITEMS]],
+    )
+    titles = {
+        "mechanism": "Mechanism",
+        "released": "Released",
+        "secret": "Must stay secret",
+        "not_covered": "Not covered",
+        "limits": "Limits",
+    }
+    lists = []
+    for key, title in titles.items():
+        items = promise.get(key) or []
+        items = [items] if isinstance(items, str) else items
+        if items:
+            lists.append((title, [_plain(item) for item in items[:_MOST_ITEMS]]))
+    delta, excess = Fraction(promise["delta"] or 0), excess_of(promise)
+    return page(
+        "report/run.html",
+        f"Privacy report: {clipped(str(run.name), 80)}",
+        decision=decision,
+        approval=findings.approval,
+        judged=findings.judged,
+        policy=policy,
+        run=run,
+        promise=promise,
+        adjacency=_plain(promise.get("adjacency") or "not stated"),
+        sha256=findings.sha256,
+        lists=lists,
+        fits_paper=sum(len(item) for _, items in lists for item in items) <= _MOST_ON_PAPER,
+        delta_words=delta_in_words(delta) if delta else "",
+        excess=None if excess is None else at_most(excess, 3),
+    )
+
+
+def _units(promise: dict[str, Any]) -> int | None:
+    """How many labels or persons are protected, as the statement says."""
+    units = promise["details"].get("units")
+    return units if type(units) is int and units > 0 else None
+
+
+def _plain(text: str) -> str:
+    """A sentence of the statement; the root of a long number as a number that is not below it."""
+    return _LONG_ROOT.sub(_root, clipped(text, _MOST_SETTING))
+
+
+def _root(found: re.Match[str]) -> str:
+    from labeldp_compile.page.document import plain  # noqa: PLC0415
+
+    number = int(found[1].replace(",", ""))
+    if number > _MOST_ROOT:
+        return found[0]
+    root = plain(float(number) ** 0.5 * (1 + 1e-3), 3)
+    return f"about {root}"

@@ -1,1 +1,0 @@
-"""The sample data of ``labeldp demo``, and the models that it compares."""

@@ -1,1 +1,0 @@
-"""What a table of an artifact does: the matrix Pr[output | label], and facts derived from it."""

@@ -120,7 +120,7 @@ def test_what_decides_imports_nothing_of_what_tells():
                 assert not module.startswith(tuple(f"labeldp_verify.{r}" for r in OUTSIDE)), name
 
 
-TOOLS = {"tools", "sweeps", "audits", "check", "diff"}
+TOOLS = {"tools", "sweeps", "audits", "check", "diff", "report", "page"}
 
 
 def test_nothing_that_compiles_needs_a_tool():

@@ -10,6 +10,7 @@ After a sentence has changed, write the transcripts again, and read the differen
     LABELDP_GOLDEN=write pytest tests/cli/test_golden.py
 """
 
+import difflib
 import os
 import random
 import re
@@ -63,4 +64,6 @@ def test_commands_print_what_their_transcript_says(name, tmp_path, inside, monke
     text = re.sub(r"(?m)(^#.*\n)\n(?=[#$])", r"\1", "\n".join(now[1:]) + "\n")
     if os.environ.get("LABELDP_GOLDEN") == "write":
         file.write_text(text, encoding="utf-8")
-    assert text == said, "if the new text is better: LABELDP_GOLDEN=write, and read the diff"
+    if text != said:
+        changes = difflib.unified_diff(said.splitlines(), text.splitlines(), lineterm="", n=1)
+        pytest.fail("\n".join(["is LABELDP_GOLDEN=write right?", *changes]), pytrace=False)

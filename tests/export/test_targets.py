@@ -43,7 +43,7 @@ def test_without_the_trainer_its_target_is_said_to_need_it(monkeypatch):
         importlib.util, "find_spec", lambda name: None if name == "labeldp_trainer" else find(name)
     )
     done = run("export", "--to", "onnx", "run")
-    assert done.exit_code == 2 and "needs the package labeldp-trainer" in done.stderr
+    assert done.exit_code == 2 and "needs labeldp-trainer" in done.stderr
     assert "onnx" not in run("export", "run").stderr
 
 

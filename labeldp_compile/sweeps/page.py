@@ -10,10 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from labeldp_compile.sweeps.points import Point
-from labeldp_compile.sweeps.sweep import FRONTIER_HEADER, Sweep, frontier_table
-from labeldp_compile.page.document import page
-from labeldp_compile.page.document import plain
+from labeldp_compile.page.document import page, plain
 from labeldp_compile.page.pictures import (
     INK,
     LOSSES,
@@ -22,6 +19,8 @@ from labeldp_compile.page.pictures import (
     scale,
     tidy,
 )
+from labeldp_compile.sweeps.points import Point
+from labeldp_compile.sweeps.sweep import FRONTIER_HEADER, Sweep, frontier_table
 
 # Distinct in both schemes, also for people who confuse red and green; markers and dashes help.
 _COLOURS = (

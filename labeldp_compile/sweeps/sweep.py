@@ -19,6 +19,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer, time_left
+from labeldp_compile.page.document import plain
 from labeldp_compile.pipeline import INSECURE
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.prior.split import PriorPlan
@@ -31,7 +32,6 @@ from labeldp_compile.sweeps.points import (
     frontier_candidates,
     measure,
 )
-from labeldp_compile.page.document import plain
 
 FORMAT_VERSION = "1.0"
 DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")

@@ -24,7 +24,7 @@ from labeldp_trainer.coefficients.columns import OriginalColumns
 from labeldp_trainer.coefficients.solve import ReleasedColumns, of_private
 from labeldp_trainer.config import parse_config
 from labeldp_trainer.data import load_data
-from labeldp_trainer.data.true_labels import class_labels
+from labeldp_trainer.data.labels import class_labels
 from labeldp_trainer.discrete_gaussian.draw import noisy
 from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_trainer.methods.unbiased import private_targets

@@ -26,9 +26,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
 from labeldp_trainer.discrete_gaussian.words import Words, secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers
-from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
-from labeldp_trainer.dp_gradient.draws import poisson_batch
-from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig
+from labeldp_trainer.dp_gradient.integer_sums import clipped_sum
+from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
+from labeldp_trainer.dp_gradient.step import poisson_batch
 
 from benchmarks.one_release_audit import DELTA, least_epsilon
 

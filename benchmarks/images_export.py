@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.data.arrays import read_idx
 from labeldp_trainer.export.onnx.write import onnx_model
-from labeldp_trainer.outcomes.predict import predict_file
-from labeldp_trainer.outcomes.trained import open_trained
+from labeldp_trainer.outcomes.predict import open_trained, predict_file
 from training_studies.features import PART
 
 CONFIG = """

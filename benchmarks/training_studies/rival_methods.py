@@ -14,13 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from labeldp_runtime import Randomizer
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.discrete_gaussian.draw import ProvedNoise, noisy
 from labeldp_trainer.discrete_gaussian.words import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, padded_batch
-from labeldp_trainer.dp_gradient.draws import Randomness
-from labeldp_trainer.dp_gradient.step import private_gradient
-from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig
+from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
+from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
 from labeldp_trainer.linear.labels import fitted_labels
 from labeldp_trainer.methods.corrections import class_shares, corrected, debiased_numbers
 from labeldp_trainer.methods.outputs import TableRows

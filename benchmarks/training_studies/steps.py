@@ -24,11 +24,9 @@ from jax import lax
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.discrete_gaussian.words import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, padded_batch
-from labeldp_trainer.dp_gradient.clipped_sum import in_microbatches
-from labeldp_trainer.dp_gradient.draws import Randomness
-from labeldp_trainer.dp_gradient.step import private_gradient
-from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig
-from labeldp_trainer.dp_gradient.tree import clip
+from labeldp_trainer.dp_gradient.integer_sums import clip, in_microbatches
+from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
+from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
 from labeldp_trainer.models import mnist_cnn
 from training_studies.hardware import hardware
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,74 @@ from labeldp_compile.toolkit import (
     verbose_option,
 )
 from labeldp_trainer.config import load_config
+from labeldp_trainer.run.folder import Line
+
+# Progress: rates on a terminal; in a log, a line a stage, and a tenth of many epochs.
+
+Progress = Callable[[Line], None]
+_WIDTH = 24
+_LOGGED = 10  # lines on epochs
+_STAGES = "stages"
+
+
+def epoch_progress(epochs: int, *, quiet: bool) -> Progress:
+    """A function that is called with the metrics of every epoch."""
+    if quiet:
+        return lambda line: None
+    if not sys.stderr.isatty():
+        return lambda line: _log("epoch", int(line["epoch"]), epochs, -(-epochs // _LOGGED))
+    began, first, last = 0.0, 0, epochs
+
+    def show(line: Line) -> None:
+        nonlocal began, first, last
+        done = int(line["epoch"])
+        if done <= last:  # the first that is seen, or a new stage
+            began, first = time.monotonic() - float(line.get("seconds", 0)), done - 1
+        last = done
+        left = (epochs - done) * (time.monotonic() - began) / (done - first)
+        losses = [
+            f"{name.replace('_', ' ')} {line[name]:.5g}"
+            for name in ("training_loss", "batch_loss", "test_loss")
+            if line.get(name) is not None
+        ]
+        rate = f"{line['examples_per_second']:,.0f} examples/s"
+        _show(done, epochs, f"{rate}  {left:.0f} s left  {', '.join(losses)}")
+
+    return show
+
+
+def step_progress(*, quiet: bool) -> Callable[[str, int, int], None]:
+    """A function that is called with what is done, how much of it, and of how much."""
+    if quiet:
+        return lambda what, done, total: None
+    if not sys.stderr.isatty():
+        return lambda what, done, total: _log(what, done, total, 1 if what == _STAGES else total)
+    began, first, before = 0.0, 0, ("", 0)
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal began, first, before
+        if what != before[0] or done <= before[1]:
+            began, first = time.monotonic(), done
+        before = (what, done)
+        left = ""  # how long a step takes is not known before the second call
+        if done > first:
+            left = f"  {(total - done) * (time.monotonic() - began) / (done - first):.0f} s left"
+        _show(done, total, f"{what}{left}")
+
+    return show
+
+
+def _log(what: str, done: int, total: int, every: int) -> None:
+    """A line without a time, so that the same run prints the same; none of what is short."""
+    if done and done % every == 0 and (what == _STAGES or every > 1):
+        click.echo(f"{what} {done:,} of {total:,}", err=True)
+
+
+def _show(done: int, total: int, words: str) -> None:
+    bar = "█" * (_WIDTH * done // max(total, 1))
+    text = f"{bar:<{_WIDTH}} {done:,}/{total:,}  {words}"
+    click.echo(f"\r\x1b[K{text}", err=True, nl=done == total)
+
 
 if TYPE_CHECKING:
     from labeldp_compile.toolkit import Target
@@ -106,7 +176,7 @@ def train_command(
     if not quiet and labels_are_true and loaded.config.loss != "cross_entropy":
         tell(*getattr(loaded.config.data, "form", PLAIN).comma_warning())
     # JAX takes seconds to import: check the config and the folder first.
-    from labeldp_trainer.progress import epoch_progress, step_progress  # noqa: PLC0415
+    from labeldp_trainer.cli import epoch_progress, step_progress  # noqa: PLC0415
     from labeldp_trainer.representation.kind import nowhere  # noqa: PLC0415
     from labeldp_trainer.training import train  # noqa: PLC0415
 
@@ -123,7 +193,7 @@ def train_command(
     )
     if quiet:
         return
-    from labeldp_trainer.outcomes.summary import (  # noqa: PLC0415
+    from labeldp_trainer.outcomes.runs_table import (  # noqa: PLC0415
         all_metrics,
         summary,
         verdict,
@@ -140,9 +210,9 @@ def train_command(
 
 def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bool) -> None:
     loaded = load_config(config)
+    from labeldp_trainer.cli import step_progress  # noqa: PLC0415
     from labeldp_trainer.methods.statement import spent  # noqa: PLC0415
     from labeldp_trainer.outcomes.verified_release import verify_release  # noqa: PLC0415
-    from labeldp_trainer.progress import step_progress  # noqa: PLC0415
 
     found = verify_release(loaded, file, step_progress(quiet=quiet), published=vectors)
     holds = all(check.ok for check in found)
@@ -195,8 +265,10 @@ def predict_command(
     require_rewritten(table, output, overwrite=overwrite)
     require_outside_run(output, run)
     # JAX takes seconds to import: check the names first.
-    from labeldp_trainer.outcomes.predict import predict_file  # noqa: PLC0415
-    from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
+    from labeldp_trainer.outcomes.predict import (  # noqa: PLC0415
+        open_trained,
+        predict_file,
+    )
 
     trained = open_trained(run)
     with row_progress("predicting", None, quiet=quiet) as progress:
@@ -225,12 +297,12 @@ def explain_command(run: Path, output: Path, verbose: bool, overwrite: bool, qui
     shows the strongest terms, the effects of columns, and pairs of columns as heat maps. It is
     computed from the run folder alone, and spends nothing.
     """
-    from labeldp_trainer.outcomes.explained_folder import require_explained  # noqa: PLC0415
+    from labeldp_trainer.outcomes.explained import require_explained  # noqa: PLC0415
 
     require_explained(output, overwrite=overwrite)
     # JAX takes seconds to import: check the folder first.
-    from labeldp_trainer.outcomes.explain import summary, write_explained  # noqa: PLC0415
     from labeldp_trainer.outcomes.explained import open_explained  # noqa: PLC0415
+    from labeldp_trainer.outcomes.explained_page import summary, write_explained  # noqa: PLC0415
 
     explained = open_explained(run)
     write_explained(explained, output)

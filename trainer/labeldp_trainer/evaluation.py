@@ -12,10 +12,10 @@ from scipy.stats import rankdata
 
 from labeldp_compile.toolkit import plain
 from labeldp_trainer.data import DataPart
-from labeldp_trainer.data.dataset import batches
+from labeldp_trainer.data.features import batches
 from labeldp_trainer.losses import POISSON_FLOOR, Loss
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.run.metrics import REPORTED
+from labeldp_trainer.run.folder import REPORTED
 
 CHUNK = 1024  # examples
 TWO = 2  # classes

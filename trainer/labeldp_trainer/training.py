@@ -14,7 +14,7 @@ import numpy as np
 from labeldp_compile.toolkit import weak_promise
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import DataPart, Dataset, Task, load_data
-from labeldp_trainer.data.encoder import EncoderFile
+from labeldp_trainer.data.features import EncoderFile
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import (
     area_under_curve,
@@ -33,10 +33,8 @@ from labeldp_trainer.representation.kind import Announce, Steps, nowhere, silent
 from labeldp_trainer.representation.store import representation_facts
 from labeldp_trainer.run import create_run, find_run
 from labeldp_trainer.run.checkpoints import describe, save_params
-from labeldp_trainer.run.folder import ENCODER, write_bytes, write_json
-from labeldp_trainer.run.metrics import Line, for_json
-from labeldp_trainer.run.program import program_facts, require_repeatable
-from labeldp_trainer.sharding import Devices
+from labeldp_trainer.run.folder import ENCODER, Line, for_json, write_bytes, write_json
+from labeldp_trainer.run.program import Devices, program_facts, require_repeatable
 
 _PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
 

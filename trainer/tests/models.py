@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from labeldp_trainer.dp_gradient.lattice import Halves
+from labeldp_trainer.dp_gradient.integer_sums import Halves
 
 
 def network(params, x):

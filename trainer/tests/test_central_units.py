@@ -15,7 +15,7 @@ from labeldp_trainer.methods.central.units import make_problem
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.users import user_rows
 from labeldp_trainer.models import Linear
-from labeldp_trainer.sharding import Devices
+from labeldp_trainer.run.program import Devices
 
 from trainer.tests.central_helpers import REGRESSION, with_method
 from trainer.tests.trainer_helpers import INTEGERS, compile_text

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
-from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.tree import clip, norm, per_user
+from labeldp_trainer.dp_gradient.integer_sums import NoiseLattice, clip, clipped_sum, norm, per_user
 from labeldp_trainer.methods.users import rows_of_users
 
 from trainer.tests.compilation import as_in_training

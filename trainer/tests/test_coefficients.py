@@ -14,7 +14,7 @@ from labeldp_trainer.coefficients.columns import OriginalColumns
 from labeldp_trainer.coefficients.kept import FILE
 from labeldp_trainer.coefficients.solve import PrivateTargets, ReleasedColumns, of_private
 from labeldp_trainer.data import load_data
-from labeldp_trainer.data.true_labels import class_labels
+from labeldp_trainer.data.labels import class_labels
 from labeldp_trainer.discrete_gaussian.draw import noisy
 from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_trainer.methods.unbiased import BiasedError, private_targets

@@ -22,7 +22,7 @@ from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.models import build_model
-from labeldp_trainer.sharding import Devices
+from labeldp_trainer.run.program import Devices
 
 from labeldp_compile.cli import main
 from labeldp_compile.tabular.provenance import KEY, Provenance, write_note

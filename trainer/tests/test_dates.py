@@ -5,7 +5,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import labeldp_trainer.export.onnx.layers  # noqa: F401  # what each function is in a graph
+import labeldp_trainer.export.onnx.graph  # noqa: F401  # what each function is in a graph
 import numpy as np
 import onnxruntime
 import pyarrow as pa
@@ -15,8 +15,8 @@ import pytest
 from labeldp_trainer import ConfigError, DataError, parse_config, train
 from labeldp_trainer.config.data import DATE_FEATURES
 from labeldp_trainer.data import load_data
-from labeldp_trainer.data.dates import date_numbers, days_of
 from labeldp_trainer.data.labels import Cells
+from labeldp_trainer.data.table import date_numbers, days_of
 from labeldp_trainer.export.onnx.graph import DOUBLE, ModelGraph
 from labeldp_trainer.methods.published.clusters import CLUSTER
 from labeldp_trainer.representation import represented

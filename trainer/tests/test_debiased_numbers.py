@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.methods.corrections import debiased_numbers
 from labeldp_trainer.methods.outputs import added_variance, matrix_of, rows_by_table
 from labeldp_verify.analysis import debiased_values, likeliest_shares

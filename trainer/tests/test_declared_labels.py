@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from labeldp_trainer.data.declared import declared, require_declared
-from labeldp_trainer.data.labels import Cells, places
+from labeldp_trainer.data.labels import Cells, declared, places, require_declared
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.one_release.targets import label_steps
 

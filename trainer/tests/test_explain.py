@@ -17,9 +17,9 @@ from labeldp_trainer.interactions.effects import effects_of
 from labeldp_trainer.interactions.explained import FILE, read_effects, to_bytes
 from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners
-from labeldp_trainer.outcomes import explain
+from labeldp_trainer.outcomes import explained_page as explain
 from labeldp_trainer.outcomes.explained import BAND, open_explained
-from labeldp_trainer.outcomes.explained_plots import main_figure
+from labeldp_trainer.outcomes.explained_page import main_figure
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear import choice
 from labeldp_trainer.linear.canonical import CanonicalFit, unit_coordinates
 from labeldp_trainer.linear.labels import fitted_labels

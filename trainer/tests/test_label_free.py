@@ -4,15 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
-from labeldp_trainer.dp_gradient.label_free import (
+from labeldp_trainer.dp_gradient.integer_sums import NoiseLattice, clipped_sum, per_user
+from labeldp_trainer.dp_gradient.problem import (
     LabelFree,
     example_ball,
     public_centre,
     user_ball,
 )
-from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.tree import per_user
 
 from trainer.tests.models import (
     ADVERSARIES,

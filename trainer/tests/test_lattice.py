@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
-from labeldp_trainer.dp_gradient.lattice import (
+from labeldp_trainer.dp_gradient.integer_sums import (
     LONGEST,
     STEPS,
     Halves,
@@ -91,7 +91,7 @@ def test_any_vector_becomes_a_short_one(entries, clip_norm):
 def test_a_vector_that_clipping_left_too_long_counts_as_zero(monkeypatch):
     """The bound rests on the integers alone, not on the clip."""
     lattice = NoiseLattice(1.0, 2.0)
-    name = "labeldp_trainer.dp_gradient.lattice.clip"
+    name = "labeldp_trainer.dp_gradient.integer_sums.clip"
     for factor, kept in ((1.0, True), (1.0005, True), (1.002, False), (math.nan, False)):
         monkeypatch.setattr(name, lambda tree, bound, factor=factor: tree * factor)
         whole = np.asarray(lattice.integers(jnp.asarray([0.6, -0.8, 0.0], jnp.float32)))

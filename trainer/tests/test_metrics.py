@@ -1,6 +1,6 @@
 """Metrics of a run that was cut off, and its picture."""
 
-from labeldp_trainer.run import metrics
+from labeldp_trainer.run import folder as metrics
 from matplotlib.axes import Axes
 
 

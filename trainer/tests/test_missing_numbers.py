@@ -12,14 +12,13 @@ from labeldp_trainer import DataError, parse_config
 from labeldp_trainer.config.data import DATE_FEATURES
 from labeldp_trainer.config.model import Config
 from labeldp_trainer.data import Task, load_data
-from labeldp_trainer.data.encoder import EncoderFile, TableEncoder
+from labeldp_trainer.data.features import EncoderFile, TableEncoder
 from labeldp_trainer.data.table import read_table
 from labeldp_trainer.export.onnx.graph import FLOAT, ModelGraph
 from labeldp_trainer.export.onnx.write import _encoded, _feeds
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.models.dense import numbers as numbers_of
-from labeldp_trainer.outcomes.predict import predict_file
-from labeldp_trainer.outcomes.trained import Trained
+from labeldp_trainer.models.networks import numbers as numbers_of
+from labeldp_trainer.outcomes.predict import Trained, predict_file
 from labeldp_trainer.run import RunFolder
 
 NAN, INF = float("nan"), float("inf")

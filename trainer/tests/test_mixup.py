@@ -11,7 +11,7 @@ from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.none import STATEMENT
 from labeldp_trainer.models import build_model
-from labeldp_trainer.sharding import Devices
+from labeldp_trainer.run.program import Devices
 
 from trainer.tests.label_method_helpers import CONFIG, write_problem
 

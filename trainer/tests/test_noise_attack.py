@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from labeldp_trainer.discrete_gaussian.words import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers
-from labeldp_trainer.dp_gradient.draws import Randomness
-from labeldp_trainer.dp_gradient.lattice import STEPS
-from labeldp_trainer.dp_gradient.step import private_gradient
-from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig
+from labeldp_trainer.dp_gradient.integer_sums import STEPS
+from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
+from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
 from scipy import stats
 
 pytestmark = pytest.mark.slow

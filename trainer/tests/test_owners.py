@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from labeldp_trainer import DataError
-from labeldp_trainer.data.labels import Cells, as_numpy, taken
-from labeldp_trainer.data.owners import owner_codes
+from labeldp_trainer.data.labels import Cells, as_numpy, owner_codes, taken
 
 E_ACUTE, E_AND_ACUTE = "\u00e9", "e\u0301"
 DAY, TIME = datetime.datetime(2020, 2, 3), datetime.time(4, 5)

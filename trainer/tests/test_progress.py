@@ -3,8 +3,8 @@
 import sys
 
 import pytest
-from labeldp_trainer import progress
-from labeldp_trainer.progress import epoch_progress, step_progress
+from labeldp_trainer import cli as progress
+from labeldp_trainer.cli import epoch_progress, step_progress
 
 LINE = {"epoch": 3, "training_loss": 0.25, "test_loss": None, "examples_per_second": 12345.6}
 

@@ -13,7 +13,7 @@ from labeldp_trainer.dp_gradient.accounting import (
     left_for_steps,
     padded_batch,
 )
-from labeldp_trainer.dp_gradient.lattice import NoiseLattice
+from labeldp_trainer.dp_gradient.integer_sums import NoiseLattice
 
 mp = mpmath.MPContext()
 mp.dps = 60

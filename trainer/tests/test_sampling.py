@@ -3,13 +3,13 @@ import numpy as np
 import pytest
 from labeldp_trainer.discrete_gaussian.words import Words, secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan
-from labeldp_trainer.dp_gradient.draws import (
+from labeldp_trainer.dp_gradient.problem import StepConfig
+from labeldp_trainer.dp_gradient.step import (
     Randomness,
     independent_batch,
     partition,
     poisson_batch,
 )
-from labeldp_trainer.dp_gradient.step_config import StepConfig
 from scipy import stats
 
 KEY = np.arange(8, dtype=np.uint32)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from labeldp_trainer import InputError, parse_config, train
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.labels import fitted_labels, label_sums
 from labeldp_trainer.linear.sums import Sums, posterior
 from labeldp_trainer.losses import Loss, Task, likelihood_loss

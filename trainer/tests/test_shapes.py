@@ -16,19 +16,17 @@ from jaxtyping import AbstractArray, PyTree, jaxtyped
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.discrete_gaussian import sample, words
 from labeldp_trainer.dp_gradient import (
-    clipped_sum,
-    draws,
     generated,
     hull,
-    label_free,
-    lattice,
-    losses,
+    integer_sums,
+    privacy_loss,
+    problem,
     projection,
-    tree,
+    step,
 )
 from labeldp_trainer.linear import simplex
 from labeldp_trainer.methods import users
-from labeldp_trainer.models import cnn, dense, layers
+from labeldp_trainer.models import layers, networks
 from labeldp_trainer.randomize import NoisyOneHot, RRWithRowPriors, dealt, exact
 
 pytestmark = pytest.mark.slow
@@ -171,9 +169,12 @@ def simplex_calls(point):
 
 def calls():
     """(function, arguments, options) of each kind of shape that is stated."""
-    whole, stream = lattice.NoiseLattice(1.0, 2.0), words.Words(np.arange(8, dtype=np.uint32), 0, 0)
+    whole, stream = (
+        integer_sums.NoiseLattice(1.0, 2.0),
+        words.Words(np.arange(8, dtype=np.uint32), 0, 0),
+    )
     clipping = {"lattice": whole, "microbatch": 2}
-    free_ball = label_free.LabelFree(label_free.example_ball(squared, ENDS), 1.0, 1e-3)
+    free_ball = problem.LabelFree(problem.example_ball(squared, ENDS), 1.0, 1e-3)
     made = hull.materialise(squared, W, ROWS)
     free = hull.matrix_free(squared, W, ROWS, microbatch=2)
     gram, linear = made.gram(), made.correlate(W)
@@ -181,12 +182,12 @@ def calls():
     labels, given = np.zeros(6, np.int32), np.arange(6, dtype=np.uint64)
     answering, noisy = RRWithRowPriors(4, exact(1.0)), NoisyOneHot(exact(1.0))
     numbers = np.arange(6)
-    yield clipped_sum.clipped_sum, (jax.grad(squared), W, X, Y, MASK), clipping
-    yield clipped_sum.in_microbatches, ((X, MASK), B, 2), {}
-    yield label_free.LabelFree.vector, (free_ball, squared, W, X[0], Y[0]), {}
-    yield label_free.LabelFree.vertex_scale, (free_ball, W, X[0]), {}
-    yield label_free.public_centre, (free_ball, W, X), {"microbatch": 2}
-    yield tree.user_mean, (X, MASK), {}
+    yield integer_sums.clipped_sum, (jax.grad(squared), W, X, Y, MASK), clipping
+    yield integer_sums.in_microbatches, ((X, MASK), B, 2), {}
+    yield problem.LabelFree.vector, (free_ball, squared, W, X[0], Y[0]), {}
+    yield problem.LabelFree.vertex_scale, (free_ball, W, X[0]), {}
+    yield problem.public_centre, (free_ball, W, X), {"microbatch": 2}
+    yield integer_sums.user_mean, (X, MASK), {}
     yield hull.Materialised.gram, (made,), {}
     yield hull.Materialised.combine, (made, made.uniform), {}
     yield hull.MatrixFree.combine, (free, free.uniform), {}
@@ -196,21 +197,25 @@ def calls():
     yield projection.project_matrix_free, (free, W), {}
     yield projection.project_onto_span, (free, W), {}
     yield from simplex_calls(linear)
-    yield losses.gaussian_log_delta, (np.ones(3), 1.0), {}
+    yield privacy_loss.gaussian_log_delta, (np.ones(3), 1.0), {}
     yield words.secret_key, (), {}
     yield words.Words.draw, (stream, 3), {}
     yield words.Words.draw32, (stream, 3), {}
     yield sample.discrete_gaussian, (stream.draw, 9, 1000), {}
-    yield lattice.NoiseLattice.integers, (whole, W), {}
-    yield lattice.no_longer, (jnp.ones(D, jnp.int32), 3), {}
-    yield lattice.add_rows, (lattice.zeros(W), jnp.ones((B, D), jnp.int32), MASK), {}
-    yield draws.poisson_batch, (stream,), {"units": 9, "batch": 3, "max_batch": 5}
-    yield draws.partition, (stream,), {"units": 9, "batch": 4}
-    yield draws.independent_batch, (stream,), {"units": 9, "size": 4}
+    yield integer_sums.NoiseLattice.integers, (whole, W), {}
+    yield integer_sums.no_longer, (jnp.ones(D, jnp.int32), 3), {}
+    yield integer_sums.add_rows, (integer_sums.zeros(W), jnp.ones((B, D), jnp.int32), MASK), {}
+    yield step.poisson_batch, (stream,), {"units": 9, "batch": 3, "max_batch": 5}
+    yield step.partition, (stream,), {"units": 9, "batch": 4}
+    yield step.independent_batch, (stream,), {"units": 9, "size": 4}
     yield users.rows_of_users, (np.array([0, 1, 0]), 2, 0), {}
-    yield tree.norm, (W,), {}
-    yield tree.clip, (W, jnp.float32(1.0)), {}
-    for model in (cnn.mnist_cnn(IMAGES, 4), cnn.cifar_cnn(IMAGES, 4), dense.Linear(IMAGES, 4)):
+    yield integer_sums.norm, (W,), {}
+    yield integer_sums.clip, (W, jnp.float32(1.0)), {}
+    for model in (
+        networks.mnist_cnn(IMAGES, 4),
+        networks.cifar_cnn(IMAGES, 4),
+        networks.Linear(IMAGES, 4),
+    ):
         params = model.init(KEY)
         yield type(model).apply, (model, params, jnp.ones((2, 9, 8, 2))), {}
     for stride in (1, 2):

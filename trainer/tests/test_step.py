@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from labeldp_trainer.dp_gradient.accounting import NoisePlan
-from labeldp_trainer.dp_gradient.draws import Randomness
-from labeldp_trainer.dp_gradient.step import private_gradient
-from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig, needed_batches
+from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig, needed_batches
+from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
 
 from trainer.tests.models import (
     adversary,

@@ -6,9 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from labeldp_trainer.data.declared import declared
-from labeldp_trainer.data.labels import Task, places
-from labeldp_trainer.data.true_labels import class_labels, label_numbers
+from labeldp_trainer.data.labels import Task, class_labels, declared, label_numbers, places
 from labeldp_trainer.errors import DataError
 
 LARGE = 2**53 + 1  # no float64

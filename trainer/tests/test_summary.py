@@ -3,7 +3,7 @@
 import pytest
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.methods.statement import Statement
-from labeldp_trainer.outcomes.summary import summary, verdict, warnings
+from labeldp_trainer.outcomes.runs_table import summary, verdict, warnings
 
 from trainer.tests.command import document, labeldp, written
 from trainer.tests.trainer_helpers import CONFIG, write_tables

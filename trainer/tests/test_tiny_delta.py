@@ -12,7 +12,7 @@ from labeldp_trainer.dp_gradient.accounting import (
     lattice,
     padded_batch,
 )
-from labeldp_trainer.dp_gradient.losses import ROUNDING, Pair, composed_epsilon
+from labeldp_trainer.dp_gradient.privacy_loss import ROUNDING, Pair, composed_epsilon
 from scipy import special
 
 mp = mpmath.MPContext()

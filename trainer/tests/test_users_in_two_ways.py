@@ -14,7 +14,7 @@ from labeldp_trainer.methods.one_release import public_rows
 from labeldp_trainer.methods.users import limited_to_users, used_rows
 from labeldp_trainer.models import Linear
 from labeldp_trainer.one_release import make
-from labeldp_trainer.sharding import Devices
+from labeldp_trainer.run.program import Devices
 
 from trainer.tests.trainer_helpers import CATEGORIES, write_artifact
 

@@ -8,7 +8,7 @@ from jaxtyping import Float64, Int64
 from numpy.typing import NDArray
 
 from labeldp_trainer.data import DataPart
-from labeldp_trainer.data.encoder import ArrayEncoder, Encoder
+from labeldp_trainer.data.features import ArrayEncoder, Encoder
 
 MISSING = "(missing)"
 _CHUNK = 4096

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labeldp_compile.toolkit import Document, InputError, KeyPath, YamlSource
-from labeldp_trainer.config.base import NoisySum, TrueLabels
-from labeldp_trainer.config.central import Central
-from labeldp_trainer.config.data import DataConfig, NpzData, TableData
+from labeldp_trainer.config.data import DataConfig, NoisySum, NpzData, TableData, TrueLabels
 from labeldp_trainer.config.method import (
     HEADS,
     MOST_CLASSES,
+    Central,
     NoMethod,
     OneRelease,
     Pate,

@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from labeldp_trainer.config.base import Number, Strict, UserLevel, may_lack
-from labeldp_trainer.config.data import DataConfig
+from labeldp_trainer.config.data import DataConfig, Number, Strict, UserLevel, may_lack
 from labeldp_trainer.config.method import MethodConfig, StagedRelease
 from labeldp_trainer.config.representation import Joined, Pca, RepresentationConfig
 

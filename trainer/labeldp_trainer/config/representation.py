@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 
-from labeldp_trainer.config.base import Checked, Number
+from labeldp_trainer.config.data import Checked, Number
 
 MOST_COLUMNS = 8192  # a covariance matrix of 0.5 GB
 DEFAULT_COMPONENTS = 600

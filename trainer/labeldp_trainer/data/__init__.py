@@ -12,8 +12,15 @@ from labeldp_compile.toolkit import files_of, require_true
 from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
 from labeldp_trainer.config.data import IdxFiles, TableData
 from labeldp_trainer.data.arrays import read_arrays
-from labeldp_trainer.data.dataset import DataPart, Dataset, Features, FeatureShape, array_digest
-from labeldp_trainer.data.encoder import ArrayEncoder, TableEncoder
+from labeldp_trainer.data.features import (
+    ArrayEncoder,
+    DataPart,
+    Dataset,
+    Features,
+    FeatureShape,
+    TableEncoder,
+    array_digest,
+)
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.table import TableColumns, read_table
 from labeldp_trainer.errors import DataError

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config.data import IdxData, IdxFiles, NpzData
 from labeldp_trainer.config.representation import MOST_COLUMNS
-from labeldp_trainer.data.dataset import DataPart
+from labeldp_trainer.data.features import DataPart
 from labeldp_trainer.errors import DAMAGE, DataError
 
 _IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}

@@ -7,12 +7,14 @@ was refused. CSV columns are read cell by cell, as the task declares.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from jaxtyping import Float64, Int32, Int64
 from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import (
@@ -23,6 +25,8 @@ from labeldp_compile.toolkit import (
     is_text,
     labels_of_cells,
     number_in,
+    person_codes,
+    person_names,
     plain_array,
 )
 from labeldp_trainer.errors import DataError
@@ -176,3 +180,160 @@ def as_numpy(values: Any) -> NDArray[Any]:
             values = values.cast(pa.float64())
         return np.asarray(values.to_numpy(zero_copy_only=False))
     return np.asarray(values)
+
+
+# Checks whether the type of a label column can hold labels at all, without reading a value.
+#
+# A method that replaces unknown labels by a default would accept a column of the wrong type
+# without a message. Parquet files and archives declare types, which are public like column names.
+# CSV cells declare no type, and checking their values would disclose true labels.
+
+_UNKNOWN = "values of a type that labeldp does not know"
+_WORDS = {  # by the type names of Arrow and numpy
+    "booleans": r"bool",
+    "numbers": r"u?int\d+|float\d*|halffloat|double|decimal\d+.*",
+    "complex numbers": r"complex\d+",
+    "text": r"(large_)?string(_view)?|str\d*",
+    "bytes": r"((large|fixed_size)_)?binary(_view)?(\[.*)?|bytes\d*",
+    "times": r"(date|time|duration|month_).*",
+    "lists or structs": r"((large|fixed_size)_)?list.*|struct.*|map.*|.*union.*|void\d*",
+    "nothing": r"null",
+    _UNKNOWN: r"(?!object$).*",
+}
+
+
+def require_declared(
+    values: Any, classes: tuple[int | str, ...] | None, source: str, column: str
+) -> None:
+    """Raise DataError if the declared type of a column can hold no number or none of the classes.
+
+    Booleans are the numbers 0 and 1. A dictionary has the type of its values, an extension type
+    that of its storage. A column without a declared type is accepted.
+    """
+    kind = declared(values)
+    if kind is None or kind in _fitting(classes):
+        return
+    if classes is None:
+        reason = "numbers are needed; use a column of numbers, or convert this one"
+    else:
+        reason = (
+            f"none of the {len(classes):,} classes is of this type; list them in the type of "
+            "the column (text in quotes, numbers without)"
+        )
+    raise DataError(f"{source}: {column!r} is declared to hold {kind}: {reason}")
+
+
+def declared(values: Any) -> str | None:
+    """What a column [n] holds according to its type, in a word. None if no type is declared.
+
+    It is a word because the exact type may disclose labels: the width of numpy text is the length
+    of the longest label.
+    """
+    if isinstance(values, Cells):
+        return None
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        kind = values.type
+        name = str(plain_array(pa.nulls(0, kind)).type)
+    else:
+        name = np.asarray(values).dtype.name
+    return next((word for word, form in _WORDS.items() if re.fullmatch(form, name)), None)
+
+
+def _fitting(classes: tuple[int | str, ...] | None) -> set[str]:
+    if classes is None:
+        return {"numbers", "booleans"}
+    found = {"text" if isinstance(each, str) else "numbers" for each in classes}
+    if {0, 1} & {*classes}:
+        found.add("booleans")
+    return found
+
+
+# True labels as private methods read them. No label is refused, counted or named.
+#
+# A refusal would tell that a label of some kind exists, which no ε covers.
+
+
+def class_labels(
+    values: Any, classes: tuple[int | str, ...], default: int | str | None
+) -> Int32[np.ndarray, " n"]:
+    """The place of each of n labels among the classes; that of the default for all others."""
+    found = places(values, classes)
+    other = 0 if default is None else classes.index(default)
+    return np.where(found < 0, other, found).astype(np.int32)
+
+
+def label_numbers(
+    values: Any, low: float, high: float, default: float | None
+) -> Float64[np.ndarray, " n"]:
+    """n labels, moved into [low, high]. What is not a number becomes the default, or the middle."""
+    found = numbers(values)
+    other = (low + high) / 2 if default is None else default
+    with np.errstate(all="ignore"):  # numpy would warn of some labels
+        # the type of a column is public, and so it is if it says that there are no numbers
+        each = np.full(len(values), np.nan) if found is None else found.astype(np.float64)
+        inside: Float64[np.ndarray, " n"] = np.clip(
+            np.where(np.isnan(each), other, each), low, high
+        )
+    return inside
+
+
+# Numbers the users of rows from a column of names, in any format.
+#
+# Who a user is says ``labeldp_compile.tabular.person_names``, for every method that protects
+# users.
+
+
+def owner_codes(column: Any, source: str, name: str) -> Int64[np.ndarray, " n"]:
+    """The number 0 … u − 1 of the user of each row, [n], as ``person_codes`` gives them.
+
+    ``column`` is a column [n] of ``DataPart.columns``; ``source`` and ``name`` are for messages.
+    Raises DataError if a row has no user, or the type of the column cannot name users.
+    """
+    values = column.values if isinstance(column, Cells) else column
+    return person_codes(person_names(values, source, name))
+
+
+# Targets with few distinct values: a row of numbers for each code, and a code for each example.
+#
+# A private label is one of m outputs. Training needs k numbers that depend on the output alone,
+# so n examples take m × k numbers instead of n × k.
+
+
+@dataclass(frozen=True)
+class Coded:
+    """n targets of k numbers. The target of example i is ``rows[codes[i]]``.
+
+    Attributes:
+        codes: [n] the code of each example.
+        rows: [m, k] the target of each code.
+    """
+
+    codes: Int32[np.ndarray, " n"]
+    rows: Float64[np.ndarray, "m k"]
+
+    @classmethod
+    def numbers(cls, values: Float64[np.ndarray, " n"]) -> Coded:
+        """One number for each example."""
+        return cls(np.arange(len(values), dtype=np.int32), values[:, None])
+
+    @classmethod
+    def one_hot(cls, classes: Int32[np.ndarray, " n"], count: int) -> Coded:
+        """One-hot targets from the class of each example."""
+        return cls(classes, np.eye(count))
+
+    @classmethod
+    def joined(cls, count: int, parts: Sequence[tuple[Int32[np.ndarray, " r"], Coded]]) -> Coded:
+        """Targets of ``count`` examples from parts. Each part names its examples."""
+        codes, before = np.empty(count, np.int32), 0
+        for examples, part in parts:
+            codes[examples] = part.codes + before
+            before += len(part.rows)
+        return cls(codes, np.concatenate([part.rows for _, part in parts]))
+
+    def __len__(self) -> int:
+        """The number of examples, n."""
+        return len(self.codes)
+
+    def each(self) -> Float64[np.ndarray, "n k"]:
+        """The targets of all examples, [n, k]."""
+        return self.rows[self.codes]

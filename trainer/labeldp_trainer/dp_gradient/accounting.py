@@ -1,7 +1,7 @@
 """Computes the noise multiplier σ for (ε, δ), when one label is substituted.
 
 The *sum* of clipped gradients gets noise of standard deviation σ·C, and one label moves that sum by
-at most 2C (docs/privacy.md, Theorem 7). In a run both are integers (`lattice.py`). Every ε here is
+at most 2C (docs/privacy.md, Theorem 7). In a run both are integers (`integer_sums.py`). Every ε here is
 an upper bound, rounding included (Theorem 7 h); no library for accounting is used.
 """
 
@@ -16,11 +16,11 @@ import numpy as np
 from labeldp_verify.analysis import exp_upper, log_bounds
 from scipy import optimize, special, stats
 
-from labeldp_trainer.config.base import SMALLEST_DELTA
+from labeldp_trainer.config.data import SMALLEST_DELTA
 from labeldp_trainer.discrete_gaussian.delta import excess_bound
 from labeldp_trainer.discrete_gaussian.sample import DISTANCE
-from labeldp_trainer.dp_gradient.lattice import NoiseLattice
-from labeldp_trainer.dp_gradient.losses import (
+from labeldp_trainer.dp_gradient.integer_sums import NoiseLattice
+from labeldp_trainer.dp_gradient.privacy_loss import (
     Pair,
     composed_epsilon,
     gaussian_log_delta,

@@ -25,8 +25,8 @@ from labeldp_trainer.dp_gradient.hull import (
     least_norms,
     matrix_free,
 )
+from labeldp_trainer.dp_gradient.integer_sums import Loss, flat, tiny, unflat
 from labeldp_trainer.dp_gradient.projection import Projection, solve_simplex_qp
-from labeldp_trainer.dp_gradient.tree import Loss, flat, tiny, unflat
 
 WORKING_SET = 1024  # vertices in memory; a hull with no more is materialised
 _ROWS = 16  # at a time on a CPU, so that intermediate results fit its cache

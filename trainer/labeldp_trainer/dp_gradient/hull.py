@@ -19,8 +19,14 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, PyTree, Real, Shaped
 
-from labeldp_trainer.dp_gradient.clipped_sum import in_microbatches
-from labeldp_trainer.dp_gradient.tree import Loss, flat, norm, unflat, zeros_like_sum
+from labeldp_trainer.dp_gradient.integer_sums import (
+    Loss,
+    flat,
+    in_microbatches,
+    norm,
+    unflat,
+    zeros_like_sum,
+)
 
 _GRADIENTS = 10  # computed at a time on a CPU, so that intermediate results fit its cache
 

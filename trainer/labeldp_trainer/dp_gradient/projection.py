@@ -19,7 +19,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int, PyTree
 
 from labeldp_trainer.dp_gradient.hull import Materialised, Vertices
-from labeldp_trainer.dp_gradient.tree import dot, tiny
+from labeldp_trainer.dp_gradient.integer_sums import dot, tiny
 from labeldp_trainer.linear.simplex import project_onto_simplex
 
 _STEPS_A_VERTEX = 32  # of `project_gram`: a target inside a hull of 640 vertices takes 17

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32
 from scipy.linalg import cho_solve
 
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.interactions.cells import BLOCK, CellSums
 from labeldp_trainer.interactions.stages import Fit
 from labeldp_trainer.interactions.terms import MOST_WEIGHT

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 from scipy.special import softmax
 
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.canonical import CanonicalFit, Link
 from labeldp_trainer.linear.roots import stable_root
 from labeldp_trainer.linear.temperature import likely, temperature

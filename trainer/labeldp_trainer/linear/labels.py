@@ -13,7 +13,7 @@ from jaxtyping import Float32, Float64, Int32
 from scipy.sparse import csr_matrix
 
 from labeldp_trainer.config.method import Head
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.heads import fitted
 from labeldp_trainer.linear.sums import Sums, of_groups, posterior, with_constant
 

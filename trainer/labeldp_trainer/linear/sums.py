@@ -15,7 +15,7 @@ from jaxtyping import Float32, Float64, Int32, Int64
 from scipy.linalg import blas, cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.roots import stable_root
 
 _SHARES, _POWERS = (-2.5, -0.7), (0.4, 0.8, 1.4)

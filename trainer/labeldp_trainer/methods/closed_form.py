@@ -5,7 +5,7 @@ from jaxtyping import Float32, Float64, Real
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.method import HEADS, Head
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.labels import fitted_labels
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.models import Params

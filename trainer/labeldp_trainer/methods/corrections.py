@@ -37,7 +37,7 @@ from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import Domain, sets_of
 
 from labeldp_trainer.config.method import Correction
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.errors import ArtifactError
 from labeldp_trainer.methods.outputs import MOST_ENTRIES, TableRows, matrix_of
 

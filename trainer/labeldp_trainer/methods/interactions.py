@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64, Int32
 
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.ask import (
     BROAD,
@@ -31,8 +31,7 @@ from labeldp_trainer.interactions.terms import Terms, ranks_of
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.lattice import UNIT
-from labeldp_trainer.run.folder import write_bytes
-from labeldp_trainer.run.metrics import Line
+from labeldp_trainer.run.folder import Line, write_bytes
 
 _SOFT_SHARES, _SOFT_COUNTS, _LEAST_SOFT = 0.4, 1.5, 1e-2
 """Of the uncertainty of a prediction: how softly it is kept positive; and the least."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.coefficients.kept import FILE as COEFFICIENTS
 from labeldp_trainer.coefficients.kept import KeptCoefficients
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.base import Strict
+from labeldp_trainer.config.data import Strict
 from labeldp_trainer.data import Dataset
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import evaluated
@@ -26,9 +26,8 @@ from labeldp_trainer.models import Model, Params
 from labeldp_trainer.representation import Representation
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.folder import write_json
-from labeldp_trainer.run.metrics import Line
-from labeldp_trainer.sharding import Devices
+from labeldp_trainer.run.folder import Line, write_json
+from labeldp_trainer.run.program import Devices
 
 Stored = Mapping[str, NDArray[Any]]
 TestArrays = tuple[Any, Any] | None

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.evaluation import mean_metrics
 from labeldp_trainer.methods.method import Setting, Stored
 from labeldp_trainer.methods.statement import Statement

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import group_array, hardly_private, indexes_of_columns
 from labeldp_trainer.data import DataPart
-from labeldp_trainer.data.coded import Coded
-from labeldp_trainer.data.labels import Cells, numbers, places, taken
+from labeldp_trainer.data.labels import Cells, Coded, numbers, places, taken
 
 MOST_ENTRIES = 1 << 24
 """Of Pr[output | label]; larger matrices are not computed."""

@@ -31,9 +31,7 @@ from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.config.data import IdxData, TableData
 from labeldp_trainer.config.load import features_of
 from labeldp_trainer.config.method import Correction
-from labeldp_trainer.data.coded import Coded
-from labeldp_trainer.data.declared import require_declared
-from labeldp_trainer.data.labels import Cells, as_numpy, places
+from labeldp_trainer.data.labels import Cells, Coded, as_numpy, places, require_declared
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.losses import likelihood_loss
 from labeldp_trainer.methods.certificate import (

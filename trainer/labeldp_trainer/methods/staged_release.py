@@ -42,7 +42,7 @@ from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.representation.kind import silent
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.metrics import Line
+from labeldp_trainer.run.folder import Line
 from labeldp_trainer.staged_release.check import PublicTable, checks
 from labeldp_trainer.staged_release.draw import Draws, Labels
 from labeldp_trainer.staged_release.plan import BudgetPlan, DeltaError

@@ -28,7 +28,7 @@ from labeldp_trainer.methods.method import Fitted, Method, Stored, TrainingRun
 from labeldp_trainer.models import Params, fresh_params
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.checkpoints import Checkpoints, State
-from labeldp_trainer.run.metrics import Line, append_line, draw_curve, keep_lines
+from labeldp_trainer.run.folder import Line, append_line, draw_curve, keep_lines
 from labeldp_trainer.run.program import Stages
 
 Metrics = dict[str, jax.Array]

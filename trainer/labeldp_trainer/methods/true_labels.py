@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from jaxtyping import Float64, Int32
 
-from labeldp_trainer.config.base import TrueLabels
-from labeldp_trainer.data.declared import require_declared
-from labeldp_trainer.data.true_labels import class_labels, label_numbers
+from labeldp_trainer.config.data import TrueLabels
+from labeldp_trainer.data.labels import class_labels, label_numbers, require_declared
 
 if TYPE_CHECKING:
     from labeldp_trainer.methods.method import Setting

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import DataPart, array_digest
-from labeldp_trainer.data.owners import owner_codes
+from labeldp_trainer.data.labels import owner_codes
 from labeldp_trainer.methods.method import Setting
 
 
@@ -24,7 +24,7 @@ def rows_of_users(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -
     """Rows by user, at most `max_examples` each, chosen at random without looking at any
     label.
 
-    owners: the numbers 0 … u − 1 of the users, each of whom has a row (`data/owners.py`). There are
+    owners: the numbers 0 … u − 1 of the users, each of whom has a row (`data/labels.py`). There are
     `max_examples` slots a user; one that is not present repeats one of the user's rows. Users are
     in the order of their numbers.
     """

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.data.true_labels import class_labels
+from labeldp_trainer.data.labels import class_labels
 from labeldp_trainer.discrete_gaussian.delta import least_sigma
 from labeldp_trainer.discrete_gaussian.draw import ProvedNoise, noisy
 from labeldp_trainer.linear.sums import with_constant

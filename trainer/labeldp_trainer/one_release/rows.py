@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
 from pydantic import BaseModel, ConfigDict, Field
 
-from labeldp_trainer.config.base import MOST_EXAMPLES
+from labeldp_trainer.config.data import MOST_EXAMPLES
 
 DIGEST = r"^[0-9a-f]{64}$"
 REHEARSED = 500

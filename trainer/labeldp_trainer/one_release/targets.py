@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from labeldp_trainer.data.true_labels import label_numbers
+from labeldp_trainer.data.labels import label_numbers
 from labeldp_trainer.one_release.lattice import STEPS
 
 

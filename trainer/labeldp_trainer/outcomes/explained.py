@@ -1,6 +1,10 @@
 """What a run with a model of interactions learned, with the names of columns, bins and classes."""
 
-from collections.abc import Sequence
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import pairwise
@@ -11,16 +15,16 @@ import numpy as np
 from jaxtyping import Float64
 from labeldp_verify.printable import clipped, one_line
 
-from labeldp_compile.toolkit import plain
+from labeldp_compile.toolkit import InputError, folder_when_whole, plain, require_folder
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.data.encoder import TableEncoder
+from labeldp_trainer.data.features import TableEncoder
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.interactions.effects import Axis, Effect, Effects
 from labeldp_trainer.interactions.explained import FILE, read_effects
 from labeldp_trainer.interactions.terms import Term
 from labeldp_trainer.methods.statement import spent
+from labeldp_trainer.outcomes.predict import stated_encoder
 from labeldp_trainer.outcomes.runs import Run, find_runs
-from labeldp_trainer.outcomes.trained import stated_encoder
 from labeldp_trainer.run import RunFolder
 
 BAND = 1.96
@@ -236,3 +240,61 @@ def _bins(encoder: TableEncoder, column: int, axis: Axis) -> Bins:
 def _told_apart(names: Sequence[str]) -> list[str]:
     """A category that is called "other" is not the bin of the others."""
     return ['"other"' if name == "other" else name for name in names]
+
+
+# The folder that ``labeldp explain`` writes: new, or in the place of an earlier one.
+
+PAGE = "index.html"
+_OURS = re.compile(r"index\.html|importance\.png|(effect|pair)-\d{1,3}\.png")
+
+
+def require_explained(path: Path, *, overwrite: bool) -> None:
+    """Raise InputError unless the folder can be written; changes nothing.
+
+    With ``overwrite`` it may be one that was written before, with nothing else in it.
+    """
+    for each in (path, _old(path)):
+        if os.path.lexists(each) and not _is_ours(each):
+            raise InputError(
+                f"{each}: exists already, and is not a folder that labeldp explain wrote; choose "
+                "another output"
+            )
+    if not path.exists():
+        require_folder(path)
+    elif not overwrite and any(path.iterdir()):
+        raise InputError(f"{path}: exists already; use --overwrite to replace it")
+
+
+@contextmanager
+def replaced_when_whole(path: Path) -> Iterator[Path]:
+    """A new folder that takes the place of one that ``require_explained`` allowed.
+
+    Raises DataError.
+    """
+    old = _old(path)
+    if old.exists() and not path.exists():  # a run was killed between its two names
+        old.rename(path)
+    shutil.rmtree(old, ignore_errors=True)  # a killed run left it
+    try:
+        with folder_when_whole(path) as part:
+            yield part
+            if path.exists():
+                path.rename(old)
+    except BaseException:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a folder holds nothing but what is written here."""
+    try:
+        return not path.is_symlink() and all(_OURS.fullmatch(one.name) for one in path.iterdir())
+    except OSError:
+        return False
+
+
+def _old(path: Path) -> Path:
+    """The name of a folder while it is replaced."""
+    return path.with_name(f".{path.name}.labeldp-old")

@@ -17,13 +17,12 @@ from labeldp_verify.errors import readable
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
-from labeldp_trainer.config.base import Approximate
-from labeldp_trainer.config.central import Central
+from labeldp_trainer.config.data import Approximate
+from labeldp_trainer.config.method import Central
 from labeldp_trainer.errors import DAMAGE, InputError
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.folder import read_json
-from labeldp_trainer.run.metrics import BESIDE, REPORTED, read_lines
+from labeldp_trainer.run.folder import BESIDE, REPORTED, read_json, read_lines
 
 FORMAT_VERSION = "1.0"
 NONE = "–"

@@ -21,7 +21,7 @@ from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.representation import FOLDER, represented, reproduced, restored, suited
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.run.folder import read_json
-from labeldp_trainer.sharding import Devices
+from labeldp_trainer.run.program import Devices
 from labeldp_trainer.staged_release.check import PublicTable, replayed
 from labeldp_trainer.staged_release.check import checks as staged_checks
 from labeldp_trainer.staged_release.release import read_staged

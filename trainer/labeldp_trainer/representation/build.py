@@ -24,19 +24,22 @@ from labeldp_trainer.config.representation import (
 )
 from labeldp_trainer.data import DataPart, Dataset, FeatureShape, array_digest, load_unlabelled
 from labeldp_trainer.data.arrays import read_embeddings
-from labeldp_trainer.data.encoder import ArrayEncoder
+from labeldp_trainer.data.features import ArrayEncoder
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.one_release.design import CLASSES
-from labeldp_trainer.representation.components import ENDS, fitted, moments, projected
 from labeldp_trainer.representation.forecast import forecast
 from labeldp_trainer.representation.kind import (
+    ENDS,
     NOTHING_LEFT,
     Announce,
     Arrays,
     FeatureSource,
     Kind,
     Steps,
+    fitted,
+    moments,
     nowhere,
+    projected,
     silent,
 )
 from labeldp_trainer.representation.representation import (

@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config.representation import AnyRepresentation, members
 from labeldp_trainer.data import Features, FeatureShape
-from labeldp_trainer.data.dataset import batches
+from labeldp_trainer.data.features import batches
 from labeldp_trainer.models.layers import joined
-from labeldp_trainer.representation.components import projected
-from labeldp_trainer.representation.fourier import RANDOM_FOURIER
 from labeldp_trainer.representation.graph import GRAPH
-from labeldp_trainer.representation.kind import Arrays, FeatureSource, Kind, Learnt
+from labeldp_trainer.representation.kind import Arrays, FeatureSource, Kind, Learnt, projected
 from labeldp_trainer.representation.patches import PATCHES
 from labeldp_trainer.representation.scattering import SCATTERING
-from labeldp_trainer.representation.tables import PCA, SPLINES
+from labeldp_trainer.representation.tables import PCA, RANDOM_FOURIER, SPLINES
 
 
 def _nothing_learnt(source: FeatureSource) -> Learnt:

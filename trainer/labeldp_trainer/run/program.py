@@ -5,6 +5,8 @@ difference of the two would have no noise. So everything that changes bits is re
 resumes only if all of it is the same.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import platform
@@ -15,6 +17,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from labeldp_runtime.whole_file import sync_folder
 from numpy.typing import NDArray
 
@@ -22,7 +26,55 @@ from labeldp_trainer.data import array_digest
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.models import Model, Params
 from labeldp_trainer.run.folder import RunFolder, new_folder, write_arrays
-from labeldp_trainer.sharding import Devices
+
+# One device or many: batches are split over them, parameters and data are on each.
+
+_AXIS = "batch"
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The devices of a run as a mesh of one axis."""
+
+    mesh: Mesh
+
+    @classmethod
+    def for_batch(cls, batch_size: int) -> Devices:
+        """As many local devices as divide the batch evenly."""
+        devices = jax.local_devices()
+        count = max(n for n in range(1, len(devices) + 1) if batch_size % n == 0)
+        return cls(Mesh(np.array(devices[:count]), (_AXIS,)))
+
+    @property
+    def count(self) -> int:
+        """Devices in use."""
+        return int(self.mesh.size)
+
+    @property
+    def kind(self) -> str:
+        """What they are: results are bitwise the same on the same kind and number."""
+        device = self.mesh.devices.flat[0]
+        return f"{device.platform}: {device.device_kind}"
+
+    def everywhere(self, tree: Any) -> Any:
+        """Put a whole copy of every array on each device."""
+        return jax.device_put(tree, NamedSharding(self.mesh, _spec()))
+
+    def split(self, tree: Any) -> Any:
+        """Inside jit: split arrays [b, …] by their rows."""
+        if self.count == 1:
+            return tree
+        rows = NamedSharding(self.mesh, _spec(_AXIS))
+        return jax.lax.with_sharding_constraint(tree, rows)  # type: ignore[no-untyped-call]
+
+    def split_if_even(self, tree: Any) -> Any:
+        """Inside jit: split arrays [b, …] by their rows, if the devices get equally many."""
+        rows = jax.tree.leaves(tree)[0].shape[0]
+        return self.split(tree) if rows % self.count == 0 else tree
+
+
+def _spec(*axes: str) -> PartitionSpec:
+    return PartitionSpec(*axes)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)

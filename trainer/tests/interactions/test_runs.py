@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import TrainerError, parse_config, train
 from labeldp_trainer.export.onnx.write import check, onnx_model
-from labeldp_trainer.outcomes.predict import predict_file
-from labeldp_trainer.outcomes.trained import open_trained
+from labeldp_trainer.outcomes.predict import open_trained, predict_file
 from labeldp_trainer.outcomes.verified_release import verify_release
 from labeldp_trainer.staged_release.release import ReleaseInStages, read_staged
 

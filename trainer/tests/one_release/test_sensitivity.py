@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_trainer.data.labels import Cells
-from labeldp_trainer.data.true_labels import class_labels
+from labeldp_trainer.data.labels import Cells, class_labels
 from labeldp_trainer.one_release import lattice
 from labeldp_trainer.one_release.lattice import (
     STEPS,

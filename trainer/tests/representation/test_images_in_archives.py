@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from labeldp_trainer import InputError, parse_config, read_coefficients, train
 from labeldp_trainer.config.model import OF_IMAGES
+from labeldp_trainer.outcomes.predict import open_trained
 from labeldp_trainer.outcomes.runs import find_runs
-from labeldp_trainer.outcomes.trained import open_trained
 from labeldp_trainer.outcomes.verified_release import verify_release
 
 from trainer.tests.representation.representation_helpers import write_images

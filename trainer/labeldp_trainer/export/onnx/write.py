@@ -11,15 +11,13 @@ import onnxruntime
 import pyarrow as pa
 from numpy.typing import NDArray
 
-import labeldp_trainer.export.onnx.layers  # noqa: F401  # what each layer is in a graph
 from labeldp_compile.toolkit import files_of
 from labeldp_trainer.config.data import DATE_FEATURES, IdxData
 from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.arrays import MOST_BYTE
-from labeldp_trainer.data.dates import date_numbers
-from labeldp_trainer.data.encoder import ArrayEncoder, Encoder, TableEncoder
-from labeldp_trainer.data.table import TableColumns
+from labeldp_trainer.data.features import ArrayEncoder, Encoder, TableEncoder
+from labeldp_trainer.data.table import TableColumns, date_numbers
 from labeldp_trainer.errors import DataError, InputError, RunFolderError
 from labeldp_trainer.export.onnx.graph import (
     DOUBLE,
@@ -33,8 +31,7 @@ from labeldp_trainer.export.onnx.graph import (
 )
 from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.models.layers import joined
-from labeldp_trainer.outcomes.predict import encoded_rows
-from labeldp_trainer.outcomes.trained import Trained
+from labeldp_trainer.outcomes.predict import Trained, encoded_rows
 from labeldp_trainer.run.folder import read_json
 
 FORMAT_VERSION = "1.0"

@@ -15,11 +15,10 @@ import jax.numpy as jnp
 
 from labeldp_trainer.config import DpSgd, LabelDpPro
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, padded_batch
-from labeldp_trainer.dp_gradient.draws import Randomness, StepDraws
 from labeldp_trainer.dp_gradient.generated import WORKING_SET
 from labeldp_trainer.dp_gradient.hull import gram_bytes
-from labeldp_trainer.dp_gradient.step import StepReport, private_gradient
-from labeldp_trainer.dp_gradient.step_config import StepConfig
+from labeldp_trainer.dp_gradient.problem import StepConfig
+from labeldp_trainer.dp_gradient.step import Randomness, StepDraws, StepReport, private_gradient
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods.central.statement import central_statement
 from labeldp_trainer.methods.central.units import Units, kept_arrays, make_problem, make_units

@@ -3,10 +3,10 @@
 from typing import Any
 
 from labeldp_trainer.config import Config
-from labeldp_trainer.config.central import Central
+from labeldp_trainer.config.method import Central
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, excess_of_steps
-from labeldp_trainer.dp_gradient.lattice import LONGEST, STEPS
-from labeldp_trainer.dp_gradient.step_config import StepConfig
+from labeldp_trainer.dp_gradient.integer_sums import LONGEST, STEPS
+from labeldp_trainer.dp_gradient.problem import StepConfig
 from labeldp_trainer.methods.statement import Excess, Statement, protected
 
 LIMITS = (

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_trainer.config.central import Central
+from labeldp_trainer.config.method import Central
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.discrete_gaussian.words import secret_key
-from labeldp_trainer.dp_gradient.step_config import GradientProblem
-from labeldp_trainer.dp_gradient.tree import Loss as ExampleLoss
+from labeldp_trainer.dp_gradient.integer_sums import Loss as ExampleLoss
+from labeldp_trainer.dp_gradient.problem import GradientProblem
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.method import Setting, Stored

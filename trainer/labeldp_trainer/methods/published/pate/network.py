@@ -30,7 +30,7 @@ from labeldp_trainer.methods.minibatch import Also, minibatch_method
 from labeldp_trainer.models import Params, build_model, fresh_params
 from labeldp_trainer.representation import vectors_of_part
 from labeldp_trainer.run.checkpoints import load_params, save_params
-from labeldp_trainer.run.metrics import Line, for_json
+from labeldp_trainer.run.folder import Line, for_json
 
 FITTED = "fitted.npz"
 DEFAULT_SHIFT = 2  # pixels

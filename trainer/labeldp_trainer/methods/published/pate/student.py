@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from labeldp_trainer.config import Pate
 from labeldp_trainer.config.method import Head
-from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.labels import fitted_labels
 from labeldp_trainer.methods.published.k_means import principal_components
 from labeldp_trainer.methods.published.pate.teachers import answers

@@ -1,8 +1,8 @@
 """Computes the noise multiplier σ for (ε, δ), when one label is substituted.
 
 The *sum* of clipped gradients gets noise of standard deviation σ·C, and one label moves that sum by
-at most 2C (docs/privacy.md, Theorem 7). In a run both are integers (`integer_sums.py`). Every ε here is
-an upper bound, rounding included (Theorem 7 h); no library for accounting is used.
+at most 2C (docs/privacy.md, Theorem 7). In a run both are integers (`integer_sums.py`). Every ε
+here is an upper bound, rounding included (Theorem 7 h); no library for accounting is used.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""The result of a check as a table, JSON, JUnit XML, SARIF or annotations of GitHub.
+"""The result of a check as a table, JSON, SARIF or annotations of GitHub.
 
 Names and texts of files were written by strangers. They are printable already; here each is escaped
 for its format. Runners read commands from the lines of a log (``::error::``, ``##[command]``), so
@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from xml.etree import ElementTree as Xml
 
 from labeldp_verify.console.colour import Marked
 from labeldp_verify.printable import json_text, one_line
 
-from labeldp_compile.check.finding import Judged, PolicyFinding
-from labeldp_compile.check.model import LoadedPolicy
-from labeldp_compile.check.rules import not_applied
+from labeldp_compile.check.policy import LoadedPolicy
+from labeldp_compile.check.rules import PolicyFinding, not_applied
+from labeldp_compile.check.verdicts import Judged
 
 FORMAT_VERSION = "1.0"
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -98,26 +97,6 @@ def _document(result: CheckResult) -> list[str]:
     return _json_lines(document)
 
 
-def _junit(result: CheckResult) -> list[str]:
-    every = [found for one in result.judged for found in one.findings]
-    root = Xml.Element("testsuites", _counts("labeldp check", every))
-    for one in result.judged:
-        path = _shown(one.path)
-        suite = Xml.SubElement(root, "testsuite", _counts(path, one.findings))
-        for found in one.findings:
-            case = Xml.SubElement(suite, "testcase", {"classname": path, "name": found.rule})
-            if not found.ok:
-                Xml.SubElement(case, "failure", {"message": found.text, "type": found.rule})
-    Xml.indent(root)
-    text: bytes = Xml.tostring(root, encoding="us-ascii", xml_declaration=True)
-    return text.decode("ascii").replace("##[", "&#35;#[").splitlines()
-
-
-def _counts(name: str, findings: Sequence[PolicyFinding]) -> dict[str, str]:
-    failures = sum(not one.ok for one in findings)
-    return {"name": name, "tests": str(len(findings)), "failures": str(failures), "errors": "0"}
-
-
 def _sarif(result: CheckResult) -> list[str]:
     keys = list(dict.fromkeys(f.rule for one in result.judged for f in one.findings))
     run = {
@@ -194,7 +173,6 @@ def _json_lines(document: Any) -> list[str]:
 FORMATS: dict[str, Callable[[CheckResult], list[str]]] = {
     "table": lambda result: [_marked(line, _safe(line)) for line in _table(result)],
     "json": _document,
-    "junit": _junit,
     "sarif": _sarif,
     "github": _github,
 }

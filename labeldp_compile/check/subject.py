@@ -1,30 +1,40 @@
-"""What the rules of a policy look at: the facts of an artifact, a plan, a run or a ledger."""
+"""What a policy is about: where such things lie, and the facts of each that its rules look at."""
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.claims import Certificate, PrivatePriorClaims, person_epsilon, rational
+from labeldp_verify.claims import Certificate, person_epsilon, rational
 from labeldp_verify.forms import Integers, JointDomain, are_numbers
 from labeldp_verify.reading.figures import Usefulness
 from labeldp_verify.reading.shortcomings import Shortcoming, relevant
 
-from labeldp_compile.check.finding import Kind, Worth
-from labeldp_compile.check.model import GatePolicy
-from labeldp_compile.ledger.entries import Entry
-from labeldp_compile.tabular.parts_folder import ListedPart
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger_url import is_url
 
 if TYPE_CHECKING:
+    from labeldp_compile.check.policy import GatePolicy
+    from labeldp_compile.ledger.entries import Entry
     from labeldp_compile.planning import Plan
     from labeldp_compile.planning.budget import EpsilonBudget
 
+Kind = Literal["artifact", "plan", "training run", "ledger", "folder of parts", "unknown"]
+Worth = Literal["proved", "declared", "estimated", "counted"]
+RUN_FILES = ("run.json", "privacy.json")
+_SQLITE = b"SQLite format 3\0"
+_LEDGER = b"LDPL"  # the application's number in a header of SQLite
+_AT = 68
+MAX_FILES = 100_000
+_WALKED = ("unknown", "folder of parts", "training run")  # in which other things may lie
 Spending = tuple[Fraction, Fraction]
 """δ and ε."""
 
@@ -49,7 +59,6 @@ class Subject:
         booked: what decides whether a private prior is in a ledger.
         entries: of a ledger; of a plan, those of its spec's.
         spends: what a plan is about to spend on a data set.
-        parts: of a folder of parts.
         integers, artifact_path, data: of an artifact.
     """
 
@@ -75,7 +84,6 @@ class Subject:
     entries: tuple[Entry, ...] = ()
     spends: tuple[str, Fraction, datetime] | None = None
     ledger: str | None = None
-    parts: tuple[ListedPart, ...] = ()
     artifact_path: Path = Path()
     data: bytes = b""
 
@@ -158,7 +166,7 @@ def of_plan(plan: Plan, entries: Sequence[Entry], folder: Path, rules: GatePolic
     )
 
 
-def of_run(path: Path, promise: dict[str, Any], run: Any, labels: int | None) -> Subject:
+def of_run(promise: dict[str, Any], run: Any, labels: int | None) -> Subject:
     """The facts of a training run, whose statement agrees with its config.
 
     ``promise`` is its ``privacy.json`` with exact numbers, ``run`` what the trainer read of it.
@@ -179,12 +187,6 @@ def of_run(path: Path, promise: dict[str, Any], run: Any, labels: int | None) ->
     )
 
 
-def prior_of(certificate: Certificate) -> PrivatePriorClaims | None:
-    """The prior that spent ε on labels, if there is one."""
-    prior = certificate.prior
-    return prior if isinstance(prior, PrivatePriorClaims) else None
-
-
 def _composed(labels: int, budget: EpsilonBudget, most: Fraction) -> list[Spending]:
     """(δ, ε) of a person at the largest known δ that is at most ``most``.
 
@@ -201,3 +203,111 @@ def _composed(labels: int, budget: EpsilonBudget, most: Fraction) -> list[Spendi
     worst = randomized_response((0, 1), range(2), budget.label)
     epsilon = compose([[worst]], labels).epsilon(Decimal(delta.numerator) / delta.denominator)
     return [] if epsilon is None else [(delta, Fraction(epsilon) + labels * budget.prior)]
+
+
+def kind_of(path: Path) -> Kind:
+    """What is at a path, by its name and its first bytes; a folder is a run if it looks like one.
+
+    A pipe, a socket or a device is never opened.
+    """
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return _kind_of_folder(path)
+        if path.suffix.lower() == ".onnx":
+            return "artifact"
+        if path.suffix.lower() == ".ledger":
+            return "ledger"
+        if not stat.S_ISREG(mode):
+            return "unknown"
+        with path.open("rb") as file:
+            begins = file.read(_AT + len(_LEDGER))
+    except OSError:
+        return "unknown"
+    return "ledger" if begins.startswith(_SQLITE) and begins[_AT:] == _LEDGER else "unknown"
+
+
+def _kind_of_folder(path: Path) -> Kind:
+    if any((path / name).is_file() for name in RUN_FILES):
+        return "training run"
+    from labeldp_compile.tabular.parts_folder import MANIFEST  # noqa: PLC0415  # most are files
+
+    return "folder of parts" if os.path.lexists(path / MANIFEST) else "unknown"
+
+
+@dataclass
+class FoundSubjects:
+    """What was found below some paths.
+
+    Attributes:
+        subjects: artifacts, run folders, ledgers and folders of parts; what was named itself is
+            always one.
+        refused: paths that cannot be checked, and why.
+        others: how many further files there are, which no policy is about.
+    """
+
+    subjects: list[Path | str] = field(default_factory=list)
+    refused: list[tuple[Path, str]] = field(default_factory=list)
+    others: int = 0
+
+
+def find_subjects(paths: list[str]) -> FoundSubjects:
+    """All that is to be checked, in a fixed order.
+
+    Raises InputError for a path that does not exist, for too many files, and if there is nothing
+    to check: that is no pass.
+    """
+    found = FoundSubjects()
+    for text in paths:
+        path = Path(text)
+        if is_url(text):
+            found.subjects.append(text)
+            continue
+        if not os.path.lexists(path):
+            raise InputError(f"{path}: there is no such file or folder")
+        kind = kind_of(path)
+        if not path.is_dir() or kind != "unknown":
+            found.subjects.append(path)
+        if path.is_dir() and kind in _WALKED:
+            _below(path, found)
+    found.subjects = list(dict.fromkeys(found.subjects))
+    if not found.subjects and not found.refused:
+        named = ", ".join(paths)
+        what = "artifact, run folder, ledger or folder of parts"
+        raise InputError(f"{named}: holds no {what}, so nothing is checked")
+    return found
+
+
+def _below(folder: Path, found: FoundSubjects) -> None:
+    def unreadable(error: OSError) -> None:
+        found.refused.append((Path(error.filename), f"cannot be read: {error.strerror}"))
+
+    files, runs = 0, set[Path]()
+    for at, folders, names in os.walk(folder, onerror=unreadable):
+        here, inside = Path(at), []
+        kind = kind_of(here)
+        if kind == "training run" or here.parent in runs:
+            runs.add(here)
+        is_own = kind == "folder of parts" or here in runs  # files of what is checked already
+        for name in sorted(folders):
+            path = here / name
+            if path.is_symlink():
+                found.refused.append((path, "is a link to a folder, which check does not follow"))
+                continue
+            kind = kind_of(path)
+            if kind != "unknown":
+                found.subjects.append(path)
+            if kind in _WALKED:
+                inside.append(name)
+        folders[:] = inside
+        files += len(names)
+        if files > MAX_FILES:
+            raise InputError(f"{folder}: has more than {MAX_FILES:,} files: name a smaller folder")
+        for path in map(here.joinpath, sorted(names)):
+            kind = kind_of(path)
+            if kind == "unknown":
+                found.others += not is_own
+            elif path.is_symlink():
+                found.refused.append((path, "is a link, which check does not follow"))
+            else:
+                found.subjects.append(path)

@@ -10,13 +10,13 @@ from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, any_file, budget_option, verbose_option
 from labeldp_compile.cli.output import say
 
-NAMES = ("table", "json", "junit", "sarif", "github")
+NAMES = ("table", "json", "sarif", "github")
 
 
 @command(
     "check",
     "labeldp check build/ --policy policy.yaml",
-    "labeldp check build/ runs/ budget.ledger --policy policy.yaml --format junit > check.xml",
+    "labeldp check build/ runs/ budget.ledger --policy policy.yaml --format sarif > check.sarif",
 )
 @click.argument(
     "paths", nargs=-1, required=True, metavar="PATH...", shell_complete=any_file
@@ -28,7 +28,7 @@ NAMES = ("table", "json", "junit", "sarif", "github")
     type=click.Choice(NAMES),
     default="table",
     show_default=True,
-    help="A table, JSON, JUnit XML, SARIF, or annotations for GitHub Actions.",
+    help="A table, JSON, SARIF, or annotations for GitHub Actions.",
 )
 @verbose_option
 @budget_option
@@ -44,15 +44,15 @@ def check_command(
     """
     from labeldp_compile.check import judge, load_policy  # noqa: PLC0415  # pydantic
     from labeldp_compile.check.formats import CheckResult, lines_of  # noqa: PLC0415
-    from labeldp_compile.check.judging import unverified  # noqa: PLC0415
-    from labeldp_compile.check.walk import find_subjects  # noqa: PLC0415
+    from labeldp_compile.check.subject import find_subjects  # noqa: PLC0415
+    from labeldp_compile.check.verdicts import unverified  # noqa: PLC0415
 
-    loaded, found = load_policy(policy), find_subjects(list(paths))
+    loaded, below = load_policy(policy), find_subjects(list(paths))
     judged = []
-    for where in found.subjects:
+    for where in below.subjects:
         with enforced(budget):
             judged.append(judge(where, loaded, budget))
-    judged += [unverified("unknown", str(path), reason) for path, reason in found.refused]
-    result = CheckResult(loaded, judged, found.others, verbose)
+    judged += [unverified("unknown", str(path), reason) for path, reason in below.refused]
+    result = CheckResult(loaded, judged, below.others, verbose)
     say(*lines_of(result, name))
     sys.exit(0 if result.ok else 1)

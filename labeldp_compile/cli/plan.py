@@ -81,7 +81,7 @@ def plan_command(
     lines = _details(plan) if verbose else _summary(plan, spec)
     failed = [] if judged is None else judged.failed
     if judged is not None:
-        from labeldp_compile.check.finding import OPEN  # noqa: PLC0415
+        from labeldp_compile.check.rules import OPEN  # noqa: PLC0415
 
         allowed = [one for one in judged.findings if one.ok and one.found == OPEN]
         lines += [Marked(f"open   {one.rule}: {one.text}", "warning") for one in allowed]

@@ -273,7 +273,7 @@ def write_approval(
     meet the policy; then nothing is written.
     """
     from labeldp_compile.check import judge, judge_artifact, load_policy  # noqa: PLC0415
-    from labeldp_compile.check.judging import read_promise, read_run  # noqa: PLC0415
+    from labeldp_compile.check.verdicts import read_promise, read_run  # noqa: PLC0415
     from labeldp_compile.report.approval import (  # noqa: PLC0415
         approval,
         approval_path,

@@ -20,7 +20,7 @@ from labeldp_verify.errors import read_at_most
 from labeldp_verify.printable import clipped, one_line
 from labeldp_verify.reading.strict_json import parse_json
 
-from labeldp_compile.check.judging import require_plain
+from labeldp_compile.check.verdicts import require_plain
 from labeldp_compile.errors import InputError
 
 if TYPE_CHECKING:

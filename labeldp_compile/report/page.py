@@ -33,7 +33,7 @@ from labeldp_verify.rounded import at_most
 from markupsafe import Markup
 
 from labeldp_compile.check import Judged, LoadedPolicy, judge, judge_artifact
-from labeldp_compile.check.judging import read_promise, read_run
+from labeldp_compile.check.verdicts import read_promise, read_run
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS, mechanism_class
 from labeldp_compile.page.document import data, name, page, share_data

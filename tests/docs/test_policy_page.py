@@ -6,7 +6,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from labeldp_compile.check.model import GatePolicy
+from labeldp_compile.check.policy import GatePolicy
 from labeldp_compile.cli import main
 from tests.docs.blocks import DOCS, blocks_of
 from tests.docs.console import ROOT, examples, is_shown

@@ -229,9 +229,9 @@ CASES = {
         *["check", artifact(f, t), training_run(f, t), "--policy", policy(f, t)],
         *["--format", "github"],
     ],
-    "check, junit": lambda f, t: [
+    "check, json": lambda f, t: [
         *["check", artifact(f, t), training_run(f, t, t), "--policy", policy(f, t)],
-        *["--format", "junit"],
+        *["--format", "json"],
     ],
     "check, sarif": lambda f, t: [
         *["check", artifact(f, t), ledger(f, t), "--policy", policy(f, t), "--format", "sarif"]

@@ -3,13 +3,13 @@
 import json
 import re
 from urllib.parse import unquote
-from xml.etree import ElementTree
 
 import pytest
 
-from labeldp_compile.check.finding import Judged, PolicyFinding
 from labeldp_compile.check.formats import FORMATS, CheckResult, lines_of
-from labeldp_compile.check.model import GatePolicy, LoadedPolicy
+from labeldp_compile.check.policy import GatePolicy, LoadedPolicy
+from labeldp_compile.check.rules import PolicyFinding
+from labeldp_compile.check.verdicts import Judged
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.hostile.test_terminal import EVIL
 from tests.policy.company import labeldp, run, write
@@ -58,11 +58,7 @@ def test_no_line_is_a_command_of_a_runner(name, text, tmp_path):
 def test_documents_parse_and_hold_one_failure(text, tmp_path):
     result = result_of(text, tmp_path)
     whole = {name: "\n".join(lines_of(result, name)) for name in FORMATS}
-    root = ElementTree.fromstring(whole["junit"])
-    assert [suite.tag for suite in root] == ["testsuite", "testsuite"]
-    assert len(list(root.iter("testcase"))) == 3 and len(list(root.iter("failure"))) == 1
-    assert (root.get("tests"), root.get("failures")) == ("3", "1")
-    assert whole["junit"].isascii() and whole["json"].isascii() and whole["sarif"].isascii()
+    assert whole["json"].isascii() and whole["sarif"].isascii()
     document = json.loads(whole["json"])
     assert [one["ok"] for one in document["files"]] == [False, True]
     assert document["not_applied"] == ["max_epsilon_dataset"] and not document["ok"]
@@ -144,9 +140,9 @@ def test_a_huge_file_and_too_much_work_are_no_pass(here):
 
 
 def test_more_files_than_are_looked_at_is_an_error(here, limit):
-    from labeldp_compile.check import walk
+    from labeldp_compile.check import subject
 
-    limit(walk, "MAX_FILES", 3)
+    limit(subject, "MAX_FILES", 3)
     policy(here, max_epsilon_label=1)
     for number in range(4):
         (here / f"{number}.txt").touch()

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from labeldp_verify import check_bytes
 
-from labeldp_compile.check.model import GatePolicy, LoadedPolicy
+from labeldp_compile.check.policy import GatePolicy, LoadedPolicy
 from labeldp_compile.check.rules import findings
 from labeldp_compile.check.subject import Subject
 from labeldp_compile.ledger.book import in_transaction
@@ -322,7 +322,7 @@ CAUGHT = {
 def verified_once():
     """The same bytes verify again in the same way: each are verified once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labeldp_compile.check.judging.check_bytes", cache(check_bytes))
+        patch.setattr("labeldp_compile.check.verdicts.check_bytes", cache(check_bytes))
         yield
 
 

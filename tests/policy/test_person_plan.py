@@ -3,7 +3,7 @@
 from decimal import Decimal
 from fractions import Fraction
 
-from labeldp_compile.check.model import GatePolicy
+from labeldp_compile.check.policy import GatePolicy
 from labeldp_compile.check.subject import of_artifact, of_plan
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.planning import plan_spec

@@ -12,15 +12,14 @@ from labeldp_verify.errors import read_at_most, readable
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.ledger.book import read_entries
-from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger_url import is_url
-from labeldp_compile.spec_match import stated_in
 from labeldp_compile.yaml_model import Document, Number, Strict
 from labeldp_compile.yaml_source import MAX_BYTES
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
+
+    from labeldp_compile.ledger.entries import Entry
 
 
 class MaxInPeriod(Strict):
@@ -168,6 +167,8 @@ def load_policy(path: Path) -> LoadedPolicy:
         keys = tuple(read_public_key(folder / name) for name in rules.signed_by)
     booked: tuple[Entry, ...] = ()
     if rules.prior_booked is not None:
+        from labeldp_compile.ledger.book import read_entries  # noqa: PLC0415
+
         name = rules.prior_booked
         # Somebody else may have written the policy: it names a server as a spec does.
         booked = tuple(read_entries(name if is_url(name) else folder / name, by_spec=True))
@@ -182,7 +183,9 @@ def policy_schema() -> str:
 
 def _specs_in(folder: Path) -> dict[str, bytes]:
     """The bytes of each spec in a folder, by name; other YAML files are left out."""
-    found: dict[str, bytes] = {}
+    from labeldp_compile.spec_match import stated_in  # noqa: PLC0415  # YAML, rounding
+
+    specs: dict[str, bytes] = {}
     with readable(folder):
         paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".yaml", ".yml")]
         each = [(path, read_at_most(path, MAX_BYTES + 1)) for path in paths if path.is_file()]
@@ -194,9 +197,9 @@ def _specs_in(folder: Path) -> dict[str, bytes]:
         if "label" not in stated or "privacy" not in stated:
             continue
         name = str(stated.get("name"))
-        if name in found:
+        if name in specs:
             raise InputError(f"{path}: another spec in {folder} has the name {name!r}, too")
-        found[name] = data
-    if not found:
+        specs[name] = data
+    if not specs:
         raise InputError(f"{folder}: has no spec")
-    return found
+    return specs

@@ -1,0 +1,253 @@
+"""From a path to what a policy says about it. What cannot be verified does not meet any policy."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
+from labeldp_verify.budget import naming
+from labeldp_verify.claims import rational
+from labeldp_verify.errors import readable
+from labeldp_verify.printable import one_line
+from labeldp_verify.rounded import at_most
+
+from labeldp_compile.check.policy import LoadedPolicy
+from labeldp_compile.check.rules import PolicyFinding, findings
+from labeldp_compile.check.subject import (
+    RUN_FILES,
+    Kind,
+    Subject,
+    Worth,
+    kind_of,
+    of_artifact,
+    of_plan,
+    of_run,
+)
+from labeldp_compile.errors import InputError
+from labeldp_compile.extras import trainer_module
+from labeldp_compile.ledger_url import is_url
+
+if TYPE_CHECKING:
+    from labeldp_compile.ledger.entries import Entry
+    from labeldp_compile.planning import Plan
+
+_MOST_DIGITS = 400  # of a number in a statement, before or behind the point: float64 has fewer
+_OF_RUNS = (*RUN_FILES, "config.yaml", "result.json", "metrics.jsonl")
+_MAX_RUN_FILE = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A file, and what a policy says about it.
+
+    Attributes:
+        path: as it was named, or found.
+        kind: what it is.
+        name: of the spec, the run or the data sets; empty if it is not known.
+        sha256: of an artifact; else empty.
+        findings: at least one.
+    """
+
+    path: str
+    kind: Kind
+    findings: tuple[PolicyFinding, ...]
+    name: str = ""
+    sha256: str = ""
+
+    @property
+    def failed(self) -> tuple[PolicyFinding, ...]:
+        """The rules that it does not meet."""
+        return tuple(one for one in self.findings if not one.ok)
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was checked, and all of it is met."""
+        return bool(self.findings) and not self.failed
+
+    def to_json(self) -> dict[str, Any]:
+        """``{path, kind, name, sha256, ok, findings: [{rule, ok, worth, text, found, limit}]}``."""
+        return {
+            "path": one_line(self.path),
+            "kind": self.kind,
+            "name": one_line(self.name),
+            "sha256": self.sha256,
+            "ok": self.ok,
+            "findings": [asdict(one) for one in self.findings],
+        }
+
+
+def judge(where: Path | str, policy: LoadedPolicy, budget: Budget = DEFAULT_BUDGET) -> Judged:
+    """What a policy says about an artifact, a run folder, a ledger or a folder of parts.
+
+    ``where`` is a path, or the URL of a ledger. Nothing that is in a file raises an error: what
+    cannot be read or verified has one finding, which says why. ``budget`` is for the verification
+    of an artifact.
+    """
+    kind: Kind = "ledger"
+    if is_url(name := str(where)):
+        from labeldp_compile.ledger.place import place_name  # noqa: PLC0415
+
+        shown = place_name(name)
+    else:
+        kind, shown = kind_of(Path(name)), name
+    try:
+        return _LOOKS[kind](name, policy, budget)
+    except InputError as error:
+        return unverified(kind, shown, str(error))
+    except (OSError, MemoryError, ValueError, KeyError, TypeError, OverflowError) as error:
+        return unverified(kind, shown, f"cannot be checked ({type(error).__name__})")
+
+
+def judge_artifact(path: Path, data: bytes, report: Report, policy: LoadedPolicy) -> Judged:
+    """What a policy says about an artifact with these bytes that was verified, with this report."""
+    if report.artifact is None:
+        failed = next((one for one in report.checks if not one.ok), None)
+        reason = "it was not checked" if failed is None else f"{failed.name}: {failed.detail}"
+        return unverified("artifact", str(path), f"does not verify: {reason}", report.sha256)
+    artifact = report.artifact
+    bound = rational(artifact.certificate.exact.epsilon_label_bound)
+    text = f"every check holds; the file proves ε ≤ {at_most(bound)} per label"
+    with_use = policy.rules.usefulness is not None
+    subject = of_artifact(path, data, artifact, with_use=with_use)
+    return _of(subject, str(path), policy, text, report.sha256)
+
+
+def judge_plan(plan: Plan, path: Path, policy: LoadedPolicy, entries: Sequence[Entry]) -> Judged:
+    """What a policy says about the plan of a spec; ``entries`` are those of its ledger, if any."""
+    subject = of_plan(plan, entries, path.parent, policy.rules)
+    return _of(subject, str(path), policy, "compile can do what the spec says")
+
+
+def unverified(kind: Kind, path: str, reason: str, sha256: str = "") -> Judged:
+    """What cannot be verified."""
+    return Judged(path, kind, (PolicyFinding("verified", False, "proved", reason),), "", sha256)
+
+
+def require_plain(path: Path) -> None:
+    """Raise InputError for what is no ordinary file: to open a pipe would wait for its writer."""
+    with readable(path):
+        mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: is no ordinary file")
+
+
+def _of(subject: Subject, path: str, policy: LoadedPolicy, text: str, sha256: str = "") -> Judged:
+    worth: Worth = "proved" if subject.kind == "artifact" else "declared"
+    verified = PolicyFinding("verified", True, worth, text)
+    every = (verified, *findings(subject, policy))
+    return Judged(path, subject.kind, every, subject.name, sha256)
+
+
+def _artifact(name: str, policy: LoadedPolicy, budget: Budget) -> Judged:
+    path = Path(name)
+    require_plain(path)
+    data = read_artifact(path)
+    with naming(path):
+        return judge_artifact(path, data, check_bytes(data, budget=budget), policy)
+
+
+def _ledger(name: str, policy: LoadedPolicy, _: Budget) -> Judged:
+    from labeldp_compile.ledger.book import read_entries  # noqa: PLC0415  # most files are none
+    from labeldp_compile.ledger.place import place_name  # noqa: PLC0415
+
+    if not is_url(name):
+        require_plain(Path(name))
+    entries = read_entries(name)
+    text = f"the chain of {len(entries):,} entries is whole, and no budget was exceeded"
+    shown = place_name(name)
+    return _of(Subject(kind="ledger", entries=tuple(entries)), shown, policy, text)
+
+
+def _parts(name: str, policy: LoadedPolicy, _: Budget) -> Judged:
+    """A folder of ``randomize --append``: its parts are those of its manifest, byte for byte."""
+    from labeldp_compile.tabular.parts_folder import MANIFEST, PartsFolder  # noqa: PLC0415
+
+    manifest = Path(name) / MANIFEST
+    require_plain(manifest)
+    folder = PartsFolder.read(Path(name))
+    if folder is None:
+        raise InputError(f"{manifest}: was removed while it was read")
+    folder.require_whole()
+    rows = sum(part.rows for part in folder.listed.values())
+    text = f"{len(folder.listed):,} parts with {rows:,} rows are as its manifest lists them"
+    return _of(Subject(kind="folder of parts"), name, policy, text)
+
+
+def _run(name: str, policy: LoadedPolicy, _budget: Budget) -> Judged:
+    """A run whose statement agrees with its config, as the trainer reads both."""
+    path = Path(name)
+    run = read_run(path)
+    folder = trainer_module("run", "check of training runs").RunFolder(path)
+    labels = folder.config().config.examples_per_user
+    _, promise = read_promise(path, run)
+    text = "its statement agrees with its config; what it promises is declared"
+    if (release := path / "release.npz").exists():
+        text += f" (to prove it: labeldp train CONFIG --verify-release {release})"
+    return _of(of_run(promise, run, labels), name, policy, text)
+
+
+def _unknown(name: str, _: LoadedPolicy, _budget: Budget) -> Judged:
+    raise InputError("is no artifact, run folder, ledger or folder of parts")
+
+
+_LOOKS: dict[Kind, Callable[[str, LoadedPolicy, Budget], Judged]] = {
+    "artifact": _artifact,
+    "ledger": _ledger,
+    "folder of parts": _parts,
+    "training run": _run,
+    "unknown": _unknown,
+}
+
+
+def read_run(path: Path) -> Any:
+    """What the trainer reads of a run folder, whose statement must agree with its config.
+
+    Raises InputError.
+    """
+    for name in _OF_RUNS:
+        file = path / name
+        if file.is_symlink() or (file.exists() and not file.is_file()):
+            raise InputError(f"{file}: is no ordinary file")
+        if file.exists() and file.stat().st_size > _MAX_RUN_FILE:
+            raise InputError(f"{file}: is larger than {_MAX_RUN_FILE:,} bytes: it was not checked")
+    run = trainer_module("outcomes.runs", "a look at training runs").find_runs([path])[0]
+    if run.status == "damaged":
+        raise InputError(run.reason)
+    return run
+
+
+def read_promise(path: Path, run: Any) -> tuple[bytes, dict[str, Any]]:
+    """The statement of a run that was read: its bytes, and what it says with exact numbers.
+
+    Raises InputError.
+    """
+    data = (path / "privacy.json").read_bytes()
+    try:
+        promise: dict[str, Any] = json.loads(data, parse_float=_exact)
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: a file is missing or damaged") from None
+    # What was compared with the config are the floats that the trainer read.
+    stated = (promise["epsilon"], None if run.epsilon is None else promise["delta"])
+    for number, read in zip(stated, (run.epsilon, run.delta), strict=True):
+        known = None not in (number, read)
+        if (number is not read) if not known else Fraction(number) != Fraction(repr(read)):
+            raise InputError(
+                f"{path}: ε or δ changed while it was read, or has more digits than the program "
+                "writes"
+            )
+    return data, promise
+
+
+def _exact(text: str) -> Decimal:
+    """A number of a statement. ValueError for one that takes long to compute with."""
+    number = Decimal(text)
+    if len(text) > _MOST_DIGITS or abs(number.adjusted()) > _MOST_DIGITS:
+        raise ValueError("too many digits")
+    return number

@@ -30,9 +30,9 @@ from labeldp_verify.forms import ClassSets, GroupColumn, GroupedWindows, Groups,
 from labeldp_verify.forms.window import Segment
 from labeldp_verify.graph import canonical_json, tables_digest, write_model
 
-from labeldp_compile.assembly import assemble
-from labeldp_compile.prior import Prior, TablePrior
-from labeldp_compile.prior.asked_cells import numbered
+from labeldp_compile.build.assembly import assemble
+from labeldp_compile.prior.group_cells import numbered
+from labeldp_compile.prior.priors import Prior, TablePrior
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import compile_text, joint_spec, sets_spec
 

@@ -22,8 +22,8 @@ from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.share_noise import least_share_noise
 from matplotlib import pyplot as plt
 
-from labeldp_compile.solve.block_designs.choice import best_candidate
-from labeldp_compile.solve.block_designs.design import noise
+from labeldp_compile.mechanisms.subset_selection import best_candidate
+from labeldp_compile.solve.block_designs import noise
 from tests.fixtures.one_hot_noise import (
     least_bit_flips,
     least_hadamard,

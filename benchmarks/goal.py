@@ -18,7 +18,7 @@ import numpy as np
 from labeldp_verify.analysis.probabilities import matrix
 from shared.tables import ADULT, CENSUS, HOUSING, VISITS, RealTable, split_rows
 
-from labeldp_compile.mechanisms.problem import Problem
+from labeldp_compile.mechanisms.mechanism import Problem
 from labeldp_compile.prior.plan import plan_prior
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.learners import Ridge

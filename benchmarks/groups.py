@@ -20,9 +20,10 @@ from labeldp_verify.forms import Groups
 from labeldp_verify.graph import choose_grid
 from labeldp_verify.graph.bucket_grid import SINGLE_GRID_OF_GROUPS
 
-from labeldp_compile.assembly import assemble
+from labeldp_compile.build.assembly import assemble
 from labeldp_compile.errors import InputError
-from labeldp_compile.prior import Prior, TablePrior, estimate_prior
+from labeldp_compile.prior.obtain import estimate_prior
+from labeldp_compile.prior.priors import Prior, TablePrior
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import integer_spec
 

@@ -17,7 +17,7 @@ from statistics import median
 import numpy as np
 
 from labeldp_compile.page.pictures import picture_settings
-from labeldp_compile.prior import Prior
+from labeldp_compile.prior.priors import Prior
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.sweeps.page import sweep_figure
 from labeldp_compile.sweeps.points import find_candidates, measure

@@ -16,8 +16,8 @@ import numpy as np
 from labeldp_verify.analysis.probabilities import matrix, value
 from matplotlib import pyplot as plt
 
-from labeldp_compile.assembly import assemble
-from labeldp_compile.prior import estimate_prior
+from labeldp_compile.build.assembly import assemble
+from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.spec import parse_spec
 
 HERE = Path(__file__).parents[1]

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.pipeline import compile_spec
+from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.tools.estimate.estimate import Estimation
 from labeldp_compile.tools.estimate.private_counts import GroupCounts, OutputCounts
 

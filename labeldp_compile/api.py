@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from labeldp_verify import Budget, Report
 
-    from labeldp_compile.assembly import Compiled
     from labeldp_compile.audits.report import AuditReport
-    from labeldp_compile.planning import Plan
+    from labeldp_compile.build.assembly import Compiled
+    from labeldp_compile.build.plan import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.sweeps.choice import Choice
     from labeldp_compile.sweeps.sweep import Sweep
@@ -68,7 +68,7 @@ def plan(path: FilePath) -> Plan:
     >>> planned.budget.prior + planned.budget.label == planned.budget.total == 1
     True
     """
-    from labeldp_compile.planning import plan_spec
+    from labeldp_compile.build.plan import plan_spec
 
     return plan_spec(Path(path))
 
@@ -107,7 +107,7 @@ def compile_spec(
     >>> artifact.write(Path("build"))
     PosixPath('build/health-rating.onnx')
     """
-    from labeldp_compile import pipeline
+    from labeldp_compile.build import pipeline
     from labeldp_compile.observer import Observer
 
     return pipeline.compile_spec(
@@ -158,7 +158,7 @@ def verify(
     from labeldp_verify.errors import InputError
     from labeldp_verify.signature import read_signed_beside
 
-    from labeldp_compile.spec_match import check_file
+    from labeldp_compile.spec.agreement import check_file
 
     if signature is not None and public_key is None:
         raise InputError("a signature is checked with a public key: give both")

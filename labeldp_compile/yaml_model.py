@@ -9,16 +9,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar, get_args
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from labeldp_verify.errors import read_at_most
 from labeldp_verify.printable import one_line, printable, width
 from labeldp_verify.reading.numerals import MAX_EXPONENT, is_moderate
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic_core import ErrorDetails
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import hidden
+from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
 from labeldp_compile.yaml_source import (
     MAX_BYTES,
     WAY_OUT,
@@ -360,3 +371,43 @@ def _excerpt(lines: Sequence[str], line: int, column: int) -> list[str]:
     number = f"{line:>6} | "
     caret = " " * width(number + printable(before)) + "^"
     return [number + printable(before + rest), caret]
+
+
+# Fields that several parts of a spec share.
+
+
+def _category(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("expected text or an integer: put it in quotes to make it text")
+    return value
+
+
+Category = Annotated[StrictStr | StrictInt, BeforeValidator(_category)]
+"""Text, or an integer."""
+
+Delimiter = Annotated[str, AfterValidator(read_delimiter)]
+Encoding = Annotated[str, AfterValidator(read_encoding)]
+
+
+class TextData(Strict):
+    """A file that may be CSV, and what its text does not state."""
+
+    delimiter: Delimiter | None = Field(
+        None,
+        description="CSV: the character between cells, such as ';' (default: a comma; a tab in "
+        ".tsv)",
+    )
+    encoding: Encoding | None = Field(
+        None, description="CSV: the encoding, such as latin-1 (default: utf-8)"
+    )
+    decimal: Literal[".", ","] | None = Field(
+        None, description="CSV: the decimal mark of numbers (default: a point)"
+    )
+    multiline_cells: bool = Field(
+        False, description="CSV: quoted cells that are no label are meant to contain line ends"
+    )
+
+    @property
+    def form(self) -> TextForm:
+        """The form of the file, if it is text."""
+        return TextForm(self.delimiter, self.encoding, self.decimal, self.multiline_cells)

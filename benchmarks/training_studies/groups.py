@@ -35,8 +35,8 @@ from labeldp_trainer.methods.published.k_means import k_means
 from training_studies.listed import listed
 from training_studies.tables import TASKS, prepare
 
+from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.errors import InputError
-from labeldp_compile.pipeline import compile_spec
 
 RESULTS = Path(__file__).parent.parent / "results" / "training_groups.jsonl"
 PRIVATE = "{kind: private, data: train.parquet}"

@@ -33,8 +33,8 @@ from labeldp_trainer import TrainerError, parse_config, train
 from shared.tables import ADULT, CENSUS, HOUSING, VISITS
 from training_studies.listed import listed
 
+from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.errors import InputError
-from labeldp_compile.pipeline import compile_spec
 
 MECHANISMS = {
     "rr_with_prior": ("{kind: rr_with_prior}", "{kind: private, data: train.parquet}"),

@@ -183,7 +183,7 @@ def policy_schema() -> str:
 
 def _specs_in(folder: Path) -> dict[str, bytes]:
     """The bytes of each spec in a folder, by name; other YAML files are left out."""
-    from labeldp_compile.spec_match import stated_in  # noqa: PLC0415  # YAML, rounding
+    from labeldp_compile.spec.agreement import stated_in  # noqa: PLC0415  # YAML, rounding
 
     specs: dict[str, bytes] = {}
     with readable(folder):

@@ -219,7 +219,7 @@ def _refusal(one: Subject, key: PublicKey) -> tuple[str, str | None]:
 
 @_rule("specs", "artifact")
 def _current(one: Subject, folder: str, policy: LoadedPolicy) -> Iterator[Verdict]:
-    from labeldp_compile.spec_match import spec_disagreements  # noqa: PLC0415  # YAML, rounding
+    from labeldp_compile.spec.agreement import spec_disagreements  # noqa: PLC0415  # YAML, rounding
 
     assert one.certificate is not None
     spec = (policy.specs or {}).get(one.name)

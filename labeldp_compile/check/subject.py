@@ -22,10 +22,10 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import is_url
 
 if TYPE_CHECKING:
+    from labeldp_compile.build.budget import EpsilonBudget
+    from labeldp_compile.build.plan import Plan
     from labeldp_compile.check.policy import GatePolicy
     from labeldp_compile.ledger.entries import Entry
-    from labeldp_compile.planning import Plan
-    from labeldp_compile.planning.budget import EpsilonBudget
 
 Kind = Literal["artifact", "plan", "training run", "ledger", "folder of parts", "unknown"]
 Worth = Literal["proved", "declared", "estimated", "counted"]

@@ -35,8 +35,8 @@ from labeldp_compile.extras import trainer_module
 from labeldp_compile.ledger_url import is_url
 
 if TYPE_CHECKING:
+    from labeldp_compile.build.plan import Plan
     from labeldp_compile.ledger.entries import Entry
-    from labeldp_compile.planning import Plan
 
 _MOST_DIGITS = 400  # of a number in a statement, before or behind the point: float64 has fewer
 _OF_RUNS = (*RUN_FILES, "config.yaml", "result.json", "metrics.jsonl")

@@ -10,7 +10,7 @@ from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.rounded import at_most, probability
 
 from labeldp_compile.cli.output import can_show, clipped, padded, printable, text_table, width
-from labeldp_compile.histogram_noise import NOISE, deviation
+from labeldp_compile.prior.discrete_laplace import NOISE, deviation
 from labeldp_compile.report.facts import overview
 
 SHOWN = 60

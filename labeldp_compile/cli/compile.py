@@ -22,7 +22,9 @@ from labeldp_verify.reading.shortcomings import ODD_GROUPS, relevant
 from labeldp_verify.reading.usefulness import is_unbiased
 from labeldp_verify.rounded import at_least, at_most
 
-from labeldp_compile.assembly import Compiled
+from labeldp_compile.build.assembly import Compiled
+from labeldp_compile.build.pipeline import compile_to
+from labeldp_compile.build.plan import SUFFIX, read_plan
 from labeldp_compile.cli.charts import group_table, prior_bars, prior_hints
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import (
@@ -47,9 +49,7 @@ from labeldp_compile.cli.output import (
 )
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
-from labeldp_compile.pipeline import compile_to
-from labeldp_compile.planning.saved_plan import SUFFIX, read_plan
-from labeldp_compile.spec_match import require_current
+from labeldp_compile.spec.agreement import require_current
 from labeldp_compile.weak_promise import weak_promise
 
 WIDE_GAP = 1e-4

@@ -87,7 +87,7 @@ def _values(table: TableReader, name: str) -> list[Any]:
     import pyarrow as pa  # noqa: PLC0415
     from labeldp_runtime.columns.arrow import is_text  # noqa: PLC0415
 
-    from labeldp_compile.prior.asked_cells import of_one_kind  # noqa: PLC0415
+    from labeldp_compile.prior.group_cells import of_one_kind  # noqa: PLC0415
 
     seen: set[Any] = set()
     for batch in table.columns([name]):

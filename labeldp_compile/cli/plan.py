@@ -18,17 +18,16 @@ from labeldp_verify.reading.figures import PRIORS
 from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.rounded import at_most
 
+from labeldp_compile.build.budget import is_unpaid
+from labeldp_compile.build.forecast import Estimate
+from labeldp_compile.build.plan import SUFFIX, Plan, plan_spec, save_plan
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, json_option, overwrite_option, verbose_option
 from labeldp_compile.cli.output import NUMBERS_OF_SETS, fact, once_spent, printable, show, tell
-from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger_url import is_url
-from labeldp_compile.planning import Plan, plan_spec
-from labeldp_compile.planning.budget import is_unpaid
-from labeldp_compile.planning.forecast import Estimate
-from labeldp_compile.planning.saved_plan import SUFFIX, save_plan
-from labeldp_compile.prior.doubts import form_doubts
+from labeldp_compile.prior.discrete_laplace import NOISE
+from labeldp_compile.prior.obtain import form_doubts
 from labeldp_compile.spec import Spec
 from labeldp_compile.weak_promise import weak_promise
 from labeldp_compile.whole_file import require_output

@@ -109,7 +109,7 @@ def verify_command(
         signed, agreement = signing.signed(file), None
         with naming(file), enforced(budget):
             if spec is not None:
-                from labeldp_compile.spec_match import spec_check  # noqa: PLC0415  # YAML
+                from labeldp_compile.spec.agreement import spec_check  # noqa: PLC0415  # YAML
 
                 agreement = spec_check(read_artifact(spec))
             report = check_file(file, agreement, signed, budget, limits)

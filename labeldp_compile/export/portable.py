@@ -25,7 +25,7 @@ from labeldp_compile.cli.output import say, tell
 if TYPE_CHECKING:
     from labeldp_verify.artifact import Artifact
 
-    from labeldp_compile.assembly import Compiled
+    from labeldp_compile.build.assembly import Compiled
 
 
 @command("portable", "labeldp export --to portable build/visits.onnx -o portable/")
@@ -65,7 +65,7 @@ def portable(artifact: Path, budget: Budget = DEFAULT_BUDGET) -> Compiled:
 
 def as_portable_file(artifact: Artifact) -> Compiled:
     """The portable file of a verified artifact."""
-    from labeldp_compile.assembly import Compiled  # noqa: PLC0415  # pydantic
+    from labeldp_compile.build.assembly import Compiled  # noqa: PLC0415  # pydantic
 
     certificate = as_portable(artifact.certificate, artifact)
     model = write_model(artifact.label, artifact.lookup, certificate.to_json())

@@ -1,4 +1,4 @@
-"""The mechanisms, one per file, and the list of them: a name, and the class in its file.
+"""The mechanisms, and the list of them: a name, the file and the class.
 
 The list holds text only, so that a command can list names without importing a solver. To add a
 mechanism, add a file here and a line below.
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from labeldp_compile.mechanisms.mechanism import Mechanism
 
 _CLASSES = {
-    "randomized_response": "RandomizedResponse",
-    "subset_selection": "SubsetSelection",
-    "rr_top_k": "RRTopK",
-    "rr_with_prior": "RRWithPrior",
-    "rr_on_bins": "RRonBins",
-    "optimal_unbiased": "OptimalUnbiased",
-    "debiased_rr": "DebiasedRR",
-    "laplace": "Laplace",
-    "staircase": "Staircase",
-    "exponential": "Exponential",
+    "randomized_response": ("randomized_response", "RandomizedResponse"),
+    "subset_selection": ("subset_selection", "SubsetSelection"),
+    "rr_top_k": ("randomized_response", "RRTopK"),
+    "rr_with_prior": ("randomized_response", "RRWithPrior"),
+    "rr_on_bins": ("rr_on_bins", "RRonBins"),
+    "optimal_unbiased": ("optimal_unbiased", "OptimalUnbiased"),
+    "debiased_rr": ("randomized_response", "DebiasedRR"),
+    "laplace": ("additive", "Laplace"),
+    "staircase": ("additive", "Staircase"),
+    "exponential": ("exponential", "Exponential"),
 }
 KINDS = tuple(_CLASSES)
 """The names of the mechanisms, in the order in which they are listed."""
@@ -32,9 +32,9 @@ BY_DEFAULT = tuple(kind for kind in KINDS if kind != "rr_top_k")
 
 
 def mechanism_class(kind: str) -> type[Mechanism]:
-    """The class of a mechanism, from the file of its name."""
-    module = import_module(f"labeldp_compile.mechanisms.{kind}")
-    return getattr(module, _CLASSES[kind])
+    """The class of a mechanism."""
+    module, name = _CLASSES[kind]
+    return getattr(import_module(f"labeldp_compile.mechanisms.{module}"), name)
 
 
 @cache

@@ -21,10 +21,14 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.graph import require_small_table
 
-from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.mechanisms.tables import TableLayout, table_layout
-from labeldp_compile.rounding.whole_counts import whole_counts
+from labeldp_compile.mechanisms.mechanism import (
+    Mechanism,
+    Problem,
+    Solved,
+    TableLayout,
+    table_layout,
+)
+from labeldp_compile.rounding.additive_noise import whole_counts
 from labeldp_compile.solve.losses import Floats, loss_of, poisson_divergence
 
 _BISECTIONS = 60

@@ -1,18 +1,194 @@
-"""The base class of mechanisms: the options of a spec, what they need, build and spend."""
+"""What a mechanism gains from the prior, and what less ε costs it, before a label is read.
+
+``split: auto`` (``prior/split.py``) compares the two. Shares are of the noisy label loss. The
+numbers were set by hand from the output of ``benchmarks/split.py``, for real tables and
+(``--landscape``) for flat, geometric, spiked and two-humped distributions. They choose between
+private histograms, and have no influence on privacy.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal, Self, get_args
 
-from labeldp_verify.forms import Domain
+import numpy as np
+from labeldp_verify.analysis import BiasRule, Loss
+from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer
+from labeldp_verify.graph import bucket_grid, column_bits
+from numpy.typing import NDArray
 
-from labeldp_compile.mechanisms.prior_use import PriorUse
-from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.mechanisms.tables import TableLayout
+from labeldp_compile.observer import QUIET, Observer
+from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.yaml_model import Strict
+
+
+@dataclass(frozen=True)
+class PriorUse:
+    """How the noisy label loss depends on prior and ε.
+
+    Attributes:
+        gain: by ε, the share of the loss under a uniform prior that the true prior would save.
+        noise: the share of the gain that is lost for each standard deviation of a cell's noise, in
+            units of the average cell.
+        coarse: the share of the gain that is lost with this number of cells of neighbouring labels
+            instead of all labels; None if labels have no neighbours.
+        slope: by ε, −d log(loss)/d log ε: the relative loss per relative decrease of ε.
+    """
+
+    gain: Callable[[float], float]
+    noise: float
+    coarse: Callable[[int], float] | None
+    slope: Callable[[float], float]
+
+
+def _slope_unbiased(epsilon: float) -> float:
+    """For the smallest variance of two outputs that keep the mean, ∝ 1/sinh²(ε/2)."""
+    return epsilon / math.tanh(epsilon / 2)
+
+
+def _slope_biased(epsilon: float) -> float:
+    """For two bins that explain a share ρ, the loss is 1 − ρ·tanh²(ε/2); here ρ ≈ 2/3."""
+    return 2 / 3 * epsilon * math.tanh(epsilon / 2)
+
+
+KEEPS_MEANS = PriorUse(
+    gain=lambda epsilon: epsilon**2 / (2 * (epsilon**2 + 8)),
+    noise=0.3,
+    coarse=lambda cells: 2.5 / cells,
+    slope=_slope_unbiased,
+)
+"""Unbiased: at a small ε, all priors need the same outputs, far out on both sides."""
+ANSWERS_THE_LIKELY = PriorUse(
+    gain=lambda epsilon: 0.5, noise=0.3, coarse=lambda cells: 3 / cells**2, slope=_slope_biased
+)
+"""Outputs are at the likely labels: without the prior the loss can be many times larger."""
+PRICES_BIAS = replace(ANSWERS_THE_LIKELY, slope=_slope_unbiased)
+"""A penalty on bias, which is small for rare labels: gains like one, and loses like the other."""
+KEEPS_THE_LIKELIEST = PriorUse(
+    gain=lambda epsilon: 0.4, noise=0.25, coarse=None, slope=_slope_biased
+)
+"""Randomized response over the likeliest labels: neighbouring labels do not matter."""
+
+
+# The bytes of a randomizer's lookup tables, before the randomizer exists.
+
+
+ENTRY_BYTES = 8
+GRID_OF_RESPONSE = 10  # entries for each output of randomized response, at most
+TOO_LARGE = "the lookup tables would be too large; use fewer labels"
+MAX_CERTIFIED_LABELS = 20_000  # beyond, dual values would be larger than the tables
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """Number of outputs, and bytes of the tables."""
+
+    outputs: int
+    bytes: int
+
+
+def window_layout(randomizer: WindowRandomizer) -> TableLayout:
+    """The layout of a window randomizer. Raises ValueError if it is too large."""
+    tables = bucket_grid.table_bytes(randomizer)
+    if tables is None:
+        raise ValueError(TOO_LARGE)
+    return TableLayout(randomizer.outputs, tables)
+
+
+def table_layout(labels: int, outputs: int) -> TableLayout:
+    """The layout of a table randomizer."""
+    return TableLayout(outputs, ENTRY_BYTES * ((labels << column_bits(outputs)) + outputs))
+
+
+def response_layout(labels: int, outputs: int, epsilon: Fraction) -> TableLayout:
+    """The layout of randomized response over ``outputs`` outputs."""
+    rows = [y * outputs // labels for y in range(labels)]
+    return window_layout(randomized_response(range(outputs), rows, epsilon))
+
+
+def adapted_bytes(labels: int, grid: int, segments: int, room: int) -> int:
+    """The bytes of a mechanism that drops outputs until it fits, down to a single output."""
+    least = ENTRY_BYTES * (labels + 64)
+    grid = min(max(grid, bucket_grid.SINGLE_GRID_ENTRIES), bucket_grid.MAX_ENTRIES)
+    return max(min(ENTRY_BYTES * (labels + grid + segments), room), least)
+
+
+# The problem that a mechanism solves, and its solution.
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a mechanism must build.
+
+    Attributes:
+        domain: of the labels.
+        weights: [k] integers in proportion to the prior.
+        epsilon: ε₂, exact.
+        loss: to be minimized under the prior.
+        word_bits: size of the random word; None for the largest that fits (tests enumerate small
+            ones).
+        observer: gets the steps of a long solve.
+        fits: whether a file with this randomizer is small enough.
+        entries: of the lookup grid, if a mechanism has a choice.
+    """
+
+    domain: Domain
+    weights: Sequence[int]
+    epsilon: Fraction
+    loss: Loss
+    word_bits: int | None = None
+    observer: Observer = QUIET
+    fits: Callable[[WindowRandomizer], bool] = lambda randomizer: True
+    entries: int = bucket_grid.COMFORTABLE_ENTRIES
+
+    def prior(self) -> NDArray[np.float64]:
+        """[k] the prior as float64, summing to about one."""
+        total = sum(self.weights)
+        return np.array([weight / total for weight in self.weights])
+
+
+@dataclass(frozen=True)
+class DualBound:
+    """Dual values α, β [k] of the squared loss, and the class of randomizers that they bound.
+
+    With them, optimality can be proved without the solver.
+    """
+
+    alpha: Sequence[float]
+    beta: Sequence[float]
+    rule: BiasRule
+
+
+@dataclass(frozen=True)
+class RadiusBound:
+    """Radii [n] at some labels, the knots [n]: a bound on the loss of every ε-DP randomizer.
+
+    They replace the dual values if there are very many labels (``analysis/radii.py``).
+    """
+
+    knots: Sequence[int]
+    radii: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A randomizer in exact integers, and a proof of how much better another one could be.
+
+    The proof is a bound on the loss, or that the randomizer treats all ``classes`` alike. Then the
+    certificate states the noise of their shares.
+    """
+
+    randomizer: Randomizer
+    bound: DualBound | RadiusBound | None = None
+    classes: bool = False
+
+
+# The base class of mechanisms: the options of a spec, what they need, build and spend.
+
 
 Proof = Literal["dual", "no slope", "slope", "bias"]
 """A decimal that a certificate lists for each label."""

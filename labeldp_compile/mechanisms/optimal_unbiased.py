@@ -21,20 +21,26 @@ from labeldp_verify.forms import CategoricalDomain, Domain, ExactNumbers, Window
 from labeldp_verify.graph import bucket_grid
 from pydantic import Field, StrictInt, model_validator
 
-from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
-from labeldp_compile.mechanisms.prior_use import (
+from labeldp_compile.mechanisms.mechanism import (
     ANSWERS_THE_LIKELY,
+    ENTRY_BYTES,
     KEEPS_MEANS,
     PRICES_BIAS,
+    TOO_LARGE,
+    DualBound,
+    Mechanism,
     PriorUse,
+    Problem,
+    Proof,
+    Solved,
+    TableLayout,
 )
-from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.rr_on_bins import RRonBins
-from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, TableLayout
 from labeldp_compile.rounding.given_outputs import MAX_OUTPUTS, Reach, even_outputs
-from labeldp_compile.rounding.merged_outputs import drop_rare_outputs, merge_rare_outputs
 from labeldp_compile.rounding.placed_windows import (
     ShortWordError,
+    drop_rare_outputs,
+    merge_rare_outputs,
     place_on_given,
     place_windows,
 )

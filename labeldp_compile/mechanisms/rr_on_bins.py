@@ -10,12 +10,17 @@ from labeldp_verify.analysis import BiasRule
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 from numpy.typing import NDArray
 
-from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
-from labeldp_compile.mechanisms.prior_use import ANSWERS_THE_LIKELY, PriorUse
-from labeldp_compile.mechanisms.problem import DualBound, Problem, RadiusBound, Solved
-from labeldp_compile.mechanisms.tables import (
+from labeldp_compile.mechanisms.mechanism import (
+    ANSWERS_THE_LIKELY,
     GRID_OF_RESPONSE,
     MAX_CERTIFIED_LABELS,
+    DualBound,
+    Mechanism,
+    PriorUse,
+    Problem,
+    Proof,
+    RadiusBound,
+    Solved,
     TableLayout,
     adapted_bytes,
     response_layout,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.prior.asked_cells import ONE_TABLE
+from labeldp_compile.prior.group_cells import ONE_TABLE
 
 if TYPE_CHECKING:
     import onnxruntime

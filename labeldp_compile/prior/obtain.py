@@ -8,36 +8,38 @@ pass. Noise is added to the histogram of all rows, and to those of all tables.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from labeldp_verify.forms import Groups
+from labeldp_verify.forms import CategoricalDomain, Groups, RealDomain, columns_of, missing_label
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
 from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.prior.asked_cells import asked_cells
 from labeldp_compile.prior.discrete_laplace import (
     Levels,
     NoisyHistogram,
     noisy_histogram,
     seeded_histogram,
 )
+from labeldp_compile.prior.group_cells import group_cells
 from labeldp_compile.prior.histogram import count_labels, count_tables
-from labeldp_compile.prior.kept import DataStamp, KeptPrior, read_kept, write_kept
 from labeldp_compile.prior.plan import level_counts, needs_rows, plan_prior
 from labeldp_compile.prior.priors import Known, PersonsSeen, Prior, priors_of, sharing
+from labeldp_compile.prior.saved_prior import DataStamp, KeptPrior, read_kept, write_kept
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.model import PersonUnit, PrivatePrior, PublicPrior
+from labeldp_compile.spec.model import PersonUnit, PrivatePrior, PublicPrior, UniformPrior
 
 if TYPE_CHECKING:
     from labeldp_compile.tabular.reader import TableReader
+
 
 # Largest size of a ledger entry: fixed, per table, and per label of a table.
 ANSWER_BYTES, TABLE_BYTES, COUNT_BYTES = 10_000, 2_500, 40
@@ -102,7 +104,7 @@ class PriorSource:
 
         prior, person = spec.prior, counted_person(spec)
         assert isinstance(prior, PrivatePrior | PublicPrior) and prior.data is not None
-        asked = asked_cells(spec, directory)
+        asked = group_cells(spec, directory)
         table = open_table(
             directory / prior.data,
             spec.label.names,
@@ -313,3 +315,56 @@ def require_rows(path: Path, stated: int | None, rows: int) -> None:
         raise refused(path, "has no rows")
     if stated is not None and stated != rows:
         raise refused(path, f"has {rows:,} rows, but the spec says rows: {stated}")
+
+
+# Doubts whether a table's labels were read as they were meant.
+#
+# They come from the stated form of the table and from the noisy prior, which are public, and never
+# from the labels.
+
+
+MUCH = 0.9  # of the prior where labels count that cannot be read
+
+
+def form_doubts(spec: Spec) -> list[str]:
+    """A line where labels may have decimal commas, before anything is read."""
+    if isinstance(spec.prior, UniformPrior) or all(
+        isinstance(domain, CategoricalDomain) for domain in columns_of(spec.domain)
+    ):
+        return []
+    return spec.prior.form.comma_warning()
+
+
+def prior_doubts(spec: Spec, prior: Prior, directory: Path) -> list[str]:
+    """A line for each label column of a text table whose noisy prior is nearly all at the label
+    that cells have which cannot be read."""
+    from labeldp_compile.tabular.formats import files_of, format_of  # noqa: PLC0415
+
+    if not isinstance(spec.prior, PrivatePrior) or not prior.epsilon_prior:
+        return []
+    form = format_of(files_of(directory / spec.prior.data)[0])
+    if form is None or not form.is_text:
+        return []
+    columns = columns_of(spec.domain)
+    weights = np.array(prior.weights, float).reshape([column.size for column in columns])
+    lines = []
+    for axis, (name, column) in enumerate(zip(spec.label.names, columns, strict=True)):
+        others = tuple(other for other in range(len(columns)) if other != axis)
+        shares = weights.sum(axis=others) / weights.sum()
+        label = missing_label(column)
+        if isinstance(column, RealDomain):
+            place = column.index(float(label))
+        else:
+            listed: list[Any] = list(column.listed)
+            place = listed.index(label)
+        # Labels that were counted in one cell have the same weight.
+        edges = [0, *(np.flatnonzero(np.diff(shares)) + 1).tolist(), len(shares)]
+        cell = next(slice(a, b) for a, b in itertools.pairwise(edges) if a <= place < b)
+        share = float(shares[cell].sum())
+        if share >= MUCH and 2 * (cell.stop - cell.start) <= len(shares):
+            lines.append(
+                f"{name!r}: {math.floor(100 * share)}% of the noisy prior is at {label}, where all "
+                "cells count that cannot be read: if you expected other labels, check the decimal "
+                "mark, the spelling and the encoding of the column (docs/tables.md)"
+            )
+    return lines

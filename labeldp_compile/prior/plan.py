@@ -26,9 +26,9 @@ import numpy as np
 from labeldp_verify.forms import Groups
 from numpy.typing import NDArray
 
-from labeldp_compile.mechanisms.prior_use import PriorUse
-from labeldp_compile.prior.asked_cells import ONE_TABLE
+from labeldp_compile.mechanisms.mechanism import PriorUse
 from labeldp_compile.prior.discrete_laplace import coarse
+from labeldp_compile.prior.group_cells import ONE_TABLE
 from labeldp_compile.prior.split import (
     AUTO_DIGITS,
     MOST_FOR_PRIOR,

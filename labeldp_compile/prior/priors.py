@@ -14,10 +14,9 @@ import numpy as np
 from labeldp_verify.forms import Groups
 from labeldp_verify.reading.group_shortcomings import odd_groups
 
-from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.ledger.prior_account import Question
-from labeldp_compile.prior.asked_cells import ONE_TABLE, numbered
-from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, Levels
+from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, NOISE, Levels
+from labeldp_compile.prior.group_cells import ONE_TABLE, numbered
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.prior.weights import table_weights
 from labeldp_compile.spec import Spec

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import BudgetError
-from labeldp_compile.mechanisms.prior_use import PriorUse
+from labeldp_compile.mechanisms.mechanism import PriorUse
 
 _DIGITS = 6  # of ε₁ = √(k/n)
 AUTO_DIGITS = 2  # of auto's: the same on machines whose float64 functions differ in the last bit

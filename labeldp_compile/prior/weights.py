@@ -33,8 +33,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.histogram_noise import variance
-from labeldp_compile.prior.discrete_laplace import NoisyHistogram, cell_of_label
+from labeldp_compile.prior.discrete_laplace import NoisyHistogram, cell_of_label, variance
 from labeldp_compile.prior.split import PriorPlan
 
 FINEST = 10**6  # rows to which weights are rounded at most

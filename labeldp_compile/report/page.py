@@ -50,7 +50,7 @@ from labeldp_compile.report.plots import (
     posteriors,
     prior_figure,
 )
-from labeldp_compile.spec_match import spec_check
+from labeldp_compile.spec.agreement import spec_check
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey, Signed

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from labeldp_compile.solve.losses import DistanceLoss, Floats, Ints, loss_of
-from labeldp_compile.solve.optimal_unbiased.pricing import price
+from labeldp_compile.solve.optimal_unbiased.dual import price
 from labeldp_compile.solve.rr_on_bins import BinsSolution
 
 _TIGHT = 1e-13  # relative gap at which the search ends

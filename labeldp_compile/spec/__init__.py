@@ -1,6 +1,9 @@
-"""The spec: what the user asks for. It is read strictly, and errors explain what is wrong."""
+"""The spec: what the user asks for. It is read strictly, and errors explain what is wrong.
 
-from labeldp_compile.spec.load import json_schema, load_spec, parse_spec
-from labeldp_compile.spec.model import Spec
+The names in ``__init__.pyi`` are loaded when they are used: to compare a certificate with a spec
+(``agreement``) needs no model of it.
+"""
 
-__all__ = ["Spec", "json_schema", "load_spec", "parse_spec"]
+from labeldp_verify.public_names import loaded_on_use
+
+__getattr__ = loaded_on_use(__name__)

@@ -12,8 +12,7 @@ from typing import Annotated, Literal, Self
 from labeldp_verify.forms import MAX_GRID_POINTS, GridDomain, Rounding
 from pydantic import Field, PrivateAttr, StrictInt, model_validator
 
-from labeldp_compile.spec.fields import TextData
-from labeldp_compile.yaml_model import Number, Strict
+from labeldp_compile.yaml_model import Number, Strict, TextData
 
 _DIGITS = 6  # of points that are computed
 

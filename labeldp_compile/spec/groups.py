@@ -5,8 +5,7 @@ from typing import Annotated, Literal, Self
 from labeldp_verify.forms import MAX_COLUMNS, MAX_EDGES, GroupColumn
 from pydantic import Field, model_validator
 
-from labeldp_compile.spec.fields import Category, TextData
-from labeldp_compile.yaml_model import Number, Strict
+from labeldp_compile.yaml_model import Category, Number, Strict, TextData
 
 Values = Annotated[list[Category], Field(min_length=1)]
 Bands = Annotated[list[Number], Field(min_length=1, max_length=MAX_EDGES)]

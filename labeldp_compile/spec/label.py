@@ -24,9 +24,8 @@ from labeldp_verify.graph import is_taken_for
 from pydantic import Discriminator, Field, StrictInt, StrictStr, Tag, model_validator
 
 from labeldp_compile.column_names import key_of
-from labeldp_compile.spec.fields import Category
 from labeldp_compile.spec.grid import GridDomainSpec, QuantileGrid
-from labeldp_compile.yaml_model import Number, Strict
+from labeldp_compile.yaml_model import Category, Number, Strict
 
 MAX_LABELS = MAX_COMBINATIONS
 _EXACT_IN_FLOAT64 = 2**53

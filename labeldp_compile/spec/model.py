@@ -19,11 +19,10 @@ from pydantic import (
 
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.spec.fields import TextData
 from labeldp_compile.spec.groups import GroupsSpec
 from labeldp_compile.spec.label import AnyLabelSpec, JointLabelSpec
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.yaml_model import Number, Strict
+from labeldp_compile.yaml_model import Number, Strict, TextData
 
 MAX_LABELS_PER_USER = 10_000
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"

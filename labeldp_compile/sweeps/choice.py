@@ -19,10 +19,12 @@ from labeldp_verify.artifact import assess
 from labeldp_verify.forms import Randomizer
 from labeldp_verify.reading.usefulness import MAX_LABELS, most_belief
 
+from labeldp_compile.build.tables import problem_of
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.prior import Prior, estimate_prior
+from labeldp_compile.prior.obtain import estimate_prior
+from labeldp_compile.prior.priors import Prior
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior, UniformPrior
 from labeldp_compile.sweeps.points import (
@@ -42,7 +44,6 @@ from labeldp_compile.sweeps.targets import (
     read_wanted,
     step_near,
 )
-from labeldp_compile.tables import problem_of
 
 FORMAT_VERSION = "1.0"
 SHARES = (0.01, 0.1)  # how sure an observer is before, in the printed beliefs

@@ -11,11 +11,11 @@ from labeldp_verify.reading.figures import ROWS
 from labeldp_verify.reading.shortcomings import ONE_OUTPUT, Shortcoming
 from labeldp_verify.reading.usefulness import is_unbiased
 
-from labeldp_compile.assembly import Compiled, assemble
+from labeldp_compile.build.assembly import Compiled, assemble
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import BY_DEFAULT, KINDS, all_mechanisms, mechanism_class
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.prior import Prior
+from labeldp_compile.prior.priors import Prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import Goal
 from labeldp_compile.spec.validity import check_validity

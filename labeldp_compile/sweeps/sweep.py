@@ -15,13 +15,13 @@ from labeldp_verify.reading.numerals import read_decimal
 from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.rounded import at_most, up_to
 
+from labeldp_compile.build.pipeline import INSECURE
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer, time_left
 from labeldp_compile.page.document import plain
-from labeldp_compile.pipeline import INSECURE
-from labeldp_compile.prior import estimate_prior
+from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import MIN_EPSILON

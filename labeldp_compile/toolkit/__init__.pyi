@@ -7,7 +7,8 @@ from labeldp_runtime.entropy import random_bytes as random_bytes
 from labeldp_runtime.entropy import random_words as random_words
 from labeldp_runtime.row_rules import require_prepared as require_prepared
 
-from labeldp_compile.assembly import assemble as assemble
+from labeldp_compile.build.assembly import assemble as assemble
+from labeldp_compile.build.rehearsal import require_compilable as require_compilable
 from labeldp_compile.cli.command import command as command
 from labeldp_compile.cli.options import PATH as PATH
 from labeldp_compile.cli.options import json_option as json_option
@@ -23,7 +24,6 @@ from labeldp_compile.cli.output import text_table as text_table
 from labeldp_compile.errors import DataError as DataError
 from labeldp_compile.errors import InputError as InputError
 from labeldp_compile.errors import refused as refused
-from labeldp_compile.histogram_noise import NOISE as NOISE
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES as MAX_CLASSES
 from labeldp_compile.own_file import file_digest as file_digest
 from labeldp_compile.page.document import DARK as DARK
@@ -35,17 +35,16 @@ from labeldp_compile.page.pictures import inline_svg as inline_svg
 from labeldp_compile.page.pictures import picture_settings as picture_settings
 from labeldp_compile.page.pictures import scale as scale
 from labeldp_compile.page.pictures import tidy as tidy
-from labeldp_compile.pipeline import require_compilable as require_compilable
-from labeldp_compile.prior import Prior as Prior
-from labeldp_compile.prior import TablePrior as TablePrior
 from labeldp_compile.prior import discrete_laplace as discrete_laplace
+from labeldp_compile.prior.discrete_laplace import NOISE as NOISE
 from labeldp_compile.prior.histogram import indexes_of_columns as indexes_of_columns
 from labeldp_compile.prior.histogram import label_indexes as label_indexes
 from labeldp_compile.prior.plan import plan_each_table as plan_each_table
 from labeldp_compile.prior.priors import Known as Known
+from labeldp_compile.prior.priors import Prior as Prior
+from labeldp_compile.prior.priors import TablePrior as TablePrior
 from labeldp_compile.prior.weights import project_to_total as project_to_total
 from labeldp_compile.spec import parse_spec as parse_spec
-from labeldp_compile.spec.fields import TextData as TextData
 from labeldp_compile.tabular.columns import check_type as check_type
 from labeldp_compile.tabular.columns import group_array as group_array
 from labeldp_compile.tabular.columns import label_array as label_array
@@ -88,6 +87,7 @@ from labeldp_compile.whole_file import require_output as require_output
 from labeldp_compile.whole_file import require_outside as require_outside
 from labeldp_compile.yaml_model import Document as Document
 from labeldp_compile.yaml_model import Strict as Strict
+from labeldp_compile.yaml_model import TextData as TextData
 from labeldp_compile.yaml_source import MAX_BYTES as MAX_BYTES
 from labeldp_compile.yaml_source import KeyPath as KeyPath
 from labeldp_compile.yaml_source import YamlSource as YamlSource

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_verify import check_bytes
 
-from labeldp_compile.pipeline import compile_spec
+from labeldp_compile.build.pipeline import compile_spec
 
 SPEC = """
 version: 1

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from labeldp_compile.build.pipeline import INSECURE
 from labeldp_compile.cli import main
-from labeldp_compile.pipeline import INSECURE
 
 SPECS = Path(__file__).parents[2] / "specs"
 SPEC = """

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 HEAVY = [
     *("numpy", "pyarrow", "onnx", "onnxruntime", "scipy", "clarabel", "opendp", "mpmath"),
     *("pydantic", "yaml", "cryptography", "matplotlib", "jax", "labeldp_runtime"),
-    "labeldp_compile.pipeline",
+    "labeldp_compile.build.pipeline",
 ]
 LOADED = """
 import json, sys

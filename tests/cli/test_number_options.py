@@ -15,7 +15,7 @@ from labeldp_compile.audits.target import parse_labels
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec_match import spec_check
+from labeldp_compile.spec.agreement import spec_check
 from labeldp_compile.sweeps.sweep import exact_epsilons
 
 ROOT = Path(__file__).parents[2]

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.cli import main
-from labeldp_compile.pipeline import compile_spec
-from labeldp_compile.planning import plan_spec
 from labeldp_compile.prior import obtain
 from labeldp_compile.tabular.reader import TableReader
 

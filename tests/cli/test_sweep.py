@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner
 from labeldp_verify.rounded import at_most
 
-from labeldp_compile.assembly import assemble
+from labeldp_compile.build.assembly import assemble
 from labeldp_compile.cli import main
-from labeldp_compile.prior import Prior, obtain
+from labeldp_compile.prior import obtain
+from labeldp_compile.prior.priors import Prior
 from labeldp_compile.spec import load_spec
 from labeldp_compile.sweeps.points import find_candidates
 from tests.fixtures.blank import without_rows

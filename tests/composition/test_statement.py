@@ -9,13 +9,13 @@ from labeldp_verify import check_bytes
 from labeldp_verify.graph import write_model
 
 from labeldp_compile import composition as accounting
-from labeldp_compile.assembly import assemble
+from labeldp_compile.build.assembly import assemble
+from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.composition import compose
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.pipeline import compile_spec
-from labeldp_compile.prior import estimate_prior
+from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec_match import spec_disagreements
+from labeldp_compile.spec.agreement import spec_disagreements
 from tests.fixtures.compiled import INTEGER_SPEC
 
 LABELS = 40

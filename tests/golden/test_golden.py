@@ -12,9 +12,9 @@ from labeldp_runtime import Policy, Randomizer
 from labeldp_verify import check_file
 from labeldp_verify.signature import read_signed_beside, signature_path
 
-from labeldp_compile import spec_match
 from labeldp_compile.export.portable import portable
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
+from labeldp_compile.spec import agreement
 from tests.golden.write import SIGNED, members_of, outputs_of
 
 HERE = Path(__file__).parent
@@ -33,7 +33,7 @@ def title(path):
 @pytest.mark.parametrize("path", FILES, ids=title)
 def test_it_fits_its_spec_and_gives_the_same_private_labels(path):
     entry = MANIFESTS[path.parent.name][path.name]
-    report = spec_match.check_file(path, path.with_suffix(".yaml"))
+    report = agreement.check_file(path, path.with_suffix(".yaml"))
     assert report.ok, report.checks[-1]
     outputs = outputs_of(path, entry.get("labels"))
     for words in ("words", "keyed"):

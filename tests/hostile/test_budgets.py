@@ -28,7 +28,7 @@ from labeldp_compile import yaml_source
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.spec import load_spec, parse_spec
-from labeldp_compile.spec_match import spec_check
+from labeldp_compile.spec.agreement import spec_check
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.stated import stated_certificate
 from tests.hostile.terminal import lines_of, on_terminal

@@ -257,7 +257,7 @@ def test_the_digest_of_a_question_is_that_of_earlier_versions(bench):
     assert "recalls" in bench.run("plan", spec).stdout
     from fractions import Fraction
 
-    from labeldp_compile.prior.asked_cells import ONE_TABLE
+    from labeldp_compile.prior.group_cells import ONE_TABLE
     from labeldp_compile.prior.priors import Known
     from labeldp_compile.prior.split import PriorPlan
     from labeldp_compile.spec import load_spec

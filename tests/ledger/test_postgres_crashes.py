@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from labeldp_compile import pipeline
+from labeldp_compile.build import pipeline
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import postgres_store
 from labeldp_compile.ledger.account import data_sets
@@ -118,7 +118,7 @@ def test_a_connection_that_is_lost_in_a_commit(paying, entry, delivered):
 CRASH = """
 import os, signal, sys
 from pathlib import Path
-from labeldp_compile import pipeline
+from labeldp_compile.build import pipeline
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import postgres_store
 from labeldp_compile.prior import obtain

@@ -212,7 +212,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from labeldp_compile.ledger.account import OverBudgetError
-from labeldp_compile.pipeline import compile_spec
+from labeldp_compile.build.pipeline import compile_spec
 
 def attempt(path):
     try:

@@ -34,13 +34,9 @@ def labeldp(tmp_path_factory):
     (folder / "noisy_identity.py").write_text(file, encoding="utf-8")
     registry = folder / "__init__.py"
     text = registry.read_text(encoding="utf-8")
-    assert text.count('    "exponential": "Exponential",\n') == 1
-    registry.write_text(
-        text.replace(
-            '    "exponential": "Exponential",\n', f'    "exponential": "Exponential",\n{line}'
-        ),
-        encoding="utf-8",
-    )
+    last = '    "exponential": ("exponential", "Exponential"),\n'
+    assert text.count(last) == 1
+    registry.write_text(text.replace(last, last + line), encoding="utf-8")
     (place / "added.yaml").write_text(SPEC)
     (place / "table.csv").write_text("y\n" + "0\n1\n2\n3\n4\n" * 20)
     beside = [str(place), str(ROOT / "verifier"), str(ROOT / "runtime")]

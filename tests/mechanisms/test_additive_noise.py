@@ -9,17 +9,14 @@ from hypothesis import strategies as st
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.mechanisms.additive import label_lattice
-from labeldp_compile.mechanisms.laplace import Laplace
-from labeldp_compile.mechanisms.problem import Problem
+from labeldp_compile.mechanisms.additive import Laplace, Staircase, label_lattice, staircase_width
+from labeldp_compile.mechanisms.mechanism import Problem
 from labeldp_compile.mechanisms.randomized_response import RandomizedResponse
-from labeldp_compile.mechanisms.staircase import Staircase
 from labeldp_compile.rounding.additive_noise import (
     LabelLattice,
     additive_noise,
     staircase_magnitudes,
 )
-from labeldp_compile.solve.staircase_width import staircase_width
 from verifier.tests.analysed import noisy_label_loss, output_rounding, realised_ratio
 
 LOSSES = ("squared", "absolute", "zero_one")

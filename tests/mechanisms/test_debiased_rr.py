@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import IntegerDomain, RealDomain
 
-from labeldp_compile.mechanisms.debiased_rr import DebiasedRR
-from labeldp_compile.mechanisms.problem import Problem
+from labeldp_compile.mechanisms.mechanism import Problem
+from labeldp_compile.mechanisms.randomized_response import DebiasedRR
 from verifier.tests.analysed import biases, realised_ratio
 
 MECHANISM = DebiasedRR(kind="debiased_rr")

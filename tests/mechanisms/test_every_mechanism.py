@@ -11,8 +11,8 @@ from labeldp_verify import check_bytes
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.probabilities import row, value
 
-from labeldp_compile.assembly import assemble
-from labeldp_compile.prior import Prior
+from labeldp_compile.build.assembly import assemble
+from labeldp_compile.prior.priors import Prior
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import compile_text
 from verifier.tests.analysed import realised_ratio

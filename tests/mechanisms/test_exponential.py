@@ -11,8 +11,8 @@ from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.mechanisms.exponential import Exponential
-from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.rounding.whole_counts import whole_counts
+from labeldp_compile.mechanisms.mechanism import Problem
+from labeldp_compile.rounding.additive_noise import whole_counts
 from verifier.tests.analysed import realised_ratio
 
 MECHANISM = Exponential(kind="exponential")

@@ -13,8 +13,7 @@ from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.analysis.bounds import exp_lower
 from scipy.optimize import linprog
 
-from labeldp_compile.mechanisms.rr_top_k import by_weight, dual_of_zero_one
-from labeldp_compile.mechanisms.rr_with_prior import best_k
+from labeldp_compile.mechanisms.randomized_response import best_k, by_weight, dual_of_zero_one
 from labeldp_compile.rounding.randomized_response import rr_top_k
 from tests.fixtures.compiled import compile_text
 from verifier.tests.analysed import realised_ratio

@@ -15,9 +15,12 @@ from labeldp_verify.forms import CategoricalDomain, ClassSets, IntegerDomain
 from scipy.optimize import linprog
 
 from labeldp_compile import InputError
-from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES, SubsetSelection
-from labeldp_compile.rounding.subset_selection import subset_selection
+from labeldp_compile.mechanisms.mechanism import Problem
+from labeldp_compile.mechanisms.subset_selection import (
+    MAX_CLASSES,
+    SubsetSelection,
+    subset_selection,
+)
 from tests.fixtures.compiled import compile_text, sets_spec
 from verifier.tests.files import all_words, run
 

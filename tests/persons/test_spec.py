@@ -8,7 +8,7 @@ from labeldp_verify.claims import person_epsilon
 from labeldp_compile.composition import has_accounting
 from labeldp_compile.errors import SpecError
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec_match import spec_disagreements
+from labeldp_compile.spec.agreement import spec_disagreements
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.persons.made import SPEC, UNIFORM, spec
 

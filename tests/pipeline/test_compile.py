@@ -5,10 +5,10 @@ import json
 import pytest
 from labeldp_verify import check_file
 
-from labeldp_compile import spec_match
-from labeldp_compile.assembly import Compiled
+from labeldp_compile.build.assembly import Compiled
+from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.errors import InputError
-from labeldp_compile.pipeline import compile_spec
+from labeldp_compile.spec import agreement
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 
@@ -33,7 +33,7 @@ def test_the_certificate_lies_in_the_file_and_beside_it(tmp_path):
         "example.certificate.json",
         "example.onnx",
     ]
-    assert spec_match.check_file(onnx_path, tmp_path / "example.yaml").ok
+    assert agreement.check_file(onnx_path, tmp_path / "example.yaml").ok
 
 
 def test_fixed_names_of_the_certificate():

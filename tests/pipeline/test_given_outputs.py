@@ -11,10 +11,9 @@ from labeldp_verify.analysis import exp_lower
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.rounding.given_outputs import Reach, even_outputs
-from labeldp_compile.rounding.merged_outputs import drop_rare_outputs
-from labeldp_compile.rounding.placed_windows import place_on_given
+from labeldp_compile.rounding.placed_windows import drop_rare_outputs, place_on_given
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec_match import spec_check
+from labeldp_compile.spec.agreement import spec_check
 from tests.fixtures.compiled import compile_text
 from verifier.tests.analysed import biases, realised_ratio
 

@@ -16,14 +16,14 @@ from labeldp_verify.forms import Groups
 from labeldp_verify.forms.grouped_windows import Lines
 from labeldp_verify.graph import choose_grid
 
-from labeldp_compile import tables
-from labeldp_compile.assembly import assemble
+from labeldp_compile.build import tables
+from labeldp_compile.build.assembly import assemble
+from labeldp_compile.build.tables import build_tables
 from labeldp_compile.errors import InputError
+from labeldp_compile.mechanisms.mechanism import Solved
 from labeldp_compile.mechanisms.optimal_unbiased import OptimalUnbiased
-from labeldp_compile.mechanisms.problem import Solved
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.tables import build_tables
 from tests.fixtures.priors import public_priors
 
 SPEC = """
@@ -180,7 +180,7 @@ def fitting_lines(fitting):
 
 SCRIPT = """
 from tests.pipeline.test_grouped import made
-from labeldp_compile import tables
+from labeldp_compile.build import tables
 
 tables._ALONE_SECONDS, tables._FIRST = -1, 1
 print("compiling", flush=True)
@@ -203,7 +203,7 @@ def test_processes_that_share_the_work_do_not_run_the_script_again(tmp_path):
 
 INTERRUPTED = """
 import sys
-from labeldp_compile import tables
+from labeldp_compile.build import tables
 from labeldp_verify.console.interrupts import run
 from tests.pipeline.held import HeldWhenRead
 from tests.pipeline.test_grouped import made

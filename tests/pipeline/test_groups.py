@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from labeldp_runtime import Randomizer
 from labeldp_verify import check_file
 
-from labeldp_compile import pipeline
+from labeldp_compile.build import pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.prior import obtain
-from labeldp_compile.spec_match import check_file as check_with_spec
+from labeldp_compile.spec.agreement import check_file as check_with_spec
 
 SPEC = """
 version: 1

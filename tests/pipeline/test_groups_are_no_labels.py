@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from labeldp_compile.prior import asked_cells
+from labeldp_compile.prior import group_cells
 
 ROWS, LABELS = 20_000, 10
 SPEC = """
@@ -185,7 +185,7 @@ def test_the_labels_data_assign_no_groups_whatever_they_are_called(attack, alias
     rows = attack.rows.append_column("team", attack.rows["y"])
     pq.write_table(rows, attack.folder / "t.parquet")
     data, file = alias(attack.folder)
-    monkeypatch.setattr(asked_cells, "_assignments", lambda *a: 1 / 0)  # it is not even read
+    monkeypatch.setattr(group_cells, "_assignments", lambda *a: 1 / 0)  # it is not even read
     said = attack.refusals(data=data, file=file, group="team")
     assert "is the data of the label 'y': groups are public" in said
 

@@ -18,7 +18,7 @@ from labeldp_runtime.whole_file import partial_of
 from labeldp_verify.checks import Check
 from labeldp_verify.console.report import Report
 
-from labeldp_compile import assembly, pipeline
+from labeldp_compile.build import assembly, pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger import sqlite_store
@@ -240,7 +240,7 @@ def test_if_the_folder_cannot_be_synced_all_files_are_those_of_the_new_spec(ledg
 
 KILLED = """
 import os, signal, sys
-from labeldp_compile import pipeline
+from labeldp_compile.build import pipeline
 from labeldp_compile.cli import main
 pipeline.assemble = lambda *problem, **options: os.kill(os.getpid(), signal.SIGKILL)
 main(["compile", *sys.argv[1:]])

@@ -9,12 +9,12 @@ import pytest
 from labeldp_verify import steps
 from labeldp_verify.graph import bucket_grid
 
-from labeldp_compile import sizes
+from labeldp_compile.build import tables
+from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import create_ledger, read_entries, set_budget
 from labeldp_compile.mechanisms import rr_on_bins
-from labeldp_compile.pipeline import compile_spec
-from labeldp_compile.planning import plan_spec
 from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
 from labeldp_compile.solve.rr_on_bins import BinsSolution
 
@@ -171,7 +171,7 @@ def test_bins_and_kept_labels_are_fewer_until_they_fit(tmp_path, monkeypatch):
     def many_bins(labels, *_):
         return BinsSolution(np.arange(len(labels)), labels, 0.0)
 
-    monkeypatch.setattr(sizes, "fits", lambda spec, rows, randomizer: randomizer.outputs <= 5)
+    monkeypatch.setattr(tables, "fits", lambda spec, rows, randomizer: randomizer.outputs <= 5)
     monkeypatch.setattr(rr_on_bins, "solve_rr_on_bins", many_bins)
     for loss, mechanism in (("poisson", "rr_on_bins"), ("zero_one", "rr_with_prior")):
         randomizer = compile_spec(spec_of(tmp_path, loss, mechanism)).randomizer

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import labeldp_compile
-from labeldp_compile import observer, tables
-from labeldp_compile.mechanisms.problem import Solved
+from labeldp_compile import observer
+from labeldp_compile.build import tables
+from labeldp_compile.mechanisms.mechanism import Solved
 from labeldp_compile.observer import Observer, time_left
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased

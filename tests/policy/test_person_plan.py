@@ -3,10 +3,10 @@
 from decimal import Decimal
 from fractions import Fraction
 
+from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.check.policy import GatePolicy
 from labeldp_compile.check.subject import of_artifact, of_plan
-from labeldp_compile.pipeline import compile_spec
-from labeldp_compile.planning import plan_spec
 from tests.policy.company import SPEC, changed, write
 
 

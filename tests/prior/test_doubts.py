@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from labeldp_compile.prior.doubts import prior_doubts
+from labeldp_compile.prior.obtain import prior_doubts
 from labeldp_compile.prior.priors import Prior, TablePrior
 from labeldp_compile.spec import parse_spec
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp_compile.errors import BudgetError
-from labeldp_compile.mechanisms.prior_use import (
+from labeldp_compile.mechanisms.mechanism import (
     ANSWERS_THE_LIKELY,
     KEEPS_MEANS,
     KEEPS_THE_LIKELIEST,

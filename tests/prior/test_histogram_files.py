@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from labeldp_verify import check_bytes
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
+from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError, SpecError
-from labeldp_compile.pipeline import compile_spec
-from labeldp_compile.prior import count_labels
+from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular.reader import TableReader, open_table
 

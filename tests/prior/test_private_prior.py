@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.prior import count_labels, estimate_prior
 from labeldp_compile.prior.discrete_laplace import noisy_histogram, seeded_histogram
+from labeldp_compile.prior.histogram import count_labels
+from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.prior.weights import project_to_total
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular.reader import open_table

@@ -8,7 +8,8 @@ import pytest
 
 from labeldp_compile.ledger.book import create_ledger, read_entries, set_budget
 from labeldp_compile.ledger.prior_account import account_of
-from labeldp_compile.prior import discrete_laplace, estimate_prior
+from labeldp_compile.prior import discrete_laplace
+from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.spec import parse_spec
 
 SPEC = """

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.claims import Certificate
 
-from labeldp_compile import pipeline
+from labeldp_compile.build import pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import BudgetError
 from labeldp_compile.mechanisms import BY_DEFAULT, mechanism_class
@@ -22,7 +22,7 @@ from labeldp_compile.prior.plan import plan_prior
 from labeldp_compile.prior.split import paper_split
 from labeldp_compile.prior.weights import shrunk_weights
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec_match import spec_disagreements
+from labeldp_compile.spec.agreement import spec_disagreements
 from tests.fixtures.prior_loss import Study
 
 SPEC = """version: 1
@@ -167,7 +167,7 @@ def test_who_says_so_does_not_look_at_the_prior(kind):
     """``follows_prior`` is false exactly where two priors give the same integers."""
     from labeldp_verify.forms import IntegerDomain
 
-    from labeldp_compile.mechanisms.problem import Problem
+    from labeldp_compile.mechanisms.mechanism import Problem
 
     kind, _, clipped = kind.partition(", ")
     mechanism = mechanism_class(kind).named(**({"clip": True} if clipped else {}))

@@ -15,9 +15,9 @@ from labeldp_compile.rounding.additive_noise import (
     LabelLattice,
     additive_noise,
     laplace_magnitudes,
+    rounded_shape,
     staircase_magnitudes,
 )
-from labeldp_compile.rounding.whole_counts import rounded_shape
 from tests.randomizer.additive_reference import noises, probability
 from verifier.tests.analysed import realised_ratio as additive_ratio
 

@@ -13,12 +13,12 @@ from labeldp_verify.artifact import Table
 from labeldp_verify.printable import printable
 from matplotlib.figure import Figure
 
-from labeldp_compile.assembly import assemble
+from labeldp_compile.build.assembly import assemble
 from labeldp_compile.cli import main
 from labeldp_compile.page import document
 from labeldp_compile.page.document import DARK, LIGHT
 from labeldp_compile.page.pictures import inline_svg, picture_settings
-from labeldp_compile.prior import estimate_prior
+from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.report.page import Findings, examine, report_page
 from labeldp_compile.report.plots import bin_starts, prior_shares
 from labeldp_compile.spec import parse_spec
@@ -112,7 +112,7 @@ def test_the_same_file_gives_the_same_bytes(files, tmp_path, with_pictures):
     code = (
         "import sys; from labeldp_compile.cli import main\n"
         f"main({arguments!r}, standalone_mode=False)\n"
-        "assert 'labeldp_compile.assembly' not in sys.modules\n"
+        "assert 'labeldp_compile.build.assembly' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert one.read_bytes() == other.read_bytes()

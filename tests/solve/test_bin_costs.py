@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 
-from labeldp_compile.solve.bin_costs import bin_costs
-from labeldp_compile.solve.losses import poisson_divergence
-from labeldp_compile.solve.range_moments import RangeMoments
+from labeldp_compile.solve.losses import RangeMoments, bin_costs, poisson_divergence
 from tests.solve.bins_reference import LOSSES, problems, repeatable, squared
 
 

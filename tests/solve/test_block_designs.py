@@ -12,17 +12,22 @@ import pytest
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.share_noise import least_share_noise
 
-from labeldp_compile.solve.block_designs.choice import (
+from labeldp_compile.mechanisms.subset_selection import (
     _small,
     best_candidate,
     catalogue,
     singletons,
     subsets,
 )
-from labeldp_compile.solve.block_designs.design import noise, relative
-from labeldp_compile.solve.block_designs.finite_field import field, prime_powers
-from labeldp_compile.solve.block_designs.residues import cyclotomic, quartic, twin_primes
-from labeldp_compile.solve.block_designs.spaces import affine_spaces, lines, projective_spaces
+from labeldp_compile.solve.block_design_families import (
+    affine_spaces,
+    cyclotomic,
+    lines,
+    projective_spaces,
+    quartic,
+    twin_primes,
+)
+from labeldp_compile.solve.block_designs import field, noise, prime_powers, relative
 
 MOST = 200  # points, of the designs that are counted
 EPSILONS = [Fraction(x) for x in ("0.1", "0.5", "1", "2", "4", "8")]

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp_compile.solve import rr_on_bins
-from labeldp_compile.solve.least_weight_subsequence import Cuts, WeightedRuns
-from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
+from labeldp_compile.solve.rr_on_bins import Cuts, WeightedRuns, solve_rr_on_bins
 from tests.solve.bins_reference import LOSSES, check_solution, loss_of, repeatable
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp_compile.solve import rr_on_bins
-from labeldp_compile.solve.bin_costs import bin_costs
+from labeldp_compile.solve.losses import bin_costs
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 from tests.solve.bins_reference import (
     LOSSES,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from labeldp_verify.analysis.lower_bound import BiasRule
 
-from labeldp_compile.certificate import prove_bound, prove_radii
-from labeldp_compile.mechanisms.problem import DualBound, RadiusBound
+from labeldp_compile.build.certificate import prove_bound, prove_radii
+from labeldp_compile.mechanisms.mechanism import DualBound, RadiusBound
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins
 from labeldp_compile.solve.rr_on_bins_radii import radii_of_rr_on_bins

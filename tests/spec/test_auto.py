@@ -9,7 +9,7 @@ from labeldp_verify.analysis.probabilities import matrix
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec_match import spec_check, spec_disagreements
+from labeldp_compile.spec.agreement import spec_check, spec_disagreements
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
+from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.errors import SpecError
 from labeldp_compile.mechanisms import KINDS, mechanism_class
-from labeldp_compile.planning import plan_spec
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec_match import spec_disagreements
+from labeldp_compile.spec.agreement import spec_disagreements
 from tests.fixtures.compiled import compile_text, joint_spec
 
 TAKE_SEVERAL = {"randomized_response", "rr_top_k", "rr_with_prior", "subset_selection"}

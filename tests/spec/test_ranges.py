@@ -15,11 +15,11 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.forms import GridDomain
 
+from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.spec import load_spec, parse_spec
-from labeldp_compile.spec_match import check_file as check_with_spec
+from labeldp_compile.spec.agreement import check_file as check_with_spec
 
 GEOMETRIC = "{kind: real, min: -20000, max: 50000, grid: {kind: geometric, points: 32, finest: 10}}"
 POINTS = "{kind: real, grid: {kind: points, values: [-10, 0, 0.5, 2, 30]}}"

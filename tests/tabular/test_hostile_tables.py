@@ -19,7 +19,7 @@ from pyarrow.parquet.encryption import (
 )
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.prior import count_labels
+from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.obtain import require_rows
 from labeldp_compile.tabular.header import read_header
 from labeldp_compile.tabular.reader import open_table

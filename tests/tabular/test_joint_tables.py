@@ -15,7 +15,7 @@ from labeldp_runtime import Randomizer
 from labeldp_compile import audit, estimate
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
-from labeldp_compile.prior import count_labels
+from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.tabular.provenance import read_note
 from labeldp_compile.tabular.reader import open_table
 from tests.fixtures.compiled import compile_text, joint_spec

@@ -14,9 +14,8 @@ from labeldp_verify.forms import CategoricalDomain, GroupColumn, Groups, Integer
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
 from labeldp_compile.ledger.client_key import keyed_digests
-from labeldp_compile.prior import count_labels
-from labeldp_compile.prior.histogram import count_tables
-from labeldp_compile.prior.kept import DataStamp
+from labeldp_compile.prior.histogram import count_labels, count_tables
+from labeldp_compile.prior.saved_prior import DataStamp
 from labeldp_compile.tabular.formats import parts_of
 from labeldp_compile.tabular.header import read_header
 from labeldp_compile.tabular.provenance import Provenance

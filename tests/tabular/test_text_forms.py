@@ -11,7 +11,7 @@ import pytest
 from labeldp_verify.forms import CategoricalDomain, GroupColumn, IntegerDomain, RealDomain
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.prior import count_labels
+from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.tabular import csv_file, parquet_file
 from labeldp_compile.tabular.csv_file import CsvFile
 from labeldp_compile.tabular.header import read_header

@@ -24,9 +24,9 @@ from labeldp_verify.forms.window import Segment
 from labeldp_verify.graph import BucketGrid, write_model
 from labeldp_verify.reading.shortcomings import ONE_OUTPUT
 
-from labeldp_compile.certificate import build_certificate
-from labeldp_compile.mechanisms.problem import DualBound
-from labeldp_compile.prior import TablePrior
+from labeldp_compile.build.certificate import build_certificate
+from labeldp_compile.mechanisms.mechanism import DualBound
+from labeldp_compile.prior.priors import TablePrior
 from labeldp_compile.rounding.randomized_response import randomized_response
 from verifier.tests.analysed import realised_ratio
 from verifier.tests.files import (

@@ -16,11 +16,11 @@ from labeldp_verify.console.limits import Limits
 from labeldp_verify.forms import IntegerDomain, RealDomain
 from labeldp_verify.graph import write_model
 
+from labeldp_compile.build.tables import problem_of
 from labeldp_compile.mechanisms.optimal_unbiased import least_interval
 from labeldp_compile.rounding.placed_windows import place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.tables import problem_of
 from tests.fixtures.stated import stated_certificate
 from verifier.tests.files import file_of
 

@@ -7,7 +7,7 @@ from labeldp_verify import check_bytes
 from labeldp_verify.claims import Certificate
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.spec_match import spec_disagreements
+from labeldp_compile.spec.agreement import spec_disagreements
 from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, compile_text
 
 

@@ -5,7 +5,7 @@ import pytest
 from labeldp_trainer import DataError
 from labeldp_trainer.methods.published.k_means import k_means, principal_components
 
-from labeldp_compile import assembly
+from labeldp_compile.build import assembly
 from labeldp_compile.prior import discrete_laplace
 from trainer.tests.label_method_helpers import (
     kept,

@@ -19,8 +19,7 @@ from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.probabilities import row
 from scipy.stats import chisquare
 
-from labeldp_compile.mechanisms.rr_top_k import by_weight
-from labeldp_compile.mechanisms.rr_with_prior import best_k
+from labeldp_compile.mechanisms.randomized_response import best_k, by_weight
 from labeldp_compile.rounding.randomized_response import rr_top_k
 from trainer.tests.noise import words_from
 

@@ -31,7 +31,7 @@ from scipy import sparse
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.solve.optimal_unbiased.intervals import Floats
+from labeldp_compile.solve.optimal_unbiased.problem import Floats
 
 TIME_LIMIT = 3600.0
 """Seconds that one linear program may take."""

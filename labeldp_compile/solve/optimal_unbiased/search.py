@@ -7,22 +7,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from labeldp_compile.observer import Observer
-from labeldp_compile.solve.optimal_unbiased.certificate import Bound, complete, prove
-from labeldp_compile.solve.optimal_unbiased.cone_program import Guards, solve_cones
-from labeldp_compile.solve.optimal_unbiased.intervals import (
+from labeldp_compile.solve.optimal_unbiased.cone_program import Guards, polish, solve_cones
+from labeldp_compile.solve.optimal_unbiased.dual import Bound, complete, priced_out, prove
+from labeldp_compile.solve.optimal_unbiased.problem import (
     Floats,
     Intervals,
+    Program,
     Runs,
     both_runs,
     join,
     neighbourhood,
     no_intervals,
     no_runs,
+    reference_losses,
     singletons,
 )
-from labeldp_compile.solve.optimal_unbiased.polish import polish
-from labeldp_compile.solve.optimal_unbiased.pricing import priced_out
-from labeldp_compile.solve.optimal_unbiased.problem import Program, reference_losses
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     ExtraLine,

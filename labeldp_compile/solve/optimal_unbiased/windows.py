@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
-from labeldp_compile.solve.optimal_unbiased.problem import Program
+from labeldp_compile.solve.optimal_unbiased.problem import Floats, Intervals, Program
 
 _FEW = 64  # segments
 _UNUSED = 1e-13  # weight below which a value has no meaning

@@ -5,16 +5,19 @@ import pytest
 from scipy import sparse
 
 from labeldp_compile.observer import Observer
-from labeldp_compile.solve.optimal_unbiased import descent as descent_module
-from labeldp_compile.solve.optimal_unbiased import refine as refine_module
-from labeldp_compile.solve.optimal_unbiased.interior_point import NewtonMatrix, solve_near
-from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals, neighbourhood
-from labeldp_compile.solve.optimal_unbiased.levels import coarsen, moved_along
+from labeldp_compile.solve.optimal_unbiased import many_labels, optimum
+from labeldp_compile.solve.optimal_unbiased.cone_program import solve_system
+from labeldp_compile.solve.optimal_unbiased.dual import price
+from labeldp_compile.solve.optimal_unbiased.many_labels import NewtonMatrix, solve_near
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
-from labeldp_compile.solve.optimal_unbiased.polish import solve_system
-from labeldp_compile.solve.optimal_unbiased.pricing import price
-from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
-from labeldp_compile.solve.optimal_unbiased.quadratics import quadratics
+from labeldp_compile.solve.optimal_unbiased.problem import (
+    BiasBudget,
+    all_intervals,
+    coarsen,
+    moved_along,
+    neighbourhood,
+)
+from labeldp_compile.solve.optimal_unbiased.terms import quadratics
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     Iterate,
@@ -136,7 +139,7 @@ def test_levels_find_what_cone_programs_find(kind, epsilon, limit):
     labels, prior = np.arange(300.0), make_prior(kind, 300)
     found = solve_optimal_unbiased(labels, prior, epsilon, tolerance=1e-9)
     check(found, labels, prior, epsilon, 1e-9)
-    limit(refine_module, "COARSEST", 1000)
+    limit(optimum, "COARSEST", 1000)
     other = solve_optimal_unbiased(labels, prior, epsilon, tolerance=1e-9)
     assert found.loss == pytest.approx(other.loss, rel=1e-8)
 
@@ -160,7 +163,7 @@ def test_twenty_thousand_labels_within_1e_7_of_the_least_loss(epsilon):
 
 
 def test_a_level_whose_interior_point_fails_goes_to_the_cone_program(monkeypatch):
-    monkeypatch.setattr(descent_module, "solve_near", lambda *_: None)
+    monkeypatch.setattr(many_labels, "solve_near", lambda *_: None)
     labels, prior = np.arange(300.0), make_prior("geometric", 300)
     found = solve_optimal_unbiased(labels, prior, 1.0, tolerance=1e-8)
     assert found.gap <= 1e-8

@@ -7,15 +7,14 @@ from hypothesis import strategies as st
 
 from labeldp_compile.observer import Observer
 from labeldp_compile.rounding.given_outputs import even_outputs
-from labeldp_compile.solve.optimal_unbiased.certificate import prove
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
-from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals
+from labeldp_compile.solve.optimal_unbiased.dual import price, prove
 from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
-from labeldp_compile.solve.optimal_unbiased.pricing import price
 from labeldp_compile.solve.optimal_unbiased.problem import (
     BiasBudget,
     Program,
+    all_intervals,
     reference_losses,
 )
 from labeldp_compile.solve.optimal_unbiased.windows import (

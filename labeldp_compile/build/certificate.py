@@ -30,8 +30,8 @@ from labeldp_verify.claims import (
 from labeldp_verify.forms import Domain, ExactNumbers, Integers, Randomizer, check_groups
 
 from labeldp_compile.composition import composition_statement
-from labeldp_compile.mechanisms.problem import DualBound, RadiusBound
-from labeldp_compile.prior import TablePrior
+from labeldp_compile.mechanisms.mechanism import DualBound, RadiusBound
+from labeldp_compile.prior.priors import TablePrior
 
 
 class ProvedBound(NamedTuple):

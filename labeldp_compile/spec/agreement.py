@@ -24,6 +24,7 @@ from labeldp_compile.yaml_source import MAX_BYTES, YamlError, read_yaml
 if TYPE_CHECKING:
     from labeldp_verify.signature import Signed
 
+
 _SHOWN = 100
 
 

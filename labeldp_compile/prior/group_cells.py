@@ -11,16 +11,17 @@ from labeldp_verify.forms import MAX_CELLS, Category, GroupColumn, Groups, check
 from labeldp_compile.errors import refused
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.groups import Assign
-from labeldp_compile.spec.public_grid import refuse_label_data
+from labeldp_compile.spec.load import refuse_label_data
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 ONE_TABLE = Groups()
 """All rows are one cell with one table."""
 
 
-def asked_cells(spec: Spec, directory: Path) -> Groups:
+def group_cells(spec: Spec, directory: Path) -> Groups:
     """A table for each cell that a spec names; its paths are relative to ``directory``.
 
     Without public columns, all rows are one cell.

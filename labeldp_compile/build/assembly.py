@@ -16,20 +16,21 @@ from labeldp_verify.forms import Randomizer
 from labeldp_verify.graph import canonical_json, write_model
 from labeldp_verify.signature_files import bundle_path, signature_path
 
-from labeldp_compile.certificate import build_certificate
+from labeldp_compile.build.certificate import build_certificate
+from labeldp_compile.build.tables import SolvedTables, solve_tables
 from labeldp_compile.composition import has_accounting
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.prior import Prior
-from labeldp_compile.prior.kept import kept_path, prior_held
+from labeldp_compile.prior.priors import Prior
+from labeldp_compile.prior.saved_prior import kept_path, prior_held
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.label import JointLabelSpec
 from labeldp_compile.spec.model import Goal
-from labeldp_compile.tables import SolvedTables, solve_tables
 from labeldp_compile.whole_file import replaced_when_whole, require_output
 
 if TYPE_CHECKING:
     from labeldp_compile.signing import PrivateKey
+
 
 TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "scipy")
 _PAY_AGAIN = (

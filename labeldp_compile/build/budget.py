@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.histogram_noise import deviation
 from labeldp_compile.ledger.prior_account import Question
-from labeldp_compile.prior.asked_cells import ONE_TABLE
-from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY
+from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, deviation
+from labeldp_compile.prior.group_cells import ONE_TABLE
 from labeldp_compile.prior.obtain import PriorSource, counted_person
 from labeldp_compile.prior.plan import needs_rows, plan_prior
 from labeldp_compile.prior.priors import Known, PersonsSeen

@@ -1,0 +1,1 @@
+"""From a spec to an artifact: rehearsal, plan, pipeline, assembly."""

@@ -1,0 +1,240 @@
+"""Estimates of a compile before it runs: outputs, bytes, seconds.
+
+An estimate is a range if it depends on a prior that is not known yet. ``benchmarks/plan.py``
+compares every estimate here with a real compile. The seconds were fitted to its results on two
+cores of an AMD EPYC server, and are right within a factor of three.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from labeldp_verify import cost
+from labeldp_verify.artifact import assess, randomizer_bias
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    CategoricalDomain,
+    Domain,
+    Randomizer,
+    are_numbers,
+    columns_of,
+)
+from labeldp_verify.reading.figures import ROWS, Usefulness
+from labeldp_verify.reading.shortcomings import Shortcoming
+from labeldp_verify.reading.usefulness import SHARES, most_belief
+
+from labeldp_compile.build.budget import EpsilonBudget, is_unpaid
+from labeldp_compile.build.tables import entries_of_table, is_proved, problem_of
+from labeldp_compile.errors import InputError
+from labeldp_compile.mechanisms.mechanism import TableLayout
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import PrivatePrior
+
+# Graph and self test: the two forms with alias tables have longer self tests.
+_MODEL_BYTES = {"window": 3_300, "additive": 26_000, "table": 15_000}
+_CERTIFICATE_BYTES = 1_900  # without anything that is listed by label
+# Of one label's decimal, with quotes.
+_PROOF_BYTES = {"dual": 23, "slope": 22, "bias": 22, "no slope": 6}
+_ROWS_A_SECOND = 2e7  # counted for the prior
+_SECONDS_A_MEGABYTE = 0.3  # of tables: written, rebuilt, run
+_START_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A range for the estimate; both ends are equal if only rounding is unknown."""
+
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The estimates for a compile, and for verifying the file if it has groups."""
+
+    solver: str
+    outputs: Estimate
+    size: Estimate
+    seconds: Estimate
+    verify_seconds: float | None = None
+
+
+def forecast(spec: Spec, budget: EpsilonBudget) -> Forecast:
+    """The estimate for a spec; touches no label.
+
+    Groups that do not differ from all rows share one table, and the prior decides which do: there
+    is at least one table. Several tables share one lookup and are solved twice. Their file is
+    verified before it is written.
+    """
+    mechanism, k, grouped = spec.named_mechanism, spec.domain.size, budget.groups is not None
+    tables = 1 if budget.groups is None else budget.groups.tables
+    weights = spec.known_weights
+    if weights is None and is_unpaid(spec, budget):
+        weights = [1] * k
+    layouts = _extremes(mechanism.layouts(spec.domain, spec.loss, budget.label, weights))
+    listed = _certificate_bytes(spec, budget, weights)
+    uncounted = grouped or _is_counted(spec) or is_unpaid(spec, budget)
+    counting = 0 if uncounted else (budget.rows or 0) / _ROWS_A_SECOND
+    proved = is_proved(spec, tables) and bool(mechanism.proof(spec.loss, k))
+    a_label = cost.seconds_a_label(spec.loss, spec.domain.kind, duals=proved, windows=True)
+    quick, slow = mechanism.seconds(k, spec.loss, float(budget.label))
+    sizes, seconds = [], []
+    for count, part, each in zip(
+        (1, tables), layouts, (quick, quick if grouped else slow), strict=True
+    ):
+        table, solving = part.bytes, each
+        if grouped:
+            room = 8 * entries_of_table(spec, count, budget.rows)
+            table = min(part.bytes, room + 24 * k) + 16 * k
+            solving = count * (2 * solving + k * a_label)
+        size = _MODEL_BYTES[mechanism.form] + _names(spec) + count * (table + listed)
+        sizes.append(size)
+        seconds.append(_START_SECONDS + counting + solving + _SECONDS_A_MEGABYTE * size / 1e6)
+    return Forecast(
+        mechanism.solver(),
+        Estimate(layouts[0].outputs, layouts[1].outputs),
+        Estimate(*(float(f"{size:.2g}") for size in sizes)),
+        Estimate(*(float(f"{part:.1g}") for part in seconds)),
+        float(f"{tables * k * a_label:.1g}") if grouped else None,
+    )
+
+
+def _is_counted(spec: Spec) -> bool:
+    """Whether the data are already counts, and no label is rounded at random."""
+    is_histogram = isinstance(spec.prior, PrivatePrior) and spec.prior.counts is not None
+    return is_histogram and spec.domain.words_per_label == 1
+
+
+def _extremes(possible: Sequence[TableLayout]) -> tuple[TableLayout, TableLayout]:
+    sizes, outputs = [part.bytes for part in possible], [part.outputs for part in possible]
+    return TableLayout(min(outputs), min(sizes)), TableLayout(max(outputs), max(sizes))
+
+
+def _certificate_bytes(spec: Spec, budget: EpsilonBudget, weights: Sequence[int] | None) -> int:
+    """The certificate: fixed fields, the prior, and the proofs for each label."""
+    k = spec.domain.size
+    if weights is not None:
+        prior = sum(len(str(weight)) + 1 for weight in weights)
+    else:
+        prior = round(k * (math.log10(budget.rows or 10**6) + 2))
+    listed = sum(_PROOF_BYTES[part] for part in spec.named_mechanism.proof(spec.loss, k))
+    return _CERTIFICATE_BYTES + prior + k * listed
+
+
+def _names(spec: Spec) -> int:
+    """Bytes of the categories: once in the graph's encoder, once in the certificate."""
+    listed = (part for part in columns_of(spec.domain) if isinstance(part, CategoricalDomain))
+    return sum(2 * (len(str(value).encode()) + 4) for part in listed for value in part.values)
+
+
+# How useful private labels will be, said before a private prior is known.
+#
+# The figures are those of a rehearsal. If the prior cannot change the randomizer, or is stated in
+# the spec, compile writes exactly this randomizer, so every bound of it holds for the file
+# (``settled``). Otherwise no bound is known that is worth printing: an unbiased randomizer may have
+# outputs far beyond its labels, and one that favours likely labels may never answer with a rare
+# one. Then the figures are estimates, of labels that are spread evenly.
+
+
+_UNKNOWN = 0.5  # a margin of error of a share that says nothing
+MAX_SECONDS = 3.0  # of a solve that a plan waits for
+MAX_LABELS = 1_000
+
+
+@dataclass(frozen=True)
+class ExpectedUse:
+    """The figures of a rehearsal, and whether they will be those of the compiled file.
+
+    Attributes:
+        prior: of the rehearsal: that of the spec if it is stated there, else ``uniform``.
+        settled: whether compile writes exactly this randomizer, for every prior that it may count.
+        figures, shortcomings: of this randomizer.
+        outputs: how many there are; ``span`` has the lowest and the highest, if they are numbers.
+        shares: whether shares of labels can be estimated: over 1,000 rows, or all if there are
+            more, to less than ±50%; None if the prior decides it.
+        bias: upper bound of |E[output | label] − label| in the range, if outputs are numbers.
+    """
+
+    prior: str
+    settled: bool
+    figures: Usefulness
+    shortcomings: list[Shortcoming]
+    outputs: int
+    span: tuple[float, float] | None = None
+    bias: float | None = None
+    shares: bool | None = None
+
+    def times_wider(self, domain: Domain) -> float | None:
+        """How many times as wide as the range of labels the span of the outputs is."""
+        if self.span is None or isinstance(domain, CategoricalDomain):
+            return None
+        low, high = self.span
+        return (high - low) / (domain.max - domain.min)
+
+    def lines(self, rows: int | None) -> list[tuple[str, str]]:
+        """(name, text) of each line for people."""
+        if self.settled:
+            return self.figures.figures(rows, self.prior)
+        return self.figures.estimates(rows)
+
+    def to_json(self, rows: int | None) -> dict[str, Any]:
+        """As ``Usefulness``; null for what is a bound of the rehearsal only."""
+        facts = self.figures.to_json(rows, self.prior) | {"settled": self.settled}
+        if not self.settled:
+            facts["more_labels"] = None
+            for key in ("deviation", "distance", "kept"):
+                if facts[key] is not None:
+                    facts[key] |= {"least": None, "most": None}
+            for margin in facts["margins"]:
+                margin["all_labels"] = None
+        return facts
+
+
+def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> ExpectedUse | None:
+    """The figures of a spec before it is compiled; None if the solve takes too long."""
+    domain = spec.domain
+    if forecast.seconds.least > MAX_SECONDS or domain.size > MAX_LABELS:
+        return None
+    known = spec.known_weights
+    # Tables of groups share a lookup, so their integers differ from those of one table.
+    settled = budget.groups is None and (
+        known is not None or is_unpaid(spec, budget) or not spec.named_mechanism.follows_prior
+    )
+    weights = [1] * domain.size if known is None else list(known)
+    problem = problem_of(spec, domain, weights, budget.label, budget.rows)
+    try:
+        randomizer = spec.named_mechanism.build(problem).randomizer
+    except (ValueError, ArithmeticError, InputError):
+        return None  # this prior is not the one that compile will have
+    figures, shortcomings = assess(
+        domain, randomizer, weights, budget.label, classes=spec.has_classes
+    )
+    if not settled:  # another randomizer may use all of ε
+        ratio = math.exp(budget.label)
+        belief = tuple((share, most_belief(ratio, share)) for share in SHARES)
+        figures = replace(figures, belief=belief)
+    span = bias = None
+    if are_numbers(domain, randomizer):
+        span, bias = _span(randomizer), randomizer_bias(domain, randomizer)
+    shares = None
+    if settled:
+        margin = figures.margin(max(ROWS, budget.rows or 0))
+        if not spec.has_classes:
+            of_shares, _ = assess(domain, randomizer, weights, budget.label, classes=True)
+            margin = of_shares.margin(max(ROWS, budget.rows or 0))
+        shares = margin is not None and margin < _UNKNOWN
+    prior = "uniform" if known is None else spec.prior.kind
+    return ExpectedUse(
+        prior, settled, figures, shortcomings, randomizer.outputs, span, bias, shares
+    )
+
+
+def _span(randomizer: Randomizer) -> tuple[float, float]:
+    if isinstance(randomizer, AdditiveRandomizer):
+        ends = randomizer.low, randomizer.high
+        low, high = (end * randomizer.unit + randomizer.origin for end in ends)
+        return low, high
+    return float(min(randomizer.values)), float(max(randomizer.values))

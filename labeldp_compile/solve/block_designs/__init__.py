@@ -1,1 +1,0 @@
-"""Block designs for private sets of classes: a generated catalogue, and a choice from it."""

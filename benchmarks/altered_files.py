@@ -24,10 +24,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 from labeldp_verify import check_bytes
-from labeldp_verify.claims import Certificate, groups, joint, sets
+from labeldp_verify.claims import label as groups
+from labeldp_verify.claims import label as joint
+from labeldp_verify.claims import parse_certificate, sets
 from labeldp_verify.claims.whole_file import PROVED
 from labeldp_verify.forms import ClassSets, GroupColumn, GroupedWindows, Groups, TableRandomizer
-from labeldp_verify.forms.window import Segment
+from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph import canonical_json, tables_digest, write_model
 
 from labeldp_compile.build.assembly import assemble
@@ -179,7 +181,7 @@ class Alterations:
         if holder[key] == value and type(holder[key]) is type(value):
             return None
         try:
-            certificate = Certificate.from_json(stated).to_json()
+            certificate = parse_certificate(stated).to_json()
             return write_model(self.domain, self.artifact.artifact.lookup, certificate)
         except Exception:
             return _with_certificate(self.proto, stated)

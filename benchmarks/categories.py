@@ -18,8 +18,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import matplotlib as mpl
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.share_noise import least_share_noise
+from labeldp_verify.forms.exact_numbers import exp_lower
 from matplotlib import pyplot as plt
 
 from labeldp_compile.mechanisms.subset_selection import best_candidate

@@ -9,9 +9,17 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePri
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from labeldp_verify.bundle import bundle, envelope, signed_bytes, statement
 from labeldp_verify.printable import json_text
-from labeldp_verify.signature import MAX_KEY_BYTES, NO_SUCH_KEY, Signed, is_on_p256
+from labeldp_verify.signature import (
+    MAX_KEY_BYTES,
+    NO_SUCH_KEY,
+    Signed,
+    bundle,
+    envelope,
+    is_on_p256,
+    signed_bytes,
+    statement,
+)
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.secret_file import read_secret

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from labeldp_verify.errors import read_at_most
 from labeldp_verify.printable import json_text
-from labeldp_verify.reading.strict_json import parse_json
+from labeldp_verify.strict import parse_json
 from pydantic import BaseModel
 
 from labeldp_compile.errors import DataError

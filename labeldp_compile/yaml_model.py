@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from labeldp_verify.errors import read_at_most
 from labeldp_verify.printable import one_line, printable, width
-from labeldp_verify.reading.numerals import MAX_EXPONENT, is_moderate
+from labeldp_verify.strict import MAX_EXPONENT, is_moderate
 from pydantic import (
     AfterValidator,
     BaseModel,

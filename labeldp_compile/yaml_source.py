@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 import yaml
-from labeldp_verify.reading.numerals import DECIMAL, MAX_DIGITS, WHOLE
+from labeldp_verify.strict import DECIMAL, MAX_DIGITS, WHOLE
 from yaml.reader import Reader
 
 MAX_BYTES = 4 * 1024 * 1024

@@ -19,7 +19,7 @@ from labeldp_verify.artifact import Artifact
 from labeldp_verify.console.interrupts import require_uninterrupted
 from labeldp_verify.forms import JointDomain, output_array
 from labeldp_verify.printable import clipped
-from labeldp_verify.reading.numerals import read_decimal, read_whole
+from labeldp_verify.strict import read_decimal, read_whole
 from numpy.typing import NDArray
 
 from labeldp_compile.audits.cells import told_from_zero

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes
-from labeldp_verify.artifact import Artifact, Table
+from labeldp_verify.artifact import Artifact, Table, bundle_path, signature_path
 from labeldp_verify.claims import Certificate, Declaration
 from labeldp_verify.forms import Randomizer
 from labeldp_verify.graph import canonical_json, write_model
-from labeldp_verify.signature_files import bundle_path, signature_path
 
 from labeldp_compile.build.certificate import build_certificate
 from labeldp_compile.build.tables import SolvedTables, solve_tables

@@ -22,9 +22,9 @@ from labeldp_verify.forms import (
     are_numbers,
     columns_of,
 )
-from labeldp_verify.reading.figures import ROWS, Usefulness
-from labeldp_verify.reading.shortcomings import Shortcoming
-from labeldp_verify.reading.usefulness import SHARES, most_belief
+from labeldp_verify.usefulness.estimates import SHARES, most_belief
+from labeldp_verify.usefulness.figures import ROWS, Usefulness
+from labeldp_verify.usefulness.shortcomings import Shortcoming
 
 from labeldp_compile.build.budget import EpsilonBudget, is_unpaid
 from labeldp_compile.build.tables import entries_of_table, is_proved, problem_of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
-from labeldp_verify.reading.shortcomings import ONE_OUTPUT, Shortcoming
+from labeldp_verify.usefulness.shortcomings import ONE_OUTPUT, Shortcoming
 
 from labeldp_compile.build.assembly import certified
 from labeldp_compile.build.tables import (

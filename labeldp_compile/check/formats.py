@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from labeldp_verify.console.colour import Marked
-from labeldp_verify.printable import json_text, one_line
+from labeldp_verify.printable import Marked, json_text, one_line
 
 from labeldp_compile.check.policy import LoadedPolicy
 from labeldp_compile.check.rules import PolicyFinding, not_applied

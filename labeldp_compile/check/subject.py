@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import Certificate, person_epsilon, rational
 from labeldp_verify.forms import Integers, JointDomain, are_numbers
-from labeldp_verify.reading.figures import Usefulness
-from labeldp_verify.reading.shortcomings import Shortcoming, relevant
+from labeldp_verify.usefulness.figures import Usefulness
+from labeldp_verify.usefulness.shortcomings import Shortcoming, relevant
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import is_url

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import numpy as np
 from labeldp_verify import Budget
-from labeldp_verify.console.colour import Marked
+from labeldp_verify.printable import Marked
 
 from labeldp_compile.audits.audit import (
     MIN_SAMPLES,

@@ -16,11 +16,11 @@ from labeldp_verify.claims import (
     person_epsilon,
     rational,
 )
-from labeldp_verify.console.colour import Marked
 from labeldp_verify.opening import readable
-from labeldp_verify.reading.shortcomings import ODD_GROUPS, relevant
-from labeldp_verify.reading.usefulness import is_unbiased
+from labeldp_verify.printable import Marked
 from labeldp_verify.rounded import at_least, at_most
+from labeldp_verify.usefulness.estimates import is_unbiased
+from labeldp_verify.usefulness.shortcomings import ODD_GROUPS, relevant
 
 from labeldp_compile.build.assembly import Compiled
 from labeldp_compile.build.pipeline import compile_to

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 from labeldp_verify.budget import Budget, enforced
-from labeldp_verify.console.colour import Marked
+from labeldp_verify.printable import Marked
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import PATH, budget_option, json_option

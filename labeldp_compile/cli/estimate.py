@@ -10,8 +10,8 @@ import click
 import numpy as np
 from labeldp_verify import Budget
 from labeldp_verify.claims import nulls_counted_as
-from labeldp_verify.console.colour import Marked
 from labeldp_verify.opening import open_artifact
+from labeldp_verify.printable import Marked
 from labeldp_verify.rounded import at_most, percent_at_most
 
 from labeldp_compile.cli.command import command, verified

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 from labeldp_verify import Budget
-from labeldp_verify.console.colour import Marked
+from labeldp_verify.printable import Marked
 from labeldp_verify.rounded import at_least, at_most
 
 from labeldp_compile.cli.command import command, verified

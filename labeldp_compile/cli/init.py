@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
-from labeldp_verify.reading.numerals import read_decimal
 from labeldp_verify.rounded import at_most
+from labeldp_verify.strict import read_decimal
 
 from labeldp_compile import mechanisms
 from labeldp_compile.cli.command import command

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget
-from labeldp_verify.reading.numerals import read_decimal, read_whole
+from labeldp_verify.strict import read_decimal, read_whole
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.text_form import (

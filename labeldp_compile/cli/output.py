@@ -13,8 +13,7 @@ from itertools import chain
 from typing import Any, TextIO
 
 import click
-from labeldp_verify.console.colour import rendered
-from labeldp_verify.printable import clipped, json_text, one_line, printable, width
+from labeldp_verify.printable import clipped, json_text, one_line, printable, rendered, width
 
 from labeldp_compile.observer import QUIET, Observer
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET
 from labeldp_verify.claims import DECLARED_BY, nulls_in_short, nulls_in_words
-from labeldp_verify.console.colour import Marked
 from labeldp_verify.forms import CategoricalDomain, Domain, GridDomain, RealDomain, columns_of
-from labeldp_verify.reading.figures import PRIORS
-from labeldp_verify.reading.shortcomings import relevant
+from labeldp_verify.printable import Marked
 from labeldp_verify.rounded import at_most
+from labeldp_verify.usefulness.figures import PRIORS
+from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.build.budget import is_unpaid
 from labeldp_compile.build.forecast import Estimate

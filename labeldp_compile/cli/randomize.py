@@ -19,8 +19,8 @@ from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import Certificate, nulls_in_words
 from labeldp_verify.forms import CategoricalDomain, columns_of
-from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.rounded import at_most
+from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.cli.booking import Booking, Drawing, ledger_options
 from labeldp_compile.cli.command import DoesNotHoldError, command, verified

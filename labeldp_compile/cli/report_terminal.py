@@ -10,7 +10,6 @@ import numpy as np
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis import likely_outputs, matrix, value
 from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.console.colour import Marked, shows_colour
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     Category,
@@ -22,9 +21,10 @@ from labeldp_verify.forms import (
     sets_of,
 )
 from labeldp_verify.opening import open_artifact, readable, table_of
-from labeldp_verify.reading.shortcomings import relevant
-from labeldp_verify.reading.usefulness import sample
+from labeldp_verify.printable import Marked, shows_colour
 from labeldp_verify.rounded import at_most, probability
+from labeldp_verify.usefulness.estimates import sample
+from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.cli.charts import group_table, prior_bars
 from labeldp_compile.cli.command import verified

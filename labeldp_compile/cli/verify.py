@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 from labeldp_verify import Budget, Report, check_file, read_artifact
 from labeldp_verify.budget import enforced, naming
+from labeldp_verify.command import VERBOSE, limits_of, verify_files
 from labeldp_verify.console.attestation import attestation
-from labeldp_verify.console.command import VERBOSE, limits_of, verify_files
 from labeldp_verify.printable import json_text
-from labeldp_verify.reading.numerals import read_whole
+from labeldp_verify.strict import read_whole
 
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import (

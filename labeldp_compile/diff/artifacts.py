@@ -7,9 +7,9 @@ from pathlib import Path
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import columns_of, sets_of
 from labeldp_verify.graph import canonical_json
-from labeldp_verify.reading.figures import ROWS
-from labeldp_verify.reading.usefulness import is_unbiased
 from labeldp_verify.rounded import at_most
+from labeldp_verify.usefulness.estimates import is_unbiased
+from labeldp_verify.usefulness.figures import ROWS
 
 from labeldp_compile.check.subject import Subject, of_artifact
 from labeldp_compile.diff.change import Change, Differences

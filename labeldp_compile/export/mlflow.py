@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 from labeldp_verify import OWN_FILES, check_bytes, read_artifact
-from labeldp_verify.console.colour import Marked
 from labeldp_verify.graph import canonical_json
+from labeldp_verify.printable import Marked
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import PATH, prepared_option

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from labeldp_verify import DEFAULT_BUDGET, OWN_FILES, Budget, check_bytes
 from labeldp_verify.claims import as_portable
-from labeldp_verify.console.colour import Marked
 from labeldp_verify.graph import write_model
+from labeldp_verify.printable import Marked
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (

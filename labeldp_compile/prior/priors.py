@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from labeldp_verify.forms import Groups
-from labeldp_verify.reading.group_shortcomings import odd_groups
+from labeldp_verify.usefulness.shortcomings import odd_groups
 
 from labeldp_compile.ledger.prior_account import Question
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, NOISE, Levels

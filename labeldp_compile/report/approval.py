@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from labeldp_verify.errors import read_at_most
 from labeldp_verify.printable import clipped, one_line
-from labeldp_verify.reading.strict_json import parse_json
+from labeldp_verify.strict import parse_json
 
 from labeldp_compile.check.verdicts import require_plain
 from labeldp_compile.errors import InputError
@@ -100,7 +100,7 @@ def read_subjects(of: Path) -> list[bytes]:
 
 def approval(stated: Responsible, of: Path, data: list[bytes], key: PrivateKey) -> bytes:
     """The signed statement about the bytes of ``subjects_of(of)``."""
-    from labeldp_verify.bundle import STATEMENT_TYPE  # noqa: PLC0415  # cryptography
+    from labeldp_verify.signature import STATEMENT_TYPE  # noqa: PLC0415  # cryptography
 
     from labeldp_compile.signing import enveloped  # noqa: PLC0415
 

@@ -37,8 +37,8 @@ from labeldp_verify.forms import (
     sets_of,
 )
 from labeldp_verify.opening import find_table, table_of
-from labeldp_verify.reading.numerals import read_decimal
-from labeldp_verify.reading.usefulness import kept_probabilities, sample
+from labeldp_verify.strict import read_decimal
+from labeldp_verify.usefulness.estimates import kept_probabilities, sample
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError

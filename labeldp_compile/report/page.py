@@ -26,10 +26,10 @@ from labeldp_verify.claims import (
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.opening import readable
 from labeldp_verify.printable import clipped
-from labeldp_verify.reading.figures import PRIORS
-from labeldp_verify.reading.shortcomings import relevant
-from labeldp_verify.reading.usefulness import is_unbiased, sample
 from labeldp_verify.rounded import at_most
+from labeldp_verify.usefulness.estimates import is_unbiased, sample
+from labeldp_verify.usefulness.figures import PRIORS
+from labeldp_verify.usefulness.shortcomings import relevant
 from markupsafe import Markup
 
 from labeldp_compile.check import Judged, LoadedPolicy, judge, judge_artifact

@@ -13,7 +13,7 @@ from labeldp_verify.analysis import Floats, columns, likely_outputs, value
 from labeldp_verify.artifact import Table
 from labeldp_verify.forms import CategoricalDomain, GridDomain, Output, are_numbers, sets_of
 from labeldp_verify.printable import clipped, width
-from labeldp_verify.reading.usefulness import sample
+from labeldp_verify.usefulness.estimates import sample
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import click
-from labeldp_verify.console.colour import Marked
+from labeldp_verify.printable import Marked
 
 from labeldp_compile.cli.command import DoesNotHoldError, command
 from labeldp_compile.cli.options import PATH, Whole, prepared_option

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from labeldp_verify.reading.numerals import read_whole
+from labeldp_verify.strict import read_whole
 from pyarrow import types
 
 from labeldp_compile.errors import InputError

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import labeldp_verify
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artifact
-from labeldp_verify.checks import short
 from labeldp_verify.claims import Certificate, GroupsClaims, Prior
 from labeldp_verify.console.limits import Limits
+from labeldp_verify.errors import short
 from labeldp_verify.forms import CategoricalDomain, Integers, JointDomain, WindowRandomizer
-from labeldp_verify.reading.numerals import read_decimal
-from labeldp_verify.reading.strict_json import parse_json
+from labeldp_verify.strict import parse_json, read_decimal
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError

@@ -17,7 +17,7 @@ from typing import Any
 from labeldp_verify.analysis import analyse, strays
 from labeldp_verify.artifact import assess
 from labeldp_verify.forms import Randomizer
-from labeldp_verify.reading.usefulness import MAX_LABELS, most_belief
+from labeldp_verify.usefulness.estimates import MAX_LABELS, most_belief
 
 from labeldp_compile.build.tables import problem_of
 from labeldp_compile.errors import InputError

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from labeldp_verify.analysis import analyse, strays
 from labeldp_verify.forms import CategoricalDomain, JointDomain, are_numbers
-from labeldp_verify.reading.figures import ROWS
-from labeldp_verify.reading.shortcomings import ONE_OUTPUT, Shortcoming
-from labeldp_verify.reading.usefulness import is_unbiased
+from labeldp_verify.usefulness.estimates import is_unbiased
+from labeldp_verify.usefulness.figures import ROWS
+from labeldp_verify.usefulness.shortcomings import ONE_OUTPUT, Shortcoming
 
 from labeldp_compile.build.assembly import Compiled, assemble
 from labeldp_compile.errors import InputError

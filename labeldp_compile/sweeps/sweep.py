@@ -10,10 +10,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.reading.figures import PRIORS, ROWS
-from labeldp_verify.reading.numerals import read_decimal
-from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.rounded import at_most, up_to
+from labeldp_verify.strict import read_decimal
+from labeldp_verify.usefulness.figures import PRIORS, ROWS
+from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.build.pipeline import INSECURE
 from labeldp_compile.errors import InputError

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from labeldp_verify.analysis import exp_upper
-from labeldp_verify.reading.figures import ROWS, Usefulness
-from labeldp_verify.reading.numerals import read_decimal
+from labeldp_verify.strict import read_decimal
+from labeldp_verify.usefulness.figures import ROWS, Usefulness
 from scipy.optimize import brentq
 
 from labeldp_compile.errors import InputError

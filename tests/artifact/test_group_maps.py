@@ -9,11 +9,12 @@ import onnx
 import pytest
 from labeldp_runtime import GroupError, Key, Randomizer
 from labeldp_verify import check_bytes
-from labeldp_verify.decode import DecodeError, read_certificate, read_groups, read_model
+from labeldp_verify.decode import read_certificate, read_groups, read_model
+from labeldp_verify.errors import CheckFailedError
 from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups
 from labeldp_verify.forms.groups import check_groups
 from labeldp_verify.graph import canonical_json
-from labeldp_verify.graph.group_graph import group_inputs, group_type
+from labeldp_verify.graph.inputs import group_inputs, group_type
 from labeldp_verify.graph.nodes import DOUBLE, STRING
 
 from labeldp_compile.rounding.randomized_response import randomized_response
@@ -234,7 +235,7 @@ def test_groups_without_columns_are_one_table_and_in_no_file():
     model = read_model(file_of(DOMAIN, grouped((0, 1, 2))))
     stated = read_certificate(model)
     stated.parts["groups"].columns.clear()
-    with pytest.raises(DecodeError, match="there are groups, but no column"):
+    with pytest.raises(CheckFailedError, match="there are groups, but no column"):
         read_groups(stated)
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.decode.window import boundary_pairs
+from labeldp_verify.decode.file import boundary_pairs
 from labeldp_verify.forms import IntegerDomain
 from labeldp_verify.graph.self_test import self_test_vectors
 

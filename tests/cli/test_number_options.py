@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from labeldp_runtime import Policy
-from labeldp_verify import check_file
-from labeldp_verify.console import command
-from labeldp_verify.reading.numerals import read_decimal, read_whole
+from labeldp_verify import check_file, command
+from labeldp_verify.strict import read_decimal, read_whole
 
 from labeldp_compile.audits.target import parse_labels
 from labeldp_compile.cli import main

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from labeldp_verify.console import command
+from labeldp_verify import command
 
 from labeldp_compile.cli import main
 

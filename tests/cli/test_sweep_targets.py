@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
-from labeldp_verify.analysis.bounds import exp_lower, exp_upper
 from labeldp_verify.artifact import Table
+from labeldp_verify.forms.exact_numbers import exp_lower, exp_upper
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile import choose

@@ -7,12 +7,17 @@ from fractions import Fraction
 from itertools import permutations
 
 import pytest
-from labeldp_verify.analysis.bounds import exp_bounds
-from labeldp_verify.analysis.composition import divergence
-from labeldp_verify.analysis.composition.compose import Part, common_step
-from labeldp_verify.analysis.composition.divergence import additive_divergences, divergences
-from labeldp_verify.analysis.composition.dominating_pair import Lattice, dominating_masses
+from labeldp_verify.analysis import composition as divergence
+from labeldp_verify.analysis.composition import (
+    Lattice,
+    Part,
+    additive_divergences,
+    common_step,
+    divergences,
+    dominating_masses,
+)
 from labeldp_verify.analysis.probabilities import equally_likely, row
+from labeldp_verify.forms.exact_numbers import exp_bounds
 
 from labeldp_compile.composition import compose
 from labeldp_compile.rounding.randomized_response import randomized_response

@@ -10,9 +10,9 @@ import onnx
 import pytest
 from labeldp_verify.analysis.probabilities import row, value
 from labeldp_verify.claims import Optimality, PrivatePriorClaims, RadiusOptimality
-from labeldp_verify.claims.certificate import ExactTableClaims, TableClaims, WholeFile
-from labeldp_verify.claims.joint import JointColumnClaims
-from labeldp_verify.claims.registry import all_claims
+from labeldp_verify.claims.claim import all_claims
+from labeldp_verify.claims.label import JointColumnClaims
+from labeldp_verify.claims.records import ExactTableClaims, TableClaims, WholeFile
 from labeldp_verify.graph import BucketGrid
 from labeldp_verify.opening import open_artifact
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import onnx
 from hypothesis import strategies as st
-from labeldp_verify.decode import read_form
-from labeldp_verify.decode.file import read_certificate, read_domain, read_model
+from labeldp_verify.decode import read_certificate, read_domain, read_form, read_model
 from labeldp_verify.graph import canonical_json
 
 FILES = sorted((Path(__file__).parents[2] / "tests/golden/plain").glob("*.onnx"))

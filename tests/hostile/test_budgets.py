@@ -17,9 +17,9 @@ from labeldp_verify import budget as budget_module
 from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.analysis.lower_bound import _sum_of
 from labeldp_verify.claims import Declaration
-from labeldp_verify.console.verification import _report
 from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain
 from labeldp_verify.graph import write_model
+from labeldp_verify.opening import _report
 from labeldp_verify.printable import one_line
 from labeldp_verify.steps import Verification
 

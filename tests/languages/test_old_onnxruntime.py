@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from labeldp_verify.graph.word_graph import in_limbs
+from labeldp_verify.graph.inputs import in_limbs
 
 from labeldp_compile.export.portable import portable
 from tests.golden.test_golden import FILES, title

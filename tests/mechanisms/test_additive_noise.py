@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.forms.exact_numbers import exp_lower
 
 from labeldp_compile.mechanisms.additive import Laplace, Staircase, label_lattice, staircase_width
 from labeldp_compile.mechanisms.mechanism import Problem

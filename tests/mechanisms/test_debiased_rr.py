@@ -6,8 +6,8 @@ from math import exp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import IntegerDomain, RealDomain
+from labeldp_verify.forms.exact_numbers import exp_lower
 
 from labeldp_compile.mechanisms.mechanism import Problem
 from labeldp_compile.mechanisms.randomized_response import DebiasedRR

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.probabilities import row, value
+from labeldp_verify.forms.exact_numbers import exp_lower
 
 from labeldp_compile.build.assembly import assemble
 from labeldp_compile.prior.priors import Prior

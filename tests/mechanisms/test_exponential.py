@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.forms.exact_numbers import exp_lower
 
 from labeldp_compile.mechanisms.exponential import Exponential
 from labeldp_compile.mechanisms.mechanism import Problem

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import dual_is_feasible
-from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.forms.exact_numbers import exp_lower
 from scipy.optimize import linprog
 
 from labeldp_compile.mechanisms.randomized_response import best_k, by_weight, dual_of_zero_one

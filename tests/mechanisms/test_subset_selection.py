@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.analysis.share_noise import least_share_noise, set_weights, share_noise
 from labeldp_verify.forms import CategoricalDomain, ClassSets, IntegerDomain
+from labeldp_verify.forms.exact_numbers import exp_lower
 from scipy.optimize import linprog
 
 from labeldp_compile import InputError

@@ -13,7 +13,7 @@ from labeldp_runtime import Randomizer
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import Groups
-from labeldp_verify.forms.grouped_windows import Lines
+from labeldp_verify.forms.integers import Lines
 from labeldp_verify.graph import choose_grid
 
 from labeldp_compile.build import tables

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from labeldp_runtime.whole_file import partial_of
-from labeldp_verify.checks import Check
 from labeldp_verify.console.report import Report
+from labeldp_verify.errors import Check
 
 from labeldp_compile.build import assembly, pipeline
 from labeldp_compile.cli import main

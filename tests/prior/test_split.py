@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.claims import Certificate
+from labeldp_verify.claims import parse_certificate
 
 from labeldp_compile.build import pipeline
 from labeldp_compile.cli import main
@@ -134,7 +134,7 @@ def test_verify_takes_the_uniform_prior_of_a_private_spec_for_autos(place):
         ("kind: private\n  data: labels.parquet", "kind: public\n  data: labels.parquet"),
     ):
         other = SPEC.replace(old, new).encode()
-        found = spec_disagreements(other, Certificate.from_json(certificate))
+        found = spec_disagreements(other, parse_certificate(certificate))
         assert any(line.startswith("prior.kind") for line in found), new
 
 

@@ -17,11 +17,9 @@ from pathlib import Path
 
 import numpy as np
 from labeldp_verify.analysis import analyse
-from labeldp_verify.decode.alias_layout import column_sums
+from labeldp_verify.decode.alias import column_sums
 from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer, WindowRandomizer
-from labeldp_verify.forms.additive import check_additive
-from labeldp_verify.forms.table import check_table
-from labeldp_verify.forms.window import Segment
+from labeldp_verify.forms.randomizers import Segment, check_additive, check_table
 from labeldp_verify.graph.alias_table import alias_entries, column_bits
 
 from labeldp_compile.export.coq.proof import PREFIX, needed, source

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 from labeldp_verify.forms import AdditiveRandomizer
-from labeldp_verify.forms.additive import check_additive
+from labeldp_verify.forms.randomizers import check_additive
 
 
 def weight(r, n):

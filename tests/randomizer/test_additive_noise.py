@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.bounds import exp_lower
-from labeldp_verify.forms.additive import check_additive
+from labeldp_verify.forms.exact_numbers import exp_lower
+from labeldp_verify.forms.randomizers import check_additive
 
 from labeldp_compile.rounding.additive_noise import (
     MAX_BLOCKS,

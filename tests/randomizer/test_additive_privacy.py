@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import AdditiveRandomizer
+from labeldp_verify.forms.exact_numbers import exp_lower
 
 from labeldp_compile.rounding.additive_noise import (
     LabelLattice,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.forms.exact_numbers import exp_lower
 
 from labeldp_compile.rounding.placed_windows import place_windows
 from verifier.tests.analysed import biases, realised_ratio

@@ -7,13 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from labeldp_verify.analysis.probabilities import (
-    columns,
-    equally_likely,
-    range_sums,
-    row,
-    value,
-)
+from labeldp_verify.analysis.probabilities import columns, equally_likely, range_sums, row, value
 
 from labeldp_compile.page.document import plain, rounded_up
 from labeldp_compile.report.facts import heat_map, label_facts

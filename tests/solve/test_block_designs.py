@@ -9,8 +9,8 @@ from math import comb
 
 import numpy as np
 import pytest
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.share_noise import least_share_noise
+from labeldp_verify.forms.exact_numbers import exp_lower
 
 from labeldp_compile.mechanisms.subset_selection import (
     _small,

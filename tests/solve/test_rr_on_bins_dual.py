@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.analysis import dual_is_feasible
-from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.forms.exact_numbers import exp_bounds
 
 from labeldp_compile.solve import rr_on_bins_dual
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins

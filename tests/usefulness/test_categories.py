@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.share_noise import least_share_noise
+from labeldp_verify.forms.exact_numbers import exp_lower
 
 from tests.fixtures.one_hot_noise import (
     hadamard_sets,

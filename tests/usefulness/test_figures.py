@@ -11,7 +11,7 @@ from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.probabilities import equally_likely, row, value
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain
-from labeldp_verify.reading.usefulness import SHARES, kept_probabilities, most_belief, usefulness
+from labeldp_verify.usefulness.estimates import SHARES, kept_probabilities, most_belief, usefulness
 
 from labeldp_compile.cli import main
 from labeldp_compile.rounding.randomized_response import randomized_response

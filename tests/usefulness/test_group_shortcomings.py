@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from labeldp_verify import check_bytes
 from labeldp_verify.forms import CategoricalDomain, GroupedWindows, Groups, IntegerDomain
-from labeldp_verify.reading import group_shortcomings
-from labeldp_verify.reading.shortcomings import relevant
+from labeldp_verify.usefulness import shortcomings
+from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.cli import main
 from labeldp_compile.rounding.randomized_response import randomized_response
@@ -109,14 +109,12 @@ def test_every_table_lacks_what_it_lacks_alone(loss, numbers):
 
 def test_weights_are_not_looked_for_without_end(monkeypatch, limit):
     calls = []
-    real = group_shortcomings.inverse_of
-    monkeypatch.setattr(
-        group_shortcomings, "inverse_of", lambda *table: calls.append(1) or real(*table)
-    )
+    real = shortcomings.inverse_of
+    monkeypatch.setattr(shortcomings, "inverse_of", lambda *table: calls.append(1) or real(*table))
     windows = [response(Fraction(11 + i, 10)) for i in range(5)]
     assert texts(of([*windows, *windows])) == []
     assert len(calls) == 5  # equal tables once
-    limit(group_shortcomings, "_WORK", 2 * (group_shortcomings._TABLE_WORK + 4 * 4 * 8))
+    limit(shortcomings, "_WORK", 2 * (shortcomings._TABLE_WORK + 4 * 4 * 8))
     calls.clear()
     assert texts(of(windows)) == []
     assert len(calls) == 2

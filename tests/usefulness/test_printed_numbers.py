@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from labeldp_verify import check_file
 from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.forms import AdditiveRandomizer, sets_of
-from labeldp_verify.reading.usefulness import inverse_of
+from labeldp_verify.usefulness.estimates import inverse_of
 
 from labeldp_compile.cli import main
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_verify import check_bytes, check_file
 from labeldp_verify.forms import CategoricalDomain, TableRandomizer
-from labeldp_verify.reading.shortcomings import relevant
+from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.cli import main
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text, joint_spec, public

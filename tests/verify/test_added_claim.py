@@ -23,7 +23,7 @@ ALTERED = """
 import sys
 from pathlib import Path
 from labeldp_verify import check_bytes
-from labeldp_verify.claims.certificate import Certificate
+from labeldp_verify.claims import parse_certificate
 from labeldp_verify.decode import read_certificate, read_model
 from labeldp_verify.graph import write_model
 
@@ -35,7 +35,7 @@ label, lookup = report.artifact.label, report.artifact.lookup
 
 
 def refused(change):
-    altered = Certificate.from_json(stated).to_json()
+    altered = parse_certificate(stated).to_json()
     change(altered)
     return check_bytes(write_model(label, lookup, altered)).checks[-1]
 

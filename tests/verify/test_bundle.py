@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labeldp_runtime import Policy, Randomizer
 from labeldp_runtime.errors import PolicyError
-from labeldp_verify.bundle import signed_bytes, statement
-from labeldp_verify.signature import Signed, load_public_key
+from labeldp_verify.signature import Signed, load_public_key, signed_bytes, statement
 
 from labeldp_compile import verify
 from labeldp_compile.cli import main

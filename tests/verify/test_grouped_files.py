@@ -8,10 +8,9 @@ import onnx
 import pytest
 from labeldp_verify import Budget, TooLargeError, check_bytes
 from labeldp_verify.analysis.lower_bound import BiasRule
-from labeldp_verify.claims import Certificate, Declaration
-from labeldp_verify.claims.groups import ASSIGNMENT
-from labeldp_verify.decode.file import MAX_PAIRS
-from labeldp_verify.decode.window import WindowFile
+from labeldp_verify.claims import Declaration, parse_certificate
+from labeldp_verify.claims.label import ASSIGNMENT
+from labeldp_verify.decode.file import MAX_PAIRS, WindowFile
 from labeldp_verify.forms import (
     CategoricalDomain,
     GroupedWindows,
@@ -20,9 +19,9 @@ from labeldp_verify.forms import (
     Integers,
     WindowRandomizer,
 )
-from labeldp_verify.forms.window import Segment
+from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph import BucketGrid, write_model
-from labeldp_verify.reading.shortcomings import ONE_OUTPUT
+from labeldp_verify.usefulness.shortcomings import ONE_OUTPUT
 
 from labeldp_compile.build.certificate import build_certificate
 from labeldp_compile.mechanisms.mechanism import DualBound
@@ -439,5 +438,5 @@ def test_every_table_is_run_at_its_own_thresholds(count):
 
 def test_the_certificate_reads_and_writes_alike():
     stated = certificate_of(file_of(DOMAIN, grouped()))
-    assert Certificate.from_json(stated).to_json() == stated
+    assert parse_certificate(stated).to_json() == stated
     assert stated["groups"]["assignment"] == ASSIGNMENT

@@ -6,7 +6,7 @@ import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.claims import Declaration
 from labeldp_verify.forms import IntegerDomain, RealDomain, WindowRandomizer
-from labeldp_verify.forms.window import Segment
+from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph import write_model
 
 from labeldp_compile.rounding.randomized_response import randomized_response

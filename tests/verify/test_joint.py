@@ -7,7 +7,7 @@ from itertools import product
 import onnx
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.column_losses import column_losses
+from labeldp_verify.analysis.any_form import column_losses
 from labeldp_verify.forms import (
     CategoricalDomain,
     IntegerDomain,
@@ -15,7 +15,7 @@ from labeldp_verify.forms import (
     RealDomain,
     WindowRandomizer,
 )
-from labeldp_verify.forms.window import Segment, check_form
+from labeldp_verify.forms.randomizers import Segment, check_form
 from labeldp_verify.graph import canonical_json, tables_digest, write_model
 
 from tests.fixtures.compiled import compile_text, joint_spec

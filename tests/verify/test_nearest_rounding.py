@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.range_bias import bias_in_range
+from labeldp_verify.analysis.grid_labels import bias_in_range
 from labeldp_verify.claims import Declaration
 from labeldp_verify.console.limits import Limits
 from labeldp_verify.forms import IntegerDomain, RealDomain

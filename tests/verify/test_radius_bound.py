@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from labeldp_verify.analysis.radii import radii_of, radius_bound
+from labeldp_verify.analysis.lower_bound import radii_of, radius_bound
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.stray_labels import row_means, strays
+from labeldp_verify.analysis.grid_labels import row_means, strays
 from labeldp_verify.forms import AdditiveRandomizer, RealDomain
 from labeldp_verify.forms.joint import output_values
 from labeldp_verify.graph.nodes import is_taken_for

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.claims import Certificate
+from labeldp_verify.claims import parse_certificate
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.spec.agreement import spec_disagreements
@@ -12,7 +12,7 @@ from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, compile_text
 
 
 def disagreements(spec, certificate):
-    return spec_disagreements(spec, Certificate.from_json(certificate))
+    return spec_disagreements(spec, parse_certificate(certificate))
 
 
 def certificate_for(text):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from labeldp_verify.console.colour import Marked, Status
+from labeldp_verify.printable import Marked, Status
 
 from labeldp_compile.toolkit import (
     PATH,

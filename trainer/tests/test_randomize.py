@@ -14,9 +14,9 @@ from labeldp_trainer.randomize import (
     dealt,
     exact,
 )
-from labeldp_verify.analysis import bounds as exp_bound
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.probabilities import row
+from labeldp_verify.forms import exact_numbers as exp_bound
+from labeldp_verify.forms.exact_numbers import exp_lower
 from scipy.stats import chisquare
 
 from labeldp_compile.mechanisms.randomized_response import best_k, by_weight

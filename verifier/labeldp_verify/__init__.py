@@ -5,7 +5,7 @@ bytes of a file → ε, with Python alone), ``steps.py`` (what is checked), ``fo
 that decide every probability), ``decode/`` (the integers → forms), ``analysis/`` and ``claims/``
 (integers → claims, a file each), ``graph/`` (integers → file, rebuilt and compared byte for byte)
 and ``execute.py`` (the words on which the running graph is tried). Outside of what decides stand
-``reading/`` (what private labels are good for) and ``console/`` (reports and the command).
+``usefulness/`` (what private labels are good for) and ``console/`` (reports and the command).
 """
 
 from labeldp_verify.public_names import loaded_on_use

@@ -11,7 +11,7 @@ def command() -> None:
 
 
 def _load() -> Callable[[], None]:
-    from labeldp_verify.console.command import main  # noqa: PLC0415
+    from labeldp_verify.command import main  # noqa: PLC0415
 
     return main
 

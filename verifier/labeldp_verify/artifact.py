@@ -4,18 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from labeldp_verify.analysis import analyse, equally_likely, row, value
-from labeldp_verify.analysis.bounds import least_log_bound
-from labeldp_verify.analysis.range_bias import bias_in_range
-from labeldp_verify.analysis.stray_labels import strays
+from labeldp_verify.analysis.grid_labels import bias_in_range, strays
 from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
 from labeldp_verify.forms import Domain, Integers, Output, Randomizer, are_numbers, sets_of
-from labeldp_verify.reading.figures import Usefulness
-from labeldp_verify.reading.group_shortcomings import group_shortcomings
-from labeldp_verify.reading.shortcomings import Shortcoming, find_shortcomings
-from labeldp_verify.reading.usefulness import usefulness
+from labeldp_verify.forms.exact_numbers import least_log_bound
+from labeldp_verify.usefulness.estimates import usefulness
+from labeldp_verify.usefulness.figures import Usefulness
+from labeldp_verify.usefulness.shortcomings import (
+    Shortcoming,
+    find_shortcomings,
+    group_shortcomings,
+)
 
 
 def assess(
@@ -163,3 +166,16 @@ class Artifact(Integers):
         if self.only is not None:
             return self.only.shortcomings
         return group_shortcomings(self, self.certificate)
+
+
+# ---- Where signatures lie: known without the library that makes and checks them.
+
+
+def signature_path(artifact: Path) -> Path:
+    """Where a signature of Ed25519 lies by default: NAME.onnx.sig beside NAME.onnx."""
+    return artifact.with_name(artifact.name + ".sig")
+
+
+def bundle_path(artifact: Path) -> Path:
+    """Where a bundle of P-256 lies by default: NAME.onnx.sigstore.json beside NAME.onnx."""
+    return artifact.with_name(artifact.name + ".sigstore.json")

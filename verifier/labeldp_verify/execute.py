@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.analysis.stray_labels import up_words
-from labeldp_verify.checks import demand
+from labeldp_verify.analysis.grid_labels import up_words
 from labeldp_verify.decode.file import FileForm, Words
+from labeldp_verify.errors import demand
 from labeldp_verify.forms import (
     CategoricalDomain,
     Domain,
@@ -27,11 +27,9 @@ from labeldp_verify.forms import (
     columns_of,
 )
 from labeldp_verify.forms.joint import output_array
-from labeldp_verify.graph.group_graph import group_inputs, group_type
-from labeldp_verify.graph.joint_graph import label_inputs
+from labeldp_verify.graph.inputs import LIMB_BITS, group_inputs, group_type, in_limbs, label_inputs
 from labeldp_verify.graph.model import answers_in_columns
 from labeldp_verify.graph.nodes import DOUBLE, STRING
-from labeldp_verify.graph.word_graph import LIMB_BITS, in_limbs
 
 if TYPE_CHECKING:
     import onnxruntime

@@ -5,10 +5,13 @@ Any of it that reaches a terminal, a log or a page goes through here. ``labeldp_
 nothing from here and has the same rules; a test compares both.
 """
 
+from __future__ import annotations
+
 import itertools
 import json
+import os
 import unicodedata
-from typing import Any
+from typing import Any, Literal, TextIO
 
 ELLIPSIS = "…"
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -82,3 +85,40 @@ def _is_hidden(character: str) -> bool:
 
 def _is_mark(character: str) -> bool:
     return unicodedata.category(character) in ("Mn", "Me")
+
+
+# ---- Lines in colour: green for ok, yellow for a warning, red for a failure.
+#
+# Colour is added after a line was made printable, so no text from a file can bring its own. A pipe,
+# ``NO_COLOR`` and a terminal that is ``dumb`` get the plain line.
+
+
+Status = Literal["ok", "warning", "failed"]
+_CODES: dict[Status, str] = {"ok": "32", "warning": "33", "failed": "1;31"}
+
+
+class Marked(str):
+    """A line with a status. It is an ordinary string, except to ``rendered``."""
+
+    __slots__ = ("status",)
+    status: Status
+
+    def __new__(cls, line: str, status: Status) -> Marked:
+        """The line and its status."""
+        marked = super().__new__(cls, line)
+        marked.status = status
+        return marked
+
+
+def shows_colour(stream: TextIO) -> bool:
+    """Whether the stream is a terminal whose user did not turn colour off."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not plain
+
+
+def rendered(line: str, stream: TextIO) -> str:
+    """The printable line; in its colour if it is ``Marked`` and the stream shows colour."""
+    text = printable(line)
+    if isinstance(line, Marked) and shows_colour(stream):
+        return f"\x1b[{_CODES[line.status]}m{text}\x1b[0m"
+    return text

@@ -33,14 +33,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from labeldp_verify import kernel
-from labeldp_verify.checks import demand, short
 from labeldp_verify.claims import Certificate
-from labeldp_verify.claims.claim import Claim, Evidence
-from labeldp_verify.claims.registry import all_claims
+from labeldp_verify.claims.claim import Claim, Evidence, all_claims
 from labeldp_verify.claims.tables import Tables, decimals
 from labeldp_verify.claims.whole_file import check_whole_file
 from labeldp_verify.cost import charge_kernel, charge_labels, charge_tables, claimed_labels
 from labeldp_verify.decode import (
+    MAX_LABELS,
     FileForm,
     read_certificate,
     read_domain,
@@ -49,11 +48,11 @@ from labeldp_verify.decode import (
     read_model,
     read_sets,
 )
-from labeldp_verify.decode.file import MAX_LABELS
+from labeldp_verify.errors import demand, short
 from labeldp_verify.execute import run_trials
 from labeldp_verify.forms import Domain, Integers
 from labeldp_verify.forms.groups import MAX_TABLES
-from labeldp_verify.graph.messages import ModelProto
+from labeldp_verify.graph.nodes import ModelProto
 
 if TYPE_CHECKING:  # cryptography is loaded for those who bring a key
     from labeldp_verify.console.limits import Limits

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
-from labeldp_verify.analysis.column_losses import ColumnLoss
+from labeldp_verify.analysis.any_form import ColumnLoss
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, JointDomain, RealDomain
 
 from verifier.tests.files import DOMAIN, file_of

@@ -10,7 +10,6 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any
 
-from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     ClassSets,
@@ -20,7 +19,8 @@ from labeldp_verify.forms import (
     TableRandomizer,
     WindowRandomizer,
 )
-from labeldp_verify.forms.window import Segment, check_form, word_sizes
+from labeldp_verify.forms.exact_numbers import exp_lower
+from labeldp_verify.forms.randomizers import Segment, check_form, word_sizes
 
 VALUES = (-3.5, 0.25, 1.0, 7.0)
 

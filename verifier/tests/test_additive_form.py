@@ -15,7 +15,7 @@ from labeldp_verify.forms import (
     IntegerDomain,
     RealDomain,
 )
-from labeldp_verify.forms.additive import check_additive
+from labeldp_verify.forms.randomizers import check_additive
 from labeldp_verify.graph import write_model
 
 from verifier.tests.analysed import losses_by_label

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from labeldp_verify.console.colour import Marked, rendered, shows_colour
+from labeldp_verify.printable import Marked, rendered, shows_colour
 
 
 class Terminal(io.StringIO):

@@ -6,13 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.analysis.grid_labels import strays
 from labeldp_verify.analysis.lower_bound import BiasRule, bound_value, dual_is_feasible
 from labeldp_verify.analysis.probabilities import row as counts_of
-from labeldp_verify.analysis.stray_labels import strays
 from labeldp_verify.forms import IntegerDomain, RealDomain, WindowRandomizer
-from labeldp_verify.forms.exact_numbers import ExactNumbers, dot, whole
-from labeldp_verify.forms.window import Segment, check_form
+from labeldp_verify.forms.exact_numbers import ExactNumbers, dot, exp_bounds, whole
+from labeldp_verify.forms.randomizers import Segment, check_form
 
 DOMAINS = (
     IntegerDomain(-3, 4),

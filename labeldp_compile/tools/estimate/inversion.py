@@ -11,7 +11,7 @@ import numpy as np
 from labeldp_verify.analysis import least_variance_inverse, matrix, set_weights
 from labeldp_verify.artifact import Table
 from labeldp_verify.forms import sets_of
-from labeldp_verify.reading.shortcomings import row_keys
+from labeldp_verify.usefulness.shortcomings import row_keys
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ import json
 from fractions import Fraction
 from typing import Any
 
-from labeldp_verify.analysis.column_losses import ColumnLoss
+from labeldp_verify.analysis.any_form import ColumnLoss
 from labeldp_verify.forms import (
     CategoricalDomain,
     GroupedWindows,

@@ -7,11 +7,12 @@ from pathlib import Path
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
 from labeldp_verify import Certificate, VerificationError
 from labeldp_verify.artifact import Artifact, largest_bias
-from labeldp_verify.decode import DecodeError, read_domain, read_groups
-from labeldp_verify.errors import read_at_most
+from labeldp_verify.claims import parse_certificate
+from labeldp_verify.decode import read_domain, read_groups
+from labeldp_verify.errors import CheckFailedError, read_at_most
 from labeldp_verify.forms import CategoricalDomain, Domain, Groups, IntegerDomain
 from labeldp_verify.opening import open_artifact
-from labeldp_verify.reading.strict_json import parse_json
+from labeldp_verify.strict import parse_json
 
 from labeldp_compile.toolkit import MAX_CLASSES, require_prepared
 from labeldp_trainer.errors import ArtifactError
@@ -102,7 +103,7 @@ def certificate_source(path: Path) -> LabelSource:
         version = str(fields["format_version"])
         if version.partition(".")[0] != "1":
             raise ArtifactError(f"{path}: has format {version}; upgrade labeldp-trainer")
-        stated = Certificate.from_json(fields)
+        stated = parse_certificate(fields)
         _require_usable(path, stated)
         beside = path.with_name(path.name.removesuffix(_ENDING) + ".onnx")
         artifact = artifact_source(beside) if beside.exists() else None
@@ -111,7 +112,7 @@ def certificate_source(path: Path) -> LabelSource:
             raise ArtifactError(f"{path}: {reason}")
         groups = read_groups(stated)
         domain = read_domain(stated.label.domain)
-    except (KeyError, TypeError, ValueError, RecursionError, DecodeError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError, CheckFailedError) as error:
         raise ArtifactError(f"{path}: is not a labeldp certificate, or is damaged") from error
     sha256 = hashlib.sha256(data).hexdigest()
     own = None if artifact is None else artifact.sha256

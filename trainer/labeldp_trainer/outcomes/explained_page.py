@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from labeldp_verify.console.colour import Marked
-from labeldp_verify.printable import clipped, printable
+from labeldp_verify.printable import Marked, clipped, printable
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator

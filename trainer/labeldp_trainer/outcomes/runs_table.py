@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from labeldp_verify.console.colour import Marked
+from labeldp_verify.printable import Marked
 from labeldp_verify.rounded import at_most
 
 from labeldp_compile.toolkit import page, plain, text_table

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
-from labeldp_verify.reading.strict_json import parse_json
+from labeldp_verify.strict import parse_json
 from numpy.lib.format import read_array
 from numpy.typing import NDArray
 

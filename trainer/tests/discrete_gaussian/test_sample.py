@@ -8,7 +8,7 @@ import pytest
 from labeldp_trainer.discrete_gaussian import sample
 from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
 from labeldp_trainer.discrete_gaussian.words import Words, secret_key
-from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.forms.exact_numbers import exp_bounds
 from scipy import stats
 
 KEY = np.arange(8, dtype=np.uint32)

@@ -13,11 +13,10 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.analysis.bounds import log_bounds
-from labeldp_verify.analysis.stray_labels import Strays, stray_columns
+from labeldp_verify.analysis.grid_labels import Strays, stray_columns
 from labeldp_verify.budget import charge
 from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer
-from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole
+from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole, log_bounds
 
 Loss = Literal["squared", "absolute", "poisson", "zero_one", "sum"]
 """``sum`` is that of several columns: their losses, each times its weight."""

@@ -1,36 +1,40 @@
-"""A rigorous lower bound on the noisy label loss from dual values; its proof for the squared loss.
-
-Let α, β [k] be any numbers, h_y(v) = ½p_y(v − y)² − α_y − β_y·v, and
-
-    F(v) = Σ_y h_y(v) + (e^ε − 1)·Σ_y min(h_y(v), 0).
-
-Let M be an ε-DP randomizer with finitely many outputs (limits cover the rest) and
-m(v) = min_y M(v | y). DP gives m(v) ≤ M(v | y) ≤ e^ε·m(v), hence Σ_y M(v | y)·h_y(v) ≥ m(v)·F(v).
-So if F ≥ 0 on the whole real line, summing over v gives
-
-    loss of M ≥ Σ_y α_y + Σ_y β_y·E[M(y)],
-
-which is Σα + Σβ·y for every unbiased M, and Σα for every M if β = 0. If |E[M(y)] − y| ≤ τ it is at
-least Σα + Σβ·y − τ·Σ|β|; and loss + λ·Σ p·(E[M(y)] − y)² is at least Σα + Σβ·y − Σ β²/(4λp), where
-β must be zero wherever p is.
-
-F is quadratic between the roots of the h_y. Here every root is enclosed between neighbours of a
-fine dyadic lattice by exact sign tests; between enclosures the minimum of an exact quadratic is
-compared with zero, and inside an enclosure each piece is bounded from below on its own. e^ε is
-replaced by a rational above it, which only makes F smaller. All arithmetic is in integers.
-"""
+"""Rigorous lower bounds on the noisy label loss, from dual values or radii, without a solver."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import compress
+from itertools import compress, pairwise
 from math import gcd, isqrt, lcm
-from typing import Literal
+from typing import Any, Literal
 
-from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_holds, zero_one_holds
+import numpy as np
+from numpy.typing import NDArray
+
 from labeldp_verify.analysis.analysis import Loss
-from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
+from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole, whole
+
+# ---- A rigorous lower bound on the noisy label loss from dual values; its proof for the squared
+# loss.
+#
+# Let α, β [k] be any numbers, h_y(v) = ½p_y(v − y)² − α_y − β_y·v, and
+#
+#     F(v) = Σ_y h_y(v) + (e^ε − 1)·Σ_y min(h_y(v), 0).
+#
+# Let M be an ε-DP randomizer with finitely many outputs (limits cover the rest) and
+# m(v) = min_y M(v | y). DP gives m(v) ≤ M(v | y) ≤ e^ε·m(v), hence Σ_y M(v | y)·h_y(v) ≥ m(v)·F(v).
+# So if F ≥ 0 on the whole real line, summing over v gives
+#
+#     loss of M ≥ Σ_y α_y + Σ_y β_y·E[M(y)],
+#
+# which is Σα + Σβ·y for every unbiased M, and Σα for every M if β = 0. If |E[M(y)] − y| ≤ τ it is
+# at least Σα + Σβ·y − τ·Σ|β|; and loss + λ·Σ p·(E[M(y)] − y)² is at least Σα + Σβ·y − Σ β²/(4λp),
+# where β must be zero wherever p is.
+#
+# F is quadratic between the roots of the h_y. Here every root is enclosed between neighbours of a
+# fine dyadic lattice by exact sign tests; between enclosures the minimum of an exact quadratic is
+# compared with zero, and inside an enclosure each piece is bounded from below on its own. e^ε is
+# replaced by a rational above it, which only makes F smaller. All arithmetic is in integers.
 
 
 @dataclass(frozen=True)
@@ -244,3 +248,183 @@ def _on_lattice(
 def _log2_ceil(span: Fraction) -> int:
     """A whole number e ≥ 0 with 2^e ≥ span."""
     return max(0, (span.numerator // span.denominator).bit_length())
+
+
+# ---- Rigorous lower bounds on the absolute and the 0-1 loss, from dual values, without a solver.
+#
+# Let α [k] be any numbers, h_y(v) = p_y·|v − y| − α_y, and
+#
+#     F(v) = Σ_y h_y(v) + (e^ε − 1)·Σ_y min(h_y(v), 0).
+#
+# If F ≥ 0 on the whole real line, every ε-DP randomizer M loses at least Σα. Proof, for finitely
+# many outputs (limits cover the rest): with m(v) = min_y M(v | y), DP gives m(v) ≤ M(v | y) ≤
+# e^ε·m(v), hence M(v | y)·h_y(v) ≥ m(v)·(h_y(v) + (e^ε − 1)·min(h_y(v), 0)). This uses the lower
+# bound where h_y is positive, and the upper one where it is negative. Summed over y, Σ_y M(v |
+# y)·h_y(v) ≥ m(v)·F(v) ≥ 0; summed over v, Σ_v Σ_y M(v | y)·p_y·|v − y| ≥ Σ_y α_y, as Σ_v M(v | y)
+# = 1.
+#
+# F is piecewise linear and does not fall towards either infinity. Its slope rises only at labels:
+# where some h_y changes its sign, min(h_y, 0) bends downwards. So its least value is at a label,
+# and only labels must be checked. e^ε is replaced by a rational above it, which only makes F
+# smaller. All arithmetic is in integers.
+#
+# The 0-1 loss: with [v ≠ y] in place of |v − y|, the proof is the same. F is constant except at the
+# labels. If F ≥ 0 at every label and at one value that is not a label, every ε-DP randomizer
+# changes a label with a probability of at least Σα.
+
+
+_INT64_BITS = 62
+
+
+def absolute_holds(y: Whole, w: Whole, a: Whole, growth: Fraction) -> bool:
+    """Whether F ≥ 0 on the whole real line for h_j = w_j·|v − y_j| − a_j, in O(k log k).
+
+    ``y`` [k] increasing, ``w`` [k] ≥ 0 and not all 0, ``growth`` is e^ε − 1 or more.
+    """
+    # Σ min(h_j, 0): on each side of its label h_j is a line, negative up to some label; constants
+    # and slopes add up over ranges of labels, which begin and end at those noted here.
+    low = np.flatnonzero(a > 0)
+    at, weight, height = y[low], w[low], a[low]
+    reach = np.where(weight == 0, y[-1] - y[0], height // np.maximum(weight, 1))
+    first = np.searchsorted(short(y), short(at - reach))
+    behind = np.searchsorted(short(y), short(at + reach), side="right")
+    weight, moment, height = map(short, (weight, weight * at, height))
+    kind = np.result_type(weight, moment, height)
+    level, slope = np.zeros((2, len(y) + 1), dtype=kind)
+    for places, constant, rise in (
+        (first, moment - height, -weight),
+        (low, -2 * moment, 2 * weight),
+        (behind, moment + height, -weight),
+    ):
+        np.add.at(level, places, constant)
+        np.add.at(slope, places, rise)
+    inner = np.cumsum(level)[:-1] + np.cumsum(slope)[:-1] * y
+    mass, moments = (np.cumsum(short(term)).astype(object) for term in (w, w * y))
+    outer = (2 * mass - mass[-1]) * y - 2 * moments + (moments[-1] - a.sum())
+    return bool(np.all(growth.denominator * outer + growth.numerator * inner >= 0))
+
+
+def zero_one_holds(w: Sequence[int], a: Sequence[int], growth: Fraction) -> bool:
+    """Whether F ≥ 0 everywhere for h_j = w_j·[v ≠ y_j] − a_j, in O(k)."""
+
+    def term(h: int) -> int:
+        return growth.denominator * h + growth.numerator * min(h, 0)
+
+    pairs = list(zip(w, a, strict=True))
+    nowhere = sum(term(weight - level) for weight, level in pairs)
+    return nowhere >= 0 and all(nowhere - term(w - a) + term(-a) >= 0 for w, a in pairs)
+
+
+def short(numbers: Whole) -> NDArray[Any]:
+    """As int64 where even four times their sum fits."""
+    bits = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0))).bit_length()
+    fits = bits + len(numbers).bit_length() + 2 <= _INT64_BITS
+    return numbers.astype(np.int64) if fits else numbers
+
+
+# ---- A rigorous lower bound on the squared or absolute loss of very many labels, from few numbers.
+#
+# One dual value per label would take more space than the tables of a file. Instead, a label has a
+# radius r_y ≥ 0, with g(r) = ½r² or r, and α_y = p_y·g(r_y), so that
+#
+#     h_y(v) = p_y·(g(|v − y|) − g(r_y)) < 0 exactly where |v − y| < r_y,
+#     F(v) = Σ_y h_y(v) + (e^ε − 1)·Σ_y min(h_y(v), 0).
+#
+# If F ≥ 0 on the whole real line, every ε-DP randomizer loses at least Σα: that holds for any α
+# (as proved above). The radii are stated at a few labels,
+# as integer multiples of a unit. Between two of these labels they follow a line, rounded down to
+# the unit.
+#
+# F grows without limit on both sides, and bends downwards where a sign changes, at the y ± r_y. So
+# its least value is where its slope passes zero inside a piece (squared), or at a label (absolute).
+# e^ε is replaced by a rational above it, which only makes F smaller. All arithmetic is in integers.
+
+
+_MOST_STEPS = 2**40  # of a radius, so that a line between two knots stays within int64
+_MOST_LABELS = 2**21
+_BLOCK = 2**16  # pieces at a time: less memory
+
+
+def radii_of(knots: Sequence[int], radii: Sequence[int], labels: int) -> NDArray[np.int64]:
+    """The radius [k] of every label, in steps of the unit.
+
+    Args:
+        knots: [n] numbers of labels, increasing, the first and the last label among them.
+        radii: [n] their radii in steps, 0 … 2^40.
+        labels: k, at least 2.
+
+    Raises:
+        ValueError: the arguments are not as described.
+    """
+    if not 2 <= len(knots) == len(radii) <= labels <= _MOST_LABELS:
+        raise ValueError("there must be one radius for each knot")
+    if not all(type(n) is int for n in (*knots, *radii)):
+        raise ValueError("knots and radii are whole numbers")
+    if not (min(radii) >= 0 and max(radii) <= _MOST_STEPS):
+        raise ValueError("a radius is negative or too long")
+    if knots[0] != 0 or knots[-1] != labels - 1:
+        raise ValueError("the knots do not reach from the first to the last label")
+    if any(a >= b for a, b in pairwise(knots)):
+        raise ValueError("the knots do not increase")
+    at, height = np.array(knots, np.int64), np.array(radii, np.int64)
+    wide = np.diff(at)
+    number = np.arange(labels - 1)
+    piece = np.repeat(np.arange(wide.size), wide)
+    rise = np.diff(height)[piece] * (number - at[piece])
+    return np.append(height[piece] + rise // wide[piece], height[-1])
+
+
+def radius_bound(
+    labels: ExactNumbers,
+    weights: Sequence[int],
+    exp_upper: Fraction,
+    radii: ExactNumbers,
+    loss: Loss,
+) -> Fraction | None:
+    """The bound Σα if F ≥ 0 on the whole real line, decided exactly; None if it is not.
+
+    ``labels`` [k] increasing, ``weights`` [k] integers ≥ 0 in proportion to the prior and not all
+    0, ``exp_upper`` ≥ e^ε, ``radii`` [k] ≥ 0, ``loss`` squared or absolute. O(k log k).
+    """
+    if loss not in ("squared", "absolute"):
+        raise ValueError("radii can only bound the squared and the absolute loss")
+    require_weights(weights, exp_upper)
+    if not len(labels) == len(weights) == len(radii):
+        raise ValueError("there must be one weight and one radius for each label")
+    unit, common = lcm(labels.unit, radii.unit), gcd(*weights)
+    y, r = labels.over(unit), radii.over(unit)
+    y = y - (y[0] + y[-1]) // 2  # shorter numbers
+    w = whole([weight // common for weight in weights])
+    total, growth = int(w.sum()), exp_upper - 1
+    if loss == "squared":
+        proved = _radii_hold(y, w, r, growth)
+        return Fraction(int((w * r * r).sum()), 2 * total * unit**2) if proved else None
+    proved = absolute_holds(y, w, w * r, growth)
+    return Fraction(int((w * r).sum()), total * unit) if proved else None
+
+
+def _radii_hold(y: Whole, w: Whole, r: Whole, growth: Fraction) -> bool:
+    """With h = ½w·(v − y + r)·(v − y − r), 2·F is A·v² − 2B·v + C on each piece."""
+    one, extra = growth.denominator, growth.numerator
+    low, high = short(y - r), short(y + r)
+    ends = np.concatenate([low, high])
+    order = np.argsort(ends, kind="stable")
+    ends = ends[order]
+    around, within = [], []  # of A, B and C: of all labels, and of those that are negative
+    for term in map(short, (w, w * y, w * _long(low) * high)):
+        around.append(one * int(term.sum()))
+        within.append(np.cumsum(np.concatenate([term, -term])[order]))
+    # Outside all pieces no h is negative. Where the slope is zero at an end, that end counts, too.
+    for first in range(0, len(ends) - 1, _BLOCK):
+        block = slice(first, min(first + _BLOCK, len(ends) - 1))
+        start, stop = ends[block], ends[block.start + 1 : block.stop + 1]
+        a, b = (n + extra * _long(side[block]) for n, side in zip(around, within[:2], strict=False))
+        least = (a * start <= b) & (b <= a * stop)
+        a, b = a[least], b[least]
+        if not np.all(a * (around[2] + extra * _long(within[2][block][least])) >= b * b):
+            return False
+    return True
+
+
+def _long(numbers: NDArray[Any]) -> Whole:
+    return numbers.astype(object)

@@ -1,18 +1,173 @@
-"""Pr[output | label] from the integers of any form: exact by the row, in float64 by the block."""
+"""Pr[output | label] from the integers of any form, and the sums that it is made of."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from operator import mul
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.analysis.lines import Coverage
-from labeldp_verify.analysis.noise_sums import NoiseSums
-from labeldp_verify.forms import AdditiveRandomizer, Randomizer, TableRandomizer, WindowRandomizer
-from labeldp_verify.forms.window import Output
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    Randomizer,
+    Segment,
+    TableRandomizer,
+    WindowRandomizer,
+)
+from labeldp_verify.forms.exact_numbers import Whole, whole
+from labeldp_verify.forms.randomizers import Output
+
+# ---- The extra line of a window randomizer: integrals over it, and how much of it an output has.
+
+
+Points = NDArray[np.int64]
+
+
+class StepFunction:
+    """``numbers[j]`` on the j-th of consecutive segments of a line below 2^63, from 0.
+
+    ``ends`` [L + 1] holds the ends of the segments, 0 first.
+    """
+
+    def __init__(self, ends: Points, numbers: Sequence[int]) -> None:
+        """``ends`` [L + 1] increasing from 0; ``numbers`` [L] integers of any size."""
+        self.ends = ends
+        self._numbers = whole(numbers)
+        products = map(mul, np.diff(ends).tolist(), self._numbers.tolist())
+        self._sums = whole(accumulate(products, initial=0))
+
+    def at(self, points: Points) -> Whole:
+        """The numbers at points of the line (the last one after its end)."""
+        return self._numbers[self._segments(points)]
+
+    def upto(self, points: Points) -> Whole:
+        """The integrals from 0 to points."""
+        if not len(self._numbers):
+            return whole([0] * len(points))
+        j = self._segments(points)
+        inside = (points - self.ends[j]).astype(object)
+        return self._sums[j] + inside * self._numbers[j]
+
+    def between(self, starts: Points, ends: Points) -> Whole:
+        """The integrals from ``starts`` to ``ends``."""
+        return self.upto(ends) - self.upto(starts)
+
+    def _segments(self, points: Points) -> NDArray[np.intp]:
+        """The segments that hold points of a line that is not empty."""
+        return np.minimum(
+            np.searchsorted(self.ends, points, side="right") - 1, len(self._numbers) - 1
+        )
+
+
+def ends_of(lengths: Iterable[int]) -> Points:
+    """[L + 1] the ends of consecutive segments, from 0; OverflowError at 2^63."""
+    return np.array(list(accumulate(lengths, initial=0)), dtype=np.int64)
+
+
+class Coverage:
+    """How many integers of a line from 0 belong to an output, up to any point.
+
+    ``ends`` [L + 1] holds the ends of the segments, 0 first, and ``owners`` [L] their outputs.
+    """
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        """``segments`` [L] of the line."""
+        lengths = [segment.length for segment in segments]
+        self.ends = ends_of(lengths)
+        self.owners = np.array([segment.output for segment in segments], dtype=np.int64)
+        order = np.argsort(self.owners, kind="stable")
+        # By output, and from left to right; both in one number, which stays below 2^63.
+        self._keys = self.owners[order] * (len(order) + 1) + order
+        self._sums = ends_of(lengths[j] for j in order)
+
+    def between(self, outputs: Points, starts: Points, ends: Points) -> Points:
+        """[n] how many of the integers starts[i] … ends[i] − 1 belong to outputs[i]."""
+        if not len(self.owners):
+            return np.zeros_like(starts)
+        return self._upto(outputs, ends) - self._upto(outputs, starts)
+
+    def _upto(self, outputs: Points, points: Points) -> Points:
+        """[n] those below points[i], and all of smaller outputs."""
+        last = len(self.owners) - 1
+        j = np.minimum(np.searchsorted(self.ends, points, side="right") - 1, last)
+        before = np.searchsorted(self._keys, outputs * (last + 2) + j)
+        inside: Points = np.where(self.owners[j] == outputs, points - self.ends[j], 0)
+        return self._sums[before] + inside
+
+
+# ---- Exact sums over the noise: Σ w(m)·m^p over all m ≤ n, for p = 0, 1, 2.
+#
+# w(b·D + i) = blocks[b]·shape[i] with the shape of the block's side of zero, so that a sum over
+# whole blocks follows from three moments of each shape, and a part of a block from three prefix
+# sums.
+
+
+Moments = tuple[int, int, int]
+
+
+class NoiseSums:
+    """Σ w(m)·m^p over m ≤ n in units of 2^(−2B), at noise values n named in advance.
+
+    Prefix sums are kept for those values only: a shape can have a million weights.
+    """
+
+    def __init__(self, randomizer: AdditiveRandomizer, points: Iterable[int]) -> None:
+        """``points``: the noise values at which ``up_to`` will be asked."""
+        r = randomizer
+        self._r = r
+        self._first = -r.reach - 1
+        wanted: tuple[set[int], set[int]] = (set(), set())
+        for point in points:
+            block, inside = divmod(point, r.period)
+            wanted[block >= 0].add(inside)
+        self._parts = [
+            _prefix_moments(shape, {*residues, r.period - 1})
+            for shape, residues in zip(r.shapes, wanted, strict=True)
+        ]
+        whole = [parts[r.period - 1] for parts in self._parts]
+        sums = [(0, 0, 0)]
+        for b, weight in enumerate(r.blocks, self._first):
+            sums.append(_sum(sums[-1], _shifted(whole[b >= 0], b * r.period, weight)))
+        self._before = sums
+
+    def up_to(self, point: int) -> Moments:
+        """The three sums over all noise values m ≤ ``point``, which lies in some block."""
+        block, inside = divmod(point, self._r.period)
+        weight = self._r.blocks[block - self._first]
+        part = _shifted(self._parts[block >= 0][inside], block * self._r.period, weight)
+        return _sum(self._before[block - self._first], part)
+
+
+def _prefix_moments(shape: Sequence[int], wanted: set[int]) -> dict[int, Moments]:
+    """Σ shape[i]·i^p over i ≤ each wanted index."""
+    indices = range(len(shape))
+    order = sorted(wanted)
+    columns = []
+    terms: list[int] = list(shape)
+    for _ in range(3):
+        prefix = list(accumulate(terms))
+        columns.append([prefix[i] for i in order])
+        terms = list(map(mul, terms, indices))
+    return dict(zip(order, zip(*columns, strict=True), strict=True))
+
+
+def _shifted(moments: Moments, by: int, weight: int) -> Moments:
+    """The moments of i + ``by``, times ``weight``."""
+    m0, m1, m2 = moments
+    return weight * m0, weight * (m1 + by * m0), weight * (m2 + by * (2 * m1 + by * m0))
+
+
+def _sum(one: Moments, other: Moments) -> Moments:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+# ---- Pr[output | label] from the integers of any form: exact by the row, in float64 by the block.
+
 
 Floats = NDArray[np.float64]
 
@@ -249,3 +404,16 @@ class _NoiseRows(_Rows):
         """[n] Pr[the noise ≥ each]."""
         block, inside = self._inside(self._from, noise)
         return self._behind[block] + self._blocks[block] * inside
+
+
+# ---- The outputs of additive noise by their places on the lattice; they may be too many to list.
+
+
+def lattice_indices(randomizer: AdditiveRandomizer, numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """[n] the exact index of each number among the outputs; −1 if it is not one of them."""
+    r = randomizer
+    with np.errstate(invalid="ignore"):
+        points = np.nan_to_num(np.rint((numbers - r.origin) / r.unit), nan=np.inf)
+    same = points * r.unit + r.origin == numbers
+    same &= (points >= r.low) & (points <= r.high)
+    return np.where(same, np.where(same, points, 0) - r.low, -1).astype(np.int64)

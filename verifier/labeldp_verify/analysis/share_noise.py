@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer, sets_of
-from labeldp_verify.forms.window import Segment
+from labeldp_verify.forms.randomizers import Segment
 
 Words = NDArray[np.uint64]
 

@@ -1,6 +1,7 @@
-"""The claims of a certificate, a file each: its fields, how they are stated, and how checked.
+"""The claims of a certificate: ``records.py`` holds their data, other files state and check them.
 
-``certificate.py`` is what every file claims, ``registry.py`` finds the claims that only some make.
+``whole_file.py`` and ``tables.py`` are about what every file claims, ``claim.py`` finds the claims
+that only some make.
 """
 
 from labeldp_verify.public_names import loaded_on_use

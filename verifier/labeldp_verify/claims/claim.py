@@ -1,15 +1,19 @@
 """What a module of this folder defines for one claim: its fields, how to state and check them."""
 
+from __future__ import annotations
+
+import pkgutil
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, TypeVar
+from functools import cache
+from importlib import import_module
+from typing import Any, Generic, TypeVar
 
-from labeldp_verify.checks import require_same
-from labeldp_verify.claims.certificate import Certificate
-from labeldp_verify.claims.declaration import Declaration
-from labeldp_verify.claims.record import plain
-from labeldp_verify.claims.use import Use
+from labeldp_verify.claims.records import Certificate, Declaration
+from labeldp_verify.claims.utility import Use
+from labeldp_verify.errors import require_same
 from labeldp_verify.forms import Domain, Integers
+from labeldp_verify.strict import plain
 
 R = TypeVar("R")
 
@@ -67,3 +71,16 @@ class Claim(Generic[R]):
                 stated, given = getattr(stated, name), getattr(given, name)
             require_same(field, plain(stated), plain(given))
         return f"{', '.join(self.proved)} agree with the integers"
+
+
+@cache
+def all_claims() -> tuple[Claim[Any], ...]:
+    """Every claim that a module of this folder defines, in the order of their parts' names.
+
+    So a new claim is a new file.
+    """
+    package = import_module("labeldp_verify.claims")
+    for module in pkgutil.iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}")
+    claims = (kind() for kind in Claim.__subclasses__())
+    return tuple(sorted(claims, key=lambda claim: claim.part))

@@ -1,37 +1,80 @@
-"""What one person spends who has up to L labels, the prior included."""
+"""What one user or person spends who has several labels, the prior included."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from labeldp_verify.analysis.composition.compose import MAX_LABELS_PER_USER
-from labeldp_verify.checks import agree, demand
-from labeldp_verify.claims.certificate import Certificate, PrivatePriorClaims
+from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER, Part, compose_parts
 from labeldp_verify.claims.claim import Claim, Evidence
-from labeldp_verify.claims.declaration import Declaration
-from labeldp_verify.claims.record import rational
+from labeldp_verify.claims.records import (
+    Certificate,
+    CompositionClaims,
+    Declaration,
+    PersonClaims,
+    PrivatePriorClaims,
+)
+from labeldp_verify.errors import agree, demand, short
 from labeldp_verify.forms import Domain
 from labeldp_verify.rounded import at_most
+from labeldp_verify.strict import decimal, rational
+
+# ---- What a certificate states of many labels of one user, held against the integers.
 
 
-@dataclass(frozen=True)
-class PersonClaims:
-    """The column of persons, L, and L times what one label spends; ε as "p/q".
+_ROUNDED_UP = 1 + Fraction(1, 10**20)
+DELTAS = ("1e-6", "1e-7", "1e-8", "1e-9", "1e-10")
 
-    ``epsilon_label_bound`` is L times the smaller of two numbers that the integers prove: ε₂ as it
-    is declared, and the bound that is rounded up.
 
-    ``l1_sensitivity`` is what all labels of a person together can change in a private histogram
-    of the prior: 2·L, across all groups; 0 if nothing was counted privately.
-    """
+class CompositionClaim(Claim[CompositionClaims]):
+    """That several labels of one user spend no more than this."""
 
-    column: str
-    labels_per_person: int
-    l1_sensitivity: int
-    epsilon_label: str
-    epsilon_label_bound: str
-    epsilon_prior: str
-    epsilon_total: str
+    part = "composition"
+    record = CompositionClaims
+    proved = ("composition.epsilon_pure", "composition.pair", "composition.epsilon_at_delta")
+    declared = ("composition.labels_per_user", "composition.epsilon_prior")
+
+    def state(self, found: Evidence, declared: Declaration) -> CompositionClaims | None:
+        """What an accountant found; the check proves it."""
+        return declared.composition
+
+    def check(self, found: Evidence) -> str:
+        """Prove every stated ε(δ)."""
+        part = tuple(found.integers.tables), max(found.ratios)
+        stated = found.certificate.composition
+        assert stated is not None
+        labels, at = stated.labels_per_user, stated.epsilon_at_delta
+        demand(1 <= labels <= MAX_LABELS_PER_USER, f"{labels} labels per user are out of range")
+        exact = found.certificate.exact
+        pure = labels * rational(exact.epsilon_label)
+        agree(found.certificate, "composition.epsilon_pure", str(pure))
+        prior = labels * rational(exact.epsilon_prior)
+        agree(found.certificate, "composition.epsilon_prior", str(prior))
+        demand(
+            [row.delta for row in at] == list(DELTAS),
+            "the composition states other values of δ than the format has",
+        )
+        composed = compose_parts([Part(*part, labels)])
+        pair = "table" if composed.own_tables else "randomized response"
+        agree(found.certificate, "composition.pair", pair)
+        for row in at:
+            delta, epsilon = Fraction(decimal(row.delta)), Fraction(decimal(row.epsilon))
+            demand(epsilon >= 0, "the composition states a negative ε")
+            # L·ε₂ has no end as a decimal: it may be rounded up.
+            demand(
+                epsilon <= pure * _ROUNDED_UP, "the composition states a larger ε than without δ"
+            )
+            # L·ε₂-DP is (L·ε₂, 0)-DP; everything smaller needs its proof.
+            holds = epsilon >= pure or composed.delta(epsilon) <= delta
+            bound = f"({short(row.epsilon)}, {short(row.delta)})"
+            demand(holds, f"{labels} labels of one user are not shown to be {bound}-DP")
+        last = at[0]
+        return (
+            f"{labels} labels of one user spend {at_most(pure)} without δ, and the integers prove "
+            f"ε ≤ {last.epsilon} at δ = {last.delta} (and {len(at) - 1} more)"
+        )
+
+
+# ---- What one person spends who has up to L labels, the prior included.
 
 
 class PersonClaim(Claim[PersonClaims]):
@@ -82,9 +125,6 @@ class PersonClaim(Claim[PersonClaims]):
             f"{at_most(rational(stated.epsilon_label_bound))} by the integers, and "
             f"{at_most(rational(stated.epsilon_total))} with the prior (declared)"
         )
-
-
-CLAIM = PersonClaim()
 
 
 def _derived(certificate: Certificate, column: str, labels: int) -> PersonClaims:

@@ -1,44 +1,17 @@
 """What a certificate claims of sets of classes, held against the integers."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from labeldp_verify.analysis.bounds import exp_bounds
 from labeldp_verify.analysis.share_noise import least_share_noise, share_noise
-from labeldp_verify.checks import CheckFailedError, demand
 from labeldp_verify.claims.claim import Claim, Evidence
-from labeldp_verify.claims.declaration import Declaration
-from labeldp_verify.claims.lower_bound import OVER, near_least
-from labeldp_verify.claims.record import rational
+from labeldp_verify.claims.records import Declaration, ExactSetsClaims, SetsClaims
+from labeldp_verify.claims.utility import OVER, near_least
+from labeldp_verify.errors import CheckFailedError, demand
 from labeldp_verify.forms import Domain, Randomizer, RealDomain, output_values, sets_of
+from labeldp_verify.forms.exact_numbers import exp_bounds
 from labeldp_verify.graph import canonical_json
-
-
-@dataclass(frozen=True)
-class ExactSetsClaims:
-    """The exact values of the numbers for reading, as rational numbers "p/q" in lowest terms."""
-
-    noise: str
-    least_noise: str
-
-
-@dataclass(frozen=True)
-class SetsClaims:
-    """What private labels reveal about the classes (``analysis/share_noise.py``).
-
-    ``blocks`` [m] are the classes of each output, as ``ClassSets.to_hex`` writes them; None where
-    the outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate
-    of the one-hot label from one private label, ``least_noise`` a bound on that of every ε-DP one,
-    and ``gap`` how far above it the noise is, relatively.
-    """
-
-    blocks: list[Any] | None
-    noise: float
-    least_noise: float
-    gap: float
-    exact: ExactSetsClaims
+from labeldp_verify.strict import rational
 
 
 class SetsClaim(Claim[SetsClaims]):
@@ -89,9 +62,6 @@ class SetsClaim(Claim[SetsClaims]):
         assert found.certificate.sets is not None
         gap = gap_in_words(found.certificate.sets.gap)
         return f"{_in_words(domain, randomizer)}; the noise of estimated shares is {gap}"
-
-
-CLAIM = SetsClaim()
 
 
 def gap_in_words(gap: float) -> str:

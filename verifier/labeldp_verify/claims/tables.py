@@ -10,17 +10,18 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.bounds import exp_bounds
-from labeldp_verify.analysis.range_bias import bias_in_words
-from labeldp_verify.checks import CheckFailedError, agree, demand, short
-from labeldp_verify.claims.certificate import Certificate, TableClaims
-from labeldp_verify.claims.joint import SUM, stated_losses
-from labeldp_verify.claims.lower_bound import OVER, check_optimality, excess, near_least, penalised
-from labeldp_verify.claims.record import rational
-from labeldp_verify.claims.use import (
+from labeldp_verify.analysis.grid_labels import bias_in_words
+from labeldp_verify.claims.label import SUM, stated_losses
+from labeldp_verify.claims.records import Certificate, TableClaims
+from labeldp_verify.claims.utility import (
+    OVER,
     Use,
     agree_on,
     bound_facts,
+    check_optimality,
+    excess,
+    near_least,
+    penalised,
     ratio_facts,
     together,
     use_facts,
@@ -28,9 +29,12 @@ from labeldp_verify.claims.use import (
     weighted,
 )
 from labeldp_verify.cost import charge_outputs
+from labeldp_verify.errors import CheckFailedError, agree, demand, short
 from labeldp_verify.forms import Integers, RealDomain
+from labeldp_verify.forms.exact_numbers import exp_bounds
 from labeldp_verify.printable import clipped
 from labeldp_verify.rounded import up_to
+from labeldp_verify.strict import rational
 
 MAX_EPSILON = 60
 T = TypeVar("T")

@@ -7,32 +7,36 @@ from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.analysis import Loss, analyse, exp_lower
-from labeldp_verify.checks import agree, demand
-from labeldp_verify.claims.certificate import (
+from labeldp_verify.claims.claim import Claim, Evidence, all_claims
+from labeldp_verify.claims.records import (
     ADJACENCY,
     Certificate,
+    Declaration,
+    ExactTableClaims,
     FieldLists,
+    PortableClaims,
     PrivatePriorClaims,
     TableClaims,
+    WholeFile,
     Witness,
 )
-from labeldp_verify.claims.claim import Evidence
-from labeldp_verify.claims.declaration import Declaration
-from labeldp_verify.claims.lower_bound import penalised
-from labeldp_verify.claims.record import plain, rational, read_record
-from labeldp_verify.claims.registry import all_claims
 from labeldp_verify.claims.tables import total_bound
-from labeldp_verify.claims.use import (
+from labeldp_verify.claims.utility import (
     Facts,
     Use,
     bound_facts,
+    penalised,
     ratio_facts,
     together,
     use_facts,
     use_of,
 )
+from labeldp_verify.errors import agree, demand
 from labeldp_verify.forms import Integers
 from labeldp_verify.graph import FORMAT_VERSION, tables_digest
+from labeldp_verify.graph.inputs import limbs_per_word
+from labeldp_verify.graph.model import PORTABLE
+from labeldp_verify.strict import ShapeError, plain, rational, read_field, read_record
 
 # A proved field is re-derived from the integers in the file (loss, bound and gap for the prior that
 # the certificate states). Everything else is only declared: a forger with this open writer can
@@ -85,6 +89,48 @@ def field_lists(certificate: Certificate | None) -> FieldLists:
     return FieldLists(
         [*PROVED, *(field for claim in stated for field in claim.proved)],
         [*DECLARED, *(field for claim in stated for field in claim.declared)],
+    )
+
+
+def parse_certificate(value: Any) -> Certificate:
+    """The certificate of parsed JSON.
+
+    Raises ShapeError unless fields and types are exactly the format's.
+    """
+    if type(value) is not dict or "optimality" not in value:
+        raise ShapeError("certificate")
+    value, kinds = dict(value), {claim.part: claim.record for claim in all_claims()}
+    stated = {name: value.pop(name) for name in kinds if name in value}
+    optimality = value.pop("optimality")
+    listed = None
+    if type(groups := stated.get("groups")) is dict:
+        stated["groups"] = dict(groups)
+        listed = stated["groups"].pop("tables", None)
+    whole = read_record(WholeFile, value, "certificate")
+    witness = read_field(Witness | None, optimality, "certificate.optimality")
+    parts = {
+        name: read_record(kinds[name], part, f"certificate.{name}") for name, part in stated.items()
+    }
+    if "groups" not in parts:
+        tables = [_only_table(whole, witness)]
+    else:
+        if witness is not None or not listed:
+            raise ShapeError("certificate.groups.tables" if witness is None else "optimality")
+        tables = read_field(list[TableClaims], listed, "certificate.groups.tables")
+    return Certificate(**vars(whole), tables=tables, parts=parts)
+
+
+def _only_table(whole: WholeFile, witness: Witness | None) -> TableClaims:
+    """The claims of the only table, which are those of the whole file."""
+    exact = {name: getattr(whole.exact, name) for name in ExactTableClaims.__dataclass_fields__}
+    return TableClaims(
+        size=1,
+        outputs=whole.outputs,
+        epsilon_label_bound=whole.privacy.epsilon_label_bound,
+        utility=whole.utility,
+        optimality=witness,
+        prior=whole.prior,
+        exact=ExactTableClaims(**exact),
     )
 
 
@@ -142,7 +188,7 @@ def state_certificate(
         "format_version": FORMAT_VERSION,
         "fields": plain(field_lists(None)),
     }
-    stated = replace(Certificate.from_json(_nested(whole)), tables=claims)
+    stated = replace(parse_certificate(_nested(whole)), tables=claims)
     found = Evidence(integers, stated, ratios, uses)
     for claim in all_claims():
         part = claim.state(found, declared)
@@ -240,3 +286,34 @@ def _nested(facts: Facts) -> dict[str, Any]:
         else:
             nested[part] = value
     return nested
+
+
+# ---- That a file is portable: it takes random words in limbs, with operators that old hosts have.
+
+
+class PortableClaim(Claim[PortableClaims]):
+    """That the graph takes words in limbs, and how many; the rebuilt file proves it."""
+
+    part = PORTABLE
+    record = PortableClaims
+    proved = ("portable.limbs_per_word",)
+    has_step = False  # the graph is checked with the whole file
+
+    def derive(self, found: Evidence) -> PortableClaims:
+        """As many as the integers need."""
+        return _of(found.integers)
+
+    def state(self, found: Evidence, declared: Declaration) -> PortableClaims | None:
+        """Nothing: a file becomes portable afterwards (``as_portable``)."""
+        return None
+
+
+def as_portable(certificate: Certificate, integers: Integers) -> Certificate:
+    """The certificate of the portable file with the same integers."""
+    stated = replace(certificate, parts=certificate.parts | {PORTABLE: _of(integers)})
+    return replace(stated, fields=field_lists(stated))
+
+
+def _of(integers: Integers) -> PortableClaims:
+    """As many limbs as hold the bits of every table."""
+    return PortableClaims(max(limbs_per_word(one.word_bits) for one in integers.tables))

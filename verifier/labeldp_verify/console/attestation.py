@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.claims import DECLARED_BY, Certificate
-from labeldp_verify.claims.certificate import FieldLists
+from labeldp_verify.claims.records import FieldLists
 from labeldp_verify.console.limits import Limits
 from labeldp_verify.console.report import Report
 from labeldp_verify.printable import one_line
@@ -45,7 +45,7 @@ def attestation(
     """
     from importlib.metadata import version  # noqa: PLC0415  # for those who attest
 
-    from labeldp_verify.bundle import STATEMENT_TYPE  # noqa: PLC0415  # cryptography
+    from labeldp_verify.signature import STATEMENT_TYPE  # noqa: PLC0415  # cryptography
 
     certificate = report.require().certificate
     assert certificate is not None

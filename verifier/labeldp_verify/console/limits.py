@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp_verify.analysis.range_bias import bias_in_range
-from labeldp_verify.checks import short
+from labeldp_verify.analysis.grid_labels import bias_in_range
 from labeldp_verify.claims import Certificate, person_epsilon, rational
-from labeldp_verify.errors import InputError
+from labeldp_verify.errors import InputError, short
 from labeldp_verify.forms import Domain
-from labeldp_verify.reading.numerals import read_decimal
+from labeldp_verify.strict import read_decimal
 
 
 @dataclass(frozen=True)

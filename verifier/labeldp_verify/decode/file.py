@@ -1,206 +1,48 @@
-"""What the forms of files share: the certificate, the domain, and outputs.
+"""A randomizer as decoded from the constants of a graph, and the window randomizer."""
 
-The kernel reads the integers from the constants that the graph gathers from, and proves what the
-graph does with them; ``forms`` are made of these. Nothing is trusted: anything without the
-expected form raises DecodeError, and the verifier later checks that the whole file equals the one
-rebuilt from what was decoded here.
-"""
+from __future__ import annotations
 
-import json
 import math
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.budget import TooLargeError
-from labeldp_verify.checks import short
-from labeldp_verify.claims import Certificate
-from labeldp_verify.claims.record import ShapeError
-from labeldp_verify.cost import charge_fields, charge_json
+from labeldp_verify import kernel
+from labeldp_verify.errors import CheckFailedError, demand
 from labeldp_verify.forms import (
-    MAX_GRID_POINTS,
     CategoricalDomain,
     ClassSets,
     Domain,
-    GridDomain,
     GroupedWindows,
     Groups,
-    IntegerDomain,
     JointDomain,
     Randomizer,
-    RealDomain,
+    WindowRandomizer,
 )
-from labeldp_verify.forms.joint import MAX_LABEL_COLUMNS, Part
-from labeldp_verify.forms.window import Output
-from labeldp_verify.graph import FORMAT_VERSION, canonical_json, write_model
-from labeldp_verify.graph.messages import ModelProto
-from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, is_taken_for, vanishes
+from labeldp_verify.forms.joint import output_array
+from labeldp_verify.forms.randomizers import Output, Segment
+from labeldp_verify.graph import BucketGrid, write_model
+from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, ModelProto, vanishes
 
-METADATA_KEYS = (
-    "labeldp.certificate",
-    "labeldp.content_sha256",
-    "labeldp.format_version",
-    "labeldp.self_test",
-)
-_EXACT_IN_FLOAT64 = 2**53
-MAX_LABELS = 1_000_000
-_MAX_NODES = 1_000
-
-
-class DecodeError(Exception):
-    """The file does not have the form of an artifact; the message says where."""
-
-
-def read_model(data: bytes) -> ModelProto:
-    """Parse the protobuf."""
-    try:
-        charge_fields(data)
-        model = ModelProto()
-        model.ParseFromString(data)
-    except TooLargeError:
-        raise
-    except Exception as error:
-        raise DecodeError("the file is not an ONNX model") from error
-    if not model.graph.node:
-        raise DecodeError("the file is not an ONNX model: it has no graph")
-    if max(len(model.graph.node), len(model.graph.initializer)) > _MAX_NODES:
-        raise DecodeError("the graph has more nodes or constants than any artifact")
-    return model
-
-
-def read_certificate(model: ModelProto) -> Certificate:
-    """The certificate: canonical JSON under the expected metadata keys, in a known format."""
-    count = len(model.metadata_props)
-    if any(prop.key.startswith("labeldp.model.") for prop in model.metadata_props):
-        raise DecodeError("it is a trained model of labeldp export: only randomizers have proofs")
-    if count != len(METADATA_KEYS) or {p.key for p in model.metadata_props} != set(METADATA_KEYS):
-        raise DecodeError(f"the metadata must hold exactly {', '.join(METADATA_KEYS)}")
-    metadata = {prop.key: prop.value for prop in model.metadata_props}
-    version = metadata["labeldp.format_version"]
-    if version != FORMAT_VERSION:
-        raise DecodeError(
-            f"the file has format {short(version)}, but this labeldp verifies {FORMAT_VERSION!r}: "
-            "use the labeldp release that wrote the file, or compile the spec again"
-        )
-    text = metadata["labeldp.certificate"]
-    charge_json(text)
-    certificate = json.loads(text, parse_float=_float64)
-    if not isinstance(certificate, dict) or canonical_json(certificate) != text:
-        raise DecodeError("the certificate is not canonical JSON")
-    try:
-        read = Certificate.from_json(certificate)
-    except ShapeError as error:
-        raise DecodeError(
-            f"the certificate has another shape than format {version}: {error}"
-        ) from None
-    demand(
-        version == read.format_version,
-        "the format of the file differs from that of its certificate",
-    )
-    return read
-
-
-def read_domain(stated: dict[str, Any]) -> Domain:
-    """The label domain that the certificate states; the rebuilt graph proves it."""
-    domain: Domain
-    if stated["kind"] == "joint":
-        domain = _read_joint(stated)
-        demand(
-            canonical_json(domain.to_json()) == canonical_json(stated), "the domain is malformed"
-        )
-        return domain
-    rule, null, keeps = _read_rules(stated["out_of_domain"])
-    default = None if rule == "clamp" else rule["default"]
-    own = [one for one in (default, null) if one is not None]
-    if stated["kind"] == "integer":
-        domain = IntegerDomain(stated["min"], stated["max"], default, null, keeps)
-        numbers = [domain.min, domain.max, *own]
-        demand(
-            all(_is_int(n) and abs(n) <= _EXACT_IN_FLOAT64 for n in numbers),
-            "the domain is malformed",
-        )
-    elif stated["kind"] in ("real", "grid"):
-        rules = default, null, keeps
-        if stated["kind"] == "real":
-            ends = stated["min"], stated["max"], stated["points"]
-            domain = RealDomain(*ends, stated["rounding"], *rules)
-        else:
-            domain = _read_grid(stated, rules)
-        floats = [domain.min, domain.max, *own]
-        demand(
-            all(isinstance(x, float) and math.isfinite(x) for x in floats),
-            "the domain is malformed",
-        )
-        demand(
-            _is_int(domain.points) and 2 <= domain.points <= MAX_LABELS, "the domain is malformed"
-        )
-        demand(domain.rounding in ("nearest", "unbiased"), "the domain is malformed")
-        demand(domain.min < domain.max and domain.is_faithful(), "the grid of labels is malformed")
-        demand(
-            isinstance(domain, GridDomain) or not is_taken_for(domain.min, 0.0),
-            "onnxruntime would take the lowest label for 0",
-        )
-    else:
-        values = tuple(stated["values"])
-        kinds = {type(v) for v in values}
-        demand(
-            kinds in ({str}, {int}) and len(set(values)) == len(values),
-            "the categories are malformed",
-        )
-        demand(default in values and type(default) in kinds, "the default category is not listed")
-        if null is not None:
-            known = null in values and type(null) in kinds
-            demand(known, "the category of nulls is not listed")
-        domain = CategoricalDomain(values, values[values.index(default)], null, keeps)
-    if not isinstance(domain, CategoricalDomain):
-        demand(domain.min < domain.max, "the domain is malformed")
-        inside = all(domain.min <= one <= domain.max for one in own)
-        demand(inside, "the default label is outside the domain")
-    demand(canonical_json(domain.to_json()) == canonical_json(stated), "the domain is malformed")
-    return domain
-
-
-def _read_rules(stated: Any) -> tuple[Any, Any, bool]:
-    """What labels outside the domain become, what nulls become (None: the same), and whether nulls
-    stay null."""
-    if not isinstance(stated, dict) or "nulls" not in stated:
-        return stated, None, False
-    nulls = stated["nulls"]
-    return stated["others"], None if nulls == "public" else nulls["default"], nulls == "public"
-
-
-def _read_grid(stated: dict[str, Any], rules: tuple[Any, Any, bool]) -> GridDomain:
-    """A domain of listed numbers."""
-    values, (default, null, keeps) = stated["values"], rules
-    listed = isinstance(values, list) and 2 <= len(values) <= MAX_GRID_POINTS
-    demand(listed and all(isinstance(one, float) for one in values), "the grid is malformed")
-    return GridDomain.of(values, stated["rounding"], default, null, keeps_nulls=keeps)
-
-
-def _read_joint(stated: dict[str, Any]) -> JointDomain:
-    """A joint label of columns, none of which is joint itself."""
-    columns = stated["columns"]
-    listed = isinstance(columns, list) and 2 <= len(columns) <= MAX_LABEL_COLUMNS
-    demand(listed, "the columns of the label are malformed")
-    plain = all(isinstance(c, dict) and c.get("kind") != JointDomain.kind for c in columns)
-    demand(plain, "a column of the label is itself a joint label")  # before it is built
-    parts: list[Part] = []
-    for column in columns:
-        part = read_domain(column)
-        demand(
-            part.words_per_label == 1, "a column of the label is not rounded to the nearest point"
-        )
-        parts.append(part)
-    return JointDomain.of(parts)
+# ---- What the forms of files share: the certificate, the domain, and outputs.
+#
+# The kernel reads the integers from the constants that the graph gathers from, and proves what the
+# graph does with them; ``forms`` are made of these. Nothing is trusted: anything without the
+# expected form raises CheckFailedError, and the verifier later checks that the whole file equals
+# the one rebuilt from what was decoded here.
 
 
 def refuse_vanishing_nodes(model: ModelProto) -> None:
-    """DecodeError if onnxruntime would leave out a node that is needed (see ``graph/nodes.py``)."""
+    """Raise CheckFailedError if onnxruntime would leave out a node that is needed.
+
+    ``graph/nodes.py`` says why.
+    """
     doubles = {
         tensor.name: struct.unpack("<d", tensor.raw_data)[0]
         for tensor in model.graph.initializer
@@ -233,7 +75,7 @@ def read_number(model: ModelProto, name: str) -> float | None:
 
 
 def require_output_type(model: ModelProto, domain: Domain, sets: ClassSets | None) -> None:
-    """DecodeError unless outputs are float64 for numbers, and otherwise of the categories' type."""
+    """Demand that outputs are float64 for numbers, and otherwise of the type of the categories."""
     listed = ("values", "segment_values")
     kinds = {tensor.data_type for tensor in model.graph.initializer if tensor.name in listed}
     expected = DOUBLE if sets is None else INT64
@@ -251,7 +93,7 @@ def read_outputs(
         try:
             values = [value.decode() for value in values]
         except UnicodeDecodeError:
-            raise DecodeError("not a valid artifact: an output is not valid UTF-8") from None
+            raise CheckFailedError("an output is not valid UTF-8") from None
     elif sets is None and not isinstance(domain, CategoricalDomain):
         values = np.array(values, dtype=np.int64).view(np.float64).tolist()
     check_outputs(values, domain, sets)
@@ -285,26 +127,19 @@ def check_outputs(values: list[Any], domain: Domain, sets: ClassSets | None = No
     demand(values == sorted(values), "the outputs are not in increasing order")
 
 
-def _float64(text: str) -> float:
-    """A number of the certificate; there is one zero."""
-    number = float(text)
-    demand(math.copysign(1, number) > 0 or number != 0, "a number of the certificate is −0")
-    return number
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def demand(condition: bool, what: str) -> None:
-    """Raise DecodeError unless the condition holds."""
-    if not condition:
-        raise DecodeError(f"not a valid artifact: {what}")
-
-
 Rows = NDArray[np.int64]
 Words = NDArray[np.uint64]
 MAX_PAIRS = 1 << 18
+
+
+def full_words(words: Words, word_bits: int) -> Words:
+    """B-bit words [n] as 64-bit words; in every other one the bits below are set."""
+    if word_bits == 64:
+        return words
+    shift = np.uint64(64 - word_bits)
+    full = words << shift
+    full[1::2] |= (np.uint64(1) << shift) - np.uint64(1)  # bits below u must not matter
+    return full
 
 
 class FileForm(ABC):
@@ -325,3 +160,118 @@ class FileForm(ABC):
     def rebuild(self, domain: Domain, certificate: dict[str, Any]) -> bytes:
         """The file that these integers define."""
         return write_model(domain, self.randomizer, certificate)
+
+
+# ---- The window randomizers, one or one for each group, from the integers that the kernel read.
+#
+# The graph is run on both sides of every segment boundary: at the words just below and at each cut,
+# for every label (or, where that would be more than ``MAX_PAIRS`` pairs, for the first and last
+# word of every label's window and each boundary with one label).
+
+
+@dataclass
+class WindowFile(FileForm):
+    """Window randomizers and the layout of their lookup grid."""
+
+    randomizer: WindowRandomizer | GroupedWindows
+    grid: BucketGrid
+    tables: Sequence[WindowRandomizer]
+    groups: Groups | None
+
+    @classmethod
+    def read(cls, read: kernel.Integers, domain: Domain, groups: Groups) -> WindowFile:
+        """A randomizer for each table of the file; CheckFailedError if there is none."""
+        if read.lookup is None or len(read.tables) != groups.tables:
+            raise CheckFailedError("the number of tables is wrong")
+        windows = tuple(_window(t, domain) for t in read.tables if isinstance(t, kernel.Window))
+        widths = [width for _, _, width, _ in read.lookup.stretches]
+        grid = BucketGrid(widths[0], widths[min(1, len(widths) - 1)])
+        if len(widths) > 2:
+            grid = replace(grid, far_shift=widths[2], far_start=read.lookup.stretches[2][0])
+        if groups.columns:
+            return cls(GroupedWindows(groups, windows), grid, windows, groups)
+        return cls(windows[0], grid, windows, None)
+
+    def critical_words(self) -> tuple[Rows, Words]:
+        """Rows [n] and words [n, 1] on both sides of the boundaries of every table."""
+        share, k = max(MAX_PAIRS // len(self.tables), 1), len(self.tables[0].offsets)
+        pairs = [boundary_pairs(window, share) for window in self.tables]
+        rows = [at + i * k for i, (at, _) in enumerate(pairs)]
+        bits = [window.word_bits for window in self.tables]
+        words = [full_words(u.astype(np.uint64), b) for (_, u), b in zip(pairs, bits, strict=True)]
+        return np.concatenate(rows), np.concatenate(words)[:, None]
+
+    def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
+        """[n] what the integers give for rows [n] of all tables and words [n, 1]."""
+        tables, own = np.divmod(rows, len(self.tables[0].offsets))
+        order = np.argsort(tables, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(tables[order])) + 1)
+        found = [_outputs_of(self.tables[tables[p[0]]], own[p], words[p, 0]) for p in parts]
+        outputs = np.concatenate(found)
+        outputs[order] = outputs.copy()
+        return outputs
+
+    def rebuild(self, domain: Domain, certificate: dict[str, Any]) -> bytes:
+        """The file that these integers and this grid define."""
+        return write_model(domain, self.randomizer, certificate, self.grid)
+
+
+def _window(read: kernel.Window, domain: Domain) -> WindowRandomizer:
+    demand(len(read.offsets) == domain.size, "there is not one offset for each label")
+    answers = [answer for _, answer in read.base]
+    place = {answer: i for i, answer in enumerate(answers)}
+    return WindowRandomizer(
+        read.bits,
+        tuple(length for length, _ in read.base),
+        tuple(Segment(length, place[answer]) for length, answer in read.extra),
+        tuple(read.offsets),
+        read_outputs(answers, domain),
+    )
+
+
+def _outputs_of(r: WindowRandomizer, rows: Rows, words: NDArray[np.uint64]) -> NDArray[Any]:
+    """What the integers give for row indices [n] and words [n]."""
+    u = (words >> np.uint64(64 - r.word_bits)).astype(np.int64)
+    offsets = np.array(r.offsets, dtype=np.int64)
+    t = np.where(u >= r.base_total, u + offsets[rows], u)
+    boundaries = np.array(r.boundaries(), dtype=np.int64)
+    segments = np.searchsorted(boundaries, t, side="right") - 1
+    owners = np.array(r.segment_outputs(), dtype=np.int64)[segments]
+    return output_array(r.values)[owners]
+
+
+def boundary_pairs(
+    randomizer: WindowRandomizer, most: int = MAX_PAIRS
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row indices and words u on both sides of every cut, or of fewer where that is above ``most``.
+
+    One of many tables has few pairs to itself: of those they are ``most``, evenly spread.
+    """
+    T, X, last = randomizer.base_total, randomizer.window, randomizer.words - 1
+    boundaries = np.array(randomizer.boundaries(), dtype=np.int64)
+    base_cuts = boundaries[: len(randomizer.base) + 1]
+    extra_cuts = boundaries[len(randomizer.base) :]
+    offsets = np.array(randomizer.offsets, dtype=np.int64)
+    k = len(offsets)
+    if k * 2 * len(boundaries) <= most:
+        pairs = [(np.full(len(base_cuts), y), base_cuts) for y in range(k)]
+        for y, s in enumerate(offsets):
+            inside = extra_cuts[(extra_cuts >= T + s) & (extra_cuts <= T + s + X)]
+            pairs.append((np.full(len(inside) + 2, y), np.append(inside - s, [T, last + 1])))
+    else:
+        everyone = np.arange(k)
+        pairs = [
+            (np.arange(len(base_cuts)) % k, base_cuts),
+            (everyone, np.full(k, T)),
+            (everyone, np.full(k, last + 1)),
+        ]
+        order = np.argsort(offsets, kind="stable")
+        reach = np.searchsorted(offsets[order], extra_cuts - T, side="right") - 1
+        rows = order[np.maximum(reach, 0)]  # the label whose window starts last before the cut
+        pairs.append((rows, extra_cuts - offsets[rows]))
+    rows = np.concatenate([r for r, _ in pairs for _ in range(2)])
+    cuts = np.concatenate([c - d for _, c in pairs for d in (1, 0)])
+    keep = np.flatnonzero((cuts >= 0) & (cuts <= last))
+    if most < MAX_PAIRS and len(keep) > most:
+        keep = keep[np.linspace(0, len(keep) - 1, most).astype(np.int64)]
+    return rows[keep].astype(np.int64), cuts[keep]

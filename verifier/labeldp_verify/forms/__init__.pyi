@@ -1,8 +1,5 @@
 """The names that this room hands out; ``__init__.py`` loads each one when it is used."""
 
-from labeldp_verify.forms.additive import ADDITIVE_WORD_BITS as ADDITIVE_WORD_BITS
-from labeldp_verify.forms.additive import AdditiveRandomizer as AdditiveRandomizer
-from labeldp_verify.forms.additive import check_additive as check_additive
 from labeldp_verify.forms.domain import MAX_GRID_POINTS as MAX_GRID_POINTS
 from labeldp_verify.forms.domain import CategoricalDomain as CategoricalDomain
 from labeldp_verify.forms.domain import Category as Category
@@ -13,13 +10,13 @@ from labeldp_verify.forms.domain import RealDomain as RealDomain
 from labeldp_verify.forms.domain import Rounding as Rounding
 from labeldp_verify.forms.domain import missing_label as missing_label
 from labeldp_verify.forms.exact_numbers import ExactNumbers as ExactNumbers
-from labeldp_verify.forms.grouped_windows import GroupedWindows as GroupedWindows
 from labeldp_verify.forms.groups import MAX_CELLS as MAX_CELLS
 from labeldp_verify.forms.groups import MAX_COLUMNS as MAX_COLUMNS
 from labeldp_verify.forms.groups import MAX_EDGES as MAX_EDGES
 from labeldp_verify.forms.groups import GroupColumn as GroupColumn
 from labeldp_verify.forms.groups import Groups as Groups
 from labeldp_verify.forms.groups import check_groups as check_groups
+from labeldp_verify.forms.integers import GroupedWindows as GroupedWindows
 from labeldp_verify.forms.integers import Integers as Integers
 from labeldp_verify.forms.integers import Randomizer as Randomizer
 from labeldp_verify.forms.joint import MAX_COMBINATIONS as MAX_COMBINATIONS
@@ -29,15 +26,18 @@ from labeldp_verify.forms.joint import Part as Part
 from labeldp_verify.forms.joint import columns_of as columns_of
 from labeldp_verify.forms.joint import output_array as output_array
 from labeldp_verify.forms.joint import output_values as output_values
-from labeldp_verify.forms.sets import ClassSets as ClassSets
-from labeldp_verify.forms.sets import are_numbers as are_numbers
-from labeldp_verify.forms.sets import sets_of as sets_of
-from labeldp_verify.forms.table import TABLE_WORD_BITS as TABLE_WORD_BITS
-from labeldp_verify.forms.table import TableRandomizer as TableRandomizer
-from labeldp_verify.forms.table import check_table as check_table
-from labeldp_verify.forms.window import MAX_WORD_BITS as MAX_WORD_BITS
-from labeldp_verify.forms.window import Output as Output
-from labeldp_verify.forms.window import Segment as Segment
-from labeldp_verify.forms.window import WindowRandomizer as WindowRandomizer
-from labeldp_verify.forms.window import check_form as check_form
-from labeldp_verify.forms.window import word_sizes as word_sizes
+from labeldp_verify.forms.randomizers import ADDITIVE_WORD_BITS as ADDITIVE_WORD_BITS
+from labeldp_verify.forms.randomizers import MAX_WORD_BITS as MAX_WORD_BITS
+from labeldp_verify.forms.randomizers import TABLE_WORD_BITS as TABLE_WORD_BITS
+from labeldp_verify.forms.randomizers import AdditiveRandomizer as AdditiveRandomizer
+from labeldp_verify.forms.randomizers import ClassSets as ClassSets
+from labeldp_verify.forms.randomizers import Output as Output
+from labeldp_verify.forms.randomizers import Segment as Segment
+from labeldp_verify.forms.randomizers import TableRandomizer as TableRandomizer
+from labeldp_verify.forms.randomizers import WindowRandomizer as WindowRandomizer
+from labeldp_verify.forms.randomizers import are_numbers as are_numbers
+from labeldp_verify.forms.randomizers import check_additive as check_additive
+from labeldp_verify.forms.randomizers import check_form as check_form
+from labeldp_verify.forms.randomizers import check_table as check_table
+from labeldp_verify.forms.randomizers import sets_of as sets_of
+from labeldp_verify.forms.randomizers import word_sizes as word_sizes

@@ -1,12 +1,4 @@
-"""Whole models: a randomizer of any form as an ONNX file, and the label part alone.
-
-    label ──► row ─┐   (a joint label has an input for each of its columns)
-    entropy ───────┼► the graph of the form ──► private_label
-    group ─► table ┘  (only where tables differ by group)
-
-There is no random operator: the caller brings uniform words, one a label (two for additive noise,
-and one more where the domain rounds unbiasedly).
-"""
+"""Canonical JSON, and the digest of the integers that decide what an artifact does."""
 
 import hashlib
 from collections.abc import Sequence
@@ -22,23 +14,48 @@ from labeldp_verify.forms import (
     TableRandomizer,
     sets_of,
 )
-from labeldp_verify.forms.window import Output
-from labeldp_verify.graph.additive_graph import add_additive
-from labeldp_verify.graph.alias_table import add_table
-from labeldp_verify.graph.bucket_grid import SINGLE_GRID_OF_GROUPS, BucketGrid, choose_grid
-from labeldp_verify.graph.canonical import canonical_json
-from labeldp_verify.graph.group_graph import add_group_index
-from labeldp_verify.graph.joint_graph import (
+from labeldp_verify.forms.randomizers import Output
+from labeldp_verify.graph.alias_table import add_additive, add_table
+from labeldp_verify.graph.bucket_grid import (
+    SINGLE_GRID_OF_GROUPS,
+    BucketGrid,
+    add_grouped_window,
+    add_window,
+    choose_grid,
+)
+from labeldp_verify.graph.inputs import (
     PRIVATE_NUMBER,
     add_columns,
+    add_group_index,
     add_joint_index,
+    add_row,
+    add_words,
     declare_labels,
 )
-from labeldp_verify.graph.label_graph import add_row
 from labeldp_verify.graph.nodes import DOUBLE, INT32, INT64, Graph, output_type
 from labeldp_verify.graph.self_test import self_test_vectors
-from labeldp_verify.graph.window_graph import add_grouped_window, add_window
-from labeldp_verify.graph.word_graph import add_words
+from labeldp_verify.strict import canonical_json
+
+
+def tables_digest(domain: Domain, randomizer: Randomizer | GroupedWindows) -> str:
+    """SHA-256 (hex) over the domain and the randomizer's integers and values.
+
+    It does not depend on the certificate, on tool versions or on how the lookup tables are laid
+    out: two files with one digest are the same randomizer.
+    """
+    tables = {"domain": domain.to_json(), **randomizer.to_json()}
+    return hashlib.sha256(canonical_json(tables).encode()).hexdigest()
+
+
+# ---- Whole models: a randomizer of any form as an ONNX file, and the label part alone.
+#
+#     label ──► row ─┐   (a joint label has an input for each of its columns)
+#     entropy ───────┼► the graph of the form ──► private_label
+#     group ─► table ┘  (only where tables differ by group)
+#
+# There is no random operator: the caller brings uniform words, one a label (two for additive noise,
+# and one more where the domain rounds unbiasedly).
+
 
 PORTABLE = "portable"  # the part of a certificate whose file takes words in limbs
 FORMAT_VERSION = "1.0"

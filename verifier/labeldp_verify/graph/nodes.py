@@ -1,24 +1,47 @@
-"""A minimal ONNX graph under construction: constants, nodes, bytes.
-
-The protobuf messages are filled field by field, because the helpers of the onnx package fill
-optional fields differently from version to version.
-"""
+"""A minimal ONNX graph under construction: constants, nodes, bytes."""
 
 import ctypes
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import TYPE_CHECKING, Any
 
-from labeldp_verify.graph.messages import (
-    AttributeProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    OperatorSetIdProto,
-    StringStringEntryProto,
-    TensorProto,
-    ValueInfoProto,
-)
+if TYPE_CHECKING:
+    import onnx
+
+# ---- The protobuf messages of ONNX, by themselves.
+#
+# The package imports its checker, helpers and converters as well, which nothing here uses and which
+# take longer to load than numpy. These are the same classes as ``onnx.ModelProto`` and the others.
+
+
+def _generated() -> Any:
+    """The module that protoc wrote, or the package where that is kept in another place."""
+    package = find_spec("onnx")  # which imports nothing
+    folder = None if package is None else package.submodule_search_locations
+    spec = None if folder is None else PathFinder.find_spec("onnx.onnx_ml_pb2", folder)
+    if spec is None or spec.loader is None:
+        import onnx  # noqa: PLC0415
+
+        return onnx
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if not TYPE_CHECKING:
+    onnx = _generated()
+
+ModelProto = onnx.ModelProto
+
+
+# ---- A minimal ONNX graph under construction: constants, nodes, bytes.
+#
+# The protobuf messages are filled field by field, because the helpers of the onnx package fill
+# optional fields differently from version to version.
+
 
 # Constants that onnxruntime takes for 0 or 1, though they are neither.
 #
@@ -42,11 +65,11 @@ def vanishes(op_type: str, number: float) -> bool:
     return op_type in NEUTRAL and is_taken_for(number, NEUTRAL[op_type])
 
 
-INT32: int = TensorProto.INT32
-INT64: int = TensorProto.INT64
-UINT64: int = TensorProto.UINT64
-DOUBLE: int = TensorProto.DOUBLE
-STRING: int = TensorProto.STRING
+INT32: int = onnx.TensorProto.INT32
+INT64: int = onnx.TensorProto.INT64
+UINT64: int = onnx.TensorProto.UINT64
+DOUBLE: int = onnx.TensorProto.DOUBLE
+STRING: int = onnx.TensorProto.STRING
 
 IR_VERSION = 8
 OPSET = 17
@@ -70,7 +93,7 @@ class Graph:
 
     def __init__(self, name: str) -> None:
         """Start an empty graph called ``name``."""
-        self._proto = GraphProto(name=name)
+        self._proto = onnx.GraphProto(name=name)
         self._doubles: dict[str, float] = {}  # the constants that stand for one float64
         self._prefix = ""
 
@@ -142,7 +165,7 @@ class Graph:
         domain: str,
         attributes: dict[str, Attribute],
     ) -> None:
-        proto = NodeProto(op_type=op_type, name=outputs[0], domain=domain)
+        proto = onnx.NodeProto(op_type=op_type, name=outputs[0], domain=domain)
         proto.input.extend(inputs)
         proto.output.extend(outputs)
         for key in sorted(attributes):
@@ -151,21 +174,21 @@ class Graph:
 
     def to_bytes(self, metadata: dict[str, str]) -> bytes:
         """The serialized model with the metadata in the order of its keys."""
-        model = ModelProto(
+        model = onnx.ModelProto(
             ir_version=IR_VERSION, producer_name="labeldp", producer_version="1", model_version=1
         )
-        model.opset_import.append(OperatorSetIdProto(domain="", version=OPSET))
-        model.opset_import.append(OperatorSetIdProto(domain="ai.onnx.ml", version=ML_OPSET))
+        model.opset_import.append(onnx.OperatorSetIdProto(domain="", version=OPSET))
+        model.opset_import.append(onnx.OperatorSetIdProto(domain="ai.onnx.ml", version=ML_OPSET))
         model.graph.CopyFrom(self._proto)
         for key in sorted(metadata):
-            model.metadata_props.append(StringStringEntryProto(key=key, value=metadata[key]))
+            model.metadata_props.append(onnx.StringStringEntryProto(key=key, value=metadata[key]))
         return bytes(model.SerializeToString(deterministic=True))
 
     def _constant(
         self, name: str, element_type: int, values: Sequence[Scalar], dims: Sequence[int]
     ) -> str:
         name = self._prefix + name
-        tensor = TensorProto(name=name, data_type=element_type)
+        tensor = onnx.TensorProto(name=name, data_type=element_type)
         tensor.dims.extend(dims)
         if element_type == STRING:
             tensor.string_data.extend(str(value).encode() for value in values)
@@ -177,23 +200,23 @@ class Graph:
         return name
 
 
-def _attribute(name: str, value: Attribute) -> AttributeProto:
-    proto = AttributeProto(name=name)
+def _attribute(name: str, value: Attribute) -> onnx.AttributeProto:
+    proto = onnx.AttributeProto(name=name)
     if isinstance(value, int):
-        proto.type, proto.i = AttributeProto.INT, value
+        proto.type, proto.i = onnx.AttributeProto.INT, value
     elif isinstance(value, str):
-        proto.type, proto.s = AttributeProto.STRING, value.encode()
+        proto.type, proto.s = onnx.AttributeProto.STRING, value.encode()
     elif isinstance(value[0], str):
-        proto.type = AttributeProto.STRINGS
+        proto.type = onnx.AttributeProto.STRINGS
         proto.strings.extend(str(item).encode() for item in value)
     else:
-        proto.type = AttributeProto.INTS
+        proto.type = onnx.AttributeProto.INTS
         proto.ints.extend(int(item) for item in value)
     return proto
 
 
-def _value_info(name: str, element_type: int, shape: Sequence[int | str]) -> ValueInfoProto:
-    proto = ValueInfoProto(name=name)
+def _value_info(name: str, element_type: int, shape: Sequence[int | str]) -> onnx.ValueInfoProto:
+    proto = onnx.ValueInfoProto(name=name)
     proto.type.tensor_type.elem_type = element_type
     for size in shape:
         dimension = proto.type.tensor_type.shape.dim.add()

@@ -27,7 +27,7 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.domain import Category
 from labeldp_verify.forms.joint import place_of
-from labeldp_verify.forms.window import Output
+from labeldp_verify.forms.randomizers import Output
 from labeldp_verify.graph.alias_table import alias_entries, column_bits, sample
 
 # Words on which a platform could go wrong, and what the integers answer to them.

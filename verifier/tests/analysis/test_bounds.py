@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.bounds import (
+from labeldp_verify.forms.exact_numbers import (
     exp_bounds,
     exp_lower,
     exp_upper,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.bounds import exp_bounds
 from labeldp_verify.analysis.lower_bound import dual_is_feasible, is_nonnegative, root_steps
+from labeldp_verify.forms.exact_numbers import exp_bounds
 
 
 def minimum_of_f(labels, weights, epsilon, alpha, beta):

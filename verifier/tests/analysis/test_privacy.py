@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.bounds import exp_lower, exp_upper
-from labeldp_verify.forms.window import Segment, WindowRandomizer, check_form
+from labeldp_verify.forms.exact_numbers import exp_lower, exp_upper
+from labeldp_verify.forms.randomizers import Segment, WindowRandomizer, check_form
 
 from verifier.tests.analysed import realised_ratio
 from verifier.tests.integers import response

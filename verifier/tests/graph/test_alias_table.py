@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.decode.alias_layout import column_sums, items_of
+from labeldp_verify.decode.alias import column_sums, items_of
 from labeldp_verify.graph.alias_table import alias_entries, column_bits, sample
 
 from verifier.tests.integers import composition

@@ -12,7 +12,7 @@ from labeldp_verify.forms import (
     RealDomain,
     WindowRandomizer,
 )
-from labeldp_verify.forms.window import Segment, check_form
+from labeldp_verify.forms.randomizers import Segment, check_form
 from labeldp_verify.graph import BucketGrid, choose_grid, grid_entries
 
 from verifier.tests.analysed import realised_ratio

@@ -14,7 +14,7 @@ import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.decode import read_form, read_model
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
-from labeldp_verify.forms.table import check_table
+from labeldp_verify.forms.randomizers import check_table
 from labeldp_verify.graph import write_model
 from labeldp_verify.graph.alias_table import alias_entries
 from onnx.reference import ReferenceEvaluator

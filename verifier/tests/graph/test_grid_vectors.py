@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 from labeldp_verify.forms import WindowRandomizer
-from labeldp_verify.forms.window import Segment
+from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph.bucket_grid import BucketGrid, choose_grid, grid_entries
 from labeldp_verify.kernel import Lookup, Refused
 

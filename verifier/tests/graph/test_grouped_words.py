@@ -18,7 +18,7 @@ from labeldp_verify.forms import (
     check_groups,
 )
 from labeldp_verify.forms.joint import output_values
-from labeldp_verify.forms.window import Segment
+from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph import BucketGrid, choose_grid, tables_digest
 
 from verifier.tests.analysed import realised_ratio

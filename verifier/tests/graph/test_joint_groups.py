@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.column_losses import ColumnLoss
+from labeldp_verify.analysis.any_form import ColumnLoss
 from labeldp_verify.forms import (
     CategoricalDomain,
     GroupedWindows,
@@ -15,7 +15,7 @@ from labeldp_verify.forms import (
     JointDomain,
     WindowRandomizer,
 )
-from labeldp_verify.forms.window import Segment
+from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph import write_model
 
 from verifier.tests.files import all_words, certificate_of, file_of, session_of

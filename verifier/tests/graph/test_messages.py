@@ -5,7 +5,7 @@ import sys
 
 import onnx
 import pytest
-from labeldp_verify.graph import messages
+from labeldp_verify.graph import nodes as messages
 from labeldp_verify.graph.nodes import DOUBLE, Graph
 
 NAMES = [name for name in vars(messages) if name.endswith("Proto")]
@@ -19,7 +19,7 @@ def test_the_classes_are_those_of_the_package(name):
 def test_the_package_may_come_later():
     code = """
 import sys
-from labeldp_verify.graph import messages
+from labeldp_verify.graph import nodes as messages
 assert "onnx" not in sys.modules
 import onnx, onnx.checker, onnx.helper
 assert onnx.ModelProto is messages.ModelProto is onnx.onnx_ml_pb2.ModelProto

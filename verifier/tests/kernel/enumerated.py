@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import onnxruntime as ort
-from labeldp_verify.graph.word_graph import in_limbs
+from labeldp_verify.graph.inputs import in_limbs
 
 REAL = [float("nan"), float("-inf"), float("inf"), -1e300, -0.0, *np.linspace(-2, 8, 21), 2**53]
 WHOLE = [-(2**63), -5, -2, -1, 0, 1, 2, 3, 5, 7, 2**31, 2**32 + 1, 2**53 + 1, 2**63 - 1]

@@ -15,7 +15,7 @@ from labeldp_verify.forms import (
     TableRandomizer,
     WindowRandomizer,
 )
-from labeldp_verify.forms.window import Segment
+from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph import BucketGrid, write_model
 
 INTEGERS = IntegerDomain(-1, 2)

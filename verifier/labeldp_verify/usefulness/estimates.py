@@ -23,14 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.grid_labels import grid_step, rounds_to_nearest
 from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.probabilities import matrix, rows
-from labeldp_verify.analysis.range_bias import grid_step, rounds_to_nearest
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, are_numbers, sets_of
 from labeldp_verify.forms.exact_numbers import ExactNumbers
-from labeldp_verify.reading.figures import MoreLabels, Spread, Usefulness
-from labeldp_verify.reading.margins import Noise
-from labeldp_verify.reading.row_noise import (
+from labeldp_verify.usefulness.figures import MoreLabels, Spread, Usefulness
+from labeldp_verify.usefulness.noise import (
+    Noise,
     most_between,
     noise_of_levels,
     noise_of_outputs,

@@ -1,10 +1,7 @@
-"""Records of a certificate and their JSON, read strictly.
-
-A field that the format does not know could claim anything, so there must be none: a record has
-exactly the fields of its class, each of exactly its type.
-"""
+"""Text that is read strictly: numbers as people write them, JSON, and records of a certificate."""
 
 import dataclasses
+import json
 import re
 import types
 from collections.abc import Callable
@@ -13,8 +10,88 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-RATIONAL = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
-DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?")
+# ---- Numbers as people write them: ASCII digits, and nothing else that Python would read as a
+# number.
+#
+# ``int("1_0")`` is 10 in Python, ``Decimal("١")`` is 1, and ``float`` takes blanks, "inf" and
+# "nan". An ε that is read differently from how it looks is a privacy bug, so options, YAML and
+# policies are all read here. A certificate is read more strictly still (``certificate.decimal``,
+# ``rational``).
+
+
+WHOLE = re.compile(r"[-+]?[0-9]+")
+DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+MAX_DIGITS = 100
+MAX_EXPONENT = 100
+_MAX_CHARACTERS = 1_000
+
+
+def read_whole(text: Any) -> int:
+    """The integer that a text of at most 100 digits states. Raises ValueError for anything else."""
+    if not isinstance(text, str) or not WHOLE.fullmatch(text) or len(text) > MAX_DIGITS:
+        raise ValueError("expected a whole number")
+    return int(text)
+
+
+def read_decimal(text: Any) -> Decimal:
+    """The decimal number that a text states, exactly. Raises ValueError for anything else.
+
+    Zero, or between 1e-100 and 1e100 in size, of at most 100 digits: a fraction of it stays small.
+    """
+    if not isinstance(text, str) or not DECIMAL.fullmatch(text):
+        raise ValueError("expected a number")
+    try:
+        number = Decimal(text) if len(text) <= _MAX_CHARACTERS else None
+    except ArithmeticError:  # an exponent of 19 digits
+        number = None
+    if number is None or not is_moderate(number):
+        raise ValueError(f"expected a number between 1e-{MAX_EXPONENT} and 1e{MAX_EXPONENT}")
+    return number
+
+
+def is_moderate(number: Decimal) -> bool:
+    """Whether a finite number has at most 100 digits, and is zero or 1e-100 … 1e100 in size."""
+    few = len(number.as_tuple().digits) <= MAX_DIGITS
+    return few and (not number or abs(number.adjusted()) <= MAX_EXPONENT)
+
+
+# ---- JSON that all readers read alike.
+
+
+def parse_json(text: str) -> Any:
+    """The value that a JSON text has: an object, a list, or any other.
+
+    Raises ValueError for anything else, for a name that an object has twice (readers differ in
+    which of them they take), and for what is nested too deeply.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys, no blanks and no NaN: equal values give equal text."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+# ---- Records of a certificate and their JSON, read strictly.
+#
+# A field that the format does not know could claim anything, so there must be none: a record has
+# exactly the fields of its class, each of exactly its type.
+
+
+_RATIONAL = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
+_EXACT_DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?")
 
 T = TypeVar("T")
 
@@ -25,7 +102,7 @@ class ShapeError(ValueError):
 
 def rational(text: str) -> Fraction:
     """A rational number "p/q" of bounded length; ValueError for anything else."""
-    if not RATIONAL.fullmatch(text):
+    if not _RATIONAL.fullmatch(text):
         raise ValueError("not a rational number")
     number = Fraction(text)
     if str(number) != text:
@@ -35,7 +112,7 @@ def rational(text: str) -> Fraction:
 
 def decimal(text: Any) -> Decimal:
     """A decimal number of bounded length and exponent, exact; ValueError for anything else."""
-    if not isinstance(text, str) or not DECIMAL.fullmatch(text):
+    if not isinstance(text, str) or not _EXACT_DECIMAL.fullmatch(text):
         raise ValueError("not a decimal number")
     return Decimal(text)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from labeldp_verify.reading.margins import Noise
 from labeldp_verify.rounded import at_least, at_most, percent_at_most, probability
+from labeldp_verify.usefulness.noise import Noise
 
 ROWS = 1_000  # whose mean is spoken of, besides all n
 _SPREADS = (4, 10)  # parts of the range: standard deviations of labels that are given as examples

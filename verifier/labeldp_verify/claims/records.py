@@ -10,19 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from fractions import Fraction
+from typing import Any, Literal
 
 from labeldp_verify.analysis.analysis import Loss
-from labeldp_verify.claims.record import ShapeError, plain, read_field, read_record
-from labeldp_verify.claims.registry import all_claims
-
-if TYPE_CHECKING:
-    from labeldp_verify.claims.composition import CompositionClaims
-    from labeldp_verify.claims.groups import GroupsClaims
-    from labeldp_verify.claims.joint import JointClaims
-    from labeldp_verify.claims.person import PersonClaims
-    from labeldp_verify.claims.sets import SetsClaims
+from labeldp_verify.analysis.any_form import ColumnLoss
+from labeldp_verify.strict import plain
 
 ADJACENCY = "substitution of one label"
 GOAL = re.compile(r"\bgoal: (training|labels)\b")
@@ -76,7 +71,7 @@ class Optimality:
 
 @dataclass(frozen=True)
 class RadiusOptimality:
-    """Radii that prove the lower bound instead of dual values (``analysis/radii.py``).
+    """Radii that prove the lower bound instead of dual values (``analysis/lower_bound.py``).
 
     ``knots`` [n] are numbers of labels, ``radii`` [n] whole multiples of ``unit``, which is "p/q".
     """
@@ -155,6 +150,140 @@ class FieldLists:
 
 
 @dataclass(frozen=True)
+class GridClaims:
+    """The least and the widest distance between two neighbouring labels, of all such columns."""
+
+    least_step: float
+    widest_step: float
+
+
+@dataclass(frozen=True)
+class NullsClaims:
+    """What nulls of the label become, and whether the pattern of nulls is protected.
+
+    ``become`` has a label for each column of the label, or null where nulls stay null. ``pattern``
+    is "protected" if a null is randomized like any other label; "public" says that nulls stay null,
+    because anyone may know which rows have no label.
+    """
+
+    become: list[Any]
+    pattern: Literal["protected", "public"]
+
+
+@dataclass(frozen=True)
+class JointColumnClaims:
+    """One column of a joint label.
+
+    With ``loss: sum`` it has a loss, a weight (p/q) and the loss of its private
+    labels; otherwise all three are None.
+    """
+
+    name: str
+    loss: str | None
+    weight: str | None
+    noisy_label_loss: float | None
+
+
+@dataclass(frozen=True)
+class JointClaims:
+    """The columns of a joint label, in the order of the parts of its domain."""
+
+    columns: list[JointColumnClaims]
+
+
+@dataclass(frozen=True)
+class GroupColumnClaims:
+    """A public column: edges of bands, or listed values; the other is None."""
+
+    name: str
+    bands: list[Any] | None
+    values: list[Any] | None
+
+
+@dataclass(frozen=True)
+class GroupsClaims:
+    """The public columns, and the table of each cell [C]; None where cell i has table i.
+
+    In JSON the tables [T + 1] are here, too; the last one is that of all other rows.
+    """
+
+    assignment: str
+    columns: list[GroupColumnClaims]
+    table_of_cell: list[Any] | None
+
+
+@dataclass(frozen=True)
+class EpsilonAtDelta:
+    """(ε, δ) as decimals."""
+
+    delta: str
+    epsilon: str
+
+
+@dataclass(frozen=True)
+class CompositionClaims:
+    """What one user with ``labels_per_user`` labels spends; ``pair`` names the dominating pair."""
+
+    labels_per_user: int
+    epsilon_pure: str
+    epsilon_prior: str
+    pair: str
+    epsilon_at_delta: list[EpsilonAtDelta]
+
+
+@dataclass(frozen=True)
+class PersonClaims:
+    """The column of persons, L, and L times what one label spends; ε as "p/q".
+
+    ``epsilon_label_bound`` is L times the smaller of two numbers that the integers prove: ε₂ as it
+    is declared, and the bound that is rounded up.
+
+    ``l1_sensitivity`` is what all labels of a person together can change in a private histogram
+    of the prior: 2·L, across all groups; 0 if nothing was counted privately.
+    """
+
+    column: str
+    labels_per_person: int
+    l1_sensitivity: int
+    epsilon_label: str
+    epsilon_label_bound: str
+    epsilon_prior: str
+    epsilon_total: str
+
+
+@dataclass(frozen=True)
+class ExactSetsClaims:
+    """The exact values of the numbers for reading, as rational numbers "p/q" in lowest terms."""
+
+    noise: str
+    least_noise: str
+
+
+@dataclass(frozen=True)
+class SetsClaims:
+    """What private labels reveal about the classes (``analysis/share_noise.py``).
+
+    ``blocks`` [m] are the classes of each output, as ``ClassSets.to_hex`` writes them; None where
+    the outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate
+    of the one-hot label from one private label, ``least_noise`` a bound on that of every ε-DP one,
+    and ``gap`` how far above it the noise is, relatively.
+    """
+
+    blocks: list[Any] | None
+    noise: float
+    least_noise: float
+    gap: float
+    exact: ExactSetsClaims
+
+
+@dataclass(frozen=True)
+class PortableClaims:
+    """How many limbs hold a word (``graph/inputs.py``)."""
+
+    limbs_per_word: int
+
+
+@dataclass(frozen=True)
 class TableClaims:
     """What is claimed of one table.
 
@@ -203,7 +332,7 @@ class Certificate(WholeFile):
     """All claims of one artifact.
 
     ``tables`` are in the order of the graph; ``parts`` hold all other claims, by the names of
-    ``claims/registry.py``.
+    ``claims/claim.py``.
     """
 
     tables: list[TableClaims] = field(default_factory=list)
@@ -268,33 +397,6 @@ class Certificate(WholeFile):
         stated = GOAL.search(self.auto or "")
         return None if stated is None else stated[1]
 
-    @classmethod
-    def from_json(cls, value: Any) -> Certificate:
-        """From parsed JSON; raises ShapeError unless fields and types are exactly the format's."""
-        if type(value) is not dict or "optimality" not in value:
-            raise ShapeError("certificate")
-        value, names = dict(value), [claim.part for claim in all_claims()]
-        stated = {name: value.pop(name) for name in names if name in value}
-        optimality = value.pop("optimality")
-        listed = None
-        if type(groups := stated.get("groups")) is dict:
-            stated["groups"] = dict(groups)
-            listed = stated["groups"].pop("tables", None)
-        whole = read_record(WholeFile, value, "certificate")
-        witness = read_field(Witness | None, optimality, "certificate.optimality")
-        parts = {
-            claim.part: read_record(claim.record, stated[claim.part], f"certificate.{claim.part}")
-            for claim in all_claims()
-            if claim.part in stated
-        }
-        if "groups" not in parts:
-            tables = [_only_table(whole, witness)]
-        else:
-            if witness is not None or not listed:
-                raise ShapeError("certificate.groups.tables" if witness is None else "optimality")
-            tables = read_field(list[TableClaims], listed, "certificate.groups.tables")
-        return cls(**vars(whole), tables=tables, parts=parts)
-
     def to_json(self) -> dict[str, Any]:
         """The JSON that ``from_json`` reads."""
         value: dict[str, Any] = plain(self)
@@ -305,17 +407,47 @@ class Certificate(WholeFile):
         return {**value, **parts}
 
 
-def _only_table(whole: WholeFile, witness: Witness | None) -> TableClaims:
-    """The claims of the only table, which are those of the whole file."""
-    exact = {
-        own.name: getattr(whole.exact, own.name) for own in dataclasses.fields(ExactTableClaims)
-    }
-    return TableClaims(
-        size=1,
-        outputs=whole.outputs,
-        epsilon_label_bound=whole.privacy.epsilon_label_bound,
-        utility=whole.utility,
-        optimality=witness,
-        prior=whole.prior,
-        exact=ExactTableClaims(**exact),
-    )
+# ---- What a file cannot prove about itself, and the compiler declares.
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What the file cannot prove about itself.
+
+    Attributes:
+        name: of the spec.
+        mechanism: kind, as in the spec.
+        column: of the label; None where it has several.
+        epsilon_label: ε₂, the budget of one randomized label (exact).
+        epsilon_prior: ε₁, spent on the prior by the compile (exact).
+        prior: what ε₁ was spent on, as the JSON of ``PriorClaims``; holds the ``weights`` [k].
+        spec_digest: SHA-256 of the spec's bytes.
+        tools: versions that took part.
+        auto: why ``mechanism: auto`` chose this one, or None.
+        insecure: why the artifact must not be used, or None.
+        labels_per_user: how many labels one user has, if the certificate is to speak of that.
+        person_column: the column of persons, if that many labels of one are the spec's unit.
+        columns: of the label, where it has several.
+        losses: what is summed up, of each of them, where the loss is that sum.
+        sets: whether the certificate is to speak of what private labels say of classes.
+        composes: whether the certificate is to state what these labels spend at δ.
+        composition: what ``labels_per_user`` labels spend, found by an accountant.
+    """
+
+    name: str
+    mechanism: str
+    column: str | None
+    epsilon_label: Fraction
+    epsilon_prior: Fraction
+    prior: dict[str, Any]
+    spec_digest: str
+    tools: dict[str, str]
+    auto: str | None = None
+    insecure: str | None = None
+    labels_per_user: int | None = None
+    person_column: str | None = None
+    columns: tuple[str, ...] = ()
+    losses: Sequence[ColumnLoss] | None = None
+    sets: bool = False
+    composes: bool = True
+    composition: CompositionClaims | None = None

@@ -237,8 +237,10 @@ TRAINER_FACES = {
     *("labeldp_compile.toolkit", "labeldp_runtime", "labeldp_runtime.whole_file"),
     *(f"labeldp_verify{room}" for room in ("", ".analysis", ".claims", ".decode", ".forms")),
     *(f"labeldp_verify.{name}" for name in ("artifact", "errors", "opening", "printable")),
-    *(f"labeldp_verify.{name}" for name in ("public_names", "rounded", "reading.strict_json")),
-    *(f"labeldp_verify.console.{name}" for name in ("colour", "interrupts")),
+    *(
+        f"labeldp_verify.{name}"
+        for name in ("public_names", "rounded", "strict", "console.interrupts")
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Estimates of a compile before it runs: outputs, bytes, seconds.
+"""Estimates of a compile before it runs: outputs, bytes, seconds, and the use of its labels.
 
 An estimate is a range if it depends on a prior that is not known yet. ``benchmarks/plan.py``
 compares every estimate here with a real compile. The seconds were fitted to its results on two

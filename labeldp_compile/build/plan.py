@@ -1,4 +1,10 @@
-"""The plan of a compile: the checks that come before spending, and estimates of the rest."""
+"""The plan of a compile: the checks that come before spending, and estimates of the rest.
+
+A saved plan is a file: compile does exactly what was approved in it, or nothing. It holds no label
+and nothing that depends on one: the digest of the spec, the exact parts of ε, the mechanism, and of
+each table its columns, their types and its number of rows. Files that the spec declares public have
+their digests, too. A digest of labels would let anybody confirm a guess.
+"""
 
 import hashlib
 import os
@@ -156,14 +162,6 @@ def plan_spec(path: Path) -> Plan:
         return Plan(spec, budget, expected, most, ledger, use, recalls, digest)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-
-
-# A plan in a file: what was approved, so that compile does exactly this or nothing.
-#
-# It holds no label and nothing that depends on one: the digest of the spec, the exact parts of ε,
-# the mechanism, and of each table its columns, their types and its number of rows. Files that the
-# spec declares public have their digests, too. A digest of labels would let anybody confirm a
-# guess.
 
 
 SUFFIX = ".plan"

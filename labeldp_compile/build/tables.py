@@ -1,4 +1,6 @@
-"""Upper bounds on an artifact's bytes that hold for every prior, so before any ε is spent.
+"""From the priors of all tables to their integers, and the most bytes that they can take.
+
+The bounds on bytes hold for every prior, so they are known before any ε is spent.
 
 If the tables depend on the prior, the mechanism makes them fit: it merges rare outputs, or uses
 fewer.

@@ -1,4 +1,4 @@
-"""What Laplace and staircase noise share (Definitions 17 to 20 of the unbiased paper, 2023)."""
+"""Laplace and staircase noise (Definitions 17 to 20 of the unbiased randomizers paper, 2023)."""
 
 import math
 from abc import abstractmethod
@@ -199,9 +199,6 @@ def _clipped(period: int, spacing: int, prior: Floats, epsilon: float, loss: Los
     return np.asarray(losses + b / -math.expm1(-epsilon) * losses[period])
 
 
-# Laplace noise (Definitions 17 and 18 of the optimal unbiased randomizers paper, 2023).
-
-
 class Laplace(AdditiveNoise):
     """Discrete Laplace noise (Definition 17), or on a fine lattice the continuous one (18)."""
 
@@ -210,9 +207,6 @@ class Laplace(AdditiveNoise):
     def magnitudes(self, problem: Problem, lattice: LabelLattice) -> Magnitudes:
         """The magnitudes of the definition."""
         return partial(laplace_magnitudes, period=lattice.period)
-
-
-# Staircase noise (Definitions 19 and 20 of the optimal unbiased randomizers paper, 2023).
 
 
 class Staircase(AdditiveNoise):

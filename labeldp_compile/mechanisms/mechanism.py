@@ -1,9 +1,10 @@
-"""What a mechanism gains from the prior, and what less ε costs it, before a label is read.
+"""What every mechanism provides: its options, its problem and solution, the bytes of its tables.
 
-``split: auto`` (``prior/split.py``) compares the two. Shares are of the noisy label loss. The
-numbers were set by hand from the output of ``benchmarks/split.py``, for real tables and
-(``--landscape``) for flat, geometric, spiked and two-humped distributions. They choose between
-private histograms, and have no influence on privacy.
+It also says what it gains from the prior, and what less ε costs it. ``split: auto``
+(``prior/split.py``) compares the two. Shares are of the noisy label loss. The numbers were set by
+hand from the output of ``benchmarks/split.py``, for real tables and (``--landscape``) for flat,
+geometric, spiked and two-humped distributions. They choose between private histograms, and have no
+influence on privacy.
 """
 
 from __future__ import annotations
@@ -74,9 +75,6 @@ KEEPS_THE_LIKELIEST = PriorUse(
 """Randomized response over the likeliest labels: neighbouring labels do not matter."""
 
 
-# The bytes of a randomizer's lookup tables, before the randomizer exists.
-
-
 ENTRY_BYTES = 8
 GRID_OF_RESPONSE = 10  # entries for each output of randomized response, at most
 TOO_LARGE = "the lookup tables would be too large; use fewer labels"
@@ -115,9 +113,6 @@ def adapted_bytes(labels: int, grid: int, segments: int, room: int) -> int:
     least = ENTRY_BYTES * (labels + 64)
     grid = min(max(grid, bucket_grid.SINGLE_GRID_ENTRIES), bucket_grid.MAX_ENTRIES)
     return max(min(ENTRY_BYTES * (labels + grid + segments), room), least)
-
-
-# The problem that a mechanism solves, and its solution.
 
 
 @dataclass(frozen=True)
@@ -185,9 +180,6 @@ class Solved:
     randomizer: Randomizer
     bound: DualBound | RadiusBound | None = None
     classes: bool = False
-
-
-# The base class of mechanisms: the options of a spec, what they need, build and spend.
 
 
 Proof = Literal["dual", "no slope", "slope", "bias"]

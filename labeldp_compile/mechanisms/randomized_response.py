@@ -1,4 +1,8 @@
-"""Randomized response over all labels (Warner 1965; Definition 21 of the unbiased paper)."""
+"""Randomized response over all labels, debiased, and over the likeliest labels.
+
+Warner (1965) and Definitions 21 and 23 of the optimal unbiased randomizers paper (2023); RRTop-k
+and RRWithPrior are Algorithms 1 and 2 of "Deep learning with label differential privacy" (2021).
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -49,9 +53,6 @@ class RandomizedResponse(Mechanism):
         return [response_layout(domain.size, domain.size, epsilon)]
 
 
-# Debiased randomized response (Definition 23 of the optimal unbiased randomizers paper, 2023).
-
-
 class DebiasedRR(RandomizedResponse):
     """Randomized response whose outputs are moved apart to be unbiased (Definition 23)."""
 
@@ -86,9 +87,6 @@ class DebiasedRR(RandomizedResponse):
         values = [float((plain.words * y - base * total) / window) + 0.0 for y in labels]
         rows = range(len(labels))
         return Solved(randomized_response(values, rows, problem.epsilon, plain.word_bits))
-
-
-# RRTop-k: randomized response over the k likeliest labels (NeurIPS 2021, Algorithm 1).
 
 
 MAX_KEPT_LABELS = 1_000_000
@@ -185,9 +183,6 @@ def dual_of_zero_one(prior: Floats, epsilon: float) -> Floats:
     if epsilon == 0:
         return np.where(prior > c, 0.0, prior)
     return np.minimum(prior, (c - prior) / math.expm1(epsilon))
-
-
-# RRWithPrior: RRTop-k with the best k under the prior (NeurIPS 2021, Algorithm 2).
 
 
 _GRID = 36  # entries of the lookup grid for each label, at most

@@ -155,9 +155,6 @@ def _exp_bounds(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     return Fraction(high), Fraction(low)
 
 
-# The name and size of the noise on a private histogram; imports nothing heavy.
-
-
 NOISE = "discrete Laplace"
 
 

@@ -3,7 +3,7 @@
 There are two levels: one histogram of all rows, and one for each table of groups. Those of the
 tables compose in parallel, so they spend their ε once: a replaced label moves one unit inside its
 own group, so the L1 sensitivity is 2 in total. Only public facts decide: the sizes of the groups,
-the number of labels, ε, and the figures of ``mechanisms/prior_use.py``.
+the number of labels, ε, and the figures of ``mechanisms/mechanism.py``.
 
 It is not known whether groups differ. So ``auto`` plans the pooled histogram as it would be alone
 (``prior/split.py``). It adds a level whose ε is taken from the label and costs at most 1% of the

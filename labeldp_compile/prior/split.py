@@ -6,7 +6,7 @@ label. With ε₁ = s·ε for a histogram of B cells of neighbouring labels it i
     slope·s + gain·(noise·r + coarse(B)),    r = √8·B / (n·s·ε),
 
 where r is the standard deviation of a cell's noise (discrete Laplace of scale 2/ε₁) in units of the
-average cell. ``mechanisms/prior_use.py`` has slope, gain, noise and coarse. The best s for each B
+average cell. ``mechanisms/mechanism.py`` has slope, gain, noise and coarse. The best s for each B
 has a closed form, and the best B is taken. If that costs about as much as the ``gain``, a uniform
 prior is taken, which spends nothing.
 """

@@ -1,4 +1,4 @@
-"""Proportions as whole counts with a given sum, and whole weights of the blocks of additive noise.
+"""Additive noise in whole counts: proportions with a given sum, weights of blocks, randomizers.
 
 A non-increasing sequence is rounded with the small counts up and the largest ones down. Then the
 ratio of a large count to a small one never exceeds that of the ideal numbers. Privacy needs exactly
@@ -161,7 +161,7 @@ def _outwards(ratio: Fraction, reach: int, weight: int) -> list[int]:
 # e^−ε. The numbers are rounded so that h(0)/h(D) never exceeds e^ε.
 #
 # Inside a period, the counts follow h and are rounded so that no ratio grows. From block to block
-# they fall by at most r ≤ e^ε (``whole_counts.py``). This implies privacy (Theorem 6 in
+# they fall by at most r ≤ e^ε (``block_weights``). This implies privacy (Theorem 6 in
 # docs/privacy.md), which is also computed again from the integers.
 
 

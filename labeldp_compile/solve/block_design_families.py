@@ -1,4 +1,6 @@
-"""Translates of sets of residues in finite fields: nearly every density.
+"""Families of block designs: translates of residues, hyperplanes, lines and unitals.
+
+Translates of sets of residues in finite fields have nearly every density.
 
 *Unions of cyclotomic classes*: for e | q − 1, let T be the union of j of the e cosets of the e-th
 powers in GF(q)*, with or without zero, and K its size. A nonzero difference that occurs N times in

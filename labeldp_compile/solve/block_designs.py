@@ -1,4 +1,4 @@
-"""Designs: blocks in which every class, and every pair of classes, occurs equally often.
+"""Block designs: every class, and every pair of classes, occurs equally often; finite fields.
 
 Designs are compared by the noise of a private set of classes. A label draws block Z with a
 probability proportional to E if its class c is in Z, and to 1 otherwise. If every class is in r of

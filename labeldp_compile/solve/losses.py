@@ -1,4 +1,4 @@
-"""Losses of outputs for labels, in floats."""
+"""Losses in floats: of outputs for labels, of runs of labels, and of the bins of RR-on-Bins."""
 
 from __future__ import annotations
 

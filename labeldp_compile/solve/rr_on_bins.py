@@ -1,4 +1,6 @@
-"""Least-weight subsequence: the cheapest way to cut 0..n into runs, if longer runs cost more.
+"""RR-on-Bins: the best of all ε-DP label randomizers, as a least-weight subsequence.
+
+A least-weight subsequence is the cheapest way to cut 0..n into runs, if longer runs cost more.
 
 The weight of a run may be any non-negative function that never falls when the run is extended. The
 costs of RR-on-Bins have this property. They are not Monge, so the usual shortcuts would be wrong.

@@ -1,4 +1,7 @@
-"""A grid from public numbers: its file is read when the spec is, and is never the label's data."""
+"""Read a YAML file into a validated spec, or into errors; and the JSON Schema for editors.
+
+A grid from public numbers is read when the spec is. Its file is never the label's data.
+"""
 
 from __future__ import annotations
 
@@ -91,9 +94,6 @@ def _numbers(path: Path, grid: QuantileGrid) -> Iterator[float]:
             if count > MAX_NUMBERS:
                 raise refused(path, f"has more than {MAX_NUMBERS:,} rows: use a sample of them")
             yield from numbers[np.isfinite(numbers)].tolist()
-
-
-# Read a YAML file into a validated spec, or into errors; and the JSON Schema for editors.
 
 
 _SPEC = Document("spec", Spec, SpecError)

@@ -1,4 +1,4 @@
-"""The optimum over given intervals, as a second-order cone program in Clarabel.
+"""The optimum over given intervals: a second-order cone program in Clarabel, polished by Newton.
 
 For an interval with entries S(y) = 1 inside and e^-ε outside, and p the prior, let
 W, W₁, W₂ = Σ p·S·(1, y, y²), A = Σ α·S, B = Σ β·S. The dual of the mechanism's problem is

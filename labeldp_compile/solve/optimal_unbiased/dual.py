@@ -1,4 +1,6 @@
-"""Exact pricing: the worst output for a dual point, over every subset of labels and real value.
+"""The dual: exact pricing of every column, and the bound that multipliers prove.
+
+Pricing finds the worst output for a dual point, over every subset of labels and real value.
 
 With h_y(v) = ½p_y(v − y)² − α_y − β_y·v, a column with high entries on the set N and value v has
 reduced cost proportional to Σ_y h_y(v) + (e^ε − 1)·Σ_{y ∈ N} h_y(v), which the set of negative

@@ -1,4 +1,6 @@
-"""The optimum over given intervals from a good guess: an interior point that knows the path.
+"""Many labels: level by level, each by an interior point that knows the path.
+
+The interior point finds the optimum over given intervals from a good guess.
 
 The dual is max g·x such that, for every interval,
 
@@ -261,7 +263,7 @@ class _Method:
 # Many labels: level by level from a coarse optimum, until the gap is certified.
 #
 # Each level starts an interior point from the level above it, close enough that it needs few steps
-# (`interior_point`). A coarse solution is a solution for all labels up to second order, so each is
+# (`solve_near`). A coarse solution is a solution for all labels up to second order, so each is
 # also tried for all labels. With many labels, the certified gap is small enough long before the
 # finest level.
 

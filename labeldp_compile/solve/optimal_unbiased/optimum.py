@@ -1,4 +1,4 @@
-"""Coarse to fine: the intervals for the cone program of the next finer level.
+"""The public solver: reduce, solve from coarse to fine, return the result for all labels.
 
 The optimum of merged labels predicts the path of intervals of the next level. Its windows are
 placed for the finer labels, and the order in which they begin and end is the path. Only the
@@ -110,9 +110,6 @@ def _worth_trying(problem: Program, path: Intervals, scale: float) -> Intervals:
     quad = quadratics(problem, near)
     within = quad.spread - quad.moment**2 / quad.mass
     return join(k, near.take(within <= _COSTLY * scale), feasible)
-
-
-# The public solver: reduce, solve, and return the result for all labels in their units.
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,6 @@
-"""Intervals of neighbouring labels, the columns of an optimal unbiased randomizer.
+"""The problem of the optimal unbiased randomizer: its columns, its units, coarser problems.
+
+The columns are intervals of neighbouring labels.
 
 By Claims 12-14 of the unbiased-randomizer paper, every output of an optimum has the high
 probability for a run of neighbouring labels and the low one for all others, and the runs only move

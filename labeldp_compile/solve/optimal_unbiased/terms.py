@@ -1,4 +1,4 @@
-"""The cost of an interval and its dual terms: for each column, one quadratic in the output value.
+"""The terms of the dual: for each column one quadratic in the output value, and the bias budget.
 
 The dual unknowns are scaled prefix sums of α and of β, x = (a, b) of length 2k. The sum of α in an
 interval is then a difference of two of them. So the operator from unknowns to columns has at most

@@ -5,10 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from labeldp_compile.prior.split import PriorPlan
+from typing import Any
 
 
 def _quiet(*arguments: object) -> None:
@@ -23,14 +20,14 @@ class Observer:
         rows: gets the number of rows or labels done since the last call.
         step: gets a line of text for each step of a long solve.
         say: gets a line of text: what was recalled or spent, and warnings before that.
-        spending: gets the plan of a prior, and n if it is known, before any noise is drawn. An
+        spending: gets the ``PriorPlan``, and n if it is known, before any noise is drawn. An
             exception from it stops the work before ε is spent.
     """
 
     rows: Callable[[int], None] = _quiet
     step: Callable[[str], None] = _quiet
     say: Callable[[str], None] = _quiet
-    spending: Callable[[PriorPlan, int | None], None] = _quiet
+    spending: Callable[[Any, int | None], None] = _quiet
 
 
 QUIET = Observer()

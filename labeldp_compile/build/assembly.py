@@ -17,7 +17,6 @@ from labeldp_verify.graph import canonical_json, write_model
 
 from labeldp_compile.build.certificate import build_certificate
 from labeldp_compile.build.tables import SolvedTables, solve_tables
-from labeldp_compile.composition import has_accounting
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.priors import Prior
@@ -220,7 +219,11 @@ def states_delta(spec: Spec) -> bool:
     """Whether a certificate states what many labels spend at δ: if the spec asks with
     ``labels_per_user``; of a person with several labels if dp-accounting is installed."""
     privacy = spec.privacy
-    return privacy.labels_per_user is not None or (privacy.labels_of_unit > 1 and has_accounting())
+    if privacy.labels_per_user is not None or privacy.labels_of_unit == 1:
+        return privacy.labels_per_user is not None
+    from labeldp_compile.composition import has_accounting  # noqa: PLC0415
+
+    return has_accounting()
 
 
 @cache

@@ -29,7 +29,6 @@ from labeldp_verify.claims import (
 )
 from labeldp_verify.forms import Domain, ExactNumbers, Integers, Randomizer, check_groups
 
-from labeldp_compile.composition import composition_statement
 from labeldp_compile.mechanisms.mechanism import DualBound, RadiusBound
 from labeldp_compile.prior.priors import TablePrior
 
@@ -68,6 +67,8 @@ def build_certificate(
     if provenance.prior != priors[-1].statement:
         raise ValueError("the prior must be that of the last table")
     if provenance.composes and provenance.labels_per_user is not None:
+        from labeldp_compile.composition import composition_statement  # noqa: PLC0415
+
         composition = composition_statement(
             integers.tables,
             provenance.labels_per_user,

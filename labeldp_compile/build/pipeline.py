@@ -15,7 +15,6 @@ from labeldp_compile.build.assembly import Compiled, assemble, paid_for, require
 from labeldp_compile.build.rehearsal import require_compilable, require_telling
 from labeldp_compile.build.tables import require_room
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.ledger.prior_account import PriorAccount, account_of
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.obtain import estimate_prior, form_doubts, prior_doubts
 from labeldp_compile.prior.saved_prior import kept_path, prior_held
@@ -25,6 +24,7 @@ from labeldp_compile.spec.model import PrivatePrior
 
 if TYPE_CHECKING:
     from labeldp_compile.build.plan import SavedPlan
+    from labeldp_compile.ledger.prior_account import PriorAccount
     from labeldp_compile.signing import PrivateKey
 
 
@@ -87,8 +87,11 @@ def _compiled(
     if approved is not None:
         approved.require_spec(digest)
         observer = replace(observer, spending=approved.require_spending)
-    account = account_of(spec, path.parent, digest, "compile", observer)
-    keep = None
+    account = keep = None
+    if spec.privacy.ledger is not None:
+        from labeldp_compile.ledger.prior_account import account_of  # noqa: PLC0415
+
+        account = account_of(spec, path.parent, digest, "compile", observer)
     with ExitStack() as stack:
         if directory is not None and account is None and isinstance(spec.prior, PrivatePrior):
             try:

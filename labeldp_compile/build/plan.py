@@ -164,7 +164,6 @@ def plan_spec(path: Path) -> Plan:
         raise InputError(f"{spec.name}: {error}") from error
 
 
-SUFFIX = ".plan"
 _WORDS = {
     "spec_sha256": "the spec",
     "mechanism": "the mechanism",

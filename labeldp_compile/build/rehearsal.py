@@ -20,7 +20,6 @@ from labeldp_compile.build.tables import (
     problem_of,
     require_room,
 )
-from labeldp_compile.composition import require_accounting
 from labeldp_compile.errors import InputError
 from labeldp_compile.prior.priors import Prior
 from labeldp_compile.prior.split import PriorPlan
@@ -57,6 +56,8 @@ def require_compilable(
     it is known. ``run_graph`` loads onnxruntime; it is needed only if ε is spent afterwards.
     """
     if spec.privacy.labels_per_user is not None:
+        from labeldp_compile.composition import require_accounting  # noqa: PLC0415
+
         require_accounting()
     try:
         spec.named_mechanism.require_feasible(spec.domain, spec.loss, plan.epsilon_label)

@@ -30,7 +30,6 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.graph import BucketGrid, bucket_grid, canonical_json, choose_grid
 
-from labeldp_compile.children import no_main, uninterrupted
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import DualBound, Problem, RadiusBound, Solved
 from labeldp_compile.observer import QUIET, Observer, time_left
@@ -389,6 +388,8 @@ def _shared(work: Callable[[Task], Solved], tasks: Sequence[Task]) -> Iterator[S
     """The work in order, by other processes as long as they can be had."""
     import multiprocessing  # noqa: PLC0415  # rarely needed: specs with many groups
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor  # noqa: PLC0415
+
+    from labeldp_compile.children import no_main, uninterrupted  # noqa: PLC0415
 
     done = 0
     if not multiprocessing.current_process().daemon:  # which may have no children

@@ -22,9 +22,9 @@ from labeldp_verify.rounded import at_least, at_most
 from labeldp_verify.usefulness.estimates import is_unbiased
 from labeldp_verify.usefulness.shortcomings import ODD_GROUPS, relevant
 
+from labeldp_compile.build import PLAN_SUFFIX
 from labeldp_compile.build.assembly import Compiled
 from labeldp_compile.build.pipeline import compile_to
-from labeldp_compile.build.plan import SUFFIX, read_plan
 from labeldp_compile.cli.charts import group_table, prior_bars, prior_hints
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import (
@@ -49,7 +49,6 @@ from labeldp_compile.cli.output import (
 )
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
-from labeldp_compile.spec.agreement import require_current
 from labeldp_compile.weak_promise import weak_promise
 
 WIDE_GAP = 1e-4
@@ -103,14 +102,18 @@ def compile_command(
     if check:
         if overwrite or key is not None or test_seed is not None:
             raise click.UsageError("--check writes nothing: leave out the other options")
-        if spec.suffix == SUFFIX:
+        if spec.suffix == PLAN_SUFFIX:
             raise click.UsageError("--check is for a spec, not for a saved plan")
+        from labeldp_compile.spec.agreement import require_current  # noqa: PLC0415
+
         say(f"{require_current(spec, directory)}: is current with {spec}; nothing was spent")
         return
     private_key = signing_key(key)
     told = QUIET.say if quiet else complain
     approved = None
-    if spec.suffix == SUFFIX:
+    if spec.suffix == PLAN_SUFFIX:
+        from labeldp_compile.build.plan import read_plan  # noqa: PLC0415
+
         approved = read_plan(spec)
         approved.require_same()
         spec = approved.spec

@@ -18,9 +18,10 @@ from labeldp_verify.rounded import at_most
 from labeldp_verify.usefulness.figures import PRIORS
 from labeldp_verify.usefulness.shortcomings import relevant
 
+from labeldp_compile.build import PLAN_SUFFIX
 from labeldp_compile.build.budget import is_unpaid
 from labeldp_compile.build.forecast import Estimate
-from labeldp_compile.build.plan import SUFFIX, Plan, plan_spec, save_plan
+from labeldp_compile.build.plan import Plan, plan_spec, save_plan
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, json_option, overwrite_option, verbose_option
 from labeldp_compile.cli.output import NUMBERS_OF_SETS, fact, once_spent, printable, show, tell
@@ -67,7 +68,7 @@ def plan_command(
     code 2 (1 if its ledger is over budget, or the policy is not met). --out also reads the names of
     the columns.
     """
-    require_output(out, spec, policy, endings=(SUFFIX,), overwrite=overwrite)
+    require_output(out, spec, policy, endings=(PLAN_SUFFIX,), overwrite=overwrite)
     judged = loaded = None
     if policy is not None:
         from labeldp_compile.check import load_policy  # noqa: PLC0415

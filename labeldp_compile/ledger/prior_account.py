@@ -11,16 +11,11 @@ A compile that ends between 2 and 4 has spent ε₁ without an answer. The next 
 and says so.
 """
 
-import hashlib
 import hmac
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
-
-from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.column_names import columns_of
 from labeldp_compile.errors import DataError, InputError
@@ -36,55 +31,16 @@ from labeldp_compile.ledger.client_key import (
 )
 from labeldp_compile.ledger.entries import ANSWERS, Entry
 from labeldp_compile.ledger.place import open_store
+from labeldp_compile.ledger.question import AskedOfLabels
 from labeldp_compile.ledger.store import Store
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.text_form import PLAIN, TextForm
 
 _WORDS = {"prior": ("noisy prior", "ε₁"), "release": ("metrics", "ε")}
 _COPIES = 4  # of an answer: as text, in SQLite's pages, in its journal
 _IN_VAIN = "Nothing was computed from the file, but the ε of this attempt stays spent in the ledger"
-
-
-@dataclass(frozen=True)
-class AskedOfLabels(ABC):
-    """What is asked of the labels of a column, or of several (``LabelSpec.key``), for an ε."""
-
-    column: str
-    epsilon: Fraction
-
-    @abstractmethod
-    def facts(self) -> dict[str, Any]:
-        """All that decides the answer, apart from the data, as JSON."""
-
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON."""
-        facts = {**self.facts(), "column": self.column, "epsilon": str(self.epsilon)}
-        return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class Question(AskedOfLabels):
-    """What decides the noisy histogram, apart from the data. The same question has one answer.
-
-    ``epsilon`` is that of a label, or of the ``person`` whose labels together are the unit.
-    """
-
-    counts: str | None
-    domain: dict[str, Any]
-    form: TextForm = PLAIN
-    cells: int | None = None
-    groups: dict[str, Any] | None = None
-    person: dict[str, Any] | None = None
-
-    def facts(self) -> dict[str, Any]:
-        """Cells, groups and person only if there are any, and of the form what is stated."""
-        given = {name: getattr(self, name) for name in ("cells", "groups", "person")}
-        given |= {name: getattr(self.form, name) for name in ("delimiter", "encoding", "decimal")}
-        stated = {key: value for key, value in given.items() if value is not None}
-        return {"counts": self.counts, "domain": self.domain, **stated}
 
 
 class PriorAccount:

@@ -1,9 +1,11 @@
 """RR-on-Bins: randomized response on the optimal intervals (ICLR 2023, Algorithms 1 and 2)."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from labeldp_verify.analysis import BiasRule
@@ -26,7 +28,9 @@ from labeldp_compile.mechanisms.mechanism import (
     response_layout,
 )
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.solve.rr_on_bins import BinsSolution, solve_rr_on_bins
+
+if TYPE_CHECKING:
+    from labeldp_compile.solve.rr_on_bins import BinsSolution
 
 _SECONDS_LISTED = {"squared": 8e-5, "absolute": 2e-5}  # for the dual value of a label
 _SLOW_DUALS = 10.0  # seconds
@@ -57,6 +61,8 @@ class RRonBins(Mechanism):
         domain, loss = problem.domain, problem.loss
         if isinstance(domain, CategoricalDomain) or loss == "zero_one" or loss == "sum":  # noqa: PLR1714  # mypy narrows
             raise ValueError("rr_on_bins needs ordered labels and a loss that grows with distance")
+        from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins  # noqa: PLC0415
+
         labels = np.array(domain.labels().floats())
         prior = problem.prior()
         solution = solve_rr_on_bins(labels, prior, float(problem.epsilon), loss)

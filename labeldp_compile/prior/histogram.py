@@ -132,9 +132,10 @@ def _weighed(
 ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64] | None]]:
     """The rows of batches that count, and how many rows each represents; None if it is one."""
     from labeldp_compile.tabular.columns import MAX_TOTAL  # noqa: PLC0415  # pyarrow
-    from labeldp_compile.tabular.person_bound import PersonBound  # noqa: PLC0415
 
     if person is not None:
+        from labeldp_compile.tabular.person_bound import PersonBound  # noqa: PLC0415
+
         bound = PersonBound(person.column, person.labels, beyond="null")
         for batch in batches:
             within = bound.within(table, batch)

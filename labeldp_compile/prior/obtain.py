@@ -20,7 +20,6 @@ from labeldp_verify.forms import CategoricalDomain, Groups, RealDomain, columns_
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.discrete_laplace import (
     Levels,
@@ -38,6 +37,7 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PersonUnit, PrivatePrior, PublicPrior, UniformPrior
 
 if TYPE_CHECKING:
+    from labeldp_compile.ledger.prior_account import PriorAccount
     from labeldp_compile.tabular.reader import TableReader
 
 

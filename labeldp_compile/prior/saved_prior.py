@@ -22,7 +22,7 @@ from labeldp_verify.errors import readable
 from pydantic import Field, StrictInt, model_validator
 
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.ledger.prior_account import Question
+from labeldp_compile.ledger.question import Question
 from labeldp_compile.prior.discrete_laplace import Levels, NoisyHistogram
 from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.user_record import read_record, write_record

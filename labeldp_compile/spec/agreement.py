@@ -106,7 +106,7 @@ def spec_disagreements(
         claimed["privacy.split.label"] = labels * Fraction(exact.epsilon_label)
     privacy = {"unit": "label", **_mapping(_get(stated, "privacy"))}
     found += _differing({**stated, "privacy": privacy}, claimed)
-    goal = _get(stated, "goal") or _get(stated, "mechanism.goal") or "training"
+    goal = _get(stated, "goal") or "training"
     found += _differing({"goal": goal}, {"goal": certificate.goal or goal})
     if prior.kind != "private" and exact.epsilon_prior != "0":
         found.append(f"the prior is {prior.kind}, but ε was spent on it")

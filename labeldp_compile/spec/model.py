@@ -261,7 +261,6 @@ class Auto(Strict):
     """Chooses the mechanism by the loss and the goal."""
 
     kind: Literal["auto"]
-    goal: Goal | None = Field(None, description="old place of the spec's goal")
 
 
 if TYPE_CHECKING:

@@ -229,29 +229,12 @@ def _check_options(spec: Spec) -> Iterator[Misfit]:
 
 
 def resolved(spec: Spec) -> tuple[Spec, list[Misfit]]:
-    """The spec with its goal at the top and a named mechanism; and what does not fit."""
-    contradiction = _check_goal(spec)
-    if contradiction is not None:  # the mechanism is not known then
-        return spec, [contradiction, *_check_budget(spec)]
-    spec = _resolve_auto(spec)
+    """The spec with a named mechanism, and what does not fit."""
+    if isinstance(spec.mechanism, Auto):
+        kind, reason = _choose(spec)
+        why = f"loss: {spec.loss}, goal: {spec.goal}: {reason}"
+        spec = spec.with_mechanism(mechanism_class(kind).named(), why)
     return spec, check_validity(spec)
-
-
-def _check_goal(spec: Spec) -> Misfit | None:
-    """The goal has a place and an old place: they must not contradict each other."""
-    older = spec.mechanism.goal if isinstance(spec.mechanism, Auto) else None
-    if older is None or "goal" not in spec.model_fields_set or older == spec.goal:
-        return None
-    return ("goal",), f"{spec.goal} here, but {older} in mechanism.goal: give it only here"
-
-
-def _resolve_auto(spec: Spec) -> Spec:
-    if not isinstance(spec.mechanism, Auto):
-        return spec
-    spec = spec.model_copy(update={"goal": spec.mechanism.goal or spec.goal})
-    kind, reason = _choose(spec)
-    mechanism = mechanism_class(kind).named()
-    return spec.with_mechanism(mechanism, f"loss: {spec.loss}, goal: {spec.goal}: {reason}")
 
 
 def _choose(spec: Spec) -> tuple[str, str]:

@@ -223,7 +223,7 @@ def test_a_known_prior_makes_rr_with_prior_known(place):
 
 
 def test_words_say_what_json_says(place):
-    spec = spec_in(place, ("{kind: rr_on_bins}", "{kind: auto, goal: labels}"))
+    spec = spec_in(place, ("{kind: rr_on_bins}", "{kind: auto}"), ("loss:", "goal: labels\nloss:"))
     words = labeldp("plan", spec, "--verbose").stdout
     plan = json.loads(labeldp("plan", spec, "--json").stdout)
     assert f"{plan['privacy']['epsilon_prior']:.6g}" in words

@@ -186,7 +186,6 @@ def _parts(random: Random) -> bytes:
                 {"kind": "debiased_rr"},
                 {"kind": "exponential"},
                 {"kind": "auto"},
-                {"kind": "auto", "goal": random.choice(["training", "labels"])},
                 {"kind": "laplace", "clip": random.random() < 0.5},
                 {"kind": "staircase", "lattice": random.choice([0.5, 1, 1e-3, 1e9, 3])},
                 {"kind": "optimal_unbiased"},

@@ -249,7 +249,8 @@ AT_ONCE = """
 import os, sys
 from fractions import Fraction
 from labeldp_compile.ledger.account import OverBudgetError
-from labeldp_compile.ledger.prior_account import PriorAccount, Question
+from labeldp_compile.ledger.prior_account import PriorAccount
+from labeldp_compile.ledger.question import Question
 from labeldp_compile.ledger.place import open_store
 
 def pay(process):

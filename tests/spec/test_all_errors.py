@@ -78,12 +78,6 @@ def test_parts_that_do_not_fit_together_are_all_named():
     assert found[-1] == "s.yaml: 4 errors"
 
 
-def test_contradicting_goals_hide_no_other_error():
-    text = MISFITS.replace("{kind: staircase}", "{kind: auto, goal: labels}\ngoal: training")
-    keys = [line.split(": ")[1] for line in messages(text)[:-1]]
-    assert keys == ["goal", "prior.weights", "privacy.split.prior"]
-
-
 def test_a_training_config_names_all_errors_too():
     text = CONFIG.replace("epochs: 3", "epoch: 3").replace("loss: squared", "loss: square")
     found = messages(text, parse=parse_config, kind=ConfigError)

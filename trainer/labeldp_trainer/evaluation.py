@@ -1,23 +1,19 @@
-"""Metrics of a data set of any size, in batches inside jit, and those of the best constant."""
+"""Metrics of a model on a data set of any size, and those of the best constant."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jaxtyping import Float, Float32, PyTree, Real, Shaped
+from jaxtyping import Float32, Real
 from scipy.stats import rankdata
 
 from labeldp_compile.toolkit import plain
 from labeldp_trainer.data import DataPart
-from labeldp_trainer.data.features import batches
+from labeldp_trainer.data.features import Features, each_array, named_arrays
 from labeldp_trainer.losses import POISSON_FLOOR, Loss
 from labeldp_trainer.models import Model, Params
 from labeldp_trainer.run.folder import REPORTED
 
-CHUNK = 1024  # examples
+_ROWS = 4096  # at a time
 TWO = 2  # classes
 _ROUNDING = 1e-5  # a model's metrics are means in float32
 CONSTANTS = {
@@ -26,69 +22,38 @@ CONSTANTS = {
     "absolute": "the median",
     "poisson": "the mean",
 }
-Apply = Callable[..., Float[Array, "b k"]]
-"""That of a model."""
-Means = dict[str, Float[Array, ""]]
-Measure = Callable[[Float[Array, "b k"], Real[Array, "b ..."]], dict[str, Float[Array, " b"]]]
-"""Quantities of each example, from a model's outputs and the targets."""
 
 
 def mean_metrics(
-    apply: Apply,
-    measure: Measure,
-    params: Params,
-    x: PyTree[Shaped[Array, "n ..."]],
-    targets: Real[Array, "n ..."],
-) -> Means:
-    """The means over all n examples of what ``measure(outputs, targets)`` gives for each."""
-    n = targets.shape[0]
-    chunk = min(CHUNK, n)
-    steps = -(-n // chunk)
-
-    def add(totals: Means, start: Array) -> tuple[Means, None]:
-        places = start + jnp.arange(chunk, dtype=jnp.int32)
-        inside = places < n
-        rows = jnp.minimum(places, n - 1)
-        outputs = apply(params, jax.tree.map(lambda leaf: leaf[rows], x))
-        values = measure(outputs, targets[rows])
-        sums = {
-            name: jnp.sum(jnp.where(inside, value, jnp.zeros_like(value)))
-            for name, value in values.items()
-        }
-        return {name: totals[name] + value for name, value in sums.items()}, None
-
-    first = jax.tree.map(lambda leaf: leaf[:1], (x, targets))
-    names = jax.eval_shape(lambda: measure(apply(params, first[0]), first[1]))
-    zeros = {name: jnp.zeros((), jnp.float32) for name in names}
-    starts = jnp.arange(steps, dtype=jnp.int32) * chunk
-    totals, _ = jax.lax.scan(add, zeros, starts)
-    return {name: total / n for name, total in totals.items()}
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def evaluated(
-    apply: Apply,
-    loss: Loss,
-    params: Params,
-    x: PyTree[Shaped[Array, "n ..."]],
-    targets: Real[Array, " n"],
-) -> Means:
-    """The metrics of a test set of features [n, …] and targets [n, …]."""
-    return mean_metrics(apply, loss.metrics, params, x, targets)
+    model: Model, loss: Loss, params: Params, x: Features, targets: Real[np.ndarray, " n"]
+) -> dict[str, float]:
+    """The means of a loss's metrics over test features [n, …] and targets, computed by numpy."""
+    n, totals = len(targets), dict[str, float]()
+    with np.errstate(all="ignore"):  # a warning would say that there are such labels
+        for outputs, part in _outputs(model, params, x, n):
+            for name, values in loss.metrics(outputs, targets[part]).items():
+                totals[name] = totals.get(name, 0.0) + float(values.sum(dtype=np.float64))
+    return {name: totals[name] / n for name in sorted(totals)}
 
 
 def predict(model: Model, params: Params, part: DataPart) -> Float32[np.ndarray, "n k"]:
-    """The outputs for all rows, batch by batch."""
-    found = [
-        np.asarray(_applied(model.apply, params, batch))[:count]
-        for batch, count in batches(part.features, part.rows, max(min(CHUNK, part.rows), 1))
-    ]
-    return np.concatenate(found)
+    """The outputs for all rows, batch by batch: by numpy for parameters that are its arrays."""
+    if all(isinstance(array, np.ndarray) for _, array in named_arrays(params)):
+        with np.errstate(all="ignore"):
+            outputs = [own for own, _ in _outputs(model, params, part.features, part.rows)]
+        return np.concatenate(outputs)
+    from labeldp_trainer.devices import network_outputs  # noqa: PLC0415
+
+    return network_outputs(model, params, part)
 
 
-@partial(jax.jit, static_argnums=0)
-def _applied(apply: Apply, params: Params, x: PyTree) -> Array:
-    return apply(params, x)
+def _outputs(
+    model: Model, params: Params, features: Features, rows: int
+) -> Iterator[tuple[Float32[np.ndarray, "b k"], slice]]:
+    for start in range(0, rows, _ROWS):
+        part = slice(start, min(start + _ROWS, rows))
+        own = each_array(features, lambda array: array[part])  # noqa: B023
+        yield np.asarray(model.apply(params, own)), part
 
 
 # The best that one prediction for all rows does on a test set is what a model must beat. It is

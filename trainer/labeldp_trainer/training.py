@@ -1,20 +1,21 @@
 """A training run from end to end: config → data → method → model → run folder."""
 
+from __future__ import annotations
+
 import contextlib
 import importlib.metadata
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from labeldp_compile.toolkit import weak_promise
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import DataPart, Dataset, Task, load_data
-from labeldp_trainer.data.features import EncoderFile
+from labeldp_trainer.data.features import EncoderFile, each_array
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import (
     area_under_curve,
@@ -24,17 +25,24 @@ from labeldp_trainer.evaluation import (
 )
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.methods.method import Fitted, MethodBuilder, Setting, TestArrays, TrainingRun
+from labeldp_trainer.methods.method import (
+    Fitted,
+    Method,
+    MethodBuilder,
+    Setting,
+    TestArrays,
+    TrainingRun,
+)
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.methods.users import owners_of, user_facts
-from labeldp_trainer.models import Model, Params, build_model, fresh_params
-from labeldp_trainer.representation import represented, save, suited
-from labeldp_trainer.representation.kind import Announce, Steps, nowhere, silent
-from labeldp_trainer.representation.store import representation_facts
+from labeldp_trainer.models import Model, Params, build_model, initial_params
+from labeldp_trainer.representation.kind import SMALLEST, Announce, Steps, nowhere, silent
 from labeldp_trainer.run import create_run, find_run
-from labeldp_trainer.run.checkpoints import describe, save_params
 from labeldp_trainer.run.folder import ENCODER, Line, for_json, write_bytes, write_json
-from labeldp_trainer.run.program import Devices, program_facts, require_repeatable
+from labeldp_trainer.run.params import describe, save_params
+
+if TYPE_CHECKING:  # it imports JAX
+    from labeldp_trainer.representation import Representation
 
 _PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
 
@@ -106,30 +114,26 @@ def train(
     builder = open_method(loaded, folder, release)
     original, loss = read(loaded, builder, (loaded.config.data.label,))
     loaded = suited(loaded, original)
-    dataset, representation = represented(loaded, original, output, steps, announce)
+    dataset, representation = _vectors(loaded, original, output, steps, announce)
     model_from = "config" if model is None else "python"
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
-    devices = Devices.for_batch(loaded.final.config.training.batch_size)
-    params = fresh_params(loaded, model)
-    _check_outputs(loaded, model, params, dataset, loss)
-    tests = _test_arrays(dataset, loss, loaded, devices)
+    params = initial_params(loaded, model)
+    if not loaded.config.closed_form:
+        _check_outputs(loaded, model, params, dataset, loss)
+    tests = _test_arrays(dataset, loss, loaded)
     warned = weak(loaded, dataset)
     for line in warned:  # before anything is spent
         announce(f"warning: {line}")
     stored = None if folder is None else folder.stored()
-    setting = Setting(
-        loaded, dataset, model, loss, devices, stored, representation, original, steps
-    )
+    setting = Setting(loaded, dataset, model, loss, stored, representation, original, steps)
     method = builder.build(setting)
-    facts = _facts(setting, params)
-    if method.repeats_noise:
-        facts |= program_facts(model, params, dataset.train.features)
+    facts = _facts(setting, params, method)
     encoder = _encoder(setting, output, model_from)
 
     def also(part: Path) -> None:
         if not (part / ENCODER).exists():  # a resumed run keeps what it was trained with
             write_json(part / ENCODER, encoder)
-        save(part, representation, dataset)
+        _save(representation, dataset, part)
         for name, data in method.files.items():
             write_bytes(part / name, data)
 
@@ -138,7 +142,9 @@ def train(
     else:
         folder.require_same(facts, machine=method.repeats_noise)
         if method.repeats_noise:
-            require_repeatable(folder, devices)
+            from labeldp_trainer.run.program import require_repeatable  # noqa: PLC0415
+
+            require_repeatable(folder, str(facts["device"]))
         also(folder.path)
     notes = () if representation is None else representation.notes
     try:
@@ -177,6 +183,35 @@ def read(
     dataset = load_data(loaded, builder.columns, test_columns)
     loaded.require_batch(dataset.train.rows, "examples of the training data")
     return dataset, Loss(loaded.config.loss, _task(loaded, builder))
+
+
+def _vectors(
+    loaded: LoadedConfig, dataset: Dataset, output: Path, steps: Steps, announce: Announce
+) -> tuple[Dataset, Representation | None]:
+    """The data with vectors instead of features, if the config has a representation."""
+    if loaded.config.representation is None:
+        return dataset, None
+    from labeldp_trainer.representation import represented  # noqa: PLC0415  # it needs JAX
+
+    return represented(loaded, dataset, output, steps, announce)
+
+
+def _save(representation: Representation | None, dataset: Dataset, part: Path) -> None:
+    if representation is not None:
+        from labeldp_trainer.representation import save  # noqa: PLC0415
+
+        save(part, representation, dataset)
+
+
+def suited(loaded: LoadedConfig, dataset: Dataset) -> LoadedConfig:
+    """The config, with the default representation of images if an archive holds images.
+
+    They must be large enough for wavelets. Raises ConfigError if images are to have coefficients.
+    """
+    image = dataset.shape.image
+    if image is not None and getattr(loaded.config.method, "goal", None) == "coefficients":
+        raise loaded.error(("method", "goal"), "coefficients are for columns; these are images")
+    return loaded.suited(images=image is not None and min(image[:2]) >= SMALLEST)
 
 
 def weak(loaded: LoadedConfig, dataset: Dataset) -> list[str]:
@@ -236,22 +271,21 @@ def _task(loaded: LoadedConfig, builder: MethodBuilder[Any]) -> Task:
 def _check_outputs(
     loaded: LoadedConfig, model: Model, params: Params, dataset: Dataset, loss: Loss
 ) -> None:
-    first = jax.tree.map(lambda leaf: leaf[:2], dataset.train.features)
+    import jax  # noqa: PLC0415
+
+    first = each_array(dataset.train.features, lambda leaf: leaf[:2])
     outputs = jax.eval_shape(model.apply, params, first)
-    expected = (len(jax.tree.leaves(first)[0]), loss.task.outputs)
+    expected = (min(dataset.train.rows, 2), loss.task.outputs)
     if outputs.shape != expected:
         reason = f"gives outputs {list(outputs.shape)} for {expected[0]} examples"
         raise loaded.error(("model",), f"{reason}, expected {list(expected)}")
 
 
-def _test_arrays(
-    dataset: Dataset, loss: Loss, loaded: LoadedConfig, devices: Devices
-) -> TestArrays:
+def _test_arrays(dataset: Dataset, loss: Loss, loaded: LoadedConfig) -> TestArrays:
     part, label = dataset.test, loaded.config.data.label
     if part is None:
         return None
-    targets = loss.task.targets(part.columns[label], part.source, label)
-    return devices.everywhere((part.features, targets))
+    return part.features, loss.task.targets(part.columns[label], part.source, label)
 
 
 def _final(setting: Setting) -> Dataset:
@@ -276,8 +310,12 @@ def _encoder(setting: Setting, output: Path, model_from: str) -> dict[str, Any]:
     return stated.model_dump()
 
 
-def _facts(setting: Setting, params: Params) -> dict[str, Any]:
-    versions = {}
+def _facts(setting: Setting, params: Params, method: Method) -> dict[str, Any]:
+    versions, of_vectors = {}, dict[str, Any]()
+    if setting.representation is not None:
+        from labeldp_trainer.representation.store import representation_facts  # noqa: PLC0415
+
+        of_vectors = representation_facts(setting.representation, setting.dataset)
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
@@ -285,9 +323,8 @@ def _facts(setting: Setting, params: Params) -> dict[str, Any]:
         "config_sha256": setting.loaded.digest,
         "features_sha256": setting.dataset.digest(),
         "parameters": describe(params),
-        "device": setting.devices.kind,
-        "devices": setting.devices.count,
+        **method.machine(setting),
         "versions": versions,
         **user_facts(setting),
-        **representation_facts(setting.representation, setting.dataset),
+        **of_vectors,
     }

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from labeldp_trainer.data.arrays import read_npz
 from labeldp_trainer.errors import DAMAGE, DataError, RunFolderError
-from labeldp_trainer.run.checkpoints import load_tree
 from labeldp_trainer.run.folder import read_arrays, read_json, write_arrays
+from labeldp_trainer.run.params import load_tree
 
 
 def shared(count):

@@ -10,8 +10,8 @@ import jax
 import pytest
 from labeldp_trainer import RunFolderError
 from labeldp_trainer.data import FeatureShape
-from labeldp_trainer.models.networks import Linear
-from labeldp_trainer.run.program import Devices
+from labeldp_trainer.devices import Devices
+from labeldp_trainer.models.linear import Linear
 
 from trainer.tests.central_helpers import (
     lines_of,
@@ -37,7 +37,7 @@ from pathlib import Path
 import jax
 import numpy as np
 from labeldp_trainer import load_config, train
-from labeldp_trainer.run.program import Devices
+from labeldp_trainer.devices import Devices
 
 directory = Path(sys.argv[1])
 assert jax.local_device_count() == 2

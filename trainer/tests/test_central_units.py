@@ -15,7 +15,6 @@ from labeldp_trainer.methods.central.units import make_problem
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.users import user_rows
 from labeldp_trainer.models import Linear
-from labeldp_trainer.run.program import Devices
 
 from trainer.tests.central_helpers import REGRESSION, with_method
 from trainer.tests.trainer_helpers import INTEGERS, compile_text
@@ -29,7 +28,7 @@ def setting(text, features, columns, task):
     dataset = Dataset(SHAPE, DataPart(features, n, columns, "train"), None)
     loss = Loss(loaded.config.loss, task)
     model = Linear(SHAPE, task.outputs)
-    return Setting(loaded, dataset, model, loss, Devices.for_batch(1), None)
+    return Setting(loaded, dataset, model, loss, None)
 
 
 def numbers(n):

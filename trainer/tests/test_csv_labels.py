@@ -22,7 +22,6 @@ from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.models import build_model
-from labeldp_trainer.run.program import Devices
 
 from labeldp_compile.cli import main
 from labeldp_compile.tabular.provenance import KEY, Provenance, write_note
@@ -192,7 +191,7 @@ def built(directory, text):
     dataset = load_data(loaded, builder.columns, (label,))
     loss = Loss(loaded.config.loss, Task(builder.classes if "entropy" in text else None))
     model = build_model(loaded, dataset.shape, loss.task.outputs)
-    return builder.build(Setting(loaded, dataset, model, loss, Devices.for_batch(50), None))
+    return builder.build(Setting(loaded, dataset, model, loss, None))
 
 
 KEYED = "{kind: privatized, artifact: %s.onnx, key: key.json, id_column: id}"

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 import jax
 from labeldp_trainer import load_config, train
-from labeldp_trainer.run.program import Devices
+from labeldp_trainer.devices import Devices
 
 directory = Path(sys.argv[1])
 assert jax.local_device_count() == 2

@@ -11,7 +11,6 @@ from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.none import STATEMENT
 from labeldp_trainer.models import build_model
-from labeldp_trainer.run.program import Devices
 
 from trainer.tests.label_method_helpers import CONFIG, write_problem
 
@@ -22,7 +21,7 @@ def gradient(directory, share):
     dataset = load_data(loaded, ("y",), ("y",))
     loss = Loss("cross_entropy", Task(tuple(range(12))))
     model = build_model(loaded, dataset.shape, 12)
-    setting = Setting(loaded, dataset, model, loss, Devices.for_batch(100), None)
+    setting = Setting(loaded, dataset, model, loss, None)
     targets = loss.task.targets(dataset.train.columns["y"], "train", "y")
     method = minibatch_method(setting, targets, STATEMENT, mixup=0.4)
     params = model.init(jax.random.key(1))

@@ -16,10 +16,10 @@ from labeldp_trainer.dp_gradient.hull import (
 from labeldp_trainer.dp_gradient.projection import (
     project_gram,
     project_matrix_free,
+    project_onto_simplex,
     project_onto_span,
     solve_simplex_qp,
 )
-from labeldp_trainer.linear.simplex import project_onto_simplex
 from scipy import sparse
 
 from trainer.tests.models import (

@@ -14,7 +14,6 @@ from labeldp_trainer.methods.one_release import public_rows
 from labeldp_trainer.methods.users import limited_to_users, used_rows
 from labeldp_trainer.models import Linear
 from labeldp_trainer.one_release import make
-from labeldp_trainer.run.program import Devices
 
 from trainer.tests.trainer_helpers import CATEGORIES, write_artifact
 
@@ -77,7 +76,7 @@ def setting(directory, method, label="y", most=MOST, more=""):
     dataset = load_data(loaded, open_method(loaded).columns, ())
     task = Task(classes)
     model = Linear(dataset.shape, task.outputs)
-    return Setting(loaded, dataset, model, Loss(loss, task), Devices.for_batch(1), None)
+    return Setting(loaded, dataset, model, Loss(loss, task), None)
 
 
 @written

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -79,7 +78,7 @@ class DataPart:
 
     def take(self, rows: NDArray[np.int64]) -> DataPart:
         """Only these rows."""
-        features = jax.tree.map(lambda leaf: leaf[rows], self.features)
+        features = each_array(self.features, lambda array: array[rows])
         columns = {name: taken(column, rows) for name, column in self.columns.items()}
         return replace(self, features=features, rows=len(rows), columns=columns)
 
@@ -112,12 +111,40 @@ class Dataset:
         return self.input_digest or array_digest(self.train.features)
 
 
+def each_array(tree: Any, function: Callable[[Any], Any]) -> Any:
+    """Dictionaries, lists and tuples of what a function gives for each array inside."""
+    if isinstance(tree, dict):
+        return {name: each_array(leaf, function) for name, leaf in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)(each_array(leaf, function) for leaf in tree)
+    return function(tree)
+
+
+def named_arrays(tree: Any) -> list[tuple[str, Any]]:
+    """The arrays of a pytree by their path in it, as in ``['layers'][0]['w']``.
+
+    Dictionaries, lists and tuples need no JAX; what else may hold arrays is for JAX to say.
+    """
+    if isinstance(tree, np.ndarray | np.generic):
+        return [("", tree)]
+    if type(tree) is dict:
+        places = [(f"[{name!r}]", tree[name]) for name in sorted(tree)]
+    elif type(tree) in (list, tuple):
+        places = [(f"[{number}]", leaf) for number, leaf in enumerate(tree)]
+    else:
+        import jax  # noqa: PLC0415
+
+        leaves = jax.tree_util.tree_leaves_with_path(tree)
+        return [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
+    return [(place + path, leaf) for place, inner in places for path, leaf in named_arrays(inner)]
+
+
 def array_digest(tree: Any) -> str:
     """SHA-256 of the arrays of a pytree with their types and shapes."""
     total = hashlib.sha256()
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+    for path, leaf in named_arrays(tree):
         array: NDArray[Any] = np.ascontiguousarray(leaf)
-        head = f"{jax.tree_util.keystr(path)}:{array.dtype.str}:{array.shape};"
+        head = f"{path}:{array.dtype.str}:{array.shape};"
         total.update(head.encode())
         total.update(array.tobytes())
     return total.hexdigest()
@@ -127,8 +154,8 @@ def batches(features: Features, rows: int, size: int) -> Iterator[tuple[Features
     """All rows in batches of one size, with the row count of each. Zeros fill the last batch."""
     for start in range(0, rows, size):
         count = min(size, rows - start)
-        batch = jax.tree.map(lambda leaf: leaf[start : start + count], features)  # noqa: B023
-        yield jax.tree.map(lambda leaf: _filled(leaf, size), batch), count
+        part = slice(start, start + count)
+        yield each_array(features, lambda leaf: _filled(leaf[part], size)), count  # noqa: B023
 
 
 def _filled(leaf: NDArray[Any], size: int) -> NDArray[Any]:

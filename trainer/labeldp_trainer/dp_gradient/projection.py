@@ -20,7 +20,6 @@ from jaxtyping import Bool, Float, Int, PyTree
 
 from labeldp_trainer.dp_gradient.hull import Materialised, Vertices
 from labeldp_trainer.dp_gradient.integer_sums import dot, tiny
-from labeldp_trainer.linear.simplex import project_onto_simplex
 
 _STEPS_A_VERTEX = 32  # of `project_gram`: a target inside a hull of 640 vertices takes 17
 
@@ -263,3 +262,13 @@ def _projection(
         a = smoothing * a + (1.0 - smoothing) * vertices.uniform
         z = vertices.combine(a)
     return Projection(z, a, iterations, distance, certified)
+
+
+def project_onto_simplex(v: Float[Array, " m"]) -> Float[Array, " m"]:
+    """Return the point of the unit simplex nearest to v (Wang and Carreira-Perpiñán 2013)."""
+    m = v.shape[0]
+    descending = -jnp.sort(-v)
+    ranks = jnp.arange(1, m + 1, dtype=v.dtype)
+    shifts = (1.0 - jnp.cumsum(descending)) / ranks
+    active = jnp.sum(descending + shifts > 0)
+    return jnp.maximum(v + shifts[jnp.maximum(active - 1, 0)], 0.0)

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64, Int32
 
@@ -121,7 +119,7 @@ def params_of(
             "log_softness": np.log(soft).astype(np.float32),
             "ends": np.array(ends or (-np.inf, np.inf), np.float32),
         }
-    return jax.tree.map(jnp.asarray, found_params)
+    return found_params
 
 
 def keep_effects(run: TrainingRun, fit: Fit) -> None:
@@ -142,7 +140,7 @@ class Staged(Method):
     def fit(self, run: TrainingRun) -> Fitted:
         """The solution. Raises InputError."""
         params, facts = self.solve(run)
-        metrics = run.tester()(params)
+        metrics = run.tested(params)
         notes = () if metrics else _hidden(read_effects(run.folder.path / EXPLAINED))
         return Fitted(params, run.setting.model, metrics, notes, facts)
 

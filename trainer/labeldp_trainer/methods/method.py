@@ -3,11 +3,13 @@
 A method is built once, from the config and the data. The code that runs it knows nothing else.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float64, Int32
@@ -19,15 +21,16 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import Strict
 from labeldp_trainer.data import Dataset
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.evaluation import evaluated
+from labeldp_trainer.evaluation import mean_metrics
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.representation import Representation
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import Line, write_json
-from labeldp_trainer.run.program import Devices
+
+if TYPE_CHECKING:  # it imports JAX
+    from labeldp_trainer.representation import Representation
 
 Stored = Mapping[str, NDArray[Any]]
 TestArrays = tuple[Any, Any] | None
@@ -43,7 +46,6 @@ class Setting:
         dataset: the data as models see them, with the label columns that the method asked for.
         model: passed by the user or built from the config.
         loss: the loss with its task.
-        devices: the devices to use.
         stored: the ``keep`` of the same run before it was interrupted, or None in a new run.
         representation: the map from features to what models see, if there is one.
         original: the data before that map.
@@ -54,7 +56,6 @@ class Setting:
     dataset: Dataset
     model: Model
     loss: Loss
-    devices: Devices
     stored: Stored | None
     representation: Representation | None = None
     original: Dataset | None = None
@@ -89,16 +90,12 @@ class TrainingRun:
     tests: TestArrays
     progress: Callable[[Line], None]
 
-    def tester(self) -> Callable[[Params], Line]:
-        """A function from parameters to test metrics."""
-        model, loss = self.setting.model, self.setting.loss
-
-        def test(params: Params) -> Line:
-            tests = self.tests
-            means = {} if tests is None else evaluated(model.apply, loss, params, *tests)
-            return {f"test_{name}": float(value) for name, value in means.items()}
-
-        return test
+    def tested(self, params: Params) -> Line:
+        """The test metrics of a model in closed form; none without a test part."""
+        if self.tests is None:
+            return {}
+        means = mean_metrics(self.setting.model, self.setting.loss, params, *self.tests)
+        return {f"test_{name}": value for name, value in means.items()}
 
 
 @dataclass(frozen=True)
@@ -145,6 +142,11 @@ class Method(ABC):
     def fit(self, run: TrainingRun) -> Fitted:
         """The model. Raises InputError."""
 
+    def machine(self, setting: Setting) -> dict[str, Any]:
+        """For ``run.json``: where it is computed. JAX's devices are for networks."""
+        del setting
+        return {"device": "cpu: numpy", "devices": 1}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClosedForm(Method):
@@ -164,7 +166,7 @@ class ClosedForm(Method):
         params, found = self.solve(), self.coefficients()
         if found is not None:
             write_json(run.folder.path / COEFFICIENTS, found.model_dump())
-        return Fitted(params, run.setting.model, run.tester()(params))
+        return Fitted(params, run.setting.model, run.tested(params))
 
 
 C = TypeVar("C", bound=Strict)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.evaluation import mean_metrics
+from labeldp_trainer.devices import Devices, mean_metrics
 from labeldp_trainer.methods.method import Setting, Stored
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.methods.stepped import Metrics, Stepped
@@ -43,7 +43,7 @@ def minibatch_method(
     for each batch (Zhang et al., *mixup*, 2018). ``augment`` changes the features of each batch
     first; ``also`` is added to the loss and sees them as they are.
     """
-    model, devices = setting.model, setting.devices
+    model, devices = setting.model, Devices.of(setting.loaded)
     per_example = per_example or setting.loss.per_example
     n, batch = setting.dataset.train.rows, setting.loaded.config.training.batch_size
     steps = n // batch
@@ -100,6 +100,14 @@ def minibatch_method(
         keep=keep or {},
         notes=notes,
     )
+
+
+def likelihood_loss(outputs: jax.Array, evidence: jax.Array) -> jax.Array:
+    """−ln Σ_c softmax(outputs)_c·L_c: of what was seen instead of a class c with probability L_c.
+
+    ``evidence`` are the ln L_c.
+    """
+    return -jax.nn.logsumexp(jax.nn.log_softmax(outputs, axis=-1) + evidence, axis=-1)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

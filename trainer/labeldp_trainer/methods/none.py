@@ -4,7 +4,6 @@ from labeldp_trainer.config import NoMethod
 from labeldp_trainer.methods.closed_form import coded_targets, solve_labels
 from labeldp_trainer.methods.interactions import known_labels_method
 from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting
-from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import Statement
 
 STATEMENT = Statement(
@@ -24,6 +23,8 @@ class NoneBuilder(MethodBuilder[NoMethod]):
         train, label = setting.dataset.train, self.loaded.config.data.label
         targets = setting.loss.task.targets(train.columns[label], train.source, label)
         if not self.loaded.config.closed_form:
+            from labeldp_trainer.methods.minibatch import minibatch_method  # noqa: PLC0415
+
             return minibatch_method(setting, targets, STATEMENT)
         ends = None
         if setting.loss.task.classes is None:

@@ -33,7 +33,6 @@ from labeldp_trainer.config.load import features_of
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.labels import Cells, Coded, as_numpy, places, require_declared
 from labeldp_trainer.errors import DataError, RunFolderError
-from labeldp_trainer.losses import likelihood_loss
 from labeldp_trainer.methods.certificate import (
     artifact_source,
     certificate_source,
@@ -49,7 +48,6 @@ from labeldp_trainer.methods.corrections import (
 )
 from labeldp_trainer.methods.interactions import known_labels_method
 from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, unfit
-from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.outputs import (
     TableRows,
     added_variance,
@@ -229,6 +227,11 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
                 keep=keep,
                 notes=notes,
             )
+        from labeldp_trainer.methods.minibatch import (  # noqa: PLC0415  # it needs JAX
+            likelihood_loss,
+            minibatch_method,
+        )
+
         per_example = likelihood_loss if correction == "forward" else None
         return minibatch_method(
             setting, targets, statement, per_example=per_example, keep=keep, notes=notes

@@ -22,14 +22,16 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config.model import OptimizerConfig
+from labeldp_trainer.devices import Devices, evaluated
 from labeldp_trainer.errors import DivergedError
-from labeldp_trainer.losses import build_optimizer
-from labeldp_trainer.methods.method import Fitted, Method, Stored, TrainingRun
+from labeldp_trainer.methods.method import Fitted, Method, Setting, Stored, TrainingRun
 from labeldp_trainer.models import Params, fresh_params
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.checkpoints import Checkpoints, State
 from labeldp_trainer.run.folder import Line, append_line, draw_curve, keep_lines
-from labeldp_trainer.run.program import Stages
+from labeldp_trainer.run.program import Stages, program_facts
 
 Metrics = dict[str, jax.Array]
 Draw = Callable[[jax.Array, int, int], Any]
@@ -98,8 +100,36 @@ class Stepped(Method):
             params = fresh_params(setting.loaded, setting.model, 2 * number - 2)
             key = jax.random.fold_in(seed_key, 2 * number - 1)
         draw_curve(run.folder.path / "learning_curve.png", lines)
-        told = {"epochs": len(lines), "epoch_of_parameters": epoch, **run.tester()(params)}
+        told = {"epochs": len(lines), "epoch_of_parameters": epoch, **_tester(run)(params)}
         return Fitted(params, setting.model, told)
+
+    def machine(self, setting: Setting) -> dict[str, Any]:
+        """JAX's devices; and everything else that decides bits, if noise is repeated."""
+        facts = machine(setting.loaded)
+        if self.repeats_noise:
+            model, start = setting.model, fresh_params(setting.loaded, setting.model)
+            facts |= program_facts(model, start, setting.dataset.train.features)
+        return facts
+
+
+def machine(loaded: LoadedConfig) -> dict[str, Any]:
+    """For ``run.json``: the devices of a network."""
+    devices = Devices.of(loaded)
+    return {"device": devices.kind, "devices": devices.count}
+
+
+def _tester(run: TrainingRun) -> Callable[[Params], Line]:
+    """A function from parameters to test metrics."""
+    model, loss, tests = run.setting.model, run.setting.loss, run.tests
+    if tests is None:
+        return lambda params: {}
+    placed = Devices.of(run.setting.loaded).everywhere(tests)
+
+    def test(params: Params) -> Line:
+        means = evaluated(model.apply, loss, params, *placed)
+        return {f"test_{name}": float(value) for name, value in means.items()}
+
+    return test
 
 
 @dataclass(frozen=True)
@@ -115,8 +145,9 @@ class _Epochs:
 
         Raises DivergedError if parameters are no longer finite and none before are to be kept.
         """
-        config, devices = self.run.setting.loaded.config, self.run.setting.devices
-        training, test = config.training, self.run.tester()
+        config = self.run.setting.loaded.config
+        devices = Devices.of(self.run.setting.loaded)
+        training, test = config.training, _tester(self.run)
         stopping = training.early_stopping is not None
         steps = training.epochs * self.method.steps_per_epoch
         optimizer = build_optimizer(config.optimizer, steps)
@@ -242,3 +273,32 @@ def _make_epoch(
 def _two_keys(key: jax.Array, epoch: jax.Array) -> jax.Array:
     """Those of an epoch: for what is drawn, and for its steps."""
     return jax.random.split(jax.random.fold_in(key, epoch))
+
+
+def build_optimizer(config: OptimizerConfig, steps: int) -> optax.GradientTransformation:
+    """The optimizer for a run of ``steps`` steps; its learning rate may decay to 0 over them."""
+    rate: Any = config.learning_rate
+    if config.schedule == "cosine":
+        rate = optax.cosine_decay_schedule(config.learning_rate, steps)
+    makers = {
+        "sgd": lambda: optax.sgd(rate),
+        "momentum": lambda: optax.sgd(rate, momentum=config.momentum),
+        "adam": lambda: optax.adam(rate),
+        "rmsprop": lambda: optax.rmsprop(rate),
+    }
+    optimizer = makers[config.kind]()
+    if config.l2 > 0:
+        # In front of the optimizer: the gradient of ½·l2·‖w‖², not a decoupled decay.
+        optimizer = optax.chain(optax.add_decayed_weights(config.l2, mask=_weights), optimizer)
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        # optax mixes integers and floats; all other code here also runs under strict promotion.
+        with jax.numpy_dtype_promotion("standard"):
+            return optimizer.update(updates, state, params)
+
+    return optax.GradientTransformation(optimizer.init, update)
+
+
+def _weights(params: Any) -> Any:
+    """True for weights and embeddings, False for biases and norms."""
+    return jax.tree.map(lambda leaf: leaf.ndim > 1, params)

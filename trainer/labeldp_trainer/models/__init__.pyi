@@ -7,10 +7,11 @@ from labeldp_trainer.models.build import Scaled as Scaled
 from labeldp_trainer.models.build import build_model as build_model
 from labeldp_trainer.models.build import count_parameters as count_parameters
 from labeldp_trainer.models.build import fresh_params as fresh_params
-from labeldp_trainer.models.networks import Linear as Linear
+from labeldp_trainer.models.build import initial_params as initial_params
+from labeldp_trainer.models.linear import Linear as Linear
+from labeldp_trainer.models.linear import Model as Model
+from labeldp_trainer.models.linear import Params as Params
 from labeldp_trainer.models.networks import Mlp as Mlp
-from labeldp_trainer.models.networks import Model as Model
-from labeldp_trainer.models.networks import Params as Params
 from labeldp_trainer.models.networks import ResNet18 as ResNet18
 from labeldp_trainer.models.networks import cifar_cnn as cifar_cnn
 from labeldp_trainer.models.networks import mnist_cnn as mnist_cnn

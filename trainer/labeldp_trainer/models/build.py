@@ -1,14 +1,15 @@
 """Builds the model of a config, and the model of interactions."""
 
+from __future__ import annotations
+
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Float
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import (
@@ -19,17 +20,21 @@ from labeldp_trainer.config.model import (
     NetworkConfig,
 )
 from labeldp_trainer.data import FeatureShape
+from labeldp_trainer.data.features import named_arrays
 from labeldp_trainer.losses import POISSON_FLOOR
-from labeldp_trainer.models.layers import binned, clip, flat, log_softplus, matmul, softplus_of_log
-from labeldp_trainer.models.networks import (
-    Linear,
-    Mlp,
-    Model,
-    Params,
-    ResNet18,
-    cifar_cnn,
-    mnist_cnn,
+from labeldp_trainer.models.linear import Linear, Model, Params
+from labeldp_trainer.models.operators import (
+    binned,
+    clip,
+    flat,
+    log_softplus,
+    matmul,
+    namespace,
+    softplus_of_log,
 )
+
+if TYPE_CHECKING:  # the name imports JAX
+    from jaxtyping import PRNGKeyArray
 
 # A sum of effects of columns, pairs and triples: what ``interactions`` learns, as a model.
 
@@ -44,24 +49,24 @@ class Interactions:
     of codes; ``terms`` are named by their columns, as in "0x3", and hold a table [bins, rank] for
     each of them and weights [product of ranks, k]. Numbers are clipped to ``ends``. Of classes f
     are logits. Counts are softplus(f/s)·s with s the ``softness``, so that they are positive. So
-    are the probabilities of more than two classes where parameters have a ``softness``: of private
-    labels, and of runs of earlier versions.
+    are the probabilities of more than two classes where parameters have a ``softness``: those of
+    private labels.
     """
 
     loss: str
     shape: FeatureShape
     outputs: int
 
-    def init(self, key: PRNGKeyArray) -> Params:
+    def init(self, key: Any = None) -> Params:
         """No terms: the model before it is fitted."""
         del key
-        start: Params = {"base": jnp.zeros(self.outputs), "columns": {}, "terms": {}}
+        start: Params = {"base": np.zeros(self.outputs, np.float32), "columns": {}, "terms": {}}
         if self.loss == "cross_entropy":
             return start
         return start | {
-            "softness": jnp.ones(self.outputs),
-            "log_softness": jnp.zeros(self.outputs),
-            "ends": jnp.array([-jnp.inf, jnp.inf]),
+            "softness": np.ones(self.outputs, np.float32),
+            "log_softness": np.zeros(self.outputs, np.float32),
+            "ends": np.array([-np.inf, np.inf], np.float32),
         }
 
     def apply(self, params: Params, x: Any, key: PRNGKeyArray | None = None) -> Float[Any, "b k"]:
@@ -87,14 +92,13 @@ class Interactions:
                 if term["weights"].shape[1:] != (self.outputs,):
                     raise ValueError("weights")
                 for column, table in zip(name.split("x"), term["tables"].values(), strict=True):
-                    if len(table) < bins[column]:  # JAX would take another row
+                    if len(table) < bins[column]:
                         raise ValueError("tables")
             x = {
-                "numeric": jnp.zeros((2, self.shape.numeric)),
-                "categorical": jnp.zeros((2, len(self.shape.vocabularies)), jnp.int32),
+                "numeric": np.zeros((2, self.shape.numeric), np.float32),
+                "categorical": np.zeros((2, len(self.shape.vocabularies)), np.int32),
             }
-            found = jax.eval_shape(self.apply, params, x)
-            if found.shape != (2, self.outputs):
+            if self.apply(params, x).shape != (2, self.outputs):
                 raise ValueError("shape")
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise ValueError("these are no parameters of a model of interactions") from error
@@ -104,7 +108,7 @@ class Interactions:
         y: Any = params["base"][None, :]
         if not params["terms"]:
             rows = len(x["categorical"])
-            return jnp.broadcast_to(y, (rows, self.outputs))
+            return namespace(y).broadcast_to(y, (rows, self.outputs))
         codes = {
             name: self._bins(int(name), column, x) for name, column in params["columns"].items()
         }
@@ -148,8 +152,8 @@ class _Around:
 
     model: Model
 
-    def init(self, key: PRNGKeyArray) -> Params:
-        """Those of the inner model."""
+    def init(self, key: Any = None) -> Params:
+        """Those of the inner model; a linear one needs no key."""
         return self.model.init(key)
 
 
@@ -169,9 +173,10 @@ class Scaled(_Around):
 class Clamped(_Around):
     """A model whose outputs are clamped to a range, which is part of its parameters."""
 
-    def init(self, key: PRNGKeyArray) -> Params:
+    def init(self, key: Any = None) -> Params:
         """Those of the inner model, and two infinite ends."""
-        return {"model": self.model.init(key), "ends": jnp.array([-jnp.inf, jnp.inf])}
+        ends = np.array([-np.inf, np.inf], np.float32)
+        return {"model": self.model.init(key), "ends": ends}
 
     def apply(self, params: Params, x: Any, key: PRNGKeyArray | None = None) -> Outputs:
         """Those of the inner model, between the two ends."""
@@ -217,15 +222,27 @@ def _built(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Model:
     return model
 
 
+def initial_params(loaded: LoadedConfig, model: Model) -> Params:
+    """The parameters before training; those of a closed form are numpy's arrays."""
+    if loaded.config.closed_form:
+        return model.init(None)
+    return fresh_params(loaded, model)
+
+
 def fresh_params(loaded: LoadedConfig, model: Model, number: int = 0) -> Params:
     """The parameters that training starts from, with a key of the config's seed."""
+    import jax  # noqa: PLC0415
+
     key = jax.random.key(loaded.config.training.seed)
-    return _fresh(model.init, jax.random.fold_in(key, number))
+    return _compiled()(model.init, jax.random.fold_in(key, number))
 
 
-@partial(jax.jit, static_argnums=0)
-def _fresh(init: Callable[[PRNGKeyArray], Params], key: PRNGKeyArray) -> Params:
-    return init(key)
+@functools.cache
+def _compiled() -> Callable[[Callable[[PRNGKeyArray], Params], PRNGKeyArray], Params]:
+    """(init, key) → init(key), compiled once for each model."""
+    import jax  # noqa: PLC0415
+
+    return jax.jit(lambda init, key: init(key), static_argnums=0)
 
 
 def closed_form_model(loss: str, shape: FeatureShape, outputs: int) -> Clamped | LogLink | Linear:
@@ -239,6 +256,13 @@ def closed_form_model(loss: str, shape: FeatureShape, outputs: int) -> Clamped |
 def _build(loaded: LoadedConfig, config: NetworkConfig, shape: FeatureShape, outputs: int) -> Model:
     if isinstance(config, LinearConfig):
         return Linear(shape, outputs)
+    from labeldp_trainer.models.networks import (  # noqa: PLC0415  # they need JAX
+        Mlp,
+        ResNet18,
+        cifar_cnn,
+        mnist_cnn,
+    )
+
     if isinstance(config, MlpConfig):
         return Mlp(shape, outputs, tuple(config.hidden), config.embedding)
     if shape.image is None:
@@ -256,4 +280,4 @@ def _build(loaded: LoadedConfig, config: NetworkConfig, shape: FeatureShape, out
 
 def count_parameters(params: Params) -> int:
     """How many numbers a pytree of parameters has."""
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
+    return sum(math.prod(leaf.shape) for _, leaf in named_arrays(params))

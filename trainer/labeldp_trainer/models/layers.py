@@ -7,28 +7,19 @@ A function that takes the previous layer's values first is also registered for t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial, singledispatch
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, Int32, PRNGKeyArray
 
-if TYPE_CHECKING:
-    from functools import _SingleDispatchCallable
+from labeldp_trainer.models.operators import dispatched
 
 Layer = dict[str, Float[Array, "..."]]
-LEAST_OVER_FLOOR = 1e-3  # how far a positive prediction is above the floor, at least
-LEAST_SOFTPLUS = -30.0
 _PATCHES = 1 << 24  # numbers in all patches that memory holds at a time
 _DIMENSIONS = ("NHWC", "HWIO", "NHWC")
-
-
-def dispatched(of_arrays: Callable[..., Any]) -> _SingleDispatchCallable[Any]:
-    """A function of arrays; ``export.onnx`` registers its form for tensors."""
-    return singledispatch(of_arrays)
 
 
 def dense_init(key: PRNGKeyArray, inputs: int, outputs: int) -> Layer:
@@ -55,27 +46,9 @@ def stack(x: Float[Array, "b inputs"], layers: Sequence[Layer]) -> Float[Array, 
     return dense(x, layers[-1])
 
 
-relu, cos, clip, sqrt, cube_root, softmax = map(
-    dispatched, (jax.nn.relu, jnp.cos, jnp.clip, jnp.sqrt, jnp.cbrt, jax.nn.softmax)
+relu, cos, sqrt, cube_root, softmax = map(
+    dispatched, (jax.nn.relu, jnp.cos, jnp.sqrt, jnp.cbrt, jax.nn.softmax)
 )
-
-
-@dispatched
-def flat(x: Float[Array, "b ..."]) -> Float[Array, "b d"]:
-    """All numbers of an example in one row."""
-    return x.reshape(x.shape[0], -1)
-
-
-@dispatched
-def joined(first: Float[Array, "b d"], *others: Float[Array, "b ..."]) -> Float[Array, "b width"]:
-    """Columns side by side."""
-    return jnp.concatenate([first, *others], axis=1)
-
-
-@dispatched
-def matmul(x: Float[Array, "... d"], w: Float[Array, "d k"]) -> Float[Array, "... k"]:
-    """The product in full float32 precision, also on a GPU."""
-    return jnp.matmul(x, w, precision=lax.Precision.HIGHEST)
 
 
 @dispatched
@@ -95,14 +68,6 @@ def top_k(x: Float[Array, "b n"], count: int) -> tuple[Float[Array, "b k"], Int3
     values, places = lax.top_k(few, count)
     part = jnp.take_along_axis(chosen, places // size, axis=1)
     return values, part * size + places % size
-
-
-@dispatched
-def softplus_of_log(x: Float[Array, "*shape"], floor: float) -> Float[Array, "*shape"]:
-    """softplus⁻¹(y) = y + ln(1 − e^(−y)) of y = e^x − floor, or of ``LEAST_OVER_FLOOR`` if y is
-    smaller."""
-    y = jnp.maximum(jnp.exp(x) - floor, LEAST_OVER_FLOOR)
-    return y + jnp.log(-jnp.expm1(-y))
 
 
 @dispatched
@@ -210,16 +175,3 @@ def group_norm(x: Float[Array, "b h w c"], layer: Layer, groups: int) -> Float[A
     variance = jnp.square(y - mean).mean(axis=(1, 3), keepdims=True)
     y = ((y - mean) * lax.rsqrt(variance + 1e-5)).reshape(b, h, w, c)
     return y * layer["scale"][None, None, None, :] + layer["shift"][None, None, None, :]
-
-
-@dispatched
-def log_softplus(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """ln ln(1 + e^x); below LEAST_SOFTPLUS as there."""
-    return jnp.log(jax.nn.softplus(jnp.maximum(x, LEAST_SOFTPLUS)))
-
-
-@dispatched
-def binned(x: Float[Array, " b"], edges: Float[Array, " e"]) -> Int32[Array, " b"]:
-    """How many edges are at most x; e + 1 for NaN."""
-    found = (x[:, None] >= edges[None, :]).sum(axis=1, dtype=jnp.int32)
-    return jnp.where(jnp.isnan(x), jnp.int32(edges.shape[0] + 1), found)

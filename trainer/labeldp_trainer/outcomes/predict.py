@@ -8,11 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import scipy.special
 from jaxtyping import Float32, Int64
 
 from labeldp_compile.toolkit import (
@@ -42,11 +41,11 @@ from labeldp_trainer.data.table import TableColumns, table_batches
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.models import Interactions, Model, Params, build_model
+from labeldp_trainer.models import Interactions, Model, Params, build_model, initial_params
 from labeldp_trainer.representation import Representation, restored, vectors_of_part
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.checkpoints import load_params, load_tree
 from labeldp_trainer.run.folder import ENCODER
+from labeldp_trainer.run.params import load_params, load_tree
 
 # A finished run, ready to predict: config, encoder, model and parameters from its folder.
 
@@ -86,9 +85,9 @@ class Trained:
     ) -> tuple[pa.Array, Float32[np.ndarray, "n k"] | None]:
         """What outputs mean: numbers [n], or classes [n] and their probabilities [n, classes]."""
         if self.loss.task.classes is None:
-            return pa.array(np.asarray(self.loss.predictions(jnp.asarray(outputs)))), None
+            return pa.array(self.loss.predictions(outputs)), None
         likeliest: Int64[np.ndarray, " n"] = outputs.argmax(axis=1)
-        probabilities = np.asarray(jax.nn.softmax(outputs, axis=-1))
+        probabilities = scipy.special.softmax(outputs, axis=-1)
         return self.classes.take(pa.array(likeliest)), probabilities
 
     @property
@@ -123,15 +122,15 @@ def open_trained(path: Path) -> Trained:
             )
         shape = FeatureShape(numeric=representation.width)
     model = build_model(loaded, shape, task.outputs)
-    params = _params(folder, model)
+    params = _params(folder, loaded, model)
     loss = Loss(loaded.config.loss, task)
     return Trained(folder, loaded, encoder, loss, representation, model, params)
 
 
-def _params(folder: RunFolder, model: Model) -> Params:
+def _params(folder: RunFolder, loaded: LoadedConfig, model: Model) -> Params:
     """Raises RunFolderError."""
     if not isinstance(model, Interactions):
-        return load_params(folder.params, jax.eval_shape(model.init, jax.random.key(0)))
+        return load_params(folder.params, initial_params(loaded, model))
     try:  # which terms there are is learned, so that the file says it
         return model.require(load_tree(folder.params))
     except ValueError:

@@ -18,14 +18,13 @@ from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.check import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import RowOwners
-from labeldp_trainer.representation import FOLDER, represented, reproduced, restored, suited
+from labeldp_trainer.representation import FOLDER, represented, reproduced, restored
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.run.folder import read_json
-from labeldp_trainer.run.program import Devices
 from labeldp_trainer.staged_release.check import PublicTable, replayed
 from labeldp_trainer.staged_release.check import checks as staged_checks
 from labeldp_trainer.staged_release.release import read_staged
-from labeldp_trainer.training import read
+from labeldp_trainer.training import read, suited
 
 _MOST_APART = 1e-2  # far more than rounding, far less than another row
 
@@ -66,7 +65,7 @@ def verify_release(
                 again = reproduced(loaded, features, representation, steps)
         found.append(_check_published(again, np.asarray(dataset.train.features)))
     model = build_model(loaded, dataset.shape, loss.task.outputs)
-    setting = Setting(loaded, dataset, model, loss, Devices.for_batch(1), None, representation)
+    setting = Setting(loaded, dataset, model, loss, None, representation)
     rows, label = public_rows(limited_to_users(setting)), loaded.config.data.label
     found += checks(release, rows, method, loss.task.classes, label)
     return found
@@ -80,9 +79,7 @@ def _verify_staged(
     builder = open_method(loaded, release=path)
     dataset, loss = read(loaded, builder, ())
     model = build_model(loaded, dataset.shape, loss.task.outputs)
-    setting = limited_to_users(
-        Setting(loaded, dataset, model, loss, Devices.for_batch(1), None, steps=steps)
-    )
+    setting = limited_to_users(Setting(loaded, dataset, model, loss, None, steps=steps))
     columns, features = list(release.columns), setting.dataset.train.features
     rows = RowOwners(**row_owners(setting))
     learned = learned_columns(setting)

@@ -3,7 +3,6 @@
 from labeldp_trainer.representation.build import PartsLearner as PartsLearner
 from labeldp_trainer.representation.build import represented as represented
 from labeldp_trainer.representation.build import reproduced as reproduced
-from labeldp_trainer.representation.build import suited as suited
 from labeldp_trainer.representation.build import vectors_of_part as vectors_of_part
 from labeldp_trainer.representation.representation import Representation as Representation
 from labeldp_trainer.representation.store import FOLDER as FOLDER

@@ -51,7 +51,6 @@ from labeldp_trainer.representation.representation import (
     own_arrays,
     width_of,
 )
-from labeldp_trainer.representation.scattering import SMALLEST
 from labeldp_trainer.representation.store import digest_of, find
 
 _projected = jax.jit(projected)
@@ -64,17 +63,6 @@ Fixed on the last 10,000 training rows of MNIST and Fashion-MNIST, after learnin
 8,000: with equal shares, patches and graph together are worse than the graph at ε = 0.2.
 """
 _POWER = CLASSES.power
-
-
-def suited(loaded: LoadedConfig, dataset: Dataset) -> LoadedConfig:
-    """The config, with the default representation of images if an archive holds images.
-
-    They must be large enough for wavelets. Raises ConfigError if images are to have coefficients.
-    """
-    image = dataset.shape.image
-    if image is not None and getattr(loaded.config.method, "goal", None) == "coefficients":
-        raise loaded.error(("method", "goal"), "coefficients are for columns; these are images")
-    return loaded.suited(images=image is not None and min(image[:2]) >= SMALLEST)
 
 
 def represented(

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from labeldp_trainer.config.representation import RowGraph
-from labeldp_trainer.models.layers import clip, matmul, relu, softmax, sqrt, top_k
+from labeldp_trainer.models.layers import relu, softmax, sqrt, top_k
+from labeldp_trainer.models.operators import clip, matmul
 from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt, Steps
 
 Floats = NDArray[np.float32]

@@ -14,7 +14,7 @@ from scipy.linalg import blas, eigh
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.representation import DEFAULT_COMPONENTS, AnyRepresentation
 from labeldp_trainer.data import DataPart, FeatureShape
-from labeldp_trainer.models.layers import matmul
+from labeldp_trainer.models.operators import matmul
 
 # The end of every representation: principal components, whitened, largest variance first.
 
@@ -120,6 +120,8 @@ def projected(raw: Float32[Any, "b w"], arrays: Mapping[str, Any]) -> Float32[An
 # What a kind of representation is: how it learns from features, and what it makes of a batch.
 
 Arrays = Mapping[str, NDArray[Any]]
+SMALLEST = 8
+"""Pixels of a side of images that wavelets take."""
 NOTHING_LEFT = "every column of the representation is constant, so nothing is left"
 Steps = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and of how much."""

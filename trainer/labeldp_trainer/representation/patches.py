@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from labeldp_trainer.config.representation import Patches
-from labeldp_trainer.models.layers import dispatched
+from labeldp_trainer.models.operators import dispatched
 from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 
 Floats = NDArray[np.float32]

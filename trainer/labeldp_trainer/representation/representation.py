@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.config.representation import AnyRepresentation, members
 from labeldp_trainer.data import Features, FeatureShape
 from labeldp_trainer.data.features import batches
-from labeldp_trainer.models.layers import joined
+from labeldp_trainer.models.operators import joined
 from labeldp_trainer.representation.graph import GRAPH
 from labeldp_trainer.representation.kind import Arrays, FeatureSource, Kind, Learnt, projected
 from labeldp_trainer.representation.patches import PATCHES

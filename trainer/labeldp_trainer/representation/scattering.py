@@ -18,12 +18,12 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config.representation import MOST_COLUMNS, Scattering
-from labeldp_trainer.models.layers import cube_root, joined, matmul, sqrt
-from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
+from labeldp_trainer.models.layers import cube_root, sqrt
+from labeldp_trainer.models.operators import joined, matmul
+from labeldp_trainer.representation.kind import SMALLEST, FeatureSource, Kind, Learnt
 from labeldp_trainer.representation.patches import unit
 
 Floats = NDArray[np.float64]
-SMALLEST = 8  # pixels of a side
 _ANGLES = (8, 6, 4)  # the first that does not give too many columns
 _WIDTH, _CENTRE, _SLANT = 0.8, 3 * math.pi / 4, 0.5  # deviation, frequency and shape of wavelets
 _WINDOW = 0.4  # deviation of a window, in distances between windows

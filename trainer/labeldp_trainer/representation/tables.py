@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import MOST_COLUMNS, RandomFourier, Splines
-from labeldp_trainer.models.layers import clip, cos, counted, flat, joined, matmul
+from labeldp_trainer.models.layers import cos, counted
+from labeldp_trainer.models.operators import clip, flat, joined, matmul
 from labeldp_trainer.representation.kind import NOTHING_LEFT, FeatureSource, Kind, Learnt
 
 _BINS = 4  # of a numeric column in a cross: its quartiles

@@ -1,20 +1,14 @@
 """Checkpoints of the training state with orbax."""
 
-import math
-import re
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import orbax.checkpoint as ocp
-from numpy.typing import NDArray
 
-from labeldp_trainer.errors import DAMAGE, RunFolderError
+from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.models import Params
-from labeldp_trainer.run.folder import read_arrays, write_arrays
 
 _UNFINISHED = "*.orbax-checkpoint-tmp*"
 _ALONE = 0o700  # a loss on training labels is secret
@@ -110,66 +104,3 @@ def _remove_unfinished(path: Path) -> None:
 def _numbered(state: State) -> dict[str, jax.Array]:
     """The leaves by their number, without empty arrays, which orbax refuses."""
     return {str(i): leaf for i, leaf in enumerate(jax.tree.leaves(state)) if leaf.size > 0}
-
-
-def save_params(path: Path, params: Params) -> None:
-    """Write every leaf under its path in the tree."""
-    write_arrays(path, {name: np.asarray(leaf) for name, leaf in _named(params)})
-
-
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        return read_arrays(path)
-    except DAMAGE as error:
-        raise RunFolderError(f"{path}: cannot be read") from error
-
-
-def load_params(path: Path, like: Params) -> Params:
-    """Read parameters into the structure of ``like``; ``model.init(key)`` gives one.
-
-    Raises RunFolderError if the file is missing, damaged, or of another model.
-    """
-    arrays = _arrays(path)
-    names = [name for name, _ in _named(like)]
-    for name, leaf in _named(like):
-        if not math.prod(leaf.shape):  # arrays without elements may be missing from the file
-            arrays.setdefault(name, np.zeros(leaf.shape, np.float32))
-    if set(names) != set(arrays) or any(
-        (arrays[name].dtype, arrays[name].shape) != (leaf.dtype, leaf.shape)
-        for name, leaf in _named(like)
-    ):
-        raise RunFolderError(f"{path}: has the parameters of another model")
-    leaves = [jnp.asarray(arrays[name]) for name in names]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves)
-
-
-def describe(params: Params) -> dict[str, list[int]]:
-    """The shape of every leaf by its path in the tree."""
-    return {name: list(leaf.shape) for name, leaf in _named(params)}
-
-
-def _named(params: Params) -> list[tuple[str, Any]]:
-    leaves = jax.tree_util.tree_leaves_with_path(params)
-    return [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
-
-
-_OF_TREES = (np.float32, np.int32)
-_PART = re.compile(r"\['([^'\]]*)'\]")
-
-
-def load_tree(path: Path) -> Params:
-    """Read parameters that are nested dictionaries, whichever these are. Raises RunFolderError."""
-    arrays = _arrays(path)
-    tree: dict[str, Any] = {}
-    try:
-        for name, array in arrays.items():
-            *before, last = _PART.findall(name)
-            place = tree
-            for part in before:
-                place = place.setdefault(part, {})
-            if array.dtype not in _OF_TREES:
-                raise TypeError(array.dtype)
-            place[last] = jnp.asarray(array)
-    except (ValueError, TypeError, AttributeError):  # no name of a place, or an array is there
-        raise RunFolderError(f"{path}: has the parameters of another model") from None
-    return tree

@@ -17,8 +17,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from labeldp_runtime.whole_file import sync_folder
 from numpy.typing import NDArray
 
@@ -26,55 +24,6 @@ from labeldp_trainer.data import array_digest
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.models import Model, Params
 from labeldp_trainer.run.folder import RunFolder, new_folder, write_arrays
-
-# One device or many: batches are split over them, parameters and data are on each.
-
-_AXIS = "batch"
-
-
-@dataclass(frozen=True)
-class Devices:
-    """The devices of a run as a mesh of one axis."""
-
-    mesh: Mesh
-
-    @classmethod
-    def for_batch(cls, batch_size: int) -> Devices:
-        """As many local devices as divide the batch evenly."""
-        devices = jax.local_devices()
-        count = max(n for n in range(1, len(devices) + 1) if batch_size % n == 0)
-        return cls(Mesh(np.array(devices[:count]), (_AXIS,)))
-
-    @property
-    def count(self) -> int:
-        """Devices in use."""
-        return int(self.mesh.size)
-
-    @property
-    def kind(self) -> str:
-        """What they are: results are bitwise the same on the same kind and number."""
-        device = self.mesh.devices.flat[0]
-        return f"{device.platform}: {device.device_kind}"
-
-    def everywhere(self, tree: Any) -> Any:
-        """Put a whole copy of every array on each device."""
-        return jax.device_put(tree, NamedSharding(self.mesh, _spec()))
-
-    def split(self, tree: Any) -> Any:
-        """Inside jit: split arrays [b, …] by their rows."""
-        if self.count == 1:
-            return tree
-        rows = NamedSharding(self.mesh, _spec(_AXIS))
-        return jax.lax.with_sharding_constraint(tree, rows)  # type: ignore[no-untyped-call]
-
-    def split_if_even(self, tree: Any) -> Any:
-        """Inside jit: split arrays [b, …] by their rows, if the devices get equally many."""
-        rows = jax.tree.leaves(tree)[0].shape[0]
-        return self.split(tree) if rows % self.count == 0 else tree
-
-
-def _spec(*axes: str) -> PartitionSpec:
-    return PartitionSpec(*axes)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -132,7 +81,7 @@ def program_facts(model: Model, params: Params, features: Any) -> dict[str, Any]
     them. A model may come from Python, and nothing else distinguishes two models with the same
     shapes.
     """
-    first = jax.tree.map(lambda leaf: leaf[:1], features)
+    first = jax.tree.map(lambda leaf: jnp.asarray(leaf[:1]), features)
 
     def outputs(params: Params) -> jax.Array:
         return jnp.sum(model.apply(params, first))
@@ -150,16 +99,16 @@ def _environment() -> dict[str, Any]:
     return {**options, **flags, **machine, "platform": platform}
 
 
-def require_repeatable(folder: RunFolder, devices: Devices) -> None:
+def require_repeatable(folder: RunFolder, device: str) -> None:
     """Raise RunFolderError if the device may give different sums the second time.
 
     GPUs give the same sums only with an option of XLA.
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    repeats = devices.kind.startswith(("cpu", "tpu")) or "--xla_gpu_deterministic_ops=true" in flags
+    repeats = device.startswith(("cpu", "tpu")) or "--xla_gpu_deterministic_ops=true" in flags
     if not repeats and folder.metrics.exists():
         raise RunFolderError(
-            f"{folder.path}: was run on a {devices.kind} without XLA_FLAGS="
+            f"{folder.path}: was run on a {device} without XLA_FLAGS="
             "--xla_gpu_deterministic_ops=true; repeated steps would give other results, "
             "and the same noise on other sums discloses labels. Start another run"
         )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from onnx import TensorProto, helper, numpy_helper
 
 from labeldp_trainer.data.table import DAY_MS, HOUR_MS, calendar, date_numbers
-from labeldp_trainer.models import layers
+from labeldp_trainer.models import layers, operators
 from labeldp_trainer.representation import patches
 
 # A graph that is written node by node, and its values, which can be used like arrays.
@@ -183,11 +183,11 @@ def _node(op: str, **attributes: int) -> Callable[..., Tensor]:
 for _function, _form in {
     layers.relu: _node("Relu"),
     layers.cos: _node("Cos"),
-    layers.clip: _node("Clip"),
+    operators.clip: _node("Clip"),
     layers.sqrt: _node("Sqrt"),
-    layers.matmul: _node("MatMul"),
-    layers.flat: _node("Flatten", axis=1),
-    layers.joined: _node("Concat", axis=1),
+    operators.matmul: _node("MatMul"),
+    operators.flat: _node("Flatten", axis=1),
+    operators.joined: _node("Concat", axis=1),
 }.items():
     _function.register(Tensor, _form)
 
@@ -208,18 +208,18 @@ def _cube_root(x: Tensor) -> Tensor:
     return x.node("Sign") * x.node("Abs").node("Pow", 1 / 3)
 
 
-@layers.softplus_of_log.register
+@operators.softplus_of_log.register
 def _softplus_of_log(x: Tensor, floor: float) -> Tensor:
-    y = (x.node("Exp") - floor).node("Max", layers.LEAST_OVER_FLOOR)
+    y = (x.node("Exp") - floor).node("Max", operators.LEAST_OVER_FLOOR)
     return y + (1.0 - y.node("Neg").node("Exp")).node("Log")
 
 
-@layers.log_softplus.register
+@operators.log_softplus.register
 def _log_softplus(x: Tensor) -> Tensor:
-    return x.node("Max", layers.LEAST_SOFTPLUS).node("Softplus").node("Log")
+    return x.node("Max", operators.LEAST_SOFTPLUS).node("Softplus").node("Log")
 
 
-@layers.binned.register
+@operators.binned.register
 def _binned(x: Tensor, edges: Tensor) -> Tensor:
     count = edges.shape[0]
     found = (x[:, None] >= edges[None, :]).astype(np.int64).sum(axis=1) if count else None

@@ -30,7 +30,7 @@ from labeldp_trainer.export.onnx.graph import (
     Tensor,
 )
 from labeldp_trainer.losses import POISSON_FLOOR
-from labeldp_trainer.models.layers import joined
+from labeldp_trainer.models.operators import joined
 from labeldp_trainer.outcomes.predict import Trained, encoded_rows
 from labeldp_trainer.run.folder import read_json
 

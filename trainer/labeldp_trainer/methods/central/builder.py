@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from labeldp_trainer.config import DpSgd, LabelDpPro
+from labeldp_trainer.devices import Devices
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, padded_batch
 from labeldp_trainer.dp_gradient.generated import WORKING_SET
 from labeldp_trainer.dp_gradient.hull import gram_bytes
@@ -36,7 +37,7 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
 
     def build(self, setting: Setting) -> Stepped:
         """Steps with noise. Raises InputError."""
-        method, devices = self.method, setting.devices
+        method, devices = self.method, Devices.of(setting.loaded)
         units = make_units(setting, method)
         plan, steps_per_epoch = self._plan(units)
         problem = make_problem(setting, method)
@@ -69,7 +70,7 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
             training_loss=None,
             statement=central_statement(self.loaded.config, method, config, size, units.rows),
             keep=kept,
-            notes=self._notes(setting, config),
+            notes=self._notes(config),
             repeats_noise=True,
             times_are_public=False,  # they follow what the noise is, too
         )
@@ -108,7 +109,7 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
         self, setting: Setting, plan: NoisePlan, units: Units, size: int
     ) -> dict[str, Any]:
         """All but the noise; ``size`` is that of a gradient. Raises InputError."""
-        method, devices, n = self.method, setting.devices, plan.units
+        method, devices, n = self.method, Devices.of(self.loaded), plan.units
         microbatch = min(method.microbatch, plan.max_batch)
         choices = {
             "clipping": method.clipping,
@@ -144,9 +145,9 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
             raise self.loaded.error(("method", name), reason)
         return min(default, units) if given is None else given
 
-    def _notes(self, setting: Setting, config: StepConfig) -> tuple[str, ...]:
+    def _notes(self, config: StepConfig) -> tuple[str, ...]:
         notes, method = [], self.method
-        if not setting.devices.kind.startswith("cpu"):
+        if not Devices.of(self.loaded).kind.startswith("cpu"):
             notes.append(
                 "this run can be resumed only if its steps repeat bit by bit; on a GPU this needs "
                 "XLA_FLAGS=--xla_gpu_deterministic_ops=true"

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import Alibi
-from labeldp_trainer.losses import likelihood_loss
 from labeldp_trainer.methods.method import Fits, Setting
-from labeldp_trainer.methods.minibatch import minibatch_method
+from labeldp_trainer.methods.minibatch import likelihood_loss, minibatch_method
 from labeldp_trainer.methods.published.label_noise import (
     KEPT,
     Arrays,

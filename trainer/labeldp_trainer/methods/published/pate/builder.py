@@ -22,7 +22,6 @@ from labeldp_trainer.methods.method import (
     unfit,
 )
 from labeldp_trainer.methods.one_release import public_rows
-from labeldp_trainer.methods.published.pate.network import refined
 from labeldp_trainer.methods.published.pate.release import VOTE, Sizes, chosen
 from labeldp_trainer.methods.published.pate.student import fitted_votes, probabilities
 from labeldp_trainer.methods.published.pate.teachers import parts, query_rows, votes
@@ -44,7 +43,11 @@ class PateBuilder(MethodBuilder[Pate]):
         """Let the teachers vote, or use the stored votes. Raises InputError."""
         method, classes = self.method, setting.loss.task.classes
         assert classes is not None
-        finished = refined(setting)
+        refine = None
+        if self.loaded.config.refine is not None:  # a network needs JAX
+            from labeldp_trainer.methods.published.pate.network import refined  # noqa: PLC0415
+
+            refine = refined(setting)
         if setting.stored is None:
             require_label_type(setting)
         setting = limited_to_users(setting)
@@ -81,9 +84,9 @@ class PateBuilder(MethodBuilder[Pate]):
         def solve() -> Params:
             return fit(kept[VOTES], kept[QUERIES], rows, points)
 
-        return finished(
-            ClosedForm(solve=solve, statement=self._statement(sizes, rows.units), keep=kept)
-        )
+        statement = self._statement(sizes, rows.units)
+        linear = ClosedForm(solve=solve, statement=statement, keep=kept)
+        return linear if refine is None else refine(linear)
 
     def _sizes(self, rows: PublicRows, classes: int) -> Sizes:
         method, units = self.method, rows.units

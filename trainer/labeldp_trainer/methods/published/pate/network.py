@@ -27,10 +27,11 @@ from labeldp_trainer.data import DataPart, FeatureShape, load_unlabelled
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.methods.method import ClosedForm, Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.methods.minibatch import Also, minibatch_method
+from labeldp_trainer.methods.stepped import machine
 from labeldp_trainer.models import Params, build_model, fresh_params
 from labeldp_trainer.representation import vectors_of_part
-from labeldp_trainer.run.checkpoints import load_params, save_params
 from labeldp_trainer.run.folder import Line, for_json
+from labeldp_trainer.run.params import load_params, save_params
 
 FITTED = "fitted.npz"
 DEFAULT_SHIFT = 2  # pixels
@@ -84,9 +85,8 @@ class NetworkStudent(Method):
         path = run.folder.path / FITTED
         if not path.exists():
             save_params(path, self.linear.solve())
-        like = jax.eval_shape(run.setting.model.init, jax.random.key(0))
-        params = load_params(path, like)
-        tested = for_json(run.tester()(params))
+        params = load_params(path, self.seen.model.init(None))
+        tested = for_json(run.tested(params))
         before = {name.removeprefix("test_"): value for name, value in tested.items()}
         targets = jax.nn.softmax(jnp.asarray(self._outputs(params)), axis=-1)
         method = minibatch_method(
@@ -98,11 +98,15 @@ class NetworkStudent(Method):
         )
         tests = run.tests
         if tests is not None and setting.dataset.test is not None:
-            tests = setting.devices.everywhere(setting.dataset.test.features), tests[1]
+            tests = setting.dataset.test.features, tests[1]
         fresh = fresh_params(setting.loaded, setting.model)
         fitted = method.fit(dataclasses.replace(run, setting=setting, params=fresh, tests=tests))
         metrics = {"before_refining": before, **fitted.metrics}
         return dataclasses.replace(fitted, metrics=metrics, notes=_if_worse(before, metrics))
+
+    def machine(self, setting: Setting) -> dict[str, Any]:
+        """JAX's devices."""
+        return machine(setting.loaded)
 
     def _outputs(self, params: Params) -> Float32[np.ndarray, "n k"]:
         """The linear student's outputs for all rows."""
@@ -147,14 +151,12 @@ def _if_worse(before: Line, metrics: Line) -> tuple[str, ...]:
 
 
 def refined(setting: Setting) -> Callable[[ClosedForm], Method]:
-    """A function that adds the network of ``refine`` to a linear student, or nothing without
-    ``refine``.
+    """A function that adds the network of ``refine`` to a linear student.
 
     Everything that does not fit is refused here, before anything is spent. Raises InputError.
     """
     loaded, dataset, refine = setting.loaded, setting.original, setting.loaded.config.refine
-    if refine is None or dataset is None:
-        return lambda linear: linear
+    assert refine is not None and dataset is not None
     final, source = loaded.final, loaded.config.representation
     names = getattr(source, "unlabelled", ())
     unlabelled = [load_unlabelled(loaded, name, dataset) for name in names if name != TEST]
@@ -169,7 +171,7 @@ def refined(setting: Setting) -> Callable[[ClosedForm], Method]:
     student = partial(
         NetworkStudent,
         seen=setting,
-        setting=Setting(final, own, model, setting.loss, setting.devices, None),
+        setting=Setting(final, own, model, setting.loss, None),
         unlabelled=unlabelled,
         with_test=TEST in names,
         refine=refine,

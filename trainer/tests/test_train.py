@@ -332,8 +332,4 @@ def test_the_command_of_labeldp(tmp_path, inside, without):
     assert "--resume" in help_text
     without("labeldp_trainer")
     missing = CliRunner().invoke(main, ["train", str(path)])
-    assert missing.exit_code == 2
-    assert missing.stderr == (
-        "labeldp: train needs the package labeldp-trainer: in a clone of labeldp, "
-        "pip install ./trainer\n"
-    )
+    assert missing.exit_code == 2 and "labeldp-trainer" in missing.stderr

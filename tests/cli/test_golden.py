@@ -3,7 +3,7 @@
 A transcript is lines ``$ labeldp …``, each followed by its output (indented), its diagnostics
 (after ``!``) and its exit code if that is not 0. Comments begin with ``#``. The commands of one
 file run in one folder, which holds ``specs``, ``tests`` and the files of ``golden/inputs``. Secret
-bits are the same in every run; times and hashes are masked.
+bits are the same in every run; times and hashes are masked, and a usage error is its last line.
 
 After a sentence has changed, write the transcripts again, and read the difference:
 
@@ -38,8 +38,10 @@ def transcript(line):
     given = Path(source).read_bytes() if source else None
     ran = CliRunner().invoke(main, shlex.split(words), prog_name="labeldp", input=given)
     shown = [f"  {text}".rstrip() for text in ran.stdout.splitlines()]
-    shown += [f"! {text}".rstrip() for text in ran.stderr.splitlines()]
+    told = re.sub(r"(?s)\AUsage: .*?(?=Error: )", "", ran.stderr)
+    shown += [f"! {text}".rstrip() for text in told.splitlines()]
     shown += [f"exit code {ran.exit_code}"] * bool(ran.exit_code)
+    shown = [text.replace(f"{Path.cwd()}/", "") for text in shown]
     for mask, pattern in MASKED.items():
         shown = [pattern.sub(mask, text) for text in shown]
     return shown

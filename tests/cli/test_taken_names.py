@@ -9,18 +9,9 @@ from labeldp_runtime import Key
 from labeldp_compile.cli import main
 from labeldp_compile.ledger.book import create_ledger
 from labeldp_compile.tabular.append import Selection
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: example
-label:
-  column: y
-  domain: {kind: integer, min: 0, max: 3}
-loss: squared
-privacy: {epsilon: 1}
-prior: {kind: uniform}
-mechanism: {kind: rr_on_bins}
-"""
+SPEC = spec(labels=4)
 OVERWRITE = "exists already; use --overwrite to replace it"
 COMMANDS = {
     "report": (["report", "none.onnx", "-o"], "out.html", OVERWRITE),
@@ -50,22 +41,14 @@ def command(request, here):
     return path, words, run
 
 
-def test_a_file(command):
+def test_what_is_there_already(command, tmp_path):
     path, words, run = command
     path.write_text("mine")
-    assert f"{path}: {words}" in run()
-    assert path.read_text() == "mine"
-
-
-def test_a_link_that_leads_nowhere(command, tmp_path):
-    path, words, run = command
+    assert f"{path}: {words}" in run() and path.read_text() == "mine"
+    path.unlink()
     path.symlink_to(tmp_path / "not mounted" / "file")
-    assert f"{path}: {words}" in run()
-    assert path.is_symlink()
-
-
-def test_a_folder(command):
-    path, _, run = command
+    assert f"{path}: {words}" in run() and path.is_symlink()
+    path.unlink()
     path.mkdir()
     assert f"{path}: is a directory" in run()
 

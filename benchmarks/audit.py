@@ -30,9 +30,9 @@ from labeldp_compile.audits.audit import (
     audit,
     choose_labels,
 )
-from labeldp_compile.audits.distribution import LEAST_EXPECTED
-from labeldp_compile.audits.reference import Reference
-from labeldp_compile.audits.target import ArtifactTarget, FunctionTarget, parse_labels
+from labeldp_compile.audits.cells import Reference
+from labeldp_compile.audits.randomizer import ArtifactTarget, FunctionTarget, parse_labels
+from labeldp_compile.audits.statistics import LEAST_EXPECTED
 from tests.fixtures import planted
 from tests.fixtures.compiled import compile_text
 from tests.fixtures.random_specs import random_spec

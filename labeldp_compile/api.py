@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from labeldp_verify import Budget, Report
 
-    from labeldp_compile.audits.report import AuditReport
+    from labeldp_compile.audits.audit import AuditReport
     from labeldp_compile.build.assembly import Compiled
     from labeldp_compile.build.plan import Plan
     from labeldp_compile.spec import Spec

@@ -10,8 +10,11 @@ that are tested, so few tests are enough:
     sequences  one label                                    independence, processes
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -22,29 +25,139 @@ from labeldp_verify.opening import open_artifact
 from labeldp_verify.rounded import at_least, at_most, down_to
 from numpy.typing import NDArray
 
-from labeldp_compile.audits.cells import as_returned, choose_cells, describe
-from labeldp_compile.audits.distribution import (
-    Difference,
-    chi_square,
-    unlike_each_other,
-    unlike_expected,
+from labeldp_compile.audits.cells import (
+    Reference,
+    Sampler,
+    Tally,
+    as_returned,
+    choose_cells,
+    describe,
 )
-from labeldp_compile.audits.epsilon import Event, bound_epsilon, search_events
-from labeldp_compile.audits.reference import Reference
-from labeldp_compile.audits.report import ERROR, AuditReport, Finding, LabelCounts
-from labeldp_compile.audits.sampling import Sampler, Tally
-from labeldp_compile.audits.sequences import even_set, independence, processes
-from labeldp_compile.audits.target import (
+from labeldp_compile.audits.randomizer import (
     ArtifactTarget,
     AuditTarget,
     FunctionTarget,
     LabelColumns,
+    drawn_in_children,
+)
+from labeldp_compile.audits.statistics import (
+    Bits,
+    Difference,
+    Event,
+    LabelCounts,
+    bound_epsilon,
+    chi_square,
+    even_set,
+    search_events,
+    shared_between,
+    shared_inside,
+    unlike_each_other,
+    unlike_expected,
 )
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.report.facts import shown_table
 
+FORMAT_VERSION = "1.0"
+ERROR = 1e-6  # probability that an audit of a correct randomizer finds something
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One test: its name, whether it holds (None: could not be tried), and the details in words."""
+
+    name: str
+    ok: bool | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """The result of one audit.
+
+    Attributes:
+        audited: the randomizer in words.
+        samples: labels randomized.
+        labels: how many labels were tried, and how many there are.
+        epsilon: the certified or claimed ε.
+        epsilon_lower_bound: a label spends at least this, with an error of at most ``ERROR``.
+        findings: one per test.
+        counts: one per label, worst first; empty without certified probabilities.
+    """
+
+    audited: str
+    samples: int
+    labels: tuple[int, int]
+    epsilon: float
+    epsilon_lower_bound: float
+    findings: tuple[Finding, ...]
+    counts: tuple[LabelCounts, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True if no test failed."""
+        return all(finding.ok is not False for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """``{format_version, ok, audited, samples, …, findings, labels}``."""
+        return {
+            "format_version": FORMAT_VERSION,
+            "ok": self.ok,
+            "audited": self.audited,
+            "samples": self.samples,
+            "error": ERROR,
+            "labels_tried": self.labels[0],
+            "labels_in_all": self.labels[1],
+            "epsilon": self.epsilon,
+            "epsilon_lower_bound": self.epsilon_lower_bound,
+            "findings": [asdict(finding) for finding in self.findings],
+            "labels": [asdict(counts) for counts in self.counts],
+        }
+
+
+def independence(sampler: Sampler, label: int, chosen: Bits, rows: int, error: float) -> Finding:
+    """Whether rows, and calls, share their random bits; draws two sequences of ``rows`` rows.
+
+    A row's bit is whether its output lies in the ``chosen`` set [cells].
+    """
+    call = sampler.rows(label, rows // _CALLS)
+    first, second = (
+        np.concatenate([chosen[sampler.cells.indices(sampler.draw(call))] for _ in range(_CALLS)])
+        for _ in range(2)
+    )
+    shared = shared_inside(first, second, error)
+    if shared is None:
+        detail = f"no dependence between rows up to {rows // 2:,} apart"
+        return Finding("independence", True, detail)
+    return Finding(
+        "independence",
+        False,
+        f"rows of one label that are {shared.distance:,} apart are not independent: both "
+        f"outputs are in one set with probability {shared.together:.4f} instead of "
+        f"{shared.independent:.4f}",
+    )
+
+
+def processes(
+    target: AuditTarget, sampler: Sampler, label: int, chosen: Bits, rows: int, error: float
+) -> Finding:
+    """Whether a process repeats another's random bits; each draws at most ``rows`` rows."""
+    call = sampler.rows(label, min(rows, _PROCESS_ROWS))
+    drawn, failures = drawn_in_children(target, sampler.opened, call)
+    sampler.count(len(call) * len(drawn))
+    bits = {name: chosen[sampler.cells.indices(part)] for name, part in drawn.items()}
+    pairs = list(combinations(bits, 2))
+    for a, b in pairs:
+        if shared_between(bits[a], bits[b], error / len(pairs)):
+            return Finding("processes", False, f"{b} repeats the random bits of {a}")
+    if failures:
+        return Finding("processes", None, f"could not be tried: {failures[0]}")
+    return Finding("processes", True, f"no dependence between {', '.join(bits)}")
+
+
 MIN_SAMPLES = 100_000
+_CALLS = 4  # one after the other in a sequence
+_PROCESS_ROWS = 1 << 15
 MAX_LABELS = 256
 _EPSILON_ERROR, _OTHER_ERROR = 0.5 * ERROR, 0.1 * ERROR
 # A p-value of chi-square is trusted within a factor of a hundred (docs/audit.md).

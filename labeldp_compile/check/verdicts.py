@@ -92,9 +92,9 @@ def judge(where: Path | str, policy: LoadedPolicy, budget: Budget = DEFAULT_BUDG
     """
     kind: Kind = "ledger"
     if is_url(name := str(where)):
-        from labeldp_compile.ledger.place import place_name  # noqa: PLC0415
+        from labeldp_compile.ledger.store import ledger_name  # noqa: PLC0415
 
-        shown = place_name(name)
+        shown = ledger_name(name)
     else:
         kind, shown = kind_of(Path(name)), name
     try:
@@ -155,13 +155,13 @@ def _artifact(name: str, policy: LoadedPolicy, budget: Budget) -> Judged:
 
 def _ledger(name: str, policy: LoadedPolicy, _: Budget) -> Judged:
     from labeldp_compile.ledger.book import read_entries  # noqa: PLC0415  # most files are none
-    from labeldp_compile.ledger.place import place_name  # noqa: PLC0415
+    from labeldp_compile.ledger.store import ledger_name  # noqa: PLC0415
 
     if not is_url(name):
         require_plain(Path(name))
     entries = read_entries(name)
     text = f"the chain of {len(entries):,} entries is whole, and no budget was exceeded"
-    shown = place_name(name)
+    shown = ledger_name(name)
     return _of(Subject(kind="ledger", entries=tuple(entries)), shown, policy, text)
 
 

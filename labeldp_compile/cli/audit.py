@@ -9,14 +9,15 @@ from labeldp_verify import Budget
 from labeldp_verify.printable import Marked
 
 from labeldp_compile.audits.audit import (
+    ERROR,
     MIN_SAMPLES,
     AuditClaim,
+    AuditReport,
     audit,
     audit_artifact,
     choose_labels,
 )
-from labeldp_compile.audits.report import ERROR, AuditReport
-from labeldp_compile.audits.target import AuditTarget, FunctionTarget, parse_labels
+from labeldp_compile.audits.randomizer import AuditTarget, FunctionTarget, parse_labels
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (
     PATH,

@@ -13,9 +13,8 @@ from labeldp_verify.rounded import at_most
 from labeldp_compile.cli.options import Decorated
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.draw_account import DrawAccount
-from labeldp_compile.ledger.draws import Draw
-from labeldp_compile.ledger.place import open_store
+from labeldp_compile.ledger.draw_account import Draw, DrawAccount
+from labeldp_compile.ledger.store import open_store
 from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder
 from labeldp_compile.tabular.person_bound import PersonBound
 

@@ -28,9 +28,7 @@ from labeldp_compile.ledger.book import (
     read_contents,
     read_entries,
     set_budget,
-    upgrade_ledger,
 )
-from labeldp_compile.ledger.draws import DrawnLabels
 from labeldp_compile.ledger.entries import (
     ANSWERS,
     HASH,
@@ -39,7 +37,8 @@ from labeldp_compile.ledger.entries import (
     head_text,
     require_name,
 )
-from labeldp_compile.ledger.place import place_name
+from labeldp_compile.ledger.store import ledger_name
+from labeldp_compile.ledger.totals import DrawnLabels
 from labeldp_compile.whole_file import require_output
 
 FORMAT_VERSION = "1.0"
@@ -87,7 +86,7 @@ def _command(name: str, line: str) -> Callable[[Callable[..., None]], click.Comm
 def init_command(file: str) -> None:
     """Create an empty ledger: FILE with mode 0600, or tables in the database of a URL."""
     create_ledger(file, tell)
-    name = place_name(file)
+    name = ledger_name(file)
     tell(f"{name}: an empty ledger; set a budget with: labeldp ledger set-budget")
 
 
@@ -107,7 +106,7 @@ def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | Non
         raise InputError("--reason: is not valid UTF-8")
     entry = set_budget(file, data_set, _epsilon(epsilon), reason)
     tell(
-        f"{place_name(file)}: entry {entry.number}: priors and metrics of {data_set} may spend "
+        f"{ledger_name(file)}: entry {entry.number}: priors and metrics of {data_set} may spend "
         f"ε = {epsilon}"
     )
 
@@ -146,8 +145,8 @@ def verify_command(file: str, head: str | None) -> None:
     entries = read_entries(file, head)
     guarded = "ok     file     it refuses to change, delete, replace or skip an entry"
     unguarded = (
-        "note   file     its triggers are those of an earlier version, or were removed: until the "
-        "next entry is written, the file does not refuse all changes"
+        "note   file     its triggers were changed or removed: until the next entry is written, "
+        "the file does not refuse all changes"
     )
     unnoted = "not checked: whether later entries were cut off (--head HASH)"
     noted = "ok     head     the noted entry is in the chain: nothing up to it was cut off"
@@ -157,18 +156,6 @@ def verify_command(file: str, head: str | None) -> None:
         guarded if is_guarded(file) else unguarded,
         unnoted if head is None else noted,
     )
-
-
-@_command("upgrade", "labeldp ledger upgrade postgresql://owner@db.example/budgets")
-def upgrade_command(file: str) -> None:
-    """Bring a ledger of an earlier labeldp up to date, as its owner. Repeating it is safe.
-
-    The ledger gets the current triggers, and uses your client key for digests of data from then on.
-    This trusts the existing entries: their digests are still compared under the ledger's own key.
-    """
-    entry = upgrade_ledger(file, tell)
-    taken = "" if entry is None else f"; from entry {entry.number} on it uses your client key"
-    tell(f"{place_name(file)}: up to date{taken}")
 
 
 @_command("export", "labeldp ledger export budget.ledger --csv entries.csv")
@@ -232,7 +219,7 @@ def _require_written_by_labeldp(file: str, contents: Contents) -> None:
     """Raise BrokenChainError for an entry that no version writes; kinds of later ones may occur."""
     for _, error in contents.problems:
         if isinstance(error, BrokenChainError):
-            raise BrokenChainError(f"{place_name(file)}: {error}")
+            raise BrokenChainError(f"{ledger_name(file)}: {error}")
 
 
 def _epsilon(text: str) -> Fraction:

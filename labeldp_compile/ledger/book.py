@@ -14,9 +14,7 @@ from pathlib import Path
 from labeldp_verify.printable import one_line
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.account import DataSet, Problem, add_up, data_sets
-from labeldp_compile.ledger.client_key import ClientKey, binding_of, make_client_key
-from labeldp_compile.ledger.draws import DrawnLabels, Totals, drawn_labels
+from labeldp_compile.ledger.client_key import make_client_key
 from labeldp_compile.ledger.entries import (
     BrokenChainError,
     Entry,
@@ -24,11 +22,18 @@ from labeldp_compile.ledger.entries import (
     next_entry,
     not_understood,
 )
-from labeldp_compile.ledger.place import open_store
-from labeldp_compile.ledger.store import LedgerRows, Say, Store, T
+from labeldp_compile.ledger.store import LedgerRows, Say, Store, T, open_store
+from labeldp_compile.ledger.totals import (
+    DataSet,
+    DrawnLabels,
+    Problem,
+    Totals,
+    add_up,
+    data_sets,
+    drawn_labels,
+)
 
-FORMAT_VERSION = "2.0"  # 1.0 digested data with the ledger's own key
-_READS = ("1", "2")
+FORMAT_VERSION = "1.0"
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,6 @@ class Ledger:
         self.rows.add(entry)
         self.entries.append(entry)
         return entry
-
-    def adopt(self, client: ClientKey) -> Entry | None:
-        """Digests have the client's key from now on; nothing is added if the ledger has one."""
-        if binding_of(self.entries) is not None:
-            return None
-        mac = client.adoption(self.entries[-1].hash)
-        return self.append("key", {"client_key_sha256": client.sha256, "mac": mac})
 
     def key(self) -> bytes:
         """The ledger's own random bytes; the first entry has their hash."""
@@ -144,26 +142,6 @@ def read_contents(where: Path | str) -> Contents:
     return Contents(entries, accounts, problems + overspent, drawn_labels(known))
 
 
-def upgrade_ledger(where: Path | str, say: Say) -> Entry | None:
-    """Bring the ledger of an earlier version up to date; a current one stays as it is.
-
-    Triggers that refuse changes are set, even if an entry is not understood. A ledger without a
-    client key takes this user's from now on: the entry that says so is returned. ``say`` gets a
-    line if a key is made. Raises InputError if this user may not do it, and BrokenChainError.
-    """
-    store = open_store(where)
-
-    def guard(rows: LedgerRows) -> None:
-        _checked(store.name, rows)
-        rows.guard()
-
-    store.run(guard)
-    if in_transaction(store, lambda ledger: binding_of(ledger.entries)) is not None:
-        return None
-    client = make_client_key(say)
-    return in_transaction(store, lambda ledger: ledger.adopt(client))
-
-
 def is_guarded(where: Path | str) -> bool:
     """Whether the store itself refuses to change, delete, replace or skip entries.
 
@@ -190,9 +168,9 @@ def now() -> str:
 
 
 def _checked(name: str, rows: LedgerRows) -> list[Entry]:
-    found = rows.read()
+    stored = rows.read()
     try:
-        entries = [Entry(*row) for row in found]
+        entries = [Entry(*row) for row in stored]
         check_chain(entries)
         version = entries[0].facts["format_version"]
     except BrokenChainError as error:
@@ -201,7 +179,7 @@ def _checked(name: str, rows: LedgerRows) -> list[Entry]:
         raise BrokenChainError(
             f"{name}: is damaged: it holds an entry that labeldp does not write"
         ) from error
-    if str(version).partition(".")[0] not in _READS:
+    if version != FORMAT_VERSION:
         shown = one_line(str(version), 100)
         raise InputError(f"{name}: has format {shown!r}, this labeldp reads {FORMAT_VERSION!r}")
     return entries

@@ -1,22 +1,17 @@
 """The client's key, and digests of data under it. Without the key, nobody can test guesses of
 labels.
 
-A ledger keeps a digest of each data file that was read. In earlier versions the key of that digest
-was in the ledger: its server, or anyone with a copy of its file, could test guesses of all labels.
-Now the key is in a file of the user, and all compilers that share a ledger use the same key. The
-ledger holds the key's hash, and accepts no other key.
-
-A ledger that an earlier labeldp began is adopted: an entry states the hash of the client's key and
-a MAC, under this key, of the hash of the entry before. Only priors before it are compared under the
-ledger's own key. Without the client's key nobody can add such priors. Otherwise a server could
-choose a digest, and learn from the comparison whether its guess was right.
+A ledger keeps a digest of each data file that was read. If its key were in the ledger, a server, or
+anyone with a copy of its file, could test guesses of all labels. So the key is in a file of the
+user, and all compilers that share a ledger use the same key. The ledger holds the key's hash, and
+accepts no other key.
 """
 
 import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +28,6 @@ from labeldp_compile.user_config import user_config
 _TEXT = re.compile(r"[0-9a-f]{64}\s*")
 _MAX_BYTES = 1_000
 _BLOCK = 1 << 20
-_ADOPTS = b"labeldp ledger: adopted after entry "
 _DIGESTS = b"labeldp ledger: digests of data, with "
 
 
@@ -49,25 +43,9 @@ class ClientKey:
         """The hash that a ledger stores."""
         return hashlib.sha256(self.secret).hexdigest()
 
-    def adoption(self, previous: str) -> str:
-        """The MAC that adopts a ledger after the entry with this hash."""
-        return hmac.new(self.secret, _ADOPTS + previous.encode(), hashlib.sha256).hexdigest()
-
     def digest_key(self, salt: bytes) -> bytes:
         """The key of a ledger's digests; ``salt`` is the ledger's own key, and no secret."""
         return hmac.new(self.secret, _DIGESTS + salt, hashlib.sha256).digest()
-
-
-def binding_of(entries: Sequence[Entry]) -> Entry | None:
-    """The entry that says which client key a ledger takes: the first, or its adoption.
-
-    None for a ledger that an earlier labeldp began. Digests in entries before it have the ledger's
-    own key.
-    """
-    for entry in entries:
-        if entry.kind in ("ledger", "key") and entry.facts.get("client_key_sha256") is not None:
-            return entry
-    return None
 
 
 def find_client_key() -> ClientKey | None:
@@ -77,48 +55,39 @@ def find_client_key() -> ClientKey | None:
     """
     path = user_config().ledger_key
     try:
-        found = read_own(path, _MAX_BYTES)
+        file = read_own(path, _MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if not found.is_file:
+    if not file.is_file:
         raise InputError(f"{path}: expected a key file")
-    if found.is_exposed:
+    if file.is_exposed:
         raise InputError(f"{path}: others may read this key: chmod 600 {path}")
-    text = found.data.decode("ascii", "replace")
+    text = file.data.decode("ascii", "replace")
     if not _TEXT.fullmatch(text):
         raise InputError(f"{path}: expected a key of 64 hexadecimal digits (labeldp ledger init)")
     return ClientKey(path, bytes.fromhex(text.strip()))
 
 
-def require_bound(client: ClientKey | None, entries: Sequence[Entry], ledger: str) -> Entry:
-    """``binding_of`` a ledger with the user's key. Raises InputError for any other ledger."""
-    binding = binding_of(entries)
-    if binding is None:
-        raise InputError(
-            f"{ledger}: an earlier labeldp created it without a client key, so its server could "
-            f"test guesses of labels; its owner adds a key with: labeldp ledger upgrade {ledger}; "
-            "nothing was spent"
-        )
+def require_bound(client: ClientKey | None, first: Entry, ledger: str) -> ClientKey:
+    """The user's key, with which the ledger of this first entry began.
+
+    Raises InputError for another key, or none.
+    """
     if client is None:
         raise InputError(
             f"{ledger}: needs its client key, but {user_config().ledger_key} does not exist: copy "
             "the key file of the other compilers there; nothing was spent"
         )
-    bound, mac = binding.facts["client_key_sha256"], binding.facts.get("mac")
+    bound = first.facts["client_key_sha256"]
     if bound != client.sha256:
         raise InputError(
             f"{ledger}: has another client key (SHA-256 {bound[:16]}…) than the one in "
             f"{client.path} ({client.sha256[:16]}…): all compilers of a ledger share one key file; "
             "nothing was spent"
         )
-    if mac is not None and not hmac.compare_digest(mac, client.adoption(binding.previous)):
-        raise InputError(
-            f"{ledger}: entry {binding.number} states the client key, but was not made with the "
-            f"key in {client.path}: somebody without that key wrote it; nothing was spent"
-        )
-    return binding
+    return client
 
 
 def make_client_key(say: Callable[[str], None]) -> ClientKey:
@@ -146,28 +115,21 @@ def make_client_key(say: Callable[[str], None]) -> ClientKey:
     return key
 
 
-def keyed_digests(keys: Sequence[bytes], table: Path) -> list[str]:
-    """HMAC-SHA-256 of a file's bytes under each key, in one pass.
+def keyed_digest(key: bytes, table: Path) -> str:
+    """HMAC-SHA-256 of a file's bytes.
 
     Of a folder, that of the names of its parts, each with its own. Raises DataError.
     """
     if not table.is_dir():
-        return _of_file(keys, table)
-    parts = [(str(part.relative_to(table)), _of_file(keys, part)) for part in files_of(table)]
-    return [
-        hmac.new(
-            key,
-            canonical_json({name: own[i] for name, own in parts}).encode("utf-8", "surrogatepass"),
-            hashlib.sha256,
-        ).hexdigest()
-        for i, key in enumerate(keys)
-    ]
+        return _of_file(key, table)
+    parts = {str(part.relative_to(table)): _of_file(key, part) for part in files_of(table)}
+    text = canonical_json(parts).encode("utf-8", "surrogatepass")
+    return hmac.new(key, text, hashlib.sha256).hexdigest()
 
 
-def _of_file(keys: Sequence[bytes], file: Path) -> list[str]:
-    macs = [hmac.new(key, digestmod=hashlib.sha256) for key in keys]
+def _of_file(key: bytes, file: Path) -> str:
+    mac = hmac.new(key, digestmod=hashlib.sha256)
     with readable(file, DataError), file.open("rb") as stream:
         while block := stream.read(_BLOCK):
-            for mac in macs:
-                mac.update(block)
-    return [mac.hexdigest() for mac in macs]
+            mac.update(block)
+    return mac.hexdigest()

@@ -8,19 +8,58 @@ beside the other one. Whether it does is decided in the transaction that books t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import Ledger, in_transaction
-from labeldp_compile.ledger.draws import OUTPUT, Draw
 from labeldp_compile.ledger.entries import Entry, require_name
 from labeldp_compile.ledger.store import Store
+from labeldp_compile.ledger.totals import OUTPUT
 
 if TYPE_CHECKING:
     from labeldp_compile.tabular.parts_folder import ListedPart
 
+Unit = Literal["label", "person"]
 _MAX_NOTE = 1000
 _DRAWN_BY = ("part", "artifact_sha256", "key", "context", "version")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One output, or one part of a folder.
+
+    Attributes:
+        data_set: whose total it adds to.
+        column: the label columns, as ``key_of`` names them.
+        artifact_sha256: of the artifact that draws.
+        key, context, version: what the draw is bound to; empty, empty and 0 without a key.
+        unit, epsilon: whose ε this is, exactly, for all that the artifact draws of one unit.
+        epsilon_label: of one label.
+        folder, part: the folder by the name in its manifest ("" if it is none), and the output.
+        digest: 16 hexadecimal digits for what was drawn; empty where the name says enough.
+        note: who, and why.
+    """
+
+    data_set: str
+    column: str
+    artifact_sha256: str
+    key: str
+    context: str
+    version: int
+    unit: Unit
+    epsilon: Fraction
+    epsilon_label: Fraction
+    folder: str
+    part: str
+    digest: str = ""
+    note: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """As the ledger keeps them."""
+        exact = {"epsilon": str(self.epsilon), "epsilon_label": str(self.epsilon_label)}
+        return {**asdict(self), **exact}
 
 
 class DrawAccount:

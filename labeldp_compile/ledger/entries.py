@@ -30,9 +30,13 @@ _TIME = '^"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"$'
 _WHOLE = "^(0|[1-9][0-9]{0,17})$"
 _EPSILON = '^"[0-9]{1,300}(/[1-9][0-9]{0,999})?"$'
 FIELDS: dict[str, dict[str, str]] = {
-    "ledger": {"format_version": _NAME, "key_sha256": _HASH, "time": _TIME},
+    "ledger": {
+        "client_key_sha256": _HASH,
+        "format_version": _NAME,
+        "key_sha256": _HASH,
+        "time": _TIME,
+    },
     "budget": {"data_set": _NAME, "epsilon": _EPSILON, "time": _TIME},
-    "key": {"client_key_sha256": _HASH, "mac": _HASH, "time": _TIME},
     "spend": {
         "command": _NAME,
         "data_set": _NAME,
@@ -77,10 +81,9 @@ FIELDS: dict[str, dict[str, str]] = {
 }
 ANSWERS = {"prior": "weights", "release": "sums"}
 """Kinds that answer what an earlier entry spent ε on, and what their noisy numbers are called."""
-# Of a budget, of the first entry (earlier versions wrote no key of a client), and of a spend of ε
-# for all labels of a person.
 OF_PERSON = {"unit": '^"person"$'}
-_OPTIONAL = {"reason": _TEXT, "client_key_sha256": _HASH}
+"""What a spend of ε for all labels of a person has, too."""
+_OPTIONAL = {"budget": {"reason": _TEXT}, "spend": OF_PERSON}
 
 
 def require_name(option: str, name: str) -> None:
@@ -103,9 +106,8 @@ class Entry:
 
     Attributes:
         number: 0, 1, 2, …
-        kind: ``ledger`` (the first), ``budget``, ``spend``, ``prior``, ``release`` (of metrics),
-            ``draw`` (of private labels), or ``key``: the client key that a ledger of an earlier
-            labeldp takes from then on.
+        kind: ``ledger`` (the first), ``budget``, ``spend``, ``prior``, ``release`` (of metrics), or
+            ``draw`` (of private labels).
         body: canonical JSON.
         previous: hash of the entry before, or 64 zeros.
         hash: of everything above.
@@ -204,7 +206,6 @@ def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]
     BrokenChainError if an entry lacks what its kind needs, or is an answer without a spend;
     InputError for a kind that this labeldp does not know.
     """
-    is_bound = False
     answered: set[int] = set()  # the spends that have their answer
     for entry in entries:
         if entry.kind not in FIELDS:
@@ -217,16 +218,13 @@ def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]
             )
             continue
         facts = _facts_of(entry)
-        optional = {key: token for key, token in _OPTIONAL.items() if key in facts}
-        if entry.kind == "spend" and "unit" in facts:
-            optional |= OF_PERSON
-        fields = optional | FIELDS[entry.kind]
+        optional = _OPTIONAL.get(entry.kind, {}).items()
+        fields = {key: token for key, token in optional if key in facts} | FIELDS[entry.kind]
         if (
             not all(re.search(token, _json(facts.get(key))) for key, token in fields.items())
             or (entry.kind == "prior" and not _is_answer(facts["answer"]))
             or (entry.kind == "release" and not _is_release(facts["answer"]))
             or (entry.kind == "ledger") != (entry.number == 0)
-            or (is_bound and entry.kind == "key")  # a ledger has one client key
         ):
             reason = f"entry {entry.number} has fields that no labeldp writes"
             yield entry.number, BrokenChainError(reason)
@@ -237,7 +235,6 @@ def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]
                 )
                 yield entry.number, BrokenChainError(reason)
             answered.add(facts["spend"])
-        is_bound |= entry.kind in ("ledger", "key") and "client_key_sha256" in facts
 
 
 def _json(value: Any) -> str:

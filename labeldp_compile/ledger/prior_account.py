@@ -19,20 +19,12 @@ from typing import Any, Literal
 
 from labeldp_compile.column_names import columns_of
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.book import Ledger, in_transaction
-from labeldp_compile.ledger.client_key import (
-    ClientKey,
-    binding_of,
-    find_client_key,
-    keyed_digests,
-    make_client_key,
-    require_bound,
-)
+from labeldp_compile.ledger.client_key import find_client_key, keyed_digest, require_bound
 from labeldp_compile.ledger.entries import ANSWERS, Entry
-from labeldp_compile.ledger.place import open_store
 from labeldp_compile.ledger.question import AskedOfLabels
-from labeldp_compile.ledger.store import Store
+from labeldp_compile.ledger.store import Store, open_store
+from labeldp_compile.ledger.totals import data_sets, require_budget
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.spec import Spec
@@ -64,7 +56,6 @@ class PriorAccount:
         """
         self._store, self._say, self._kind = store, say, kind
         self._what, self._epsilon = _WORDS[kind]
-        self._client: ClientKey | None = None
         self._names = {"data_set": data_set, "data_version": data_version}
         self._spec = {"spec": spec, "spec_sha256": spec_digest, "command": command}
 
@@ -95,7 +86,7 @@ class PriorAccount:
             if self._find(ledger, question) is not None:
                 reuses = "reuses the noisy prior of an earlier compile: nothing is spent"
                 return f"{self.name}: {reuses}", True
-            self._require_key(ledger, find_client_key())
+            require_bound(find_client_key(), ledger.entries[0], self.name)
             data_set = self._names["data_set"]
             require_budget(self.name, ledger.entries, data_set, question.epsilon)
             account = data_sets(ledger.entries)[data_set]
@@ -112,31 +103,21 @@ class PriorAccount:
         """Append ε₁ and return the entry's number; raises OverBudgetError if the budget is too
         small.
 
-        A ledger of an earlier version, if it is a file, takes the client's key from now on. Another
-        key than the ledger's, or none, is an InputError before anything is spent.
+        Another client key than the ledger's, or none, is an InputError before anything is spent.
         """
-        epsilon = question.epsilon
-        client = self._client_key()
+        epsilon, client = question.epsilon, find_client_key()
 
-        def pay(ledger: Ledger) -> tuple[int, list[int], Entry | None]:
+        def pay(ledger: Ledger) -> tuple[int, list[int]]:
             require_budget(self.name, ledger.entries, self._names["data_set"], epsilon)
-            adopted = ledger.adopt(client) if self._store.is_own else None
-            require_bound(client, ledger.entries, self.name)
+            require_bound(client, ledger.entries[0], self.name)
             in_vain = self._spent_in_vain(ledger, question)
             facts = {"epsilon": str(epsilon), "question_sha256": question.digest()}
             if getattr(question, "person", None) is not None:
                 facts["unit"] = "person"
             spent = ledger.append("spend", {**self._names, **self._spec, **facts})
-            return spent.number, in_vain, adopted
+            return spent.number, in_vain
 
-        number, in_vain, adopted = in_transaction(self._store, pay)
-        if adopted is not None:
-            self._say(
-                f"{self.name}: entry {adopted.number} upgrades the ledger of an earlier version: "
-                f"digests of data use the key in {client.path} from now on. Earlier priors are "
-                "compared with the ledger's own key: if somebody gave you this ledger, create a "
-                "new one"
-            )
+        number, in_vain = in_transaction(self._store, pay)
         again = self._again(in_vain)
         self._say(f"{self.name}: entry {number} spends {self._epsilon} = {float(epsilon):g}{again}")
         return number
@@ -160,25 +141,17 @@ class PriorAccount:
         Raises DataError if other data had this version before, or another data set these labels:
         they would have two budgets.
         """
-        client = self._client_key()
+        client = find_client_key()
 
-        def read(ledger: Ledger) -> tuple[list[bytes], int, list[Entry]]:
-            binding, salt = require_bound(client, ledger.entries, self.name), ledger.key()
-            keys = [client.digest_key(salt)]
-            if "mac" in binding.facts:  # entries before the adoption have the ledger's own key
-                keys.append(salt)
-            answers = [entry for entry in ledger.entries if entry.kind in ANSWERS]
-            return keys, binding.number, answers
+        def read(ledger: Ledger) -> tuple[bytes, list[Entry]]:
+            key = require_bound(client, ledger.entries[0], self.name).digest_key(ledger.key())
+            return key, [entry for entry in ledger.entries if entry.kind in ANSWERS]
 
-        keys, adopted, answers = in_transaction(self._store, read, waiting=self._say)
-        digests = keyed_digests(keys, file)
-
-        def is_same(answer: Entry) -> bool:
-            own = digests[0 if answer.number >= adopted else -1]
-            return hmac.compare_digest(own, answer.facts["data_hmac"])
-
+        key, answers = in_transaction(self._store, read, waiting=self._say)
+        digest = keyed_digest(key, file)
         for entry in answers:
-            facts, same = entry.facts, is_same(entry)
+            facts = entry.facts
+            same = hmac.compare_digest(digest, facts["data_hmac"])
             if self._is_ours(entry) and not same:
                 raise DataError(
                     f"{file}: differs from the file that was called "
@@ -192,7 +165,7 @@ class PriorAccount:
                     f"{facts['data_set']!r} in entry {entry.number}, and not "
                     f"{self._names['data_set']!r}: the same labels have one budget. {_IN_VAIN}"
                 )
-        return digests[0]
+        return digest
 
     def keep(
         self, spent: int, question: AskedOfLabels, digest: str, answer: dict[str, Any]
@@ -212,21 +185,6 @@ class PriorAccount:
         in_transaction(
             self._store, lambda ledger: ledger.append(self._kind, facts), waiting=self._say
         )
-
-    def _client_key(self) -> ClientKey:
-        """The user's key; made only for a file that an earlier version began."""
-        if self._client is None:
-            found = find_client_key()
-            if found is None:
-                in_transaction(self._store, lambda ledger: self._require_key(ledger, None))
-                found = make_client_key(self._say)
-            self._client = found
-        return self._client
-
-    def _require_key(self, ledger: Ledger, client: ClientKey | None) -> None:
-        """Raise InputError if ``spend`` would refuse the key; a file can still take one."""
-        if not self._store.is_own or binding_of(ledger.entries) is not None:
-            require_bound(client, ledger.entries, self.name)
 
     def _find(self, ledger: Ledger, question: AskedOfLabels) -> Entry | None:
         """The latest entry that answers the question, and for which its ε₁ was spent."""

@@ -64,8 +64,6 @@ _GUARDS = {
 class SqliteStore(Store):
     """A ledger in a file, which is refused if others may open it."""
 
-    is_own = True
-
     def __init__(self, path: Path) -> None:
         """Nothing is opened yet."""
         self._path, self.name = path, str(path)
@@ -151,7 +149,7 @@ class _SqliteRows(LedgerRows):
             raise _unusable(self._path, error) from error
 
     def guard(self) -> None:
-        """Triggers of an earlier version are replaced; ones that were removed are set again."""
+        """Triggers that were changed or removed are set again."""
         found = self._made("trigger")
         for name, text in _GUARDS.items():
             if found.get(name) != text:

@@ -1,19 +1,24 @@
 """Where a ledger's entries are kept: one transaction at a time, which is kept whole or not at all.
 
 A store knows rows. Their meaning, the chain that links them, and their sums are the same for all
-stores: ``book.py``, ``entries.py`` and ``account.py``.
+stores: ``book.py``, ``entries.py`` and ``totals.py``.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import astuple
+from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from labeldp_compile.ledger.entries import BrokenChainError, Entry
+from labeldp_compile.ledger_url import is_url
 
 T = TypeVar("T")
 Say = Callable[[str], None]
 SECONDS_TO_WAIT = 120.0  # for other writers; for a server that is away, after ε was spent
+SERVERS = "labeldp_compile.ledger.postgres.store"
+"""What opens a URL; nothing else imports its folder."""
 _COLUMNS = "number, kind, body, previous, hash"
 
 
@@ -42,7 +47,7 @@ class LedgerRows(ABC):
 
     @abstractmethod
     def guard(self) -> None:
-        """Set the triggers that refuse changes, if they are not those of this version.
+        """Set the triggers that refuse changes, if they are not as they should be.
 
         Raises InputError if this user may not set them.
         """
@@ -78,10 +83,7 @@ class LedgerRows(ABC):
             )
 
     def key(self) -> bytes:
-        """The ledger's own random bytes; empty if there is not exactly one such value.
-
-        Earlier versions digested data with them; now they are mixed with the client's key.
-        """
+        """The ledger's own random bytes; empty if there is not exactly one such value."""
         rows = self.execute(f"SELECT key FROM {self.only}{self.schema}secret")  # noqa: S608
         return rows[0][0] if len(rows) == 1 and isinstance(rows[0][0], bytes) else b""
 
@@ -91,11 +93,9 @@ class Store(ABC):
 
     Attributes:
         name: for messages: a path, or a URL without its password.
-        is_own: whether it is one user's file, in which that user may do everything.
     """
 
     name: str
-    is_own: ClassVar[bool]
 
     @abstractmethod
     def create(self, key: bytes, first: Entry) -> None:
@@ -113,3 +113,22 @@ class Store(ABC):
     def free_bytes(self) -> int | None:
         """Room for entries; None where that cannot be known. Raises InputError."""
         return None
+
+
+def open_store(where: Path | str, *, by_spec: bool = False) -> Store:
+    """The store of a path or a URL, not opened yet; raises InputError for an invalid URL.
+
+    A server that a spec names must be in the user's configuration, which describes the connection;
+    others are refused.
+    """
+    if is_url(str(where)):
+        store: Store = import_module(SERVERS).store_of(str(where), by_spec=by_spec)
+        return store
+    from labeldp_compile.ledger.sqlite_store import SqliteStore  # noqa: PLC0415  # which needs this
+
+    return SqliteStore(Path(where))
+
+
+def ledger_name(where: Path | str) -> str:
+    """A path or URL as messages show it, without a password."""
+    return open_store(where).name

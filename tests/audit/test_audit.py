@@ -13,9 +13,8 @@ from click.testing import CliRunner
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.audits.audit import AuditClaim, audit, choose_labels
-from labeldp_compile.audits.cells import choose_cells, told_from_zero
-from labeldp_compile.audits.reference import Reference
-from labeldp_compile.audits.target import ArtifactTarget, FunctionTarget, parse_labels
+from labeldp_compile.audits.cells import Reference, choose_cells, told_from_zero
+from labeldp_compile.audits.randomizer import ArtifactTarget, FunctionTarget, parse_labels
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
 from tests.fixtures import planted

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from labeldp_compile.audits.epsilon import lower_bound, upper_bound
+from labeldp_compile.audits.statistics import lower_bound, upper_bound
 
 
 def tail(c, n, p):

@@ -5,10 +5,15 @@ import pytest
 from scipy.stats import kstest
 
 from labeldp_compile.audits.cells import IntervalCells, ValueCells, choose_cells
-from labeldp_compile.audits.distribution import chi_square, unlike_expected
-from labeldp_compile.audits.epsilon import bound_epsilon, search_events
-from labeldp_compile.audits.sampling import Tally
-from labeldp_compile.audits.sequences import shared_between, shared_inside
+from labeldp_compile.audits.statistics import (
+    Tally,
+    bound_epsilon,
+    chi_square,
+    search_events,
+    shared_between,
+    shared_inside,
+    unlike_expected,
+)
 
 ERROR = 1e-7
 

@@ -29,9 +29,8 @@ from labeldp_verify.graph import write_model
 from labeldp_compile.cli import main
 from labeldp_compile.cli.output import Painted, say
 from labeldp_compile.ledger.book import create_ledger, set_budget
-from labeldp_compile.ledger.draw_account import DrawAccount
-from labeldp_compile.ledger.draws import Draw
-from labeldp_compile.ledger.place import open_store
+from labeldp_compile.ledger.draw_account import Draw, DrawAccount
+from labeldp_compile.ledger.store import open_store
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder
 from tests.fixtures.stated import stated_certificate

@@ -6,13 +6,10 @@ import json
 
 import pytest
 
-from labeldp_compile.ledger.account import data_sets
-from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger.entries import next_entry
 from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.prior import obtain
 from tests.ledger.conftest import BOTH_STORES
-from tests.ledger.earlier_tables import bring_earlier, earlier_key
 
 
 def keyed(key, data):
@@ -28,11 +25,6 @@ def secret(bench):
 
 def labels(bench):
     return (bench.folder / "labels.parquet").read_bytes()
-
-
-def earlier(bench, name="one", **changes):
-    """A compile of the labels that the earlier ledger knows, or of others."""
-    return bench.compile(name, **{"data": "labels.csv, rows: 140", **changes})
 
 
 @pytest.fixture
@@ -117,153 +109,26 @@ def test_a_file_that_somebody_planted_has_another_key(used, no_label_is_read):
 
 
 @BOTH_STORES
-def test_an_earlier_ledger_is_read_and_recalled(bench, no_label_is_read):
-    bring_earlier(bench)
-    no_label_is_read()
-    for command in ("show", "head", "verify"):
-        assert bench.run("ledger", command, bench.ledger).exit_code == 0
-    result = earlier(bench)
-    assert result.exit_code == 0 and "reusing the noisy prior of entry 3" in result.stderr
-    assert "recalls" in bench.run("plan", bench.spec(data="labels.csv, rows: 140")).stdout
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_server_learns_nothing_from_a_guess_that_it_plants(used, is_right):
+    """It knows all that is in the ledger; a right guess would have the compile refused."""
+    data = labels(used) if is_right else b"other labels"
+    entries = used.entries()
+    facts = {"data_set": "bait", "spend": 5, "data_hmac": keyed(secret(used), data)}
+    for entry in entries[1:]:
+        bait = {key: value for key, value in facts.items() if key in entry.facts}
+        used.force(next_entry(used.entries(), entry.kind, {**entry.facts, **bait}))
+    assert used.compile("other", last="9").exit_code == 0
 
 
 @BOTH_STORES
-def test_an_earlier_ledger_takes_the_client_key_and_knows_its_data(bench):
-    bring_earlier(bench)
-    upgraded = bench.run("ledger", "upgrade", bench.ledger)
-    assert upgraded.exit_code == 0 and "from entry 4 on it uses your client key" in upgraded.stderr
-    assert [e.kind for e in bench.entries()] == ["ledger", "budget", "spend", "prior", "key"]
-    # Another question on the same data: compared under the old key, kept under the new one.
-    result = earlier(bench, "other", last="9")
-    assert result.exit_code == 0 and "entry 5 spends" in result.stderr
-    old, new = (prior.facts["data_hmac"] for prior in bench.entries("prior"))
-    data = (bench.folder / "labels.csv").read_bytes()
-    assert old == keyed(earlier_key(), data) and new != old
-    # Other data of this version, and the same labels as another data set, are refused by the old
-    # entry, and by the new one.
-    bench.set_budget("1", "again")
-    path = bench.spec("again", last="8", data="labels.csv, rows: 140", version="new")
-    path.write_text(path.read_text().replace("data_set: visits", "data_set: again"))
-    again = bench.run("compile", path, "-o", bench.folder / "build")
-    assert again.exit_code == 2 and "is the data set 'visits' in entry 3" in again.stderr
-    (bench.folder / "labels.csv").write_bytes(data.replace(b"2", b"3", 1))
-    result = earlier(bench, "third", last="7")
-    assert (
-        result.exit_code == 2 and "differs from the file that was called '2026-01'" in result.stderr
-    )
-    assert bench.run("ledger", "verify", bench.ledger).exit_code == 0
-
-
-@BOTH_STORES
-def test_an_upgrade_may_be_repeated(bench):
-    bring_earlier(bench)
-    assert bench.run("ledger", "upgrade", bench.ledger).exit_code == 0
-    before = bench.entries()
-    again = bench.run("ledger", "upgrade", bench.ledger)
-    assert again.exit_code == 0 and "up to date\n" in again.stderr and bench.entries() == before
-    assert "ok     file" in bench.run("ledger", "verify", bench.ledger).stdout
-
-
-def test_an_earlier_file_goes_on_by_itself(bench):
-    bring_earlier(bench)
-    result = earlier(bench, "other", last="9")
-    assert result.exit_code == 0
-    assert "entry 4 upgrades the ledger of an earlier version" in result.stderr
-    assert "if somebody gave you this ledger, create a new one" in " ".join(result.stderr.split())
-    assert data_sets(bench.entries())["visits"].spent.denominator == 5
-    assert "adopts" not in earlier(bench, "third", last="8").stderr
-
-
-@pytest.mark.parametrize("store", ["postgres"])
-class TestAServerThatKnowsItsKey:
-    """An earlier ledger is one whose keys the server made. It shows entries of its own choice."""
-
-    @pytest.fixture
-    def bench(self, bench):
-        bring_earlier(bench)
-        return bench
-
-    def test_no_label_is_read_for_an_earlier_ledger(self, bench, no_label_is_read):
-        no_label_is_read()
-        result = earlier(bench, "other", last="9")
-        assert result.exit_code == 2 and "labeldp ledger upgrade postgresql://" in result.stderr
-        assert len(bench.entries()) == 4
-
-    @pytest.mark.parametrize("forge", ["key", "ledger"])
-    def test_it_cannot_say_that_the_client_adopted_it(self, bench, no_label_is_read, forge):
-        # It may know the hash of the key, from a ledger that it keeps.
-        assert bench.run("ledger", "init", bench.folder / "mine.ledger").exit_code == 0
-        known = read_entries(bench.folder / "mine.ledger")[0].facts["client_key_sha256"]
-        entries = bench.entries()
-        if forge == "key":
-            facts = {"client_key_sha256": known, "mac": "0" * 64, "time": "2026-01-01T00:00:00Z"}
-            bench.force(next_entry(entries, "key", facts))
-            no_label_is_read()
-            result = earlier(bench, "other", last="9")
-            assert result.exit_code == 2 and "without that key wrote it" in result.stderr
-            return
-        # A beginning like a new ledger's: then no entry is compared under the server's key, so
-        # that a digest of a right guess and one of a wrong guess are the same to the client.
-        data = (bench.folder / "labels.csv").read_bytes()
-        outcomes = []
-        for guess in (data, data.replace(b"2", b"3", 1)):
-            forged = [next_entry([], "ledger", {**entries[0].facts, "client_key_sha256": known})]
-            others = {"data_set": "bait", "data_hmac": keyed(earlier_key(), guess)}
-            for entry in entries[1:]:
-                bait = {key: value for key, value in others.items() if key in entry.facts}
-                forged.append(next_entry(forged, entry.kind, {**entry.facts, **bait}))
-            budget = {**entries[1].facts, "data_set": "visits"}
-            forged.append(next_entry(forged, "budget", budget))
-            connection = bench._connect()
-            bench._drop_triggers(connection)
-            connection.execute("DELETE FROM entries")
-            connection.commit()
-            connection.close()
-            for entry in forged:
-                bench.insert(entry)
-            result = earlier(bench, "other", last="9", version="new")
-            outcomes.append((result.exit_code, [e.kind for e in bench.entries()]))
-        assert outcomes[0] == outcomes[1] and outcomes[0][0] == 0
-
-    def test_after_the_adoption_it_plants_no_guess(self, bench):
-        assert bench.run("ledger", "upgrade", bench.ledger).exit_code == 0
-        data = (bench.folder / "labels.csv").read_bytes()
-        entries = bench.entries()
-        budget = {**entries[1].facts, "data_set": "bait"}
-        bench.force(next_entry(entries, "budget", budget))
-        spend = {**entries[2].facts, "data_set": "bait"}
-        bench.force(next_entry(bench.entries(), "spend", spend))
-        guess = {"data_set": "bait", "spend": 6, "data_hmac": keyed(earlier_key(), data)}
-        bench.force(next_entry(bench.entries(), "prior", {**entries[3].facts, **guess}))
-        # A right guess would have the compile refused, which the server sees.
-        assert earlier(bench, "other", last="9").exit_code == 0
-
-
-@BOTH_STORES
-def test_a_ledger_takes_one_client_key_for_ever(bench):
-    bring_earlier(bench)
-    assert bench.run("ledger", "upgrade", bench.ledger).exit_code == 0
-    facts = {"client_key_sha256": "0" * 64, "mac": "0" * 64, "time": "2026-01-01T00:00:00Z"}
-    bench.force(next_entry(bench.entries(), "key", facts))
-    result = bench.run("ledger", "verify", bench.ledger)
-    assert result.exit_code == 1 and "entry 5 has fields that no labeldp writes" in result.stderr
-
-
-@BOTH_STORES
-def test_the_digest_of_a_question_is_that_of_earlier_versions(bench):
-    bring_earlier(bench)
-    spec = bench.spec(data="labels.csv, rows: 140")
-    before = bench.entries()[2].facts["question_sha256"]
-    assert "recalls" in bench.run("plan", spec).stdout
-    from fractions import Fraction
-
-    from labeldp_compile.prior.group_cells import ONE_TABLE
-    from labeldp_compile.prior.priors import Known
-    from labeldp_compile.prior.split import PriorPlan
-    from labeldp_compile.spec import load_spec
-
-    plan = PriorPlan(Fraction(1, 10), Fraction(1))
-    assert Known(ONE_TABLE).question(load_spec(spec)[0], plan).digest() == before
+def test_a_ledger_of_another_format_is_refused(used):
+    first = used.entries()[0]
+    used.tamper("DELETE FROM entries")
+    used.force(next_entry([], "ledger", {**first.facts, "format_version": "2.0"}))
+    for command in ("show", "verify"):
+        result = used.run("ledger", command, used.ledger)
+        assert result.exit_code == 2 and "this labeldp reads '1.0'" in result.stderr
 
 
 @BOTH_STORES

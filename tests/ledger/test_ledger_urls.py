@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.place import place_name
+from labeldp_compile.ledger.store import ledger_name
 from labeldp_compile.ledger_url import Url, is_url
 
 SPEC = """
@@ -50,7 +50,7 @@ def test_a_url_is_taken_apart(url, name, conninfo, schema):
     assert (found.name, found.conninfo) == (name, conninfo)
     assert found.schema == (schema or "labeldp_ledger")
     assert found.has_password == ("sec" in url)
-    assert "sec" not in repr(found) and place_name(url) == name
+    assert "sec" not in repr(found) and ledger_name(url) == name
 
 
 MISTAKES = [

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.place import configured
+from labeldp_compile.ledger.postgres.store import configured
 from labeldp_compile.ledger_url import Url
 from labeldp_compile.user_config import UserConfig, user_config
 from tests.ledger.test_ledger_urls import SPEC

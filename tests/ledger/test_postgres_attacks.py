@@ -5,11 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from labeldp_compile.ledger.account import data_sets
-from labeldp_compile.ledger.book import read_contents
 from labeldp_compile.ledger.entries import next_entry
-from labeldp_compile.ledger.postgres_functions import FOLLOW, REFUSE
-from tests.ledger.earlier_tables import bring_earlier
+from labeldp_compile.ledger.postgres.functions import FOLLOW, REFUSE
+from labeldp_compile.ledger.totals import data_sets
 from tests.ledger.postgres import PASSWORD
 from tests.ledger.test_postgres import COMPILER, contents, sql, verify
 
@@ -168,52 +166,30 @@ def test_a_row_of_an_unknown_kind_is_refused(attacked, role):
     connection.close()
 
 
-def test_show_survives_a_row_of_an_unknown_kind_in_an_earlier_ledger(bench, role):
-    bring_earlier(bench)
-    grant(bench, role)
-    entries = bench.entries()
-    attack(bench, role, next_entry(entries, "free\x1b[2J", {"time": "\x1b[31m"}))
-    shown = bench.run("ledger", "show", bench.ledger)
+def test_show_survives_a_row_of_an_unknown_kind_that_the_owner_wrote(attacked, role):
+    attacked.force(next_entry(attacked.entries(), "free\x1b[2J", {"time": "\x1b[31m"}))
+    shown = attacked.run("ledger", "show", attacked.ledger)
     assert shown.exit_code == 0 and "\x1b" not in shown.output
     assert "visits           1    0.1   0.9" in shown.stdout
     assert "entry 4 has a kind that this labeldp does not know" in shown.stdout
-    facts = json.loads(bench.run("ledger", "show", bench.ledger, "--json").stdout)
+    facts = json.loads(attacked.run("ledger", "show", attacked.ledger, "--json").stdout)
     assert [problem["entry"] for problem in facts["problems"]] == [4]
     assert facts["data_sets"]["visits"]["spent"] == 0.1 and len(facts["entries"]) == 5
-    head = bench.run("ledger", "head", bench.ledger)
+    head = attacked.run("ledger", "head", attacked.ledger)
     assert head.exit_code == 0 and head.stdout.strip() == facts["head"]
     # It could be a spend: nothing is spent beside it, and verify says so.
-    assert verify(bench).exit_code == 2
-    assert bench.compile("other", last="9", data="labels.csv, rows: 140").exit_code == 2
-    # The owner sets the triggers all the same; then takes it away, and goes on.
-    upgraded = bench.run("ledger", "upgrade", bench.ledger)
-    assert upgraded.exit_code == 2 and "does not know" in upgraded.stderr
-    import psycopg
-
-    with pytest.raises(psycopg.errors.CheckViolation):
-        row = next_entry(read_contents(bench.ledger).entries, "free", {})
-        attack(bench, role, row)
-    sql(
-        bench,
-        "DROP TRIGGER entries_stay ON entries",
-        "DELETE FROM entries WHERE number = 4",
-    )
-    assert bench.run("ledger", "upgrade", bench.ledger).exit_code == 0
-    assert verify(bench).exit_code == 0 and "ok     file" in verify(bench).stdout
-
-
-def test_an_earlier_ledger_is_upgraded_by_its_owner_alone(bench, role):
-    bring_earlier(bench)
-    grant(bench, role)
-    url = bench.server.url(bench.schema, user=role)
-    result = bench.run("ledger", "upgrade", url)
-    assert result.exit_code == 2 and "the owner of its tables sets them with" in result.stderr
-    bench.named = bench.name_server(bench.server.url(bench.schema, user=role, password=""))
-    result = bench.compile("other", last="9", data="labels.csv, rows: 140")
-    assert result.exit_code == 2 and "labeldp ledger upgrade" in result.stderr
-    assert bench.run("ledger", "upgrade", bench.ledger).exit_code == 0
-    assert bench.compile("other", last="9", data="labels.csv, rows: 140").exit_code == 0
-    assert len(bench.entries("key")) == 1
+    assert verify(attacked).exit_code == 2
+    assert attacked.compile("other", last="9").exit_code == 2
+    sql(attacked, "DELETE FROM entries WHERE number = 4")
+    # Only the owner sets the triggers again, with the next entry.
+    owners = attacked.named
+    url = attacked.server.url(attacked.schema, user=role, password="")
+    attacked.named = attacked.name_server(url)
+    result = attacked.compile("other", last="9")
+    assert result.exit_code == 2 and "the owner of its tables sets them again" in result.stderr
+    attacked.named = owners
+    assert attacked.compile("other", last="9").exit_code == 0
+    assert verify(attacked).exit_code == 0 and "ok     file" in verify(attacked).stdout
 
 
 WRONG_SPENDS = [

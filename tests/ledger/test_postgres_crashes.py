@@ -11,8 +11,8 @@ import pytest
 
 from labeldp_compile.build import pipeline
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import postgres_store
-from labeldp_compile.ledger.account import data_sets
+from labeldp_compile.ledger.postgres import store as postgres_store
+from labeldp_compile.ledger.totals import data_sets
 from labeldp_compile.prior import obtain
 from tests.ledger.proxy import Proxy
 
@@ -120,7 +120,7 @@ import os, signal, sys
 from pathlib import Path
 from labeldp_compile.build import pipeline
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import postgres_store
+from labeldp_compile.ledger.postgres import store as postgres_store
 from labeldp_compile.prior import obtain
 
 def dies(*arguments, **options):

@@ -10,7 +10,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp_compile.ledger.account import data_sets
+from labeldp_compile.ledger.totals import data_sets
 from labeldp_compile.prior import obtain
 from tests.ledger.conftest import BOTH_STORES
 
@@ -211,7 +211,7 @@ TOGETHER = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from labeldp_compile.ledger.account import OverBudgetError
+from labeldp_compile.ledger.totals import OverBudgetError
 from labeldp_compile.build.pipeline import compile_spec
 
 def attempt(path):
@@ -248,10 +248,10 @@ def test_twenty_compiles_at_once_never_go_over_budget(bench):
 AT_ONCE = """
 import os, sys
 from fractions import Fraction
-from labeldp_compile.ledger.account import OverBudgetError
+from labeldp_compile.ledger.totals import OverBudgetError
 from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.ledger.question import Question
-from labeldp_compile.ledger.place import open_store
+from labeldp_compile.ledger.store import open_store
 
 def pay(process):
     names = {"data_set": "visits", "data_version": "first", "spec": "x", "command": "compile"}

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.ledger.place import open_store
 from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.ledger.question import AskedOfLabels
+from labeldp_compile.ledger.store import open_store
 from labeldp_compile.prior.discrete_laplace import discrete_laplace
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.spec.load import load_spec

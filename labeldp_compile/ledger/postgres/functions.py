@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from labeldp_compile.ledger.entries import ANSWERS, FIELDS, OF_PERSON
 
-OWNERS = ("ledger", "budget", "key")  # kinds that the owner of the table writes
+OWNERS = ("ledger", "budget")  # kinds that the owner of the table writes
 
 REFUSE = """
 BEGIN
@@ -71,7 +71,7 @@ DECLARE
 BEGIN
 """
 # A row that does not follow may be of somebody who wrote at the same time: 40001 lets psycopg's
-# users, and this program, begin again. Budgets and keys are set by who owns the table.
+# users, and this program, begin again. Budgets are set by who owns the table.
 _EVERY_ROW = f"""
     SELECT e.number, e.hash INTO last FROM ONLY {{schema}}.entries e ORDER BY e.number DESC LIMIT 1;
     IF (NEW.number = COALESCE(last.number, -1) + 1

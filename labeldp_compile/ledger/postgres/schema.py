@@ -12,8 +12,8 @@ from labeldp_verify.printable import one_line
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import FIELDS, BrokenChainError, Entry
-from labeldp_compile.ledger.postgres_functions import FOLLOW, REFUSE
-from labeldp_compile.ledger.postgres_session import Session
+from labeldp_compile.ledger.postgres.functions import FOLLOW, REFUSE
+from labeldp_compile.ledger.postgres.session import Session
 from labeldp_compile.ledger.store import LedgerRows
 
 _TABLES = (
@@ -215,9 +215,9 @@ class PostgresRows(LedgerRows):
             return
         if self._about(_IS_OWNER) != [(True,)]:
             raise InputError(
-                f"{self._name}: cannot be used by this role: its triggers are those of an earlier "
-                "version, or were removed; the owner of its tables sets them with: "
-                f"labeldp ledger upgrade {self._name}"
+                f"{self._name}: cannot be used by this role: its triggers were changed or removed; "
+                "the owner of its tables sets them again with the next entry: "
+                f"labeldp ledger set-budget {self._name}"
             )
         for table, trigger in _TRIGGERS:
             self.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {{schema}}.{table}")

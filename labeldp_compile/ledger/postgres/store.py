@@ -1,9 +1,13 @@
-"""A ledger in a schema of a PostgreSQL database, for compilers on several hosts.
+"""A ledger in a schema of a PostgreSQL database, for compilers on several hosts. Needs psycopg 3.
 
 Transactions are SERIALIZABLE, and one follows another: each begins by locking the table ``turn``,
 before its snapshot is taken, so that it sees all that the one before wrote. A number is a primary
 key: a writer that does not wait for its turn finds it taken, and begins again. If the connection is
 lost during a commit, the token of its rows shows whether the commit was done.
+
+Specs may name only the servers in the user's own configuration. libpq takes passwords from the
+environment, ``.pgpass``, service files and tickets, and sends them to the host in a URL. A spec may
+come from a stranger. So its URL only selects a server: the configuration describes the connection.
 """
 
 import random
@@ -12,8 +16,8 @@ from collections.abc import Callable
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import Entry
-from labeldp_compile.ledger.postgres_schema import PostgresRows
-from labeldp_compile.ledger.postgres_session import (
+from labeldp_compile.ledger.postgres.schema import PostgresRows
+from labeldp_compile.ledger.postgres.session import (
     DisturbedError,
     ExistsError,
     LostError,
@@ -22,16 +26,23 @@ from labeldp_compile.ledger.postgres_session import (
 )
 from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, Store, T
 from labeldp_compile.ledger_url import Url
+from labeldp_compile.user_config import UserConfig, user_config
 
 _ATTEMPTS = 20  # of a transaction that writers disturb who do not wait for their turn
 _SECONDS_TO_SETTLE = 30.0  # for a server that went away in the middle of a commit
 _LONGEST_PAUSE = 2.0
+# What decides where a connection goes is the same in both; other parameters may be left out.
+_PLACE = ("hosts", "database", "host", "hostaddr", "port", "dbname", "service")
+
+
+def store_of(text: str, *, by_spec: bool) -> Store:
+    """The store of a URL; with ``by_spec``, of the server that the configuration has for it."""
+    url = Url.parse(text)
+    return PostgresStore(configured(url, user_config()) if by_spec else url)
 
 
 class PostgresStore(Store):
     """The schema that a URL names: compilers' roles spend, and neither set budgets nor a key."""
-
-    is_own = False
 
     def __init__(self, url: Url) -> None:
         """Nothing is opened yet."""
@@ -124,3 +135,39 @@ def _pause(times: int) -> None:
     """Wait: longer each time, for a random time that others do not share."""
     longest = min(_LONGEST_PAUSE, 0.05 * 2 ** min(times, 10))
     time.sleep(random.uniform(longest / 2, longest))  # noqa: S311  # no secret
+
+
+def configured(url: Url, config: UserConfig) -> Url:
+    """The server of the configuration that a spec's URL names, with the schema of the spec.
+
+    The first one that has the same place, and every other parameter that the spec states. Raises
+    InputError if there is none, or an entry of the configuration is not a URL of a server.
+    """
+    for text in config.servers:
+        server = _server(text, config)
+        if _names(url.parameters, server.parameters):
+            return server.in_schema(url.schema)
+    raise InputError(
+        f"{url.name}: this spec names a server that is not in your configuration, so your password "
+        f"is not sent there. If you trust it, write into {config.path}: [ledger] servers = "
+        '["postgresql://…"], with the URL of the spec, but no schema'
+    )
+
+
+def _names(wanted: dict[str, str], server: dict[str, str]) -> bool:
+    same = all(wanted.get(key) == server.get(key) for key in _PLACE)
+    return same and wanted.items() <= server.items()
+
+
+def _server(text: str, config: UserConfig) -> Url:
+    try:
+        server = Url.parse(text)
+    except InputError as error:
+        raise InputError(f"{config.path}: ledger.servers: {error}") from None
+    if server.has_password:
+        reason = "has a password: put it into ~/.pgpass or PGPASSWORD instead"
+    elif server.states_schema:
+        reason = "has a schema, which specs state: leave it out"
+    else:
+        return server
+    raise InputError(f"{config.path}: ledger.servers: {server.name}: {reason}")

@@ -4,9 +4,9 @@ The user is trusted: a record is checked for damage, not for an attacker.
 """
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, BinaryIO, TypeVar
 
-from labeldp_verify.errors import read_at_most
+from labeldp_verify.errors import readable
 from labeldp_verify.printable import json_text
 from labeldp_verify.strict import parse_json
 from pydantic import BaseModel
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from labeldp_compile.errors import DataError
 from labeldp_compile.whole_file import replaced_when_whole
 
-MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 1 << 28
 R = TypeVar("R", bound=BaseModel)
 
 
@@ -29,8 +29,17 @@ def read_record(path: Path, model: type[R]) -> R | None:
 
     ``model`` forbids unknown keys. Raises DataError if the file cannot be read.
     """
-    data = read_at_most(path, MAX_BYTES + 1, DataError)
-    try:
-        return model.model_validate(parse_json(data.decode())) if len(data) <= MAX_BYTES else None
-    except ValueError:
-        return None
+    with readable(path, DataError), path.open("rb") as file:
+        try:
+            return model.model_validate(json_object(file))
+        except ValueError:
+            return None
+
+
+def json_object(file: BinaryIO) -> dict[str, Any]:
+    """The object in an open JSON file. Raises ValueError for anything else, or a larger file."""
+    data = file.read(MAX_BYTES + 1)
+    value = parse_json(data.decode()) if len(data) <= MAX_BYTES else None
+    if not isinstance(value, dict):
+        raise ValueError("no JSON object, or a very large one")
+    return value

@@ -25,7 +25,6 @@ from labeldp_compile.errors import DataError as DataError
 from labeldp_compile.errors import InputError as InputError
 from labeldp_compile.errors import refused as refused
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES as MAX_CLASSES
-from labeldp_compile.own_file import file_digest as file_digest
 from labeldp_compile.page.document import DARK as DARK
 from labeldp_compile.page.document import LIGHT as LIGHT
 from labeldp_compile.page.document import page as page
@@ -79,6 +78,8 @@ from labeldp_compile.tools.estimate.aggregates import hardly_private as hardly_p
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE as CONFIDENCE
 from labeldp_compile.tools.estimate.intervals import Target as Target
 from labeldp_compile.tools.estimate.intervals import Z as Z
+from labeldp_compile.user_record import json_object as json_object
+from labeldp_compile.user_record import read_record as read_record
 from labeldp_compile.weak_promise import weak_promise as weak_promise
 from labeldp_compile.whole_file import folder_when_whole as folder_when_whole
 from labeldp_compile.whole_file import replaced_when_whole as replaced_when_whole

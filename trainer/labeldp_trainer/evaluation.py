@@ -11,17 +11,11 @@ from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.features import Features, each_array, named_arrays
 from labeldp_trainer.losses import POISSON_FLOOR, Loss
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.run.folder import REPORTED
+from labeldp_trainer.run.folder import CONSTANTS, REPORTED
 
 _ROWS = 4096  # at a time
 TWO = 2  # classes
 _ROUNDING = 1e-5  # a model's metrics are means in float32
-CONSTANTS = {
-    "cross_entropy": "the most frequent class",
-    "squared": "the mean",
-    "absolute": "the median",
-    "poisson": "the mean",
-}
 
 
 def mean_metrics(

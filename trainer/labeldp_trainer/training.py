@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def train(
     original, loss = read(loaded, builder, (loaded.config.data.label,))
     loaded = suited(loaded, original)
     dataset, representation = _vectors(loaded, original, output, steps, announce)
-    model_from = "config" if model is None else "python"
+    model_from: Literal["config", "python"] = "config" if model is None else "python"
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
     params = initial_params(loaded, model)
     if not loaded.config.closed_form:
@@ -295,7 +295,9 @@ def _final(setting: Setting) -> Dataset:
     return setting.original if of_features and setting.original else setting.dataset
 
 
-def _encoder(setting: Setting, output: Path, model_from: str) -> dict[str, Any]:
+def _encoder(
+    setting: Setting, output: Path, model_from: Literal["config", "python"]
+) -> dict[str, Any]:
     """The contents of ``encoder.json``."""
     loaded, classes, dataset = setting.loaded, setting.loss.task.classes, _final(setting)
     assert dataset.encoder is not None
@@ -313,7 +315,7 @@ def _encoder(setting: Setting, output: Path, model_from: str) -> dict[str, Any]:
 def _facts(setting: Setting, params: Params, method: Method) -> dict[str, Any]:
     versions, of_vectors = {}, dict[str, Any]()
     if setting.representation is not None:
-        from labeldp_trainer.representation.store import representation_facts  # noqa: PLC0415
+        from labeldp_trainer.representation.representation import representation_facts  # noqa: PLC0415
 
         of_vectors = representation_facts(setting.representation, setting.dataset)
     for package in _PACKAGES:

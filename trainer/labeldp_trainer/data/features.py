@@ -140,7 +140,7 @@ def named_arrays(tree: Any) -> list[tuple[str, Any]]:
 
 
 def array_digest(tree: Any) -> str:
-    """SHA-256 of the arrays of a pytree with their types and shapes."""
+    """SHA-256 of an array, or of arrays in dictionaries, with their names, types and shapes."""
     total = hashlib.sha256()
     for path, leaf in named_arrays(tree):
         array: NDArray[Any] = np.ascontiguousarray(leaf)
@@ -164,9 +164,9 @@ def _filled(leaf: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 class _Stated(BaseModel):
-    """A part of ``encoder.json``. Later versions may add keys."""
+    """A part of ``encoder.json``."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
 class _Column(_Stated):
@@ -199,8 +199,8 @@ class TableEncoder(_Stated):
     kind: Literal["table"] = "table"
     numeric: list[NumericColumn]
     categorical: list[CategoricalColumn]
-    dates: list[str] = []
-    takes_missing_numbers: bool = False
+    dates: list[str]
+    takes_missing_numbers: bool
 
     @property
     def numeric_columns(self) -> list[NumericColumn]:
@@ -395,8 +395,8 @@ class EncoderFile(_Stated):
         data_directory: where the paths of the config start, relative to the run folder.
     """
 
-    format_version: str = "1.0"
+    format_version: Literal["1.0"] = "1.0"
     features: Annotated[Encoder, Field(discriminator="kind")]
     classes: list[int | str] | None
-    model_from: str = ""
-    data_directory: str | None = None
+    model_from: Literal["config", "python"]
+    data_directory: str

@@ -23,7 +23,6 @@ from labeldp_trainer.interactions.effects import Axis, Effect, Effects
 from labeldp_trainer.interactions.explained import FILE, read_effects
 from labeldp_trainer.interactions.terms import Term
 from labeldp_trainer.methods.statement import spent
-from labeldp_trainer.outcomes.predict import stated_encoder
 from labeldp_trainer.outcomes.runs import Run, find_runs
 from labeldp_trainer.run import RunFolder
 
@@ -195,7 +194,7 @@ def open_explained(path: Path) -> Explained:
     run = find_runs([path])[0]
     if run.status != "done":
         raise RunFolderError(run.reason or f"{path}: is not finished")
-    stated = stated_encoder(folder)
+    stated = folder.encoder()
     encoder, effects = stated.features, _to_draw(read_effects(path / FILE))
     classes = None if stated.classes is None else tuple(map(str, stated.classes))
     assert isinstance(encoder, TableEncoder)

@@ -36,7 +36,7 @@ from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart, FeatureShape, Task
 from labeldp_trainer.data.arrays import read_arrays, read_embeddings
-from labeldp_trainer.data.features import Encoder, EncoderFile, TableEncoder
+from labeldp_trainer.data.features import Encoder, TableEncoder
 from labeldp_trainer.data.table import TableColumns, table_batches
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.evaluation import predict
@@ -44,7 +44,6 @@ from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Interactions, Model, Params, build_model, initial_params
 from labeldp_trainer.representation import Representation, restored, vectors_of_part
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.folder import ENCODER
 from labeldp_trainer.run.params import load_params, load_tree
 
 # A finished run, ready to predict: config, encoder, model and parameters from its folder.
@@ -103,7 +102,7 @@ def open_trained(path: Path) -> Trained:
     """The finished run in a folder. Raises InputError if it cannot predict."""
     folder = RunFolder(path)
     folder.facts()
-    stated = stated_encoder(folder)
+    stated = folder.encoder()
     loaded = folder.config(stated.data_directory).final
     if stated.model_from != "config":
         raise RunFolderError(
@@ -135,18 +134,6 @@ def _params(folder: RunFolder, loaded: LoadedConfig, model: Model) -> Params:
         return model.require(load_tree(folder.params))
     except ValueError:
         raise RunFolderError(f"{folder.params}: has the parameters of another model") from None
-
-
-def stated_encoder(folder: RunFolder) -> EncoderFile:
-    """The contents of ``encoder.json``. Raises RunFolderError."""
-    path = folder.path / ENCODER
-    found = folder.document(
-        ENCODER, f"{path}: is missing or damaged (earlier versions did not write it); train again"
-    )
-    try:
-        return EncoderFile.model_validate(found)
-    except ValueError:
-        raise RunFolderError(f"{path}: is damaged; train again") from None
 
 
 # Predictions of a finished run for the rows of a file, in batches.

@@ -1,9 +1,12 @@
 """The tables of ``labeldp runs``, and the summary that ``labeldp train`` prints."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labeldp_verify.printable import Marked
 from labeldp_verify.rounded import at_most
@@ -11,11 +14,12 @@ from labeldp_verify.rounded import at_most
 from labeldp_compile.toolkit import page, plain, text_table
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import IdxFiles
-from labeldp_trainer.evaluation import CONSTANTS
 from labeldp_trainer.methods.statement import Statement, spent
 from labeldp_trainer.outcomes.runs import NONE, Run, comparable
-from labeldp_trainer.run.folder import BESIDE, REPORTED
-from labeldp_trainer.training import Result
+from labeldp_trainer.run.folder import BESIDE, CONSTANTS, REPORTED
+
+if TYPE_CHECKING:  # training imports JAX, which code that reads run folders does not need
+    from labeldp_trainer.training import Result
 
 # The table of runs, as text and as a page: its columns and its numbers.
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import numpy as np
 from labeldp_verify.printable import one_line
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.representation import (
+    DEFAULT_COMPONENTS,
     TEST,
     AnyRepresentation,
-    Joined,
+    Patches,
     RowGraph,
+    Scattering,
     given_vectors,
     members,
 )
@@ -26,43 +27,20 @@ from labeldp_trainer.data import DataPart, Dataset, FeatureShape, array_digest, 
 from labeldp_trainer.data.arrays import read_embeddings
 from labeldp_trainer.data.features import ArrayEncoder
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.one_release.design import CLASSES
-from labeldp_trainer.representation.forecast import forecast
 from labeldp_trainer.representation.kind import (
-    ENDS,
-    NOTHING_LEFT,
     Announce,
-    Arrays,
-    FeatureSource,
-    Kind,
     Steps,
-    fitted,
-    moments,
     nowhere,
-    projected,
     silent,
 )
+from labeldp_trainer.representation.learner import PartsLearner, vectors_of_part
 from labeldp_trainer.representation.representation import (
     Representation,
-    in_batches,
-    inner_arrays,
+    digest_of,
+    find,
     kind_name,
-    kind_named,
-    own_arrays,
-    width_of,
 )
-from labeldp_trainer.representation.store import digest_of, find
-
-_projected = jax.jit(projected)
-_KEPT_BYTES = 1 << 30  # raw vectors that are kept between the two looks at them
-_WORD = "representation"
-_OF_GRAPHS = 0.9
-"""Share of the signal that a graph is expected to have beside other vectors.
-
-Fixed on the last 10,000 training rows of MNIST and Fashion-MNIST, after learning from the first
-8,000: with equal shares, patches and graph together are worse than the graph at ε = 0.2.
-"""
-_POWER = CLASSES.power
+from labeldp_trainer.representation.scattering import columns_of, default_scales
 
 
 def represented(
@@ -128,39 +106,6 @@ def reproduced(
 ) -> NDArray[np.float32]:
     """[n, width] what a map that was learned elsewhere makes of the training features here."""
     return vectors_of_part(representation, _with_embeddings(loaded, dataset).train, steps)
-
-
-def vectors_of_part(
-    representation: Representation, part: DataPart, steps: Steps = silent
-) -> NDArray[np.float32]:
-    """[n, width] the vectors of further rows, in batches."""
-    kind = kind_named(representation.kind)
-    return _vectors(kind, representation.arrays, part, steps, {})
-
-
-def _vectors(
-    kind: Kind, arrays: Arrays, part: DataPart, steps: Steps, done: dict[str, NDArray[np.float32]]
-) -> NDArray[np.float32]:
-    """The same of a kind with its arrays; what is there twice is computed once."""
-    key = _digest(arrays)
-    if key not in done:
-        own = part
-        if kind.of:
-            inner = [
-                _vectors(each, inner_arrays(arrays, number), part, steps, done)
-                for number, each in enumerate(kind.of)
-            ]
-            own = replace(part, features=np.concatenate(inner, axis=1), bytes_=False)
-        done[key] = _RawVectors(kind, own_arrays(arrays), steps, room=0).projected(arrays, own)
-    return done[key]
-
-
-def _digest(arrays: Arrays) -> str:
-    total = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        total.update(f"{name} {array.dtype} {array.shape};".encode())
-        total.update(np.ascontiguousarray(array).data)
-    return total.hexdigest()
 
 
 def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
@@ -234,162 +179,6 @@ def _learn(
     return representation, found.vectors[: len(inputs.parts)]
 
 
-class _Found(NamedTuple):
-    """A representation and its vectors of each part."""
-
-    arrays: dict[str, NDArray[Any]]
-    vectors: list[NDArray[np.float32]]
-    raw_width: int
-    notes: tuple[str, ...]
-
-
-class PartsLearner:
-    """Learns a representation after those that it is made from; each only once."""
-
-    def __init__(
-        self,
-        loaded: LoadedConfig,
-        parts: Sequence[DataPart],
-        known: Sequence[DataPart],
-        seed: int,
-        steps: Steps,
-    ) -> None:
-        """``known`` are those of all ``parts`` from which to learn."""
-        self._loaded, self._parts, self._seed, self._steps = loaded, parts, seed, steps
-        self._known = [any(part is one for one in known) for part in parts]
-        self._done: dict[str, _Found] = {}
-
-    def learnt(self, config: AnyRepresentation, shape: FeatureShape) -> _Found:
-        """From features of this shape. Raises InputError."""
-        key = config.model_dump_json()
-        if key not in self._done:
-            inner = [self.learnt(one, shape) for one in members(config)]
-            made = self._joined if isinstance(config, Joined) else self._learnt
-            self._done[key] = made(config, shape, inner)
-        return self._done[key]
-
-    def _learnt(
-        self, config: AnyRepresentation, shape: FeatureShape, inner: Sequence[_Found]
-    ) -> _Found:
-        assert not isinstance(config, Joined)
-        parts, arrays = self._parts, dict[str, Any]()
-        notes: tuple[str, ...] = ()
-        spectrum, groups = None, None
-        if inner:
-            beside = _beside(inner, [1.0] * len(inner))
-            parts = [
-                replace(part, features=vectors, bytes_=False)
-                for part, vectors in zip(parts, beside.vectors, strict=True)
-            ]
-            shape = FeatureShape(numeric=beside.vectors[0].shape[1])
-            arrays, notes = _inside(inner), beside.notes
-            spectrum, groups = beside.arrays["spectrum"], beside.arrays["groups"]
-        known = [part for part, used in zip(parts, self._known, strict=True) if used]
-        seed = getattr(config, "seed", None)
-        source = FeatureSource(
-            self._loaded,
-            config,
-            shape,
-            known,
-            self._seed if seed is None else seed,
-            self._steps,
-            spectrum,
-            groups,
-        )
-        kind = kind_named(kind_name(config))
-        learnt = kind.learn(source)
-        raw = _RawVectors(kind, learnt.arrays, self._steps, room=_KEPT_BYTES)
-        found = moments(batch for part in known for batch in raw.batches(part))
-        ends = fitted(found, config.components, whiten=config.whiten)
-        source.require(ends is not None, NOTHING_LEFT)
-        assert ends is not None
-        vectors = [raw.projected(ends, part) for part in parts]
-        whole = {**arrays, **learnt.arrays, **ends}
-        return _Found(whole, vectors, len(found.mean), (*notes, *learnt.notes))
-
-    def _joined(
-        self, config: AnyRepresentation, shape: FeatureShape, inner: Sequence[_Found]
-    ) -> _Found:
-        del shape
-        graphs = [isinstance(one, RowGraph) for one in members(config)]
-        each = [_OF_GRAPHS if graph else 1 - _OF_GRAPHS for graph in graphs]
-        found = _beside(inner, [own / graphs.count(g) for own, g in zip(each, graphs, strict=True)])
-        width = len(found.arrays["spectrum"])
-        ends = {
-            "columns": np.arange(width, dtype=np.int32),
-            "mean": np.zeros(width, np.float32),
-            "deviation": np.ones(width, np.float32),
-        }
-        return found._replace(arrays={**_inside(inner), **found.arrays, **ends})
-
-
-def _beside(inner: Sequence[_Found], shares: Sequence[float]) -> _Found:
-    """Vectors side by side, with spectra that make the expected signals proportional to shares.
-
-    Coefficients are expected to have variances proportional to a power of the spectrum.
-    """
-    widths = [each.vectors[0].shape[1] for each in inner]
-    spectra = []
-    for each, share in zip(inner, shares, strict=True):
-        spectrum = each.arrays["spectrum"] / each.arrays["spectrum"].max()
-        whole = float((spectrum**_POWER).sum())
-        spectra.append(spectrum * (share / whole) ** (1 / _POWER))
-    arrays = {
-        "spectrum": np.concatenate(spectra),
-        "groups": np.repeat(np.arange(len(widths), dtype=np.int32), widths),
-    }
-    vectors = [np.concatenate(own, axis=1) for own in zip(*(f.vectors for f in inner), strict=True)]
-    notes = tuple(dict.fromkeys(note for each in inner for note in each.notes))
-    return _Found(arrays, vectors, sum(each.raw_width for each in inner), notes)
-
-
-def _inside(inner: Sequence[_Found]) -> dict[str, NDArray[Any]]:
-    """Their arrays, under the number of each."""
-    return {
-        f"{number}.{name}": array
-        for number, each in enumerate(inner)
-        for name, array in each.arrays.items()
-    }
-
-
-class _RawVectors:
-    """Raw vectors of parts in batches; those of a first look are kept, if there is room."""
-
-    def __init__(self, kind: Kind, arrays: Arrays, steps: Steps, *, room: int) -> None:
-        self._kind, self._arrays, self._steps = kind, arrays, steps
-        self._left = room
-        self._kept: dict[int, list[NDArray[np.float32]]] = {}
-
-    def batches(self, part: DataPart) -> Iterator[NDArray[np.float32]]:
-        """Batches [b, raw width] of a part, in order; what was kept is let go of."""
-        if kept := self._kept.pop(id(part), []):
-            while kept:
-                yield kept.pop()
-            return
-        done, chunk = 0, self._kind.chunk
-        for batch in in_batches(self._kind.raw, self._arrays, part.features, part.rows, chunk):
-            done += len(batch)
-            self._steps(_WORD, done, part.rows)
-            self._left -= batch.nbytes
-            if self._left >= 0:
-                kept.append(batch)
-            else:
-                kept.clear()
-            yield batch
-        if kept:
-            self._kept[id(part)] = kept[::-1]
-
-    def projected(self, arrays: Arrays, part: DataPart) -> NDArray[np.float32]:
-        """[n, width] the vectors of a part; ``arrays`` have the numbers of the last step."""
-        found = np.empty((part.rows, width_of(arrays)), np.float32)
-        done = 0
-        placed = jax.device_put({name: arrays[name] for name in ENDS & set(arrays)})
-        for raw in self.batches(part):
-            found[done : done + len(raw)] = _projected(raw, placed)
-            done += len(raw)
-        return found
-
-
 def _notes(facts: dict[str, Any]) -> tuple[str, ...]:
     files = [f"{source['file']} ({source['rows']:,} rows)" for source in facts["unlabelled"]]
     if facts["learnt_from_test"]:
@@ -400,3 +189,88 @@ def _notes(facts: dict[str, Any]) -> tuple[str, ...]:
     return (
         f"the representation was also learned from the features of {listed}, but from no labels",
     )
+
+
+# How long it takes to learn a representation of images, before it is learned: the operations of
+# each part are counted from rows and pixels, and divided by the speed of this machine in a product
+# of matrices that is timed now. So a machine that is busy has a longer forecast.
+
+LEAST = 20.0
+"""Seconds from which a forecast is worth a line."""
+_EITHER_WAY = 2.0  # the range: times and over
+_SIDE, _PROBE = 768, 0.3  # of the matrices, and about how many seconds are timed
+_BEGINNING = 10.0  # seconds to compile and, on a processor, for what does not grow with rows
+_PATCHES, _WAVELETS, _SQUARES, _EIGEN, _PAIRS, _GRAPH = 1.5, 300.0, 3.0, 30.0, 2.0, 250.0
+"""By how much operations of each kind are slower than those of a product of matrices, as measured
+with 60,000 images of 28 × 28 pixels (docs/measured/public-features.md)."""
+
+
+def forecast(
+    config: AnyRepresentation, image: tuple[int, int, int] | None, known: int, rows: int
+) -> str | None:
+    """A sentence, or None if it is about no images or takes a few seconds.
+
+    ``image`` is the shape of one; ``known`` rows are learned from, and all ``rows`` are mapped.
+    """
+    if image is None:
+        return None
+    seconds = _BEGINNING + operations(config, image, known, rows) / _speed()
+    if seconds < LEAST:
+        return None
+    low, high = (_in_words(seconds * factor) for factor in (1 / _EITHER_WAY, _EITHER_WAY))
+    return (
+        f"learning the representation of {rows:,} images takes about {_in_words(seconds)} "
+        f"(estimated, from a short measurement on this machine: {low} to {high}); it is kept for "
+        "runs beside this one"
+    )
+
+
+def operations(
+    config: AnyRepresentation, image: tuple[int, int, int], known: int, rows: int
+) -> float:
+    """Of all parts, each once, in operations of a product of matrices."""
+    parts, todo = {}, [config]
+    while todo:
+        one = todo.pop()
+        parts[one.model_dump_json()] = sum(_operations(one, image, known, rows))
+        todo += members(one)
+    return sum(parts.values())
+
+
+def _operations(
+    config: AnyRepresentation, image: tuple[int, int, int], known: int, rows: int
+) -> Iterator[float]:
+    height, width, channels = image
+    columns = 0
+    if isinstance(config, Patches):
+        size = config.size
+        places = max(height - size + 1, 0) * max(width - size + 1, 0)
+        columns = config.patches * config.pool**2
+        yield _PATCHES * 2.0 * rows * places * size**2 * channels * config.patches
+    elif isinstance(config, Scattering):
+        side = min(height, width)
+        scales = config.scales or default_scales(side)
+        per_window = columns_of(config.orders, scales, config.angles or 8, 1)
+        columns = channels * per_window * config.pool**2
+        yield _WAVELETS * rows * channels * per_window * height * width
+    elif isinstance(config, RowGraph):
+        landmarks, columns = min(known, config.landmarks), config.dims
+        yield _PAIRS * 2.0 * 256 * landmarks * (landmarks + rows)
+        yield _GRAPH * 2.0 * landmarks * config.dims**2
+    wanted = getattr(config, "components", None) or DEFAULT_COMPONENTS
+    kept = columns if wanted == "all" else min(int(wanted), columns)
+    yield _SQUARES * known * columns**2 + _EIGEN * columns**3 + 2.0 * rows * columns * kept
+
+
+def _speed() -> float:
+    """Operations a second of a product of float32 matrices, now."""
+    matrix = np.ones((_SIDE, _SIDE), np.float32)
+    began, done = time.monotonic(), 0
+    while (took := time.monotonic() - began) < _PROBE or not done:
+        matrix @ matrix
+        done += 1
+    return 2.0 * _SIDE**3 * done / took
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"

@@ -35,12 +35,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
-from labeldp_verify.strict import parse_json
 from numpy.lib.format import read_array
 from numpy.typing import NDArray
 
-from labeldp_compile.toolkit import MAX_BYTES, require_folder
+from labeldp_compile.toolkit import MAX_BYTES, json_object, require_folder
 from labeldp_trainer.config import LoadedConfig, parse_config
+from labeldp_trainer.data.features import EncoderFile
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 
 if TYPE_CHECKING:  # methods import JAX, which code that reads run folders does not need
@@ -49,7 +49,6 @@ if TYPE_CHECKING:  # methods import JAX, which code that reads run folders does 
 
 _MOST_ARRAYS = 1 << 16
 _MOST_EMPTY = 1 << 16  # rows without bytes; of a larger archive as many as it has bytes
-_MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -74,11 +73,7 @@ def open_file(path: Path) -> BinaryIO:
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises OSError, or ValueError for anything else."""
     with open_file(path) as file:
-        data = file.read(_MAX_JSON + 1)
-    value = parse_json(data.decode()) if len(data) <= _MAX_JSON else None
-    if not isinstance(value, dict):
-        raise ValueError("no JSON object, or a very large one")
-    return value
+        return json_object(file)
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = False) -> None:
@@ -169,6 +164,14 @@ class RunFolder:
         if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
             raise RunFolderError(f"{self.path}: has format {version}; upgrade labeldp-trainer")
         return found
+
+    def encoder(self) -> EncoderFile:
+        """The contents of ``encoder.json``. Raises RunFolderError."""
+        path = self.path / ENCODER
+        try:
+            return EncoderFile.model_validate(read_json(path))
+        except (OSError, ValueError):
+            raise RunFolderError(f"{path}: is missing or damaged; train again") from None
 
     def config(self, directory: Any = None) -> LoadedConfig:
         """The config of the run; its paths start from ``directory``, or from the folder.
@@ -286,6 +289,13 @@ def new_folder(path: Path, *, most: int = 0o7777) -> Iterator[Path]:
 Line = dict[str, Any]
 REPORTED = {"cross_entropy": "accuracy", "squared": "mse", "absolute": "mae", "poisson": "loss"}
 """The metric by which runs with a loss are compared."""
+CONSTANTS = {
+    "cross_entropy": "the most frequent class",
+    "squared": "the mean",
+    "absolute": "the median",
+    "poisson": "the mean",
+}
+"""The best constant prediction for each loss, in words."""
 BESIDE = {"accuracy": {"loss": "log loss", "auc": "AUC"}}
 """What is shown beside that metric, and what it is called: accuracy hides rare classes."""
 _MOST_BYTES = 1 << 26  # of lines that are read

@@ -86,8 +86,10 @@ def program_facts(model: Model, params: Params, features: Any) -> dict[str, Any]
     def outputs(params: Params) -> jax.Array:
         return jnp.sum(model.apply(params, first))
 
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    named = {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
     program = jax.jit(jax.value_and_grad(outputs)).lower(params).as_text()
-    total = hashlib.sha256(array_digest(params).encode() + program.encode())
+    total = hashlib.sha256(array_digest(named).encode() + program.encode())
     return {"environment": _environment(), "program_sha256": total.hexdigest()}
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.representation import forecast as forecasts
-from labeldp_trainer.representation.forecast import forecast, operations
+from labeldp_trainer.representation import build as forecasts
+from labeldp_trainer.representation.build import forecast, operations
 
 from trainer.tests.representation.representation_helpers import (
     IMAGES,

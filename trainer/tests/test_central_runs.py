@@ -14,7 +14,6 @@ from dp_accounting import pld
 from labeldp_trainer import DivergedError, RunFolderError
 from labeldp_trainer.cli import train_command
 from labeldp_trainer.methods.central import units
-from labeldp_trainer.outcomes.runs import find_runs
 
 from trainer.tests.central_helpers import (
     CONFIG,
@@ -263,17 +262,6 @@ def finished(tmp_path):
     write_tables(tmp_path)
     run(tmp_path, with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition"))
     return tmp_path / "run"
-
-
-def test_no_epsilon_is_told_of_noise_of_floats(finished):
-    """What versions before wrote has no word of its noise."""
-    assert [found.epsilon for found in find_runs([finished])] == [8.0]
-    statement = statement_of(finished)
-    del statement["details"]["noise"]
-    (finished / "privacy.json").write_text(json.dumps(statement))
-    (found,) = find_runs([finished])
-    assert (found.status, found.epsilon) == ("damaged", None)
-    assert "has no valid ε: an older version made its noise of float32" in found.reason
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from labeldp_trainer import DataError, parse_config
 from labeldp_trainer.config.data import DATE_FEATURES
 from labeldp_trainer.config.model import Config
 from labeldp_trainer.data import Task, load_data
-from labeldp_trainer.data.features import EncoderFile, TableEncoder
+from labeldp_trainer.data.features import EncoderFile
 from labeldp_trainer.data.table import read_table
 from labeldp_trainer.export.onnx.graph import FLOAT, ModelGraph
 from labeldp_trainer.export.onnx.write import _encoded, _feeds
@@ -126,40 +126,11 @@ def test_other_models_refuse_them(tmp_path, suffix):
 
 def test_encoder_files_say_it(takes, tmp_path):
     _, data = load(tmp_path)
-    stated = EncoderFile(features=data.encoder, classes=None).model_dump()
+    stated = stated_encoder(data.encoder)
     assert stated["features"]["takes_missing_numbers"] is True
     assert stated["features"]["dates"] == ["at"]
     again = EncoderFile.model_validate(json.loads(json.dumps(stated))).features
     assert again == data.encoder
-
-
-def test_encoder_files_state_all_keys(tmp_path):
-    text = (
-        TEXT.replace(", dates: [at]", "").replace("[n, m]", "[y]").replace("label: y", "label: k")
-    )
-    pq.write_table(pa.table(COLUMNS | {"k": [1] * 5}), tmp_path / "train.parquet")
-    loaded = parse_config(text.replace("SUFFIX", "parquet"), "t.yaml", tmp_path)
-    encoder = load_data(loaded, ("k",), ()).encoder
-    stated = EncoderFile(features=encoder, classes=None).model_dump()
-    assert {"dates", "takes_missing_numbers"} <= stated["features"].keys()
-    assert EncoderFile.model_validate(stated).features == encoder
-    assert (encoder.dates, encoder.takes_missing_numbers) == ([], False)
-
-
-@pytest.mark.parametrize("columns", [1, 5])
-def test_numbers_without_gaps_have_the_statistics_of_numpy(tmp_path, columns):
-    """To the bit: run folders of earlier versions and of this one agree."""
-    values = np.random.default_rng(0).lognormal(3, 2, (1_001, columns))
-    names = [f"x{j}" for j in range(columns)]
-    data = pa.table({"y": values[:, 0], **dict(zip(names, values.T, strict=True))})
-    pq.write_table(data, tmp_path / "train.parquet")
-    text = TEXT.replace(", categorical: [c], dates: [at]", "").replace("SUFFIX", "parquet")
-    config = parse_config(text.replace("[n, m]", f"[{', '.join(names)}]")).config.data
-    read = read_table(tmp_path / "train.parquet", config, ())
-    for missing in (False, True):
-        encoder = TableEncoder.of(read, config, takes_missing_numbers=missing)
-        assert encoder.means.tolist() == read.numbers.mean(axis=0).tolist()
-        assert encoder.deviations.tolist() == read.numbers.std(axis=0).tolist()
 
 
 def test_large_numbers_keep_their_order(takes, tmp_path):
@@ -190,12 +161,15 @@ class _Takes:
         return jnp.where(jnp.isnan(given), jnp.float32(7), given).sum(axis=1, keepdims=True)
 
 
+def stated_encoder(encoder):
+    place = {"model_from": "config", "data_directory": "."}
+    return EncoderFile(features=encoder, classes=None, **place).model_dump()
+
+
 def trained(loaded, data):
     (loaded.directory / "privacy.json").write_text("{}", encoding="utf-8")
     run = RunFolder(loaded.directory)
-    encoder = EncoderFile.model_validate(
-        EncoderFile(features=data.encoder, classes=None).model_dump()
-    )
+    encoder = EncoderFile.model_validate(stated_encoder(data.encoder))
     return Trained(run, loaded, encoder.features, Loss("squared", Task()), None, _Takes(), {})
 
 

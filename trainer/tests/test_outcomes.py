@@ -1,6 +1,8 @@
 """Finished runs: the baselines in them, their predictions, their place in a table, their export."""
 
 import json
+import math
+import re
 import shutil
 
 import numpy as np
@@ -15,6 +17,8 @@ from labeldp_trainer.data import FeatureShape, Task
 from labeldp_trainer.evaluation import area_under_curve, constant_metrics
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import build_model
+from labeldp_trainer.outcomes.runs import Run
+from labeldp_trainer.outcomes.runs_table import runs_text
 
 from labeldp_compile.cli import main
 from trainer.tests.trainer_helpers import (
@@ -460,6 +464,54 @@ def test_a_run_that_cannot_predict_says_so(place, tmp_path, name, change):
     words = ("predict", folder, place / "test.parquet", "-o", tmp_path / "o.csv")
     assert str(folder) in labeldp(*words, code=2)
     assert not (tmp_path / "o.csv").exists()
+
+
+def test_a_table_of_runs_says_what_its_metrics_are(place):
+    text = labeldp("runs", place / "runs", "--html", place / "runs.html")
+    notes = [line for line in text.splitlines() if line.startswith("metrics are estimates")]
+    rows = {run["rows_tested"] for run in runs(place / "runs")}
+    assert len(notes) == 2 and rows == {200}
+    assert all("200 test rows" in note and "no ε covers test labels" in note for note in notes)
+    of_classes, of_numbers = sorted(notes, key=lambda note: "an accuracy" not in note)
+    margin = float(re.search(r"at most ±([0-9.]+)", of_classes).group(1))
+    exact = math.sqrt(math.log(2 / 0.05) / (2 * 200))  # Hoeffding (1963), Theorem 2
+    assert exact <= margin <= 1.1 * exact
+    assert "the best of several runs looks better than it is" in of_classes
+    assert "no confidence interval is known" in of_numbers and "several" not in of_numbers
+    page = (place / "runs.html").read_text(encoding="utf-8")
+    assert all(note in page for note in notes)
+
+
+def run_of(**facts):
+    known = {
+        "label": "rent",
+        "method": "staged_release",
+        "metric": "mse",
+        "test": {"mse": 111889.6},
+        "constant": {"mse": 29376.4},
+    }
+    return Run("r", "done", **known | facts)
+
+
+def test_metrics_are_written_as_other_numbers_are():
+    text = "\n".join(runs_text([run_of(epsilon=1.0)]))
+    assert "predict the mean: 29,376" in text and "111,890" in text and "e+" not in text
+
+
+def test_runs_without_a_test_set_have_no_metrics():
+    untested = {"test": {}, "constant": {}}
+    one = run_of(**untested)
+    assert runs_text([one])[0] == "rent: not compared: no run has a test set"
+    assert runs_text([one])[-1] == "no test set, so no metrics"
+    text = "\n".join(runs_text([run_of(epsilon=e, **untested) for e in (1.0, 0.5)]))
+    assert "estimates" not in text and "best" not in text and "test mse" not in text
+    assert text.endswith("every run that draws noise spends it again")
+
+
+def test_runs_that_drew_noise_say_that_their_epsilon_adds_up():
+    words = "every run that draws noise spends it again"
+    assert words in runs_text([run_of(epsilon=1.0), run_of(epsilon=0.5)])[-1]
+    assert words not in runs_text([run_of(epsilon=1.0), run_of()])[-1]
 
 
 def test_folders_that_hold_no_run(tmp_path):

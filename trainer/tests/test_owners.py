@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from labeldp_trainer import DataError
-from labeldp_trainer.data.labels import Cells, as_numpy, owner_codes, taken
+from labeldp_trainer.data.labels import Cells, owner_codes, taken
 
 E_ACUTE, E_AND_ACUTE = "\u00e9", "e\u0301"
 DAY, TIME = datetime.datetime(2020, 2, 3), datetime.time(4, 5)
@@ -126,20 +126,3 @@ def test_a_row_without_a_user_is_refused(column):
 def test_what_names_nobody_is_refused(column):
     with pytest.raises(DataError, match="train: 'user' has the type "):
         codes(column)
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        np.random.default_rng(0).integers(-200, 20_000, 500),
-        np.random.default_rng(1).integers(0, 3000, 500) / 7,
-        np.array([f"user {i % 37}" for i in range(500)]),
-        pa.array([f"user {i % 37}" for i in range(500)]),
-        pa.array([Decimal(i % 91) / 4 for i in range(500)]),
-        cells(*(f"u{i % 37}" for i in range(500))),
-    ],
-)
-def test_names_written_in_one_way_have_the_numbers_of_earlier_versions(column):
-    """The digest of these numbers stands in releases, which verify for good."""
-    names = as_numpy(column).astype(str)
-    assert codes(column) == np.unique(names, return_inverse=True)[1].tolist()

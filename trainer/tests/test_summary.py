@@ -19,6 +19,8 @@ def test_a_summary_and_all_details(tmp_path):
         first == "small: model mlp, loss squared, method none, 3 epochs, 600 rows of train.parquet"
     )
     assert last == "trained without privacy: keep the model and its metrics secret"
+    (metric,) = [line for line in short.splitlines() if line.startswith("  test mse")]
+    assert "always predicting the mean gives" in metric and "estimates from 200" in metric
     assert whole.startswith(short.removesuffix(last + "\n")) and whole.endswith(last + "\n")
     assert (folder / "privacy.txt").read_text() in whole
     for name, value in document(folder).items():

@@ -267,18 +267,7 @@ class Joined(Checked):
         yield from _inner_rules(self)
 
 
-def _still_there(value: object) -> object:
-    """The value, unless it is a kind that was removed."""
-    if isinstance(value, dict) and value.get("kind") == "self_supervised":
-        raise ValueError(
-            "self_supervised was removed; use patches, or kind: file with your own embeddings"
-        )
-    return value
-
-
 AnyRepresentation = (
     Patches | Scattering | Pca | Splines | RandomFourier | FromFile | RowGraph | Joined
 )
-RepresentationConfig = Annotated[
-    Annotated[AnyRepresentation, Field(discriminator="kind")], BeforeValidator(_still_there)
-]
+RepresentationConfig = Annotated[AnyRepresentation, Field(discriminator="kind")]

@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
 from labeldp_trainer.config.data import Approximate
-from labeldp_trainer.config.method import Central
 from labeldp_trainer.errors import DAMAGE, InputError
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
@@ -62,7 +61,7 @@ class Run:
         protects: whose labels the promise is about; None without privacy.
         metric: the one of ``test`` by which runs are compared.
         test: metrics on the test set.
-        rows_tested: rows of the test set; None for runs of older versions.
+        rows_tested: rows of the test set, if there is one.
         constant: the same metrics of the best constant prediction.
         no_privacy: the metric of the best run of the same model without privacy on the same data.
         same_data: equal for runs whose metrics can be compared.
@@ -193,11 +192,6 @@ def _whole(path: Path) -> Run:
     promise = read_json(path / "privacy.json")
     _Stated.model_validate(promise)
     epsilon, delta = _promised(loaded, promise)
-    if isinstance(config.method, Central) and "noise" not in promise["details"]:
-        raise InputError(
-            f"{path}: has no valid ε: an older version made its noise of float32 numbers, which "
-            "discloses labels to anyone who knows the features. Do not publish it; train again"
-        )
     lines = read_lines(path / "metrics.jsonl")
     run = Run(
         str(path),

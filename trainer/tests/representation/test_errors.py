@@ -65,7 +65,6 @@ def test_unlabelled_test_needs_a_test_part(tmp_path):
     [
         ("{kind: patches, size: 7}", "representation.size: 7 is more than a side of the images"),
         ("{kind: patches, size: 5, pool: 3}", "representation.pool: 3 is more than the 2 places"),
-        ("{kind: self_supervised}", "self_supervised was removed; use patches, or kind: file"),
         ("{kind: pca, unlabelled: [gone.npz]}", "gone.npz: does not exist"),
         ("{kind: file, train: short.npz, test: test.npz}", "with a row for each row of the data"),
         ("{kind: file, train: nan.npz, test: test.npz}", "NaN, infinite or too large for float32"),

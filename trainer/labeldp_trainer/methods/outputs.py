@@ -20,7 +20,7 @@ from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import AdditiveRandomizer, Groups
 from numpy.typing import NDArray
 
-from labeldp_compile.toolkit import group_array, hardly_private, indexes_of_columns
+from labeldp_compile.toolkit import group_array, indexes_of_columns
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.labels import Cells, Coded, numbers, places, taken
 
@@ -103,6 +103,9 @@ def are_possible(artifact: Artifact, parts: Sequence[TableRows]) -> bool:
     sizes = (part.table.domain.size * part.table.randomizer.outputs for part in parts)
     if max(sizes, default=0) > MOST_ENTRIES:
         return True
+    # Estimates load the compiler, which only private labels of a file need.
+    from labeldp_compile.toolkit import hardly_private  # noqa: PLC0415
+
     return not hardly_private(artifact, {part.number: part.codes for part in parts})
 
 

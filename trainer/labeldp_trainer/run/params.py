@@ -73,6 +73,6 @@ def load_tree(path: Path) -> Params:
             if array.dtype not in _OF_TREES:
                 raise TypeError(array.dtype)
             place[last] = array
-    except (ValueError, TypeError, AttributeError):  # no name of a place, or an array is there
+    except (ValueError, TypeError, AttributeError, IndexError):  # no name of a place, or an array
         raise RunFolderError(f"{path}: has the parameters of another model") from None
     return tree

@@ -190,6 +190,7 @@ def certified(
         prior=prior.statement,
         spec_digest=spec_digest,
         auto=spec.auto_reason,
+        goal=spec.goal if spec.auto_reason else None,
         tools={name: _version(name) for name in tools},
         insecure=insecure,
         labels_per_user=privacy.labels_per_person or privacy.labels_per_user,

@@ -10,7 +10,6 @@ from labeldp_verify.claims import (
     DECLARED_BY,
     OVER,
     Certificate,
-    excess,
     gap_in_words,
     near_least,
     person_epsilon,
@@ -140,8 +139,8 @@ def _summary(compiled: Compiled) -> list[str]:
     own = artifact.groups.own_tables
     label = at_most(privacy.epsilon_label_bound, 12)
     loss = f"{utility.noisy_label_loss:.6g} ({utility.loss})"
-    if utility.certified_gap is not None:
-        loss += f", {near_least(excess(utility.certified_gap))} (proved)"
+    if utility.loss_lower_bound is not None:
+        loss += f", {near_least(utility.certified_gap)} (proved)"
     lines = [
         _head(compiled),
         fact("ε per label", f"{label} (proved by the integers)"),
@@ -272,7 +271,7 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
     if utility.loss_lower_bound is not None and certificate.optimality is not None:
         over = OVER[certificate.optimality.over]
         lines.append(f"  least possible   {at_least(utility.loss_lower_bound):<12} {over}")
-        lines.append(f"  the loss is      {near_least(excess(utility.certified_gap or 0.0))}")
+        lines.append(f"  the loss is      {near_least(utility.certified_gap)}")
     if certificate.sets is not None:
         noise = certificate.sets
         lines.append(f"  noise of shares  {noise.noise:<12.6g} variance of one label, all shares")

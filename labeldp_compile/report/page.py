@@ -17,7 +17,6 @@ from labeldp_verify.artifact import Table
 from labeldp_verify.budget import naming
 from labeldp_verify.claims import (
     Certificate,
-    excess,
     field_lists,
     gap_in_words,
     near_least,
@@ -187,7 +186,7 @@ def _about(decoded: Table) -> dict[str, Any]:
         "numeric": are_numbers(domain, decoded.randomizer),
         "sets": _sets(decoded),
         "share_gap": None if certificate.sets is None else gap_in_words(certificate.sets.gap),
-        "near": near_least(excess(certificate.utility.certified_gap or 0)),
+        "near": near_least(certificate.utility.certified_gap),
         "unbiased": _unbiased(decoded),
         "rounded": rounds_to_nearest(domain),
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),

@@ -103,7 +103,7 @@ def test_categories_have_no_radii():
             "knots": [0, 2],
             "radii": [0, 0],
         }
-        certificate["utility"].update(loss="squared", loss_lower_bound=0.0, certified_gap=1.0)
+        certificate["utility"].update(loss="squared", loss_lower_bound=0.0, certified_gap=None)
         certificate["exact"].update(loss_lower_bound="0")
 
     codes = CATEGORICAL_SPEC.replace("red, green, blue", "1, 2, 3").replace("green", "2")

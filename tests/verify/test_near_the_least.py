@@ -6,23 +6,22 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 from labeldp_verify import check_file
-from labeldp_verify.claims import excess, near_least
+from labeldp_verify.claims import near_least
+from labeldp_verify.claims.utility import bound_facts
 
 from labeldp_compile.cli import main
 from tests.fixtures.compiled import integer_spec, public
 
 
-def test_an_excess_is_relative_to_the_bound_and_rounded_up():
-    for gap in (1e-300, 1e-15, 0.19, 0.991, 1 - 1e-12):
-        bound, loss = 1 - Fraction(gap), Fraction(1)
-        assert loss <= (1 + excess(gap)) * bound
-        assert excess(gap) <= Fraction(gap) / bound * (1 + Fraction(1, 1000))
-    assert excess(0.0) == 0
-    assert excess(1.0) is excess(2.0) is None
-    assert near_least(excess(0.0)) == "the least possible"
-    assert near_least(excess(1e-9)) == "at most (1 + 1.1e-09) times the least possible"
-    assert near_least(excess(0.991)) == "at most 112 times the least possible"
-    assert near_least(excess(1.0)) == "above a lower bound of about 0"
+def test_a_gap_is_relative_to_the_bound_and_rounded_up():
+    assert near_least(0.0) == "the least possible"
+    assert near_least(1e-9) == "at most (1 + 1.1e-09) times the least possible"
+    assert near_least(110.2) == "at most 112 times the least possible"
+    assert near_least(None) == "above a lower bound of 0"
+    for bound, loss, gap in ((Fraction(1, 3), Fraction(1), 2.0), (Fraction(0), Fraction(0), 0.0)):
+        assert bound_facts(bound, loss)["utility.certified_gap"] == gap
+    for bound in (None, Fraction(0)):
+        assert bound_facts(bound, Fraction(1))["utility.certified_gap"] is None
 
 
 @pytest.mark.parametrize("k", [1, 3])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 # ---- Numbers as people write them: ASCII digits, and nothing else that Python would read as a
 # number.
@@ -142,9 +142,8 @@ def read_record(kind: Callable[..., T], value: Any, where: str) -> T:
 
 
 def read_field(hint: Any, value: Any, where: str) -> Any:
-    """A field of an annotated type: texts of a ``Literal`` tell records of a union apart, and are
-    checked where they are used otherwise."""
-    if isinstance(hint, types.UnionType):
+    """A field of an annotated type; texts of a ``Literal`` tell records of a union apart."""
+    if get_origin(hint) in (types.UnionType, Union):
         if value is None and type(None) in get_args(hint):
             return None
         kinds = [kind for kind in get_args(hint) if kind is not type(None)]
@@ -156,7 +155,8 @@ def read_field(hint: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return read_record(hint, value, where)  # type: ignore[arg-type]  # a class, no instance
     found: Any = get_origin(hint) or hint
-    if type(value) is not (str if found is Literal else found):
+    one_of = get_args(hint) if found is Literal else (value,)
+    if type(value) is not (str if found is Literal else found) or value not in one_of:
         raise ShapeError(where)
     if hint == dict[str, str]:
         texts: Any = value

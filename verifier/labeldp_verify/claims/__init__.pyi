@@ -21,7 +21,6 @@ from labeldp_verify.claims.records import Witness as Witness
 from labeldp_verify.claims.sets import gap_in_words as gap_in_words
 from labeldp_verify.claims.tables import decimals as decimals
 from labeldp_verify.claims.utility import OVER as OVER
-from labeldp_verify.claims.utility import excess as excess
 from labeldp_verify.claims.utility import near_least as near_least
 from labeldp_verify.claims.utility import use_of as use_of
 from labeldp_verify.claims.whole_file import TableStatement as TableStatement

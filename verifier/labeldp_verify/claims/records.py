@@ -9,7 +9,6 @@ holds of all together. Both are written and read here, and nowhere else.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,7 +19,8 @@ from labeldp_verify.analysis.any_form import ColumnLoss
 from labeldp_verify.strict import plain
 
 ADJACENCY = "substitution of one label"
-GOAL = re.compile(r"\bgoal: (training|labels)\b")
+Goal = Literal["training", "labels"]
+"""What ``mechanism: auto`` chose for."""
 
 
 @dataclass(frozen=True)
@@ -304,15 +304,16 @@ class WholeFile:
     """What is claimed of the file, and of all tables together.
 
     ``insecure`` says why the artifact must not be used, ``auto`` why ``mechanism: auto`` chose the
-    mechanism. Where groups have tables of their own, ε, ratio and bias are the largest of all
-    tables, losses and their bounds are weighted with the sizes, and the prior is that of the table
-    of other groups.
+    mechanism, and ``goal`` for what; both are None where the spec names the mechanism. Where groups
+    have tables of their own, ε, ratio and bias are the largest of all tables, losses and their
+    bounds are weighted with the sizes, and the prior is that of the table of other groups.
     """
 
     format_version: str
     name: str
     mechanism: str
     auto: str | None
+    goal: Goal | None
     form: str
     labels: int
     outputs: int
@@ -391,14 +392,8 @@ class Certificate(WholeFile):
             parts={name: part for name, part in self.parts.items() if name != "groups"},
         )
 
-    @property
-    def goal(self) -> str | None:
-        """What ``auto`` was to choose for, "training" or "labels"; None if nothing was chosen."""
-        stated = GOAL.search(self.auto or "")
-        return None if stated is None else stated[1]
-
     def to_json(self) -> dict[str, Any]:
-        """The JSON that ``from_json`` reads."""
+        """The JSON that ``parse_certificate`` reads."""
         value: dict[str, Any] = plain(self)
         tables, parts = value.pop("tables"), value.pop("parts")
         value["optimality"] = None if "groups" in parts else tables[0]["optimality"]
@@ -424,6 +419,7 @@ class Declaration:
         spec_digest: SHA-256 of the spec's bytes.
         tools: versions that took part.
         auto: why ``mechanism: auto`` chose this one, or None.
+        goal: for what it chose, or None.
         insecure: why the artifact must not be used, or None.
         labels_per_user: how many labels one user has, if the certificate is to speak of that.
         person_column: the column of persons, if that many labels of one are the spec's unit.
@@ -443,6 +439,7 @@ class Declaration:
     spec_digest: str
     tools: dict[str, str]
     auto: str | None = None
+    goal: Goal | None = None
     insecure: str | None = None
     labels_per_user: int | None = None
     person_column: str | None = None

@@ -1,8 +1,5 @@
 """What a certificate claims of sets of classes, held against the integers."""
 
-import math
-from fractions import Fraction
-
 from labeldp_verify.analysis.share_noise import least_share_noise, share_noise
 from labeldp_verify.claims.claim import Claim, Evidence
 from labeldp_verify.claims.records import Declaration, ExactSetsClaims, SetsClaims
@@ -66,8 +63,7 @@ class SetsClaim(Claim[SetsClaims]):
 
 def gap_in_words(gap: float) -> str:
     """How near to the least possible noise it is, in half a sentence."""
-    above = Fraction(math.nextafter(gap, math.inf) if gap else 0)
-    return f"{near_least(above, OVER['any'])}, for uniform classes"
+    return f"{near_least(gap, OVER['any'])}, for uniform classes"
 
 
 def _in_words(domain: Domain, randomizer: Randomizer) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.grid_labels import bias_in_words
-from labeldp_verify.claims.label import SUM, stated_losses
+from labeldp_verify.claims.label import stated_losses
 from labeldp_verify.claims.records import Certificate, TableClaims
 from labeldp_verify.claims.utility import (
     OVER,
@@ -19,7 +19,6 @@ from labeldp_verify.claims.utility import (
     agree_on,
     bound_facts,
     check_optimality,
-    excess,
     near_least,
     penalised,
     ratio_facts,
@@ -29,7 +28,7 @@ from labeldp_verify.claims.utility import (
     weighted,
 )
 from labeldp_verify.cost import charge_outputs
-from labeldp_verify.errors import CheckFailedError, agree, demand, short
+from labeldp_verify.errors import CheckFailedError, agree, demand
 from labeldp_verify.forms import Integers, RealDomain
 from labeldp_verify.forms.exact_numbers import exp_bounds
 from labeldp_verify.printable import clipped
@@ -38,7 +37,6 @@ from labeldp_verify.strict import rational
 
 MAX_EPSILON = 60
 T = TypeVar("T")
-LOSSES = ("squared", "absolute", "poisson", "zero_one", SUM)
 
 
 class Tables:
@@ -149,7 +147,6 @@ class Tables:
         )
         uniform = stated.prior.kind == "uniform"
         demand(not uniform or len(set(weights)) == 1, "the prior is not uniform, as it claims")
-        demand(loss in LOSSES, f"the loss {short(loss)} is unknown")
         randomizer = self.integers.tables[table]
         charge_outputs(randomizer, domain.size)
         losses = stated_losses(stated)
@@ -177,7 +174,7 @@ class Tables:
                 return "no bound on the loss is proved"
             return f"{len(proved):,} of {len(stated):,} tables have a proved bound on the loss"
         all_of_them = "of all tables together, " if self._by_group else ""
-        near = near_least(excess(facts["utility.certified_gap"]), OVER[proved[0].over])
+        near = near_least(facts["utility.certified_gap"], OVER[proved[0].over])
         return f"{all_of_them}the loss is {near}"
 
     def _check_bound(self, table: int) -> None:

@@ -137,14 +137,17 @@ def use_facts(use: Use, loss: Loss) -> Facts:
 
 
 def bound_facts(bound: Fraction | None, objective: Fraction) -> Facts:
-    """The fields of a lower bound on the objective; all None if there is none."""
-    gap = None
-    if bound is not None:
-        gap = float(max((objective - bound) / objective, Fraction(0))) if objective else 0.0
+    """The fields of a lower bound on the objective; all None if there is none.
+
+    The gap is relative to the bound, and None where that is 0 and the objective is not.
+    """
+    gap = None if objective else 0.0
+    if bound:
+        gap = float(max(objective / bound - 1, Fraction(0)))
     return {
         "exact.loss_lower_bound": None if bound is None else str(bound),
         "utility.loss_lower_bound": None if bound is None else float(bound),
-        "utility.certified_gap": gap,
+        "utility.certified_gap": None if bound is None else gap,
     }
 
 
@@ -157,22 +160,17 @@ OVER = {
     "penalty": "of all ε-DP randomizers, for loss plus penalty",
     "any": "of all ε-DP randomizers",
 }
-_SMALL = 0.01  # excess that is printed as such, and not as a factor
+_SMALL = 0.01  # a gap that is printed as such, and not as a factor
 
 
-def excess(certified_gap: float) -> Fraction | None:
-    """How far a loss is above its lower bound, in units of the bound: (1 + excess)·bound ≥ loss.
+def near_least(gap: float | None, over: str = "") -> str:
+    """How near to the least possible a loss is, from its gap, rounded up: (1 + gap)·bound ≥ loss.
 
-    The certificate's gap is in units of the loss. None if the bound is 0, or nearly so.
+    The gap is None where the bound is 0.
     """
-    gap = Fraction(math.nextafter(certified_gap, math.inf) if certified_gap else 0)
-    return gap / (1 - gap) if gap < 1 else None
-
-
-def near_least(above: Fraction | None, over: str = "") -> str:
-    """How near to the least possible a loss is, rounded up, from its ``excess``."""
-    if above is None:
-        return "above a lower bound of about 0"
+    if gap is None:
+        return "above a lower bound of 0"
+    above = Fraction(math.nextafter(gap, math.inf) if gap else 0)
     factor = f"at most (1 + {at_most(above, 2)}) times "
     if not above or above >= _SMALL:
         factor = f"at most {at_most(1 + above, 3)} times " if above else ""

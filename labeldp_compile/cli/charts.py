@@ -9,7 +9,7 @@ from labeldp_verify.claims import Prior, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.rounded import at_most, probability
 
-from labeldp_compile.cli.output import can_show, clipped, padded, printable, text_table, width
+from labeldp_compile.cli.output import can_show, clipped, padded, text_table, width
 from labeldp_compile.prior.discrete_laplace import NOISE, deviation
 from labeldp_compile.report.facts import overview
 
@@ -57,7 +57,7 @@ def prior_bars(decoded: Table, stream: TextIO) -> list[str]:
     if prior.kind == "uniform" or not any(prior.weights):
         return []
     names, shares = _bars(decoded.domain, prior.weights)
-    names = [clipped(printable(name), _NAME_COLUMNS) for name in names]
+    names = [clipped(name, _NAME_COLUMNS) for name in names]
     columns, most = max(map(width, names)), max(shares)
     block = _BLOCK if can_show(_BLOCK, stream) else "#"
     return [
@@ -76,7 +76,7 @@ def prior_hints(decoded: Table) -> list[str]:
     total, largest = sum(weights), max(range(len(weights)), key=weights.__getitem__)
     if decoded.certificate.prior.kind == "uniform" or weights[largest] < _ALMOST_ALL * total:
         return []
-    label = clipped(printable(str(domain.listed[largest])), _NAME_COLUMNS)
+    label = clipped(str(domain.listed[largest]), _NAME_COLUMNS)
     is_default = domain.default is not None and domain.labels()[largest] == domain.default
     which = "the default for unknown values" if is_default else "one label"
     asked = (

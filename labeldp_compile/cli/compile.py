@@ -42,7 +42,6 @@ from labeldp_compile.cli.output import (
     fact,
     observing,
     once_spent,
-    printable,
     say,
     tell,
 )
@@ -108,7 +107,6 @@ def compile_command(
         say(f"{require_current(spec, directory)}: is current with {spec}; nothing was spent")
         return
     private_key = signing_key(key)
-    told = QUIET.say if quiet else complain
     approved = None
     if spec.suffix == PLAN_SUFFIX:
         from labeldp_compile.build.plan import read_plan  # noqa: PLC0415
@@ -116,7 +114,9 @@ def compile_command(
         approved = read_plan(spec)
         approved.require_same()
         spec = approved.spec
-    with observing("counting labels", quiet=quiet, say=told) as observer:
+    with observing(
+        "counting labels", quiet=quiet, say=QUIET.say if quiet else complain
+    ) as observer:
         artifact, path = compile_to(
             spec,
             directory,
@@ -127,23 +127,25 @@ def compile_command(
             approved=approved,
         )
     if not quiet:
-        tell(*(_details(artifact) if verbose else _summary(artifact)))
+        tell(*_lines(artifact, verbose=verbose))
         tell(Marked(f"compiled: check it with labeldp verify {path}", "ok"))
     say(str(path))
 
 
-def _summary(compiled: Compiled) -> list[str]:
-    """At most 14 lines, not counting warnings: what is private, and what labels are good for."""
+def _lines(compiled: Compiled, *, verbose: bool) -> list[str]:
+    """What is private, and what the labels are good for: at most 14 lines without details.
+
+    Warnings come on top of them.
+    """
     artifact, certificate = compiled.artifact, compiled.certificate
     privacy, utility = certificate.privacy, certificate.utility
-    own = artifact.groups.own_tables
-    label = at_most(privacy.epsilon_label_bound, 12)
-    loss = f"{utility.noisy_label_loss:.6g} ({utility.loss})"
-    if utility.loss_lower_bound is not None:
-        loss += f", {near_least(utility.certified_gap)} (proved)"
-    lines = [
-        _head(compiled),
-        fact("ε per label", f"{label} (proved by the integers)"),
+    table = None if artifact.groups.own_tables else readable(artifact.table(0))
+    lines = [_head(compiled)]
+    if verbose:
+        whole = artifact, _SHOWN_GROUPS
+        lines += group_table(*whole) if table is None else prior_bars(table, sys.stderr)
+    lines += [
+        fact("ε per label", f"{at_most(privacy.epsilon_label_bound, 12)} (proved by the integers)"),
         fact(
             "ε of the prior",
             f"{at_most(privacy.epsilon_prior)} (declared), {_SPENT[certificate.prior.kind]}",
@@ -152,32 +154,49 @@ def _summary(compiled: Compiled) -> list[str]:
             "total ε",
             f"{at_most(privacy.epsilon_total)} (declared) {once_spent(privacy.epsilon_prior)}",
         ),
-        *_of_person(certificate),
-        *_weak(certificate),
     ]
-    if own:
+    person = person_epsilon(certificate)
+    total = rational(certificate.exact.epsilon_total)
+    if person is not None:
+        stated = f"{person.in_words()}, the prior included (declared)"
+        lines, total = [*lines, fact("ε per person", stated)], person.total
+    lines += [_warning(text) for text in weak_promise(total)]
+    if table is None:
         lines.append(fact("groups", f"declared by {DECLARED_BY} to be public, not proved"))
     else:
-        table = readable(artifact.table(0))
-        lines += [fact(what, text) for what, text in table.figures() if what != "more labels"]
+        figures = table.figures()
+        lines += [fact(*figure) for figure in figures if verbose or figure[0] != "more labels"]
         lines += prior_hints(table)
+    loss = f"{utility.noisy_label_loss:.6g} ({utility.loss})"
+    if utility.loss_lower_bound is not None:
+        loss += f", {near_least(utility.certified_gap)} (proved)"
     lines.append(fact("noisy label loss", loss))
-    lines += _warnings(compiled)
-    if artifact.groups.columns and not own:
-        lines.append(_one_table(readable(artifact.table(0)), artifact))
-    if certificate.insecure:
-        lines.append(Marked(fact("warning", certificate.insecure), "warning"))
-    return [
-        *lines,
-        "more: --verbose shows the prior and the proofs, labeldp report the probabilities",
+    if verbose:
+        lines += _bounds(certificate, (artifact if table is None else table).bias_in_range)
+    lines += [
+        Marked(f"warning: {one.text}", "warning")
+        for one in relevant((artifact if table is None else table).shortcomings, compiled.goal)
+        if one.kind != ODD_GROUPS  # said before anything was spent
     ]
+    if artifact.groups.columns and table is not None:
+        lines.append(_one_table(table, artifact))
+    if certificate.insecure:
+        lines.append(_warning(certificate.insecure))
+    if not verbose:
+        more = "--verbose shows the prior and the proofs, labeldp report the probabilities"
+        lines.append(f"more: {more}")
+    return lines
+
+
+def _warning(text: str) -> str:
+    return Marked(fact("warning", text), "warning")
 
 
 def _head(compiled: Compiled) -> str:
     artifact, certificate = compiled.artifact, compiled.certificate
     parts = f"{certificate.outputs:,} outputs"
     if artifact.groups.own_tables:
-        names = ", ".join(printable(column.name) for column in artifact.groups.columns)
+        names = ", ".join(column.name for column in artifact.groups.columns)
         parts = f"{artifact.groups.tables:,} tables by {names}"
     return (
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, {parts}, "
@@ -185,61 +204,9 @@ def _head(compiled: Compiled) -> str:
     )
 
 
-def _warnings(compiled: Compiled) -> list[str]:
-    """What limits the use of the labels for the goal, of one table or of all."""
-    artifact = compiled.artifact
-    whole = artifact if artifact.groups.own_tables else readable(artifact.table(0))
-    return [
-        Marked(f"warning: {one.text}", "warning")
-        for one in relevant(whole.shortcomings, compiled.goal)
-        if one.kind != ODD_GROUPS  # said before anything was spent
-    ]
-
-
-def _weak(certificate: Certificate) -> list[str]:
-    """That ε protects hardly anybody: of a label, or of a person with all labels."""
-    person = person_epsilon(certificate)
-    total = rational(certificate.exact.epsilon_total) if person is None else person.total
-    return [Marked(fact("warning", text), "warning") for text in weak_promise(total)]
-
-
-def _of_person(certificate: Certificate) -> list[str]:
-    """What a person spends, if the certificate says how many labels one has."""
-    person = person_epsilon(certificate)
-    if person is None:
-        return []
-    return [fact("ε per person", f"{person.in_words()}, the prior included (declared)")]
-
-
-def _details(compiled: Compiled) -> list[str]:
-    """What the labels are good for first, then what is proved of them."""
-    artifact, certificate = compiled.artifact, compiled.certificate
-    if artifact.groups.own_tables:
-        return [
-            _head(compiled),
-            *group_table(artifact, _SHOWN_GROUPS),
-            f"groups: declared by {DECLARED_BY} to be public, not proved",
-            *_warnings(compiled),
-            "privacy, and how near to the best possible, of all groups together:",
-            *_proved(certificate, artifact.bias_in_range),
-        ]
-    decoded = readable(artifact.table(0))
-    return [
-        _head(compiled),
-        *prior_bars(decoded, sys.stderr),
-        "use of the private labels:",
-        *decoded.use_in_words(),
-        *prior_hints(decoded),
-        *_warnings(compiled),
-        *([_one_table(decoded, artifact)] if artifact.groups.columns else []),
-        "privacy, and how near to the best possible:",
-        *_proved(certificate, decoded.bias_in_range),
-    ]
-
-
 def _one_table(decoded: Table, artifact: Artifact) -> str:
     """Which groups were asked for and have one table, why, and what would change that."""
-    shared = printable(clipped(artifact.groups.name(0), _SHARED_COLUMNS))
+    shared = clipped(artifact.groups.name(0), _SHARED_COLUMNS)
     if is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias):
         return (
             f"note: all groups ({shared}) share one table, because unbiased labels gain little "
@@ -252,31 +219,21 @@ def _one_table(decoded: Table, artifact: Artifact) -> str:
     )
 
 
-def _proved(certificate: Certificate, bias: float | None) -> list[str]:
-    """What the certificate states, and the largest ``bias`` of all labels in the range."""
-    privacy, utility = certificate.privacy, certificate.utility
-    bound = at_most(privacy.epsilon_label_bound, 12)
-    label, once = at_most(privacy.epsilon_label), once_spent(privacy.epsilon_prior)
-    lines = [
-        f"  ε of the prior   {at_most(privacy.epsilon_prior):<12} {_SPENT[certificate.prior.kind]}",
-        f"  ε of a label     {label:<12} the integers give at most {bound}",
-        f"  ε in total       {at_most(privacy.epsilon_total):<12} {once}",
-        f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
-        "under the prior in the certificate",
-    ]
-    lines += [*_of_person(certificate), *_weak(certificate)]
+def _bounds(certificate: Certificate, bias: float | None) -> list[str]:
+    """How near the file is to the best possible; ``bias`` is the largest of labels in the range."""
+    utility, noise, lines = certificate.utility, certificate.sets, []
     if bias is not None:
         what = "|E[output | label] − label|, for labels in the range"
-        lines.append(f"  largest bias     {at_most(bias, 3):<12} {what}")
+        lines.append(fact("largest bias", f"{at_most(bias, 3):<12} {what}"))
     if utility.loss_lower_bound is not None and certificate.optimality is not None:
         over = OVER[certificate.optimality.over]
-        lines.append(f"  least possible   {at_least(utility.loss_lower_bound):<12} {over}")
-        lines.append(f"  the loss is      {near_least(utility.certified_gap)}")
-    if certificate.sets is not None:
-        noise = certificate.sets
-        lines.append(f"  noise of shares  {noise.noise:<12.6g} variance of one label, all shares")
-        lines.append(f"  least possible   {at_least(noise.least_noise):<12} {OVER['any']}")
-        lines.append(f"  the noise is     {gap_in_words(noise.gap)}")
+        lines.append(fact("least possible", f"{at_least(utility.loss_lower_bound):<12} {over}"))
+    if noise is not None:
+        lines.append(
+            fact("noise of shares", f"{noise.noise:<12.6g} variance of one label, all shares")
+        )
+        lines.append(fact("least noise", f"{at_least(noise.least_noise):<12} {OVER['any']}"))
+        lines.append(fact("", f"the noise is {gap_in_words(noise.gap)}"))
     if (utility.certified_gap or 0) > WIDE_GAP:
         lines.append("  note: the solver proved no closer bound at this ε and prior; privacy holds")
     if (
@@ -286,6 +243,4 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
         and utility.loss_lower_bound is None
     ):
         lines.append("  note: no bound could be proved for this loss, ε and domain; privacy holds")
-    if certificate.insecure:
-        lines.append(f"  {certificate.insecure}")
     return lines

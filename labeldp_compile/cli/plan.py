@@ -15,7 +15,6 @@ from labeldp_verify.claims import DECLARED_BY, nulls_in_short, nulls_in_words
 from labeldp_verify.forms import CategoricalDomain, Domain, GridDomain, RealDomain, columns_of
 from labeldp_verify.printable import Marked
 from labeldp_verify.rounded import at_most
-from labeldp_verify.usefulness.figures import PRIORS
 from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.build import PLAN_SUFFIX
@@ -24,7 +23,7 @@ from labeldp_compile.build.forecast import Estimate
 from labeldp_compile.build.plan import Plan, plan_spec, save_plan
 from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, json_option, overwrite_option, verbose_option
-from labeldp_compile.cli.output import NUMBERS_OF_SETS, fact, once_spent, printable, show, tell
+from labeldp_compile.cli.output import NUMBERS_OF_SETS, fact, once_spent, show, tell
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.prior.discrete_laplace import NOISE
@@ -36,8 +35,6 @@ from labeldp_compile.whole_file import require_output
 if TYPE_CHECKING:
     from labeldp_compile.check import Judged, LoadedPolicy
 
-_SECONDS_OF = "estimated for one core of a server, usually within a factor of 3"
-_SIZE_OF = "estimated, usually within a factor of 2; never above"
 _FAR = 2  # times the range of the labels: outputs that span more are warned of
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
 
@@ -78,7 +75,7 @@ def plan_command(
     if loaded is not None:
         judged = _judged(plan, spec, loaded)
     document = plan.to_json() | ({} if judged is None else {"policy": judged.to_json()})
-    lines = _details(plan) if verbose else _summary(plan, spec)
+    lines = _lines(plan, spec, verbose=verbose)
     failed = [] if judged is None else judged.failed
     if judged is not None:
         from labeldp_compile.check.rules import OPEN  # noqa: PLC0415
@@ -110,84 +107,59 @@ def _judged(plan: Plan, spec: Path, policy: LoadedPolicy) -> Judged:
     return judge_plan(plan, spec, policy, entries)
 
 
-def _summary(plan: Plan, path: Path) -> list[str]:
-    """At most 14 lines, not counting warnings and further columns; the verdict is the last."""
+def _lines(plan: Plan, path: Path, *, verbose: bool) -> list[str]:
+    """The verdict is the last line; before it at most 13 lines without details.
+
+    Warnings and further columns come on top of them.
+    """
     spec, budget, forecast = plan.spec, plan.budget, plan.forecast
-    seconds, size = _about(forecast.seconds, _time), _about(forecast.size, _size)
     auto = "" if spec.auto_reason is None else " (chosen by auto)"
-    columns = zip(spec.label.names, columns_of(spec.domain), strict=True)
+    goal = f"for goal: {spec.goal}, loss: {spec.loss}; answers: {_answers(plan)}"
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
-        *(
-            fact("label", f"{printable(name)}: {_domain(domain)}; {nulls_in_short(domain)}")
-            for name, domain in columns
-        ),
-        fact(
-            "mechanism",
-            f"{spec.named_mechanism.title}{auto}, for goal: {spec.goal}, loss: {spec.loss}; "
-            f"answers: {_answers(plan)}",
-        ),
-        _prior(plan)[0],
-        *_groups(plan)[:1],
-        *([] if plan.ledger is None else [fact("ledger", plan.ledger)]),
-        fact("ε per label", _spent(float(budget.label), "each time a label is randomized")),
-        fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
-        *_totals(plan),
+        *_labels(spec, verbose=verbose),
+        fact("mechanism", f"{spec.named_mechanism.title}{auto}, {goal}"),
     ]
-    if plan.use is not None:
-        use = plan.use.lines(budget.rows)
-        span, *warnings = _span(plan) or [""]
-        for what, text in use:
-            if what != "more labels":
-                more = f"; outputs {span}" * (what == "one private label" and bool(span))
-                lines.append(fact(what, text + more))
-        lines += warnings
+    if verbose and spec.auto_reason is not None:
+        lines.append(fact("", f"auto: {spec.auto_reason}"))
+    prior, groups = _prior(plan), _groups(plan)
+    lines += [*prior, *groups] if verbose else [*prior[:1], *groups[:1]]
+    if plan.ledger is not None:
+        lines.append(fact("ledger", plan.ledger))
     lines += [
-        fact("time", f"{seconds} (estimated, usually within a factor of 3)"),
-        fact("size", f"{size} (estimated, usually within a factor of 2)"),
-    ]
-    lines += [*_odd(plan), *_warnings(plan), *_weak(plan), *_sets(plan)]
-    of_unit = spec.privacy.labels_of_unit * budget.prior
-    spends = (
-        f"spends ε = {at_most(float(of_unit))} on {budget.data}"
-        if budget.prior
-        else "spends nothing"
-    )
-    return [
-        *lines,
-        "more: --verbose shows the noise of the prior, the solver and the limits of the file",
-        Marked(f"labeldp compile {path} {spends} and writes {spec.name}.onnx", "ok"),
-    ]
-
-
-def _details(plan: Plan) -> list[str]:
-    spec, budget, forecast = plan.spec, plan.budget, plan.forecast
-    most_bytes = _size(plan.most_bytes, at_most)
-    return [
-        f"{spec.name}: what compile would do; no label was read, and nothing is spent",
-        *_labels(spec),
-        fact("nulls", nulls_in_words(spec.domain).removeprefix("nulls ")),
-        fact("goal", spec.goal),
-        fact("loss", spec.loss),
-        fact("mechanism", spec.named_mechanism.title),
-        *([] if spec.auto_reason is None else [fact("", f"auto: {spec.auto_reason}")]),
-        *_prior(plan),
-        *_groups(plan),
-        *([] if plan.ledger is None else [fact("ledger", plan.ledger)]),
-        fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         fact("ε per label", _spent(float(budget.label), "each time a label is randomized")),
+        fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         *_totals(plan),
-        *_weak(plan),
-        *_sets(plan),
-        fact("answers", _answers(plan)),
-        *_use(plan),
-        fact("solver", forecast.solver),
-        fact("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
-        *_verify(plan),
-        fact("outputs", _count(forecast.outputs)),
-        fact("size", f"{_about(forecast.size, _size)}; {_SIZE_OF} {most_bytes}"),
-        fact("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
+    span, *warnings = _span(plan) or [""]
+    for what, text in [] if plan.use is None else plan.use.lines(budget.rows):
+        if verbose or what != "more labels":
+            more = f"; outputs {span}" * (what == "one private label" and bool(span))
+            lines.append(fact(what, text + more))
+    lines += warnings
+    time, size = _about(forecast.seconds, _time), _about(forecast.size, _size)
+    one_core, above = "", ""
+    if verbose:
+        one_core, above = (
+            " for one core of a server",
+            f", never above {_size(plan.most_bytes, at_most)}",
+        )
+        lines += [fact("solver", forecast.solver), fact("outputs", _count(forecast.outputs))]
+    lines += [
+        fact("time", f"{time} (estimated{one_core}, usually within a factor of 3)"),
+        *(_verify(plan) if verbose else []),
+        fact("size", f"{size} (estimated, usually within a factor of 2{above})"),
+        *_warnings(plan),
+    ]
+    if not verbose:
+        more = "--verbose shows the noise of the prior, the solver and the limits of the file"
+        lines.append(f"more: {more}")
+    spends = "spends nothing"
+    if budget.prior:
+        of_unit = at_most(float(spec.privacy.labels_of_unit * budget.prior))
+        spends = f"spends ε = {of_unit} on {budget.data}"
+    verdict = f"labeldp compile {path} {spends} and writes {spec.name}.onnx"
+    return [*lines, Marked(verdict, "ok")]
 
 
 def _totals(plan: Plan) -> list[str]:
@@ -202,7 +174,7 @@ def _totals(plan: Plan) -> list[str]:
     lines = [fact("total ε", _spent(float(total), once))]
     whose = f"for {labels:,} labels, of which the prior {at_most(float(labels * budget.prior))}"
     if unit is not None:
-        whose += f"; persons are in {printable(unit.column)}"
+        whose += f"; persons are in {unit.column}"
     lines.append(fact("ε per person", _spent(float(labels * total), whose)))
     if unit is not None and (seen := budget.persons) is not None and seen.largest > 1:
         one = f"{seen.persons:,} persons have up to {seen.largest:,} rows"
@@ -217,28 +189,18 @@ def _totals(plan: Plan) -> list[str]:
     return lines
 
 
-def _labels(spec: Spec) -> list[str]:
+def _labels(spec: Spec, *, verbose: bool) -> list[str]:
     lines = []
     for name, domain in zip(spec.label.names, columns_of(spec.domain), strict=True):
-        lines.append(fact("label", f"{printable(name)}: {_domain(domain)}"))
-        lines.append(fact("other values", _others(domain)))
-    if len(spec.label.names) > 1:
-        lines.append(fact("", f"together one label of {spec.domain.size:,} combinations"))
+        nulls = "" if verbose else f"; {nulls_in_short(domain)}"
+        lines.append(fact("label", f"{name}: {_domain(domain)}{nulls}"))
+        if verbose:
+            lines.append(fact("other values", _others(domain)))
+    if verbose:
+        if len(spec.label.names) > 1:
+            lines.append(fact("", f"together one label of {spec.domain.size:,} combinations"))
+        lines.append(fact("nulls", nulls_in_words(spec.domain).removeprefix("nulls ")))
     return lines
-
-
-def _use(plan: Plan) -> list[str]:
-    if plan.use is None:
-        return _warnings(plan)
-    use = plan.use
-    whose = f"assuming {PRIORS[use.prior]}" if use.settled else "open until the prior is known"
-    return [
-        fact("use", f"for goal: {plan.spec.goal}, {whose}:"),
-        *(f"    {name:<17} {text}" for name, text in use.lines(plan.budget.rows)),
-        *(fact("  outputs lie", line) for line in _span(plan)[:1]),
-        *_span(plan)[1:],
-        *_warnings(plan),
-    ]
 
 
 def _span(plan: Plan) -> list[str]:
@@ -251,7 +213,7 @@ def _span(plan: Plan) -> list[str]:
     assert not isinstance(domain, CategoricalDomain)
     about = "" if use.settled else "about "
     text = (
-        f"{about}from {low:,.6g} to {high:,.6g}, for labels from {domain.min:,g} to {domain.max:,g}"
+        f"from {about}{low:,.6g} to {high:,.6g}, for labels from {domain.min:,g} to {domain.max:,g}"
     )
     if wider <= 1:
         return [text]
@@ -269,13 +231,18 @@ def _span(plan: Plan) -> list[str]:
 
 
 def _warnings(plan: Plan) -> list[str]:
-    doubts = [Marked(fact("warning", line), "warning") for line in form_doubts(plan.spec)]
-    if plan.use is None:
-        return list(doubts)
-    found = relevant(plan.use.shortcomings, plan.spec.goal)
-    condition = "" if plan.use.settled else "if labels are spread evenly: "
-    lines = [Marked(fact("warning", f"{condition}{one.text}"), "warning") for one in found]
-    return [*doubts, *lines]
+    """Doubts about the spec, what limits the use of the labels, and an ε that hardly protects."""
+    spec, groups, use = plan.spec, plan.budget.groups, plan.use
+    texts = [*([] if groups is None else groups.odd), *form_doubts(spec)]
+    if use is not None:
+        condition = "" if use.settled else "if labels are spread evenly: "
+        texts += [f"{condition}{one.text}" for one in relevant(use.shortcomings, spec.goal)]
+    unit = plan.budget.unit
+    labels = (spec.privacy.labels_per_user if unit is None else unit.labels) or 1
+    texts += weak_promise(labels * plan.budget.total)
+    if spec.named_mechanism.answers == "sets":
+        texts.append(NUMBERS_OF_SETS)
+    return [Marked(fact("warning", text), "warning") for text in texts]
 
 
 def _answers(plan: Plan) -> str:
@@ -292,25 +259,6 @@ def _answers(plan: Plan) -> str:
     no = "no" if shares is False else "only with some priors"
     way_out = " (for these, write loss: zero_one)" if numbers and spec.loss != "zero_one" else ""
     return "means; " * means + f"{no} shares, histogram{quantiles}{way_out}"
-
-
-def _sets(plan: Plan) -> list[str]:
-    if plan.spec.named_mechanism.answers != "sets":
-        return []
-    return [Marked(fact("warning", NUMBERS_OF_SETS), "warning")]
-
-
-def _weak(plan: Plan) -> list[str]:
-    """That ε protects hardly anybody: of a label, or of a person with all labels."""
-    privacy, unit = plan.spec.privacy, plan.budget.unit
-    labels = (privacy.labels_per_user if unit is None else unit.labels) or 1
-    found = weak_promise(labels * plan.budget.total)
-    return [Marked(fact("warning", text), "warning") for text in found]
-
-
-def _odd(plan: Plan) -> list[str]:
-    odd = [] if plan.budget.groups is None else plan.budget.groups.odd
-    return [Marked(fact("warning", text), "warning") for text in odd]
 
 
 def _prior(plan: Plan) -> list[str]:
@@ -342,14 +290,13 @@ def _groups(plan: Plan) -> list[str]:
     groups, spec = plan.budget.groups, plan.spec
     if groups is None or spec.groups is None:
         return []
-    names = ", ".join(map(printable, spec.groups.names()))
+    names = ", ".join(spec.groups.names())
     tables = "one table for all of them"
     if groups.tables > 1:
         tables = f"{groups.tables:,} tables, the last one for all other rows"
     declared = f"declared by {DECLARED_BY} to be public, not proved"
     lines = [
         fact("groups", f"{groups.listed:,} groups by {names}: {tables}; {declared}"),
-        *_odd(plan),
     ]
     if groups.noise is not None:
         counted = "label" if groups.cells is None else f"cell of {groups.cells:,}"
@@ -364,7 +311,7 @@ def _verify(plan: Plan) -> list[str]:
     seconds = plan.forecast.verify_seconds
     if seconds is None:
         return []
-    text = f"about {_time(seconds)} for anyone who verifies the file, {_SECONDS_OF}"
+    text = f"about {_time(seconds)} for anyone who verifies the file (estimated)"
     if seconds > DEFAULT_BUDGET.seconds / 2:
         ample = math.ceil(4 * seconds)
         text += f"; this needs labeldp verify --budget {ample},8GB"
@@ -388,7 +335,7 @@ def _spent(epsilon: float, on: str) -> str:
 
 def _domain(domain: Domain) -> str:
     if isinstance(domain, CategoricalDomain):
-        shown = ", ".join(printable(str(value)) for value in domain.values[:6])
+        shown = ", ".join(str(value) for value in domain.values[:6])
         more = ", …" if domain.size > 6 else ""
         return f"one of {shown}{more} (k = {domain.size:,})"
     if isinstance(domain, RealDomain):
@@ -406,7 +353,7 @@ def _domain(domain: Domain) -> str:
 
 def _others(domain: Domain) -> str:
     if domain.default is not None:
-        return f"become {printable(str(domain.default))}"
+        return f"become {domain.default!s}"
     return "clamped to the nearest end"
 
 

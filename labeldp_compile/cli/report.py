@@ -12,7 +12,6 @@ from labeldp_compile.cli.options import (
     PATH,
     SignatureFiles,
     budget_option,
-    gone_option,
     group_option,
     json_option,
     overwrite_option,
@@ -89,8 +88,6 @@ _HINTS = {
     help="For --registry: the day when the data product was first published, such as 2026-01-31.",
 )
 @click.option("--spec", type=PATH, help="Also check FILE against this spec, and show the spec.")
-@gone_option("--compare", "was removed: use labeldp sweep to compare mechanisms")
-@gone_option("--format", "was removed: a report is an HTML page, -o report.html")
 @click.option("--policy", type=PATH, help="Also apply this policy, and show what it says.")
 @click.option(
     "--approval",

@@ -76,7 +76,7 @@ def values_of(randomizer):
 def test_privacy_and_belief(printed):
     text, _, rows = printed
     ratio = (rows.max(axis=0) / rows.min(axis=0)).max()
-    assert math.log(ratio) <= numbers("the integers give at most #", text)[0] * (1 + 1e-9)
+    assert math.log(ratio) <= numbers("ε per label       # (proved", text)[0] * (1 + 1e-9)
     shares = numbers("at most #%, #% or #% sure", text)
     for before, after in zip((0.01, 0.1, 0.5), shares, strict=True):
         assert ratio * before / (1 + (ratio - 1) * before) <= after / 100 <= 1
@@ -90,14 +90,14 @@ def test_loss_bias_and_distance_from_the_least(printed):
         return  # of sets, the least noise: tests/verify/test_sets.py
     apart = values_of(table.randomizer)[None, :] - LABELS[:, None]
     each = {"squared": apart**2 / 2, "absolute": abs(apart), "zero_one": apart != 0}[loss]
-    (stated,) = numbers("noisy label loss #", text)
+    (stated,) = numbers("noisy label loss  #", text)
     assert prior @ (rows * each).sum(axis=1) == pytest.approx(stated, rel=1e-5)
     biases = abs((rows * apart).sum(axis=1))
-    assert biases.max() <= numbers("largest bias     #", text)[0] + 1e-9
-    least = numbers("least possible   #", text)
+    assert biases.max() <= numbers("largest bias      #", text)[0] + 1e-9
+    least = numbers("least possible    #", text)
     if least is not None and "bias:" not in table.certificate.mechanism:
-        above = numbers("loss is      at most (1 + #)", text)
-        factor = 1 + above[0] if above else (numbers("loss is      at most #", text) or [1])[0]
+        above = numbers("), at most (1 + #)", text)
+        factor = 1 + above[0] if above else (numbers("), at most #", text) or [1])[0]
         assert least[0] <= stated * (1 + 1e-5) <= factor * least[0] * (1 + 2e-5)
 
 

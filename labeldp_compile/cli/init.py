@@ -139,12 +139,6 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @click.option("--values", metavar="A,B,…", help="Categories: the complete list.")
 @click.option("--default", metavar="A", help="Categories: the one for all other values.")
 @click.option(
-    "--nulls",
-    metavar="A",
-    help="What a missing label becomes: a label; public, if anyone may know which rows have none; "
-    "or category, a category of its own (default: the number nearest 0, or --default).",
-)
-@click.option(
     "--answers",
     type=click.Choice(ANSWERS),
     help="Integers: what the private labels are asked for, means (the default), or shares, "
@@ -375,7 +369,7 @@ def _label(ask: _Asker, usual: str | None) -> dict[str, Any]:
         question = "Round to how many evenly spaced points?"
         points = ask("points", question, POINTS, read=_points)
     found = {"kind": kind, "loss": "squared", "ends": (low, high), "points": points}
-    return {**found, "nulls": _nulls(ask, _nearest_zero(low, high), "number")}
+    return {**found, "nulls": Literal(_nearest_zero(low, high))}
 
 
 def _nearest_zero(low: str, high: str) -> str:
@@ -383,18 +377,6 @@ def _nearest_zero(low: str, high: str) -> str:
     if Decimal(low) > 0:
         return low
     return high if Decimal(high) < 0 else "0"
-
-
-def _nulls(ask: _Asker, usual: str, what: str) -> Any:
-    """What nulls become, as the spec has it."""
-    answer = ask.given["nulls"] or usual  # proposed, and not asked: the spec has a comment
-    if answer in ("public", "category") or what != "number":
-        return answer
-    try:
-        read_decimal(answer)
-    except ValueError:
-        raise InputError(f"--nulls: expected a number or public, got {answer!r}") from None
-    return Literal(answer)
 
 
 def _ends(text: str) -> tuple[str, str]:
@@ -431,13 +413,9 @@ def _categories(ask: _Asker, *, is_text: bool) -> dict[str, Any]:
         return answer
 
     default = ask("default", "Category for nulls and all other values", read=one_of_them)
-    nulls = _nulls(ask, default, "category")
-    if nulls not in (*listed, "public", "category"):
-        raise InputError(f"--nulls: {nulls!r} is not one of {', '.join(listed)}, category, public")
     if not is_text and all(map(_WHOLE.fullmatch, listed)):
-        nulls = int(nulls) if nulls in listed else nulls
-        return {"values": list(map(int, listed)), "default": int(default), "nulls": nulls}
-    return {"values": listed, "default": default, "nulls": nulls}
+        return {"values": list(map(int, listed)), "default": int(default), "nulls": int(default)}
+    return {"values": listed, "default": default, "nulls": default}
 
 
 def _listed(text: str) -> list[str]:

@@ -1,10 +1,12 @@
 """A report in the terminal: what a verified artifact does to each label."""
 
+from __future__ import annotations
+
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from labeldp_verify import Budget, VerificationError
@@ -52,7 +54,7 @@ from labeldp_compile.report.facts import (
     noise_facts,
     output_facts,
 )
-from labeldp_compile.whole_file import replaced_when_whole, require_output
+from labeldp_compile.whole_file import require_output
 
 SHADES = " ░▒▓█"
 ASCII_SHADES = " .:*#"
@@ -127,6 +129,9 @@ def _axis(ends: tuple[str, str], columns: int) -> str:
     return first + padded(last, columns - width(first))
 
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
 SHOWN_LABELS, SHOWN_OUTPUTS = 13, 13
 MAX_PRINTED = 1_000_000
@@ -153,9 +158,8 @@ def print_report(
     Of a file with a table for each group, all groups are listed, unless one is asked for. Raises
     DoesNotHoldError if FILE does not verify, InputError if it cannot be read.
     """
-    if table is not None:
-        require_output(table, file, endings=ENDINGS, overwrite=overwrite)
-    require_output(weights, file, endings=(".parquet", ".csv"), overwrite=overwrite)
+    for path in (table, weights):
+        require_output(path, file, endings=(".parquet", ".csv"), overwrite=overwrite)
     with verified(file, ", and is not shown"):
         try:
             found = open_artifact(file, budget)
@@ -164,8 +168,8 @@ def print_report(
                 failed = {"format_version": FORMAT_VERSION, "ok": False, "failed": str(error)}
                 say_json(failed)
             raise
-    if table is not None:
-        require_sets(found, file)
+    if table is not None and found.certificate.sets is None:
+        raise InputError(f"{file}: its private labels are not sets of labels")
     if weights is not None:
         from labeldp_compile.tabular.new_table import write_new_table  # noqa: PLC0415  # pyarrow
         from labeldp_compile.tools.estimate.weights import weights_of  # noqa: PLC0415
@@ -179,8 +183,9 @@ def print_report(
     named = readable(decoded)
     labels = [find_label(named.domain, text) for text in asked]
     if table is not None:
-        with replaced_when_whole(table) as part:
-            rows = write_sets(decoded, table, part)
+        from labeldp_compile.tabular.new_table import write_new_table  # noqa: PLC0415  # pyarrow
+
+        rows = write_new_table(table, *_sets_of(decoded))
         tell(f"{table}: {rows:,} rows, one per label and set")
     show(
         as_json,
@@ -349,42 +354,23 @@ def _name(item: Output) -> str:
     return clipped(str(item), _NAME_COLUMNS)
 
 
-COLUMNS = ("set", "label")
-ENDINGS = (".parquet", ".csv", ".tsv")
-
-
-def require_sets(artifact: Artifact, path: Path) -> None:
-    """Raise InputError unless the private labels are sets, possibly of one label each."""
-    if artifact.certificate.sets is None:
-        raise InputError(f"{path}: its private labels are not sets of labels")
-
-
-def write_sets(decoded: Table, path: Path, file: BinaryIO) -> int:
-    """Write a row for each label in each set, in the format of ``path``; returns their number.
+def _sets_of(decoded: Table) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+    """A table with a row for each label in each set, to be joined with private labels.
 
     The columns are ``set`` and ``label``, or ``set`` and the columns of a label with several.
     """
     import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.csv as pc  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from labeldp_compile.tabular.formats import format_of  # noqa: PLC0415
-
-    sets, named = sets_of(decoded.randomizer), format_of(path)
-    assert named is not None
-    domain = decoded.domain
+    sets, domain = sets_of(decoded.randomizer), decoded.domain
     pairs: list[tuple[Any, int]] = [(domain.listed[y], y) for y in range(domain.size)]
     if sets is not None:  # otherwise each set is one label
         pairs = [(o, y) for o in range(len(sets.blocks)) for y in sets.members(o)]
-    places = domain.places_of(np.array([y for _, y in pairs], dtype=np.int64))
-    names = decoded.certificate.label_columns if len(places) > 1 else [COLUMNS[1]]
+    rows = domain.places_of(np.array([y for _, y in pairs], dtype=np.int64))
+    names = decoded.certificate.label_columns if len(rows) > 1 else ["label"]
     labels = [
         pa.array(list(part.listed)).take(pa.array(at))
-        for part, at in zip(columns_of(domain), places, strict=True)
+        for part, at in zip(columns_of(domain), rows, strict=True)
     ]
-    table = pa.table([pa.array([name for name, _ in pairs]), *labels], [COLUMNS[0], *names])
-    if named.delimiter is None:
-        pq.write_table(table, file)
-    else:
-        pc.write_csv(table, file, pc.WriteOptions(delimiter=named.delimiter))
-    return len(pairs)
+    numbers = pa.array([name for name, _ in pairs])
+    batch = pa.RecordBatch.from_arrays([numbers, *labels], ["set", *names])
+    return batch.schema, [batch]

@@ -1,6 +1,5 @@
 """An artifact as an MLflow model, in a folder that is written whole, or not at all."""
 
-import importlib.util
 import json
 import tempfile
 from pathlib import Path
@@ -14,6 +13,7 @@ from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import PATH, prepared_option
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError
+from labeldp_compile.extras import require_installed
 
 
 @command("mlflow", "labeldp export --to mlflow build/visits.onnx -o model --id-column visit_id")
@@ -39,8 +39,7 @@ def target(
 
     Exit code 1: FILE does not verify. Exit code 2: the input is wrong.
     """
-    if importlib.util.find_spec("mlflow") is None:
-        raise InputError("labeldp export --to mlflow needs mlflow: pip install mlflow")
+    require_installed("labeldp export --to mlflow", "mlflow", install="pip install mlflow")
     if context is not None and id_column is None:
         raise InputError("--context: needs --id-column")
     with verified(file):

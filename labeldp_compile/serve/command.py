@@ -1,6 +1,5 @@
 """``labeldp serve``: an HTTP service that gives private labels."""
 
-import importlib.util
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from labeldp_compile.cli.command import DoesNotHoldError, command
 from labeldp_compile.cli.options import PATH, Whole, prepared_option
 from labeldp_compile.cli.output import tell
 from labeldp_compile.errors import InputError
+from labeldp_compile.extras import require_installed
 from labeldp_compile.serve.listening import Settings, is_loopback, read_token
 
 _NEEDED = ("prometheus_client", "starlette", "uvicorn")
@@ -95,9 +95,7 @@ def serve_command(
 
     Exit code 1: an artifact does not verify. Exit code 2: the input is wrong.
     """
-    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
-        names = ", ".join(name.replace("_", "-") for name in missing)
-        raise InputError(f"labeldp serve needs {names}: install the extra serve of labeldp")
+    require_installed("labeldp serve", *_NEEDED, install="install the extra serve of labeldp")
     if (key is None) != unkeyed:
         raise InputError("give either --key FILE, or --unkeyed if repeated requests may draw anew")
     if context is not None and key is None:

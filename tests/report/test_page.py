@@ -168,15 +168,6 @@ def test_a_file_that_does_not_verify(files, tmp_path):
     )
 
 
-def test_an_artifact_made_with_a_test_seed_does_not_verify(tmp_path):
-    spec = parse_spec(INTEGER_SPEC)
-    insecure = assemble(spec, estimate_prior(spec, tmp_path), "0" * 64, insecure="INSECURE: test")
-    (tmp_path / "x.onnx").write_bytes(insecure.model)
-    result = labeldp("report", tmp_path / "x.onnx", "-o", tmp_path / "x.html")
-    assert result.exit_code == 1
-    assert "INSECURE: test" in (tmp_path / "x.html").read_text(encoding="utf-8")
-
-
 def test_the_spec_is_checked_and_shown(tmp_path):
     spec = tmp_path / "example.yaml"
     spec.write_text(INTEGER_SPEC + "# why: 2 < 3 & <b>so</b>\n", encoding="utf-8")
@@ -191,24 +182,6 @@ def test_the_spec_is_checked_and_shown(tmp_path):
     other.write_text(INTEGER_SPEC.replace("1.0", "0.5"), encoding="utf-8")
     arguments = ("report", tmp_path / "example.onnx", "--spec", other, "-o", output, "--overwrite")
     assert labeldp(*arguments).exit_code == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    {
-        "bins": "times the least possible for an equally private randomizer",
-        "unbiased": "right on average for every value has a smaller mean squared error",
-        "table": "This is not known: the mechanism exponential has no lower bound",
-        "poisson": "not known: labeldp proves lower bounds for the squared, absolute and 0-1",
-        "penalty": "once bias is penalized as the spec says",
-        "hostile": "times the least possible for an equally private randomizer",
-    }.items(),
-)
-def test_how_far_from_the_best_possible(pages, name, words):
-    page = Reader(pages(name))
-    assert words in page.sections["summary"]
-    right = "right on average, but" in page.sections["summary"]
-    assert right == (name == "unbiased")
 
 
 def test_many_labels_are_summarised(tmp_path, with_pictures):
@@ -228,34 +201,6 @@ def test_many_labels_are_summarised(tmp_path, with_pictures):
     starts = bin_starts(20_500)
     shares = prior_shares(decoded, starts)
     assert shares == pytest.approx(1 / 20_500) and starts[-1] == 20_500 and len(starts) <= 121
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    {
-        "suffix": (["-o", "out.png"], "ends in .html"),
-        "format": (
-            ["-o", "out.html", "--format", "png"],
-            "--format was removed: a report is an HTML page",
-        ),
-        "compare": (["-o", "out.html", "--compare"], "use labeldp sweep to compare mechanisms"),
-        "folder": (["-o", "none/out.html"], "there is no directory"),
-        "exists": (["-o", "there.html"], "use --overwrite"),
-        "signature": (["-o", "out.html", "--signature", "x"], "needs --public-key"),
-        "terminal": (["-o", "out.html", "--json"], "--json is for a report in the terminal"),
-        "approval": (["-o", "out.html", "--purpose", "x"], "--purpose needs --approve"),
-        "purpose": (["--approve", "key.pem", "--owner", "x"], "--approve needs --purpose"),
-        "page": (["-o", "out.html", "--approve", "key.pem"], "--approve writes an approval"),
-        "no file": (["-o", "out.html"], "cannot be read"),
-    }.values(),
-)
-def test_usage(tmp_path, inside, arguments, message):
-    inside(tmp_path)
-    (tmp_path / "there.html").write_text("mine")
-    result = labeldp("report", "none.onnx", *arguments)
-    assert result.exit_code == 2 and message in result.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["there.html"]
-    assert (tmp_path / "there.html").read_text() == "mine"
 
 
 TEXT = ("ink", "soft", "accent", "mark", "good", "mind", "bad")

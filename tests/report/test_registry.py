@@ -143,25 +143,6 @@ def test_of_a_file_that_fails_nothing_is_written(tmp_path):
     assert not out.exists() and result.stdout == ""
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--spec", "x.yaml"], "--spec needs -o or --registry"),
-        (["--published", "2026-01-31"], "needs --registry"),
-        (["--registry", "x.yaml"], "needs --published"),
-        (["--registry", "x.json", "--published", "2026-01-31"], "ends in .yaml"),
-        (["-o", "x.html", "--published", "2026-01-31"], "needs --registry"),
-        (["--registry", "x.yaml", "--published", "20260131"], "expected a day"),
-        (["--registry", "x.yaml", "--published", "2026-02-30"], "expected a day"),
-    ],
-)
-def test_usage(tmp_path, inside, options, message):
-    inside(tmp_path)
-    result = labeldp("report", OLD / FILES[1], *options)
-    assert result.exit_code == 2 and message in result.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_spec_is_not_replaced(tmp_path):
     spec = tmp_path / "spec.yaml"
     spec.write_bytes((OLD / "plain/randomized-response.yaml").read_bytes())

@@ -112,7 +112,7 @@ def test_the_verifier_imports_nothing_else_anywhere():
 
 
 CORE = ("forms", "decode", "analysis", "graph", "claims", "steps", "kernel", "errors", "execute")
-OUTSIDE = ("usefulness", "console", "artifact", "opening", "command")
+OUTSIDE = ("usefulness", "console", "artifact", "opening", "command", "limits")
 
 
 def test_what_decides_imports_nothing_of_what_tells():
@@ -206,9 +206,9 @@ def test_tests_of_a_distribution_import_no_others(folder):
 # of its own that no room hands out.
 FACES = ("", ".forms", ".analysis", ".graph", ".claims", ".decode")
 ALONE = {
-    *("artifact", "budget", "command", "errors", "kernel", "opening", "printable"),
+    *("artifact", "budget", "command", "errors", "kernel", "limits", "opening", "printable"),
     *("public_names", "rounded", "signature", "strict"),
-    *(f"console.{name}" for name in ("attestation", "interrupts", "limits", "report")),
+    *(f"console.{name}" for name in ("attestation", "interrupts", "report")),
     *(f"usefulness.{name}" for name in ("estimates", "figures", "shortcomings")),
 }
 MODULES = {"cost", "steps"}  # of which limits are read when they are needed

@@ -42,14 +42,14 @@ def diff_command(
     if len(kinds) > 1:
         raise InputError(f"{new}: compare two artifacts, or two specs (.yaml)")
     if kinds == {True}:
-        from labeldp_compile.diff.specs import diff_specs  # noqa: PLC0415
+        from labeldp_compile.diff import diff_specs  # noqa: PLC0415
         from labeldp_compile.spec import load_spec  # noqa: PLC0415
 
         found = diff_specs(load_spec(old)[0], load_spec(new)[0])
     else:
         from labeldp_verify.opening import open_artifact  # noqa: PLC0415
 
-        from labeldp_compile.diff.artifacts import diff_artifacts  # noqa: PLC0415
+        from labeldp_compile.diff import diff_artifacts  # noqa: PLC0415
 
         opened = []
         for path in (old, new):

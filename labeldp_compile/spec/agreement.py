@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import labeldp_verify
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artifact
 from labeldp_verify.claims import Certificate, GroupsClaims, Prior
-from labeldp_verify.console.limits import Limits
 from labeldp_verify.errors import short
 from labeldp_verify.forms import CategoricalDomain, Integers, JointDomain, WindowRandomizer
+from labeldp_verify.limits import Limits
 from labeldp_verify.strict import parse_json, read_decimal
 
 from labeldp_compile.column_names import is_among

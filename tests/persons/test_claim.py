@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.console.limits import Limits
 from labeldp_verify.graph import write_model
+from labeldp_verify.limits import Limits
 
 from tests.fixtures.compiled import compile_text
 from tests.persons.made import spec

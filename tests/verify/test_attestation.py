@@ -17,7 +17,7 @@ from grpc_tools import protoc
 from in_toto_attestation.v1.statement import Statement
 from labeldp_verify import VerificationError, check_bytes
 from labeldp_verify.console.attestation import attestation
-from labeldp_verify.console.limits import Limits
+from labeldp_verify.limits import Limits
 from labeldp_verify.signature import read_signed_beside
 from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError as TheirError

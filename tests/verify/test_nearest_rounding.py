@@ -12,9 +12,9 @@ from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.grid_labels import bias_in_range
 from labeldp_verify.claims import Declaration
-from labeldp_verify.console.limits import Limits
 from labeldp_verify.forms import IntegerDomain, RealDomain
 from labeldp_verify.graph import write_model
+from labeldp_verify.limits import Limits
 
 from labeldp_compile.build.tables import problem_of
 from labeldp_compile.mechanisms.optimal_unbiased import least_interval

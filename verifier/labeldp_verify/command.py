@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
 from labeldp_verify.console.interrupts import EXIT_CODE
-from labeldp_verify.console.limits import Limits, number
 from labeldp_verify.console.report import REPORT_FORMAT_VERSION, Report
 from labeldp_verify.errors import InputError
+from labeldp_verify.limits import Limits, number
 from labeldp_verify.opening import check_file
 from labeldp_verify.printable import json_text, one_line, rendered
 from labeldp_verify.strict import read_whole

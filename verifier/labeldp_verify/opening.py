@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from labeldp_verify.analysis.analysis import TooMuchWorkError
 from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget, check_deadline, naming, spending
-from labeldp_verify.console.limits import Limits
 from labeldp_verify.console.report import Report
 from labeldp_verify.errors import Check, CheckFailedError, InputError, read_at_most
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Groups, JointDomain, sets_of
+from labeldp_verify.limits import Limits
 from labeldp_verify.steps import MAX_FILE_BYTES, SpecCheck, Verification
 from labeldp_verify.strict import read_decimal, read_whole
 

@@ -55,7 +55,7 @@ from labeldp_verify.forms.groups import MAX_TABLES
 from labeldp_verify.graph.nodes import ModelProto
 
 if TYPE_CHECKING:  # cryptography is loaded for those who bring a key
-    from labeldp_verify.console.limits import Limits
+    from labeldp_verify.limits import Limits
     from labeldp_verify.signature import Signed
 
 MAX_FILE_BYTES = 64 * 1024 * 1024

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.claims import DECLARED_BY, Certificate
 from labeldp_verify.claims.records import FieldLists
-from labeldp_verify.console.limits import Limits
 from labeldp_verify.console.report import Report
+from labeldp_verify.limits import Limits
 from labeldp_verify.printable import one_line
 from labeldp_verify.rounded import up_to
 from labeldp_verify.steps import LIMITS

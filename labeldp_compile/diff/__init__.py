@@ -1,1 +1,0 @@
-"""What differs between two artifacts, or two specs, and what that breaks."""

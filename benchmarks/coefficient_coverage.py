@@ -153,7 +153,7 @@ class Table:
                 drawn = random.integers(0, len(named), len(named))
                 part = self.dataset.train.take(drawn)
                 columns, labels = OriginalColumns(self.dataset.encoder, part), named[drawn]
-            parts = rows_by_table(artifact, None, np.asarray(randomizer(labels)))
+            parts, _ = rows_by_table(artifact, None, np.asarray(randomizer(labels)))
             found = of_private(columns, private_targets(parts, order), None)
             return true, self.in_order(found, columns)
 

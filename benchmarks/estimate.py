@@ -21,14 +21,11 @@ from labeldp_runtime import Randomizer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from labeldp_learn.estimation import SHARES, Estimation, GroupCounts
+from labeldp_learn.estimators import OutputCounts
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.tools.estimate.estimate import SHARES, Estimation
-from labeldp_compile.tools.estimate.private_counts import (
-    GroupCounts,
-    OutputCounts,
-    output_indices,
-)
+from labeldp_compile.estimates.private_table import output_indices
 from tests.fixtures.compiled import compile_text, integer_spec, public
 
 DATA = Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet"

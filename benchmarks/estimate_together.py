@@ -15,9 +15,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from labeldp_compile.tools.estimate.estimate import SHARES, Estimation
-from labeldp_compile.tools.estimate.intervals import ALONE, Confidence
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
+from labeldp_learn.estimation import SHARES, Estimation, GroupCounts
+from labeldp_learn.intervals import ALONE, Confidence
+
 from tests.estimate.drawing import Drawn
 
 K = 10

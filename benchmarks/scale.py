@@ -25,11 +25,11 @@ from labeldp_verify.analysis.probabilities import matrix
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from labeldp_learn.estimation import Estimation, GroupCounts
+from labeldp_learn.estimators import OutputCounts
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.build.pipeline import compile_spec
-from labeldp_compile.tools.estimate.estimate import Estimation
-from labeldp_compile.tools.estimate.private_counts import GroupCounts, OutputCounts
 
 GROUPS, DAYS, K, RELEASES = 10, 30, 53, 20
 CASES = [  # mechanism, ε

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from labeldp_learn.toolkit import Target
     from labeldp_verify import Budget, Report
 
     from labeldp_compile.audits.audit import AuditReport
     from labeldp_compile.build.assembly import Compiled
     from labeldp_compile.build.plan import Plan
+    from labeldp_compile.estimates.aggregates import Aggregates
     from labeldp_compile.spec import Spec
     from labeldp_compile.sweeps.choice import Choice
     from labeldp_compile.sweeps.sweep import Sweep
-    from labeldp_compile.tools.estimate.aggregates import Aggregates
-    from labeldp_compile.tools.estimate.intervals import Target
 
 FilePath = str | os.PathLike[str]
 
@@ -327,7 +327,7 @@ def estimate(
     from labeldp_verify import DEFAULT_BUDGET
     from labeldp_verify.opening import open_artifact
 
-    from labeldp_compile.tools.estimate.aggregates import estimate_tables
+    from labeldp_compile.estimates.aggregates import estimate_tables
 
     pairs = [(Path(one), Path(its)) for one, its in ((artifact, table), *more)]
     return estimate_tables(

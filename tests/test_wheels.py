@@ -205,7 +205,8 @@ def lowest(wheels, tmp_path_factory):
             lines = file.read(path).decode().splitlines()
         for line in lines:
             it = Requirement(line.removeprefix("Requires-Dist: ")) if "Requires-Dist" in line else 0
-            if it and it.marker is None and it.name not in ours:
+            chosen = it and (it.marker is None or "scikit-learn" in str(it.marker))
+            if chosen and it.name not in ours:
                 (bound,) = it.specifier
                 assert bound.operator == ">=", line
                 pins.add(f"{it.name}=={bound.version}")

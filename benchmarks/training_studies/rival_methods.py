@@ -12,6 +12,7 @@ from fractions import Fraction
 import jax
 import jax.numpy as jnp
 import numpy as np
+from labeldp_learn.inversion import debiased_values
 from labeldp_runtime import Randomizer
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.data.labels import Coded
@@ -22,7 +23,7 @@ from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
 from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
 from labeldp_trainer.linear.labels import fitted_labels
 from labeldp_trainer.methods.corrections import class_shares, corrected, debiased_numbers
-from labeldp_trainer.methods.outputs import TableRows
+from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_trainer.methods.users import rows_of_users
 from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.lattice import (
@@ -33,7 +34,7 @@ from labeldp_trainer.one_release.lattice import (
 )
 from labeldp_trainer.one_release.make import drawn, planned
 from labeldp_trainer.one_release.rows import PublicRows, Users
-from labeldp_verify.analysis import debiased_values, least_variance_inverse
+from labeldp_verify.analysis import least_variance_inverse
 from training_studies.rival_randomizers import (
     block_rr,
     private_shares,
@@ -122,7 +123,7 @@ def private_labels(rows, epsilon, choice, artifact=None):
     path, found = artifact(epsilon / rows.most)
     labels = rows.labels + (0 if rows.classes is not None else rows.ends[0])
     private = Randomizer.load(path)(labels)
-    parts = [TableRows(found.table(0), np.arange(len(labels)), private)]
+    parts, _ = rows_by_table(found, None, private)
     if rows.classes is None:
         return rows.fitted(Coded.numbers(debiased_numbers(found.table(0).domain, parts)[0]), None)
     order = range(rows.classes)

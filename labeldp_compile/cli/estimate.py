@@ -8,6 +8,15 @@ from typing import Any, cast
 
 import click
 import numpy as np
+from labeldp_learn.toolkit import (
+    ALL_ROWS,
+    MIN_ROWS,
+    ColumnEstimates,
+    Estimates,
+    Estimation,
+    GroupEstimates,
+    Target,
+)
 from labeldp_verify import Budget
 from labeldp_verify.claims import nulls_counted_as
 from labeldp_verify.opening import open_artifact
@@ -27,13 +36,11 @@ from labeldp_compile.cli.options import (
     verbose_option,
 )
 from labeldp_compile.cli.output import clipped, row_progress, show, tell, text_table
+from labeldp_compile.estimates.aggregates import Aggregates, estimate_tables
+from labeldp_compile.estimates.counts import texts_of
+from labeldp_compile.estimates.long_table import require_free_names, rows_of, schema_of
 from labeldp_compile.tabular.new_table import in_batches, write_new_table
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.estimate.aggregates import Aggregates, estimate_tables
-from labeldp_compile.tools.estimate.cells import ALL_ROWS, texts_of
-from labeldp_compile.tools.estimate.estimate import ColumnEstimates, Estimation, GroupEstimates
-from labeldp_compile.tools.estimate.intervals import MIN_ROWS, Estimates, Target
-from labeldp_compile.tools.estimate.long_table import require_free_names, rows_of, schema_of
 from labeldp_compile.whole_file import require_output, write_text
 
 _PROJECTED = "projected: the nearest shares of at least 0 that sum to 1; they have no interval"
@@ -160,7 +167,7 @@ def estimate_command(
                 tell(f"{path}: {rows:,} rows")
     if plot is not None:
         # Matplotlib takes half a second to import.
-        from labeldp_compile.tools.estimate.plot import estimates_svg  # noqa: PLC0415
+        from labeldp_compile.estimates.plot import estimates_svg  # noqa: PLC0415
 
         write_text(plot, estimates_svg(estimation, groups, title))
 

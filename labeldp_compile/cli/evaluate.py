@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from labeldp_learn.toolkit import ALL_ROWS
 from labeldp_verify import Budget
 from labeldp_verify.printable import Marked
 from labeldp_verify.rounded import at_least, at_most
@@ -26,12 +27,12 @@ from labeldp_compile.cli.options import (
 )
 from labeldp_compile.cli.output import clipped, show, tell, text_table
 from labeldp_compile.errors import InputError
+from labeldp_compile.estimates.counts import texts_of
+from labeldp_compile.evaluate import Evaluation, Released, evaluate_tables, release_tables
+from labeldp_compile.evaluate.release import CONDITION, LedgerPlace
 from labeldp_compile.ledger.entries import require_name
 from labeldp_compile.tabular.provenance import NOT_SHOWN
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.estimate.cells import ALL_ROWS, texts_of
-from labeldp_compile.tools.evaluate import Evaluation, Released, evaluate_tables, release_tables
-from labeldp_compile.tools.evaluate.release import CONDITION, LedgerPlace
 from labeldp_compile.whole_file import require_output, write_text
 
 _NAMES, _LINES = 32, 7
@@ -120,7 +121,7 @@ def evaluate_command(
     ARTIFACT made the private column of PRIVATE; without a note that says so, give --unnoted.
     PREDICTIONS has the same rows in the same order; it may be the same file. Estimates are unbiased
     for the true labels and spend nothing. They are wrong if PREDICTIONS come from a model that saw
-    these private labels. Needs labeldp-learn.
+    these private labels.
 
     With --release, the owner of the true labels evaluates: PRIVATE holds true labels, and noisy
     means over its rows are released for an ε. A --ledger books it, and gives the same answer again
@@ -179,9 +180,9 @@ def evaluate_command(
     show(as_json, found.to_json, lambda: _in_words(found, size, verbose=verbose))
     if plot is not None:
         # Matplotlib takes half a second to import.
-        from labeldp_compile.tools.evaluate.plot import calibration_svg  # noqa: PLC0415
+        from labeldp_compile.estimates.plot import calibration_svg  # noqa: PLC0415
 
-        write_text(plot, calibration_svg(found))
+        write_text(plot, calibration_svg(found.artifact, found.rows, found.calibration))
 
 
 def _place(

@@ -171,8 +171,8 @@ def print_report(
     if table is not None and found.certificate.sets is None:
         raise InputError(f"{file}: its private labels are not sets of labels")
     if weights is not None:
+        from labeldp_compile.estimates.long_table import weights_of  # noqa: PLC0415
         from labeldp_compile.tabular.new_table import write_new_table  # noqa: PLC0415  # pyarrow
-        from labeldp_compile.tools.estimate.weights import weights_of  # noqa: PLC0415
 
         rows = write_new_table(weights, *weights_of(found, file))
         tell(f"{weights}: {rows:,} rows, one per output and estimate")

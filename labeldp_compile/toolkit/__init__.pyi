@@ -74,10 +74,6 @@ from labeldp_compile.tabular.reader import read_columns as read_columns
 from labeldp_compile.tabular.writer import require_rewritten as require_rewritten
 from labeldp_compile.text_form import PLAIN as PLAIN
 from labeldp_compile.text_form import TextForm as TextForm
-from labeldp_compile.tools.estimate.aggregates import hardly_private as hardly_private
-from labeldp_compile.tools.estimate.intervals import CONFIDENCE as CONFIDENCE
-from labeldp_compile.tools.estimate.intervals import Target as Target
-from labeldp_compile.tools.estimate.intervals import Z as Z
 from labeldp_compile.user_record import json_object as json_object
 from labeldp_compile.user_record import read_record as read_record
 from labeldp_compile.weak_promise import weak_promise as weak_promise

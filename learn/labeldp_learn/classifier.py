@@ -13,10 +13,10 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from labeldp_learn.errors import PrivateLabelError
-from labeldp_learn.inversion import true_probabilities
+from labeldp_learn.columns import PrivateLabelError
+from labeldp_learn.inversion import Floats, true_probabilities
 from labeldp_learn.private_labels import PrivateLabels, tables_of
-from labeldp_learn.private_rows import Floats, PrivateRows
+from labeldp_learn.private_rows import PrivateRows
 from labeldp_learn.wrapping import Wrapping
 
 _SMOOTHINGS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)

@@ -9,12 +9,18 @@ from math import isnan
 from typing import Any
 
 import numpy as np
+from labeldp_verify.errors import InputError
 from numpy.typing import NDArray
-
-from labeldp_learn.errors import PrivateLabelError
 
 _MATRIX = 2  # dimensions
 _NULLS = ("NoneType", "NAType", "NaTType")  # the latter two of pandas
+
+
+class PrivateLabelError(InputError, ValueError):
+    """Labels, columns or artifact do not fit together; the message says what was expected.
+
+    It is a ValueError, too, as scikit-learn expects. No message quotes a label.
+    """
 
 
 def array_of(column: Any) -> NDArray[Any]:
@@ -26,19 +32,19 @@ def array_of(column: Any) -> NDArray[Any]:
         column = column.cast(column.type.value_type)
     if hasattr(column, "to_numpy"):
         try:
-            found = column.to_numpy(zero_copy_only=False)
+            array = column.to_numpy(zero_copy_only=False)
         except TypeError:  # not Arrow
-            found = column.to_numpy()
+            array = column.to_numpy()
     else:
         try:
-            found = np.asarray(column)
+            array = np.asarray(column)
         except ValueError:
             raise PrivateLabelError("labels are one column; these rows differ in length") from None
-    if found.dtype.kind == "O":
-        found = _typed(found)
-    if found.ndim not in (1, _MATRIX):
-        raise PrivateLabelError(f"labels are one column, not an array of {found.ndim} dimensions")
-    return np.asarray(found)
+    if array.dtype.kind == "O":
+        array = _typed(array)
+    if array.ndim not in (1, _MATRIX):
+        raise PrivateLabelError(f"labels are one column, not an array of {array.ndim} dimensions")
+    return np.asarray(array)
 
 
 def named_columns(columns: Any, names: Sequence[str], what: str) -> list[NDArray[Any]]:
@@ -46,17 +52,15 @@ def named_columns(columns: Any, names: Sequence[str], what: str) -> list[NDArray
 
     Raises PrivateLabelError if one is missing. ``what`` says in the message what they are.
     """
-    known = names_of(columns)
-    if known is None:
+    there = names_of(columns)
+    if there is None:
         listed = ", ".join(map(repr, names))
         raise PrivateLabelError(f"{what} come from a frame with the columns {listed}, by name")
-    found = []
     for name in names:
-        if list(known).count(name) != 1:
-            how = "is missing" if name not in known else "occurs more than once"
+        if list(there).count(name) != 1:
+            how = "is missing" if name not in there else "occurs more than once"
             raise PrivateLabelError(f"the column {name!r} of {what} {how}")
-        found.append(array_of(columns[name]))
-    return found
+    return [array_of(columns[name]) for name in names]
 
 
 def names_of(columns: Any) -> Sequence[str] | None:
@@ -70,30 +74,25 @@ def names_of(columns: Any) -> Sequence[str] | None:
 def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether each value [n] is null or NaN, which no private label is."""
     if column.dtype.kind == "O":
-        return np.array([_is_missing(value) for value in column.tolist()], bool)
+        nulls = (
+            type(value).__name__ in _NULLS or (isinstance(value, float) and isnan(value))
+            for value in column.tolist()
+        )
+        return np.fromiter(nulls, bool, len(column))
     return np.isnan(column) if column.dtype.kind in "fmM" else np.zeros(len(column), bool)
 
 
-def _is_missing(value: Any) -> bool:
-    return type(value).__name__ in _NULLS or (isinstance(value, float) and isnan(value))
+def indices_in(values: NDArray[Any], listed: Sequence[Any]) -> NDArray[np.int64]:
+    """[n] the index of each value among those listed; −1 for all others. 3.0 is 3."""
+    index: dict[Any, int] = {value: i for i, value in enumerate(listed)}
 
+    def of(value: Any) -> int:
+        return index.get(value, -1) if isinstance(value, Hashable) else -1
 
-def places_in(values: NDArray[Any], known: Sequence[Any]) -> NDArray[np.int64]:
-    """[n] the place of each value among the known ones; −1 for all others. 3.0 is 3."""
-    place: dict[Any, int] = {value: i for i, value in enumerate(known)}
     if values.dtype.kind == "O":
-        given = values.tolist()
-        try:
-            return np.array([place.get(value, -1) for value in given], np.int64)
-        except TypeError:  # a list or the like, which is no label
-            return np.array([_place(place, value) for value in given], np.int64)
+        return np.fromiter(map(of, values.tolist()), np.int64, len(values))
     distinct, back = np.unique(values, return_inverse=True)
-    found = np.array([_place(place, value) for value in distinct.tolist()], np.int64)
-    return found[back.reshape(-1)] if len(found) else np.zeros(0, np.int64)
-
-
-def _place(place: Mapping[Any, int], value: Any) -> int:
-    return place.get(value, -1) if isinstance(value, Hashable) else -1
+    return np.array([*map(of, distinct.tolist()), -1], np.int64)[back.reshape(-1)]
 
 
 def _typed(objects: NDArray[Any]) -> NDArray[Any]:

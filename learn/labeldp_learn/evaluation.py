@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp_learn.columns import array_of, is_missing, places_in
-from labeldp_learn.errors import PrivateLabelError
-from labeldp_learn.private_labels import PrivateLabels, is_numeric
-from labeldp_learn.private_rows import Floats
+from labeldp_learn.columns import PrivateLabelError, array_of, indices_in, is_missing
+from labeldp_learn.inversion import Floats
+from labeldp_learn.private_labels import PrivateLabels, Source, is_numeric
 
 LEAST_PROBABILITY = 1e-6
 """Smaller probabilities count as this in the log loss, and smaller means in the Poisson loss."""
@@ -280,7 +279,7 @@ def _distinct(column: Any, rows: int, what: str) -> tuple[list[Any], NDArray[np.
     except TypeError:  # lists and the like
         raise wrong from None
     codes = np.full(rows, len(names))
-    codes[~missing] = places_in(known, names)
+    codes[~missing] = indices_in(known, names)
     return [*names, *(["null"] if missing.any() else [])], codes
 
 
@@ -309,7 +308,7 @@ def prepared(labels: Sequence[Any], given: Any, *, numeric: bool) -> NDArray[Any
         return _within_one(found.astype(np.float64))
     if found.dtype.kind == "f" and k == 2:
         return _within_one(np.stack([1 - found, found], axis=1))
-    places = places_in(found, labels)
+    places = indices_in(found, labels)
     if (places < 0).any():
         raise PrivateLabelError("some predictions are neither probabilities nor labels")
     return places
@@ -503,3 +502,49 @@ def calibration(
         lift = part.value / whole if whole else math.nan
         found.append(Bin(float(given[rows].mean()), part.value, *ends, lift, len(rows)))
     return found
+
+
+class PrivateScorer:
+    """Called as (estimator, X, y) with private labels y; larger is better."""
+
+    def __init__(self, metric: str, artifact: Source) -> None:
+        """As ``scorer``."""
+        if metric not in METRICS:
+            raise PrivateLabelError(f"no metric {metric!r}; there are {', '.join(METRICS)}")
+        self.metric, self.artifact = metric, artifact
+
+    def __call__(self, estimator: Any, X: Any, y: Any, columns: Any = None) -> float:
+        """The estimate for the true labels; losses with a minus sign.
+
+        ``columns`` holds the public columns of the artifact's groups, if X does not.
+        """
+        private = PrivateLabels(self.artifact, y, X if columns is None else columns)
+        found = METRICS[self.metric](private, self._predictions(private, estimator, X)).value
+        return found if self.metric in LARGER_IS_BETTER else -found
+
+    def _predictions(self, private: PrivateLabels, estimator: Any, x: Any) -> Any:
+        """Numbers [n], or probabilities [n, k] in the order of the artifact's labels."""
+        if is_numeric(private.opened):
+            return np.asarray(estimator.predict(x), np.float64)
+        place = {label: i for i, label in enumerate(private.labels)}
+        if self.metric == "accuracy":  # which needs no probabilities
+            return np.array([place[label] for label in np.asarray(estimator.predict(x)).tolist()])
+        found = np.zeros((private.rows, len(place)))
+        columns = [place[label] for label in np.asarray(estimator.classes_).tolist()]
+        found[:, columns] = estimator.predict_proba(x)
+        return found
+
+
+def scorer(metric: str, artifact: Source) -> PrivateScorer:
+    """A scorer for ``GridSearchCV`` and ``cross_val_score`` of estimators of this package.
+
+    Args:
+        metric: one of ``labeldp_learn.evaluation.METRICS``, such as ``"log loss"``.
+        artifact: a path, or an Artifact of ``labeldp_verify``.
+
+    Example:
+        >>> from labeldp_learn import scorer
+        >>> scorer("log loss", "build/health-rating.onnx").metric
+        'log loss'
+    """
+    return PrivateScorer(metric, artifact)

@@ -1,5 +1,8 @@
 """Losses on private labels, as values, gradients and second derivatives in numpy.
 
+``boosting_objective`` makes objectives of LightGBM and XGBoost of them, neither of which is
+imported here.
+
 Forward-corrected log loss. P[y, o] is Pr[output o | label y], p are a model's probabilities. The
 loss of an output o is −ln q_o with q_o = Σ_y p_y·P[y, o]: the likelihood of what was seen
 (Patrini et al. 2017). It needs no inverse, holds for sets, and never falls below 0. The gradient by
@@ -10,15 +13,23 @@ Poisson and squared loss on unbiased targets v, with E[v | y] = y. Both are line
 for a constant. So given the true label, their expectation is the loss on it, and v may be negative.
 """
 
-from typing import Protocol
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp_learn.errors import PrivateLabelError
-from labeldp_learn.opened import Source, opened
-from labeldp_learn.private_labels import PrivateLabels, labels_of, probabilities
-from labeldp_learn.private_rows import Floats
+from labeldp_learn.columns import PrivateLabelError
+from labeldp_learn.inversion import Floats
+from labeldp_learn.private_labels import (
+    PrivateLabels,
+    Source,
+    labels_of,
+    opened,
+    probabilities,
+)
 
 _LEAST = 1e-300
 _LEAST_INFORMATION = 1e-12  # boosting libraries divide by second derivatives
@@ -56,9 +67,9 @@ class ForwardLogLoss:
 
     def __init__(self, artifact: Source) -> None:
         """Open the artifact. Raises InputError, VerificationError and PrivateLabelError."""
-        found = opened(artifact)
-        tables = [probabilities(found, i).values for i in range(len(found.tables))]
-        self.classes = labels_of(found)
+        decoded = opened(artifact)
+        tables = [probabilities(decoded, i).values for i in range(len(decoded.tables))]
+        self.classes = labels_of(decoded)
         self._chances = np.concatenate(tables, axis=1)  # [k, M] of the outputs of all tables
         self._ends = np.cumsum([0, *(table.shape[1] for table in tables)])
 
@@ -91,8 +102,8 @@ class ForwardLogLoss:
         The factor makes up for the scores that are moved at once (Friedman 2001, as in LightGBM).
         """
         p, k = self.probabilities(scores), len(self._chances)
-        found = self._information(p, self._codes(labels)) * (k / (k - 1))
-        return np.maximum(found, _LEAST_INFORMATION)
+        information = self._information(p, self._codes(labels)) * (k / (k - 1))
+        return np.maximum(information, _LEAST_INFORMATION)
 
     def labels(self, private: PrivateLabels) -> Floats:
         """[n] the codes of private labels."""
@@ -120,18 +131,18 @@ class ForwardLogLoss:
         return np.asarray(self._chances.T[self._codes(labels)])
 
     def _information(self, p: Floats, codes: NDArray[np.int64]) -> Floats:
-        found = np.zeros_like(p)
+        information = np.zeros_like(p)
         table = np.searchsorted(self._ends, codes, side="right") - 1
         for i in np.unique(table).tolist():
             rows = table == i
             chances = self._chances[:, self._ends[i] : self._ends[i + 1]]
             seen = np.maximum(p[rows] @ chances, _LEAST)
-            found[rows] = np.square(p[rows]) * ((1 / seen) @ np.square(chances).T - 1)
-        return found
+            information[rows] = np.square(p[rows]) * ((1 / seen) @ np.square(chances).T - 1)
+        return information
 
 
 class BinaryForwardLogLoss(ForwardLogLoss):
-    """The same for two labels and one score: the log odds of the second label."""
+    """The forward-corrected log loss for two labels and one score: the log odds of the second."""
 
     def __init__(self, artifact: Source) -> None:
         """As ``ForwardLogLoss``. Raises PrivateLabelError unless there are two labels."""
@@ -150,8 +161,8 @@ class BinaryForwardLogLoss(ForwardLogLoss):
 
     def hessian(self, scores: Floats, labels: ArrayLike) -> Floats:
         """[n] Fisher's information of the score, and at least 1e-12."""
-        found = self._information(self.probabilities(scores), self._codes(labels))[:, 1]
-        return np.maximum(found, _LEAST_INFORMATION)
+        information = self._information(self.probabilities(scores), self._codes(labels))
+        return np.maximum(information[:, 1], _LEAST_INFORMATION)
 
     def start(self, private: PrivateLabels) -> Floats:
         """[] the log odds of the estimated share."""
@@ -209,3 +220,53 @@ class UnbiasedPoissonLoss:
     def start(self, private: PrivateLabels) -> Floats:
         """[] the logarithm of their mean, or of 0.001 if that is larger."""
         return np.asarray(np.log(np.maximum(private.targets().mean(), _SMALLEST_MEAN)))
+
+
+def boosting_objective(loss: PrivateLoss) -> BoostingObjective:
+    """An objective for ``lightgbm.train`` and ``xgboost.train``, and for their estimators.
+
+    Both libraries call an objective with the scores and what holds the labels, and take gradients
+    and second derivatives of the same shape. A dataset holds ``loss.labels(private)`` for labels,
+    and as ``init_score`` (LightGBM) or ``base_margin`` (XGBoost) ``loss.start(private)``.
+    Predictions do not include it.
+
+    Args:
+        loss: one of ``labeldp_learn``.
+
+    Returns:
+        A function of (scores, dataset) as the libraries call it, or of (labels, scores, weights) as
+        their estimators for scikit-learn do. It returns gradients and second derivatives, each
+        times the row's weight if there are weights.
+
+    Example:
+        >>> from labeldp_learn import UnbiasedPoissonLoss, boosting_objective
+        >>> objective = boosting_objective(UnbiasedPoissonLoss())
+        >>> gradients, hessians = objective([2.0, -1.0], [0.0, 0.0])  # labels and scores
+        >>> gradients.tolist(), hessians.tolist()
+        ([-1.0, 2.0], [1.0, 1.0])
+    """
+    return BoostingObjective(loss)
+
+
+@dataclass(frozen=True)
+class BoostingObjective:
+    """An objective of LightGBM and XGBoost; it can be pickled if its loss can."""
+
+    loss: PrivateLoss
+
+    def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[Floats, Floats]:
+        """Gradients and second derivatives, as ``boosting_objective`` says.
+
+        Both libraries look for a third argument. Without one, the estimator of LightGBM ignores
+        weights, and that of XGBoost refuses them.
+        """
+        if hasattr(second, "get_label"):
+            scores, labels, weights = first, second.get_label(), second.get_weight()
+        else:
+            scores, labels, weights = second, first, sample_weight
+        scores = np.asarray(scores, np.float64)
+        gradient, hessian = self.loss.gradient(scores, labels), self.loss.hessian(scores, labels)
+        if weights is None or not len(weights):
+            return gradient, hessian
+        each = np.asarray(weights).reshape(-1, *([1] * (scores.ndim - 1)))
+        return gradient * each, hessian * each

@@ -23,12 +23,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from labeldp_verify.analysis import debiased_values
 from labeldp_verify.claims import Prior, PrivatePriorClaims
 
+from labeldp_learn.inversion import Floats, debiased_values
 from labeldp_learn.losses import PrivateLoss
 from labeldp_learn.private_labels import PrivateLabels, is_numeric
-from labeldp_learn.private_rows import Floats
 
 _LEAF, _PULL, _PER_LEAF, _RATE = 20, 10, 250, 0.05
 _DEPTHS, _FREEDOM, _MOST = (2, 6), 16, 40

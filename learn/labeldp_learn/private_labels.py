@@ -6,22 +6,34 @@ group. A label of several columns is the combination of their values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from labeldp_verify import read_artifact
 from labeldp_verify.analysis import lattice_indices, value
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Groups, JointDomain, sets_of
-from labeldp_verify.opening import find_table
+from labeldp_verify.opening import find_table, open_artifact
 from numpy.typing import NDArray
 
-from labeldp_learn.columns import array_of, is_missing, named_columns, names_of, places_in
-from labeldp_learn.errors import PrivateLabelError
-from labeldp_learn.opened import Source, opened
-from labeldp_learn.private_rows import Floats, PrivateRows
+from labeldp_learn.columns import (
+    PrivateLabelError,
+    array_of,
+    indices_in,
+    is_missing,
+    named_columns,
+    names_of,
+)
+from labeldp_learn.inversion import Floats
+from labeldp_learn.private_rows import PrivateRows
+
+Source = Artifact | str | PathLike[str]
+_ARTIFACTS = 8  # that stay open, so that a grid search opens none twice
 
 
 class Probabilities(NamedTuple):
@@ -54,7 +66,6 @@ class Expanded(NamedTuple):
     weights: Floats
 
 
-@dataclass(frozen=True)
 class PrivateLabels:
     """A column of n private labels, with the artifact that they are outputs of.
 
@@ -67,6 +78,13 @@ class PrivateLabels:
         columns: the public columns that the groups come from, by name, if the artifact has a table
             for each group. True labels never belong here.
         counts: [n] how many rows each row stands for; 1 by default.
+
+    Attributes:
+        opened: the verified artifact.
+        tables: [n] the number of each row's table.
+        codes: [n] the index of each private label among the outputs of all tables, one after
+            another. With one table, that is the column of ``matrix``. A loss for a boosting library
+            takes these numbers for labels.
 
     Raises PrivateLabelError if a value is no output of its row's table, InputError if the artifact
     cannot be read, and VerificationError if it does not verify.
@@ -83,24 +101,37 @@ class PrivateLabels:
         ((3, 4), (4, 4))
     """
 
-    artifact: Source
-    column: Any
-    columns: Any = None
-    counts: Any = None
+    opened: Artifact
+    tables: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    counts: Any
 
-    def __post_init__(self) -> None:
+    def __init__(self, artifact: Source, column: Any, columns: Any = None, counts: Any = None):
         """Look every private label up."""
-        self._codes  # noqa: B018  # raises for what is not an output
+        self.opened, self.counts = opened(artifact), counts
+        given = _label_columns(self.opened, column)
+        self.tables = tables_of(self.opened.groups, columns, len(given[0]))
+        self.codes = _codes(self.opened, given, self.tables)
 
-    @cached_property
-    def opened(self) -> Artifact:
-        """The verified artifact."""
-        return opened(self.artifact)
+    @classmethod
+    def of_outputs(
+        cls, artifact: Artifact, codes: NDArray[np.int64], counts: Any = None
+    ) -> PrivateLabels:
+        """Private labels that were read before, by their ``codes``."""
+        self = cls.__new__(cls)
+        self.opened, self.codes, self.counts = artifact, codes, counts
+        self.tables = np.searchsorted(_starts(artifact), codes, side="right") - 1
+        return self
+
+    def subset(self, rows: NDArray[np.int64]) -> PrivateLabels:
+        """Those of some rows, by their numbers."""
+        counts = None if self.counts is None else np.asarray(self.counts)[rows]
+        return PrivateLabels.of_outputs(self.opened, self.codes[rows], counts)
 
     @property
     def rows(self) -> int:
         """n."""
-        return len(self._codes)
+        return len(self.codes)
 
     @cached_property
     def labels(self) -> list[Any]:
@@ -108,36 +139,15 @@ class PrivateLabels:
         return labels_of(self.opened)
 
     @cached_property
-    def tables(self) -> NDArray[np.int64]:
-        """[n] the number of each row's table."""
-        return tables_of(self.opened.groups, self.columns, self._given[0].shape[0])
-
-    @cached_property
-    def codes(self) -> NDArray[np.int64]:
-        """[n] the place of each private label among the outputs of all tables, one after another.
-
-        With one table, that is the column of ``matrix``. A loss for a boosting library takes these
-        numbers for labels.
-        """
-        if isinstance(self.opened.tables[0], AdditiveRandomizer):
-            return self._codes
-        starts = np.cumsum([0, *(table.outputs for table in self.opened.tables)])
-        return np.asarray(starts[self.tables] + self._codes)
-
-    @cached_property
     def parts(self) -> list[PrivateRows]:
         """The rows of each table that has any. Raises PrivateLabelError for none or odd counts."""
         if not self.rows:
             raise PrivateLabelError("there are no rows with private labels")
-        order = np.argsort(self.tables, kind="stable")
-        numbers, starts = np.unique(self.tables[order], return_index=True)
         counts = np.ones(self.rows) if self.counts is None else np.asarray(self.counts, np.float64)
         if counts.shape != (self.rows,) or not (counts >= 0).all() or not counts.any():
             raise PrivateLabelError("counts, or weights, are a number from 0 on for each row")
-        groups = zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
-        return [
-            PrivateRows(self.opened, i, rows, self._codes[rows], counts[rows]) for i, rows in groups
-        ]
+        codes = self.codes - _starts(self.opened)[self.tables]
+        return PrivateRows.by_table(self.opened, self.tables, codes, counts)
 
     @property
     def answers_with_sets(self) -> bool:
@@ -155,11 +165,7 @@ class PrivateLabels:
 
         Raises PrivateLabelError if no useful weights remove the noise of classes.
         """
-        found = [part.values(of) for part in self.parts]
-        result = np.zeros((self.rows, *found[0].shape[1:]))
-        for part, values in zip(self.parts, found, strict=True):
-            result[part.rows] = values
-        return result
+        return self._rows(lambda part: part.values(of))
 
     @property
     def bias(self) -> float:
@@ -167,8 +173,7 @@ class PrivateLabels:
 
         For the estimated shares of labels. About 0 if the artifact is unbiased.
         """
-        n = sum(part.count for part in self.parts)
-        square = sum(part.count * part.squared_bias for part in self.parts) / n
+        square = self._mean(lambda part: part.squared_bias)
         return float(np.sqrt(square / max(self.spread, 1e-300)))
 
     @cached_property
@@ -180,8 +185,7 @@ class PrivateLabels:
     @cached_property
     def noise(self) -> float:
         """The variance that randomizing added to a target, on average; of classes, summed."""
-        n = sum(part.count for part in self.parts)
-        return float(sum(part.count * part.noise for part in self.parts) / n)
+        return float(self._mean(lambda part: part.noise))
 
     def unbiased(self, goal: Floats, columns: NDArray[np.int64] | None = None) -> Floats:
         """[n, j] numbers whose mean under the i-th label is the row i of ``goal`` [k, j].
@@ -190,30 +194,26 @@ class PrivateLabels:
         each row: [n]. Raises PrivateLabelError if labels that differ in ``goal`` have nearly the
         same outputs.
         """
-        found = np.zeros((self.rows, goal.shape[1]) if columns is None else self.rows)
-        for part in self.parts:
-            own = part.codes if columns is None else (part.codes, columns[part.rows])
-            found[part.rows] = part.unbiased(goal)[own]
-        return found
 
-    def subset(self, rows: NDArray[np.int64]) -> PrivateLabels:
-        """Those of some rows, by their numbers."""
-        return _Subset(self, rows)
+        def of(part: PrivateRows) -> Floats:
+            at = part.codes if columns is None else (part.codes, columns[part.rows])
+            return part.unbiased(goal)[at]
+
+        return self._rows(of)
 
     def shares(self) -> Floats:
         """[k] the estimated shares of the labels in these rows: those that are likeliest."""
-        n = sum(part.count for part in self.parts)
-        return np.asarray(sum(part.count * part.shares for part in self.parts) / n)
+        return np.asarray(self._mean(lambda part: part.shares))
 
     def weights(self) -> Floats:
         """[n] inverse variances of the targets, scaled to a mean of 1.
 
         They depend on a row's table, and never on its label, so that weighted means stay right.
         """
-        found = np.zeros(self.rows)
-        for part in self.parts:
-            found[part.rows] = 1 / max(self.spread + part.noise, 1e-300)
-        return np.asarray(found / found.mean())
+        weights = self._rows(
+            lambda part: np.full(len(part.rows), 1 / max(self.spread + part.noise, 1e-300))
+        )
+        return np.asarray(weights / weights.mean())
 
     def matrix(self, group: str | None = None) -> Probabilities:
         """Pr[output | label], with names.
@@ -230,110 +230,63 @@ class PrivateLabels:
 
     def members(self) -> list[tuple[Any, ...]]:
         """[n] the labels in each row's set; without sets, the label or number alone."""
-        found: list[tuple[Any, ...]] = [()] * self.rows
+        members: list[tuple[Any, ...]] = [()] * self.rows
         for part in self.parts:
-            named = part.members(self.labels)
+            of_outputs = part.members(self.labels)
             for row, code in zip(part.rows.tolist(), part.codes.tolist(), strict=True):
-                found[row] = named[code]
-        return found
+                members[row] = of_outputs[code]
+        return members
 
     def expanded(self) -> Expanded:
         """Every label of a row's set as a row of its own, with weights that sum to 1.
 
         Raises PrivateLabelError if private labels are neither sets nor labels.
         """
-        rows, labels, weights = [], [], []
+        pieces = []
         for part in self.parts:
             spread = part.spreading()
             if spread is None:
                 raise PrivateLabelError("private labels are numbers here, and no sets of labels")
             which, label = np.nonzero(spread[part.codes])
-            rows.append(part.rows[which])
-            labels.append(label)
-            weights.append(spread[part.codes[which], label])
-        order = np.argsort(np.concatenate(rows), kind="stable")
-        return Expanded(
-            np.concatenate(rows)[order],
-            np.concatenate(labels)[order],
-            np.concatenate(weights)[order],
-        )
+            pieces.append((part.rows[which], label, spread[part.codes[which], label]))
+        rows, labels, weights = map(np.concatenate, zip(*pieces, strict=True))
+        order = np.argsort(rows, kind="stable")
+        return Expanded(rows[order], labels[order], weights[order])
 
-    @cached_property
-    def _given(self) -> list[NDArray[Any]]:
-        """The columns [n] of the private labels."""
-        domain = self.opened.label
-        if not isinstance(domain, JointDomain) or self.answers_with_sets:
-            found = array_of(self.column)
-            return [found[:, 0] if found.shape[1:] == (1,) else found]
-        names = self.opened.certificate.label_columns
-        if names_of(self.column) is not None:
-            return named_columns(self.column, names, "the private labels")
-        found = array_of(self.column)
-        if found.shape[1:] != (len(names),):
-            listed = ", ".join(map(repr, names))
-            raise PrivateLabelError(f"the private labels are the columns {listed}, in this order")
-        return list(found.T)
+    def _mean(self, of: Callable[[PrivateRows], Any]) -> Any:
+        """The mean over all rows of a number, or an array, of their table."""
+        n = sum(part.count for part in self.parts)
+        return sum(part.count * of(part) for part in self.parts) / n
 
-    @cached_property
-    def _codes(self) -> NDArray[np.int64]:
-        """[n] the place of each private label among the outputs of its table."""
-        given, artifact = self._given, self.opened
-        if any(column.ndim != 1 for column in given):
-            raise PrivateLabelError("the private labels are one column")
-        if len({len(column) for column in given}) > 1:
-            raise PrivateLabelError("the columns of the private labels differ in length")
-        first = artifact.tables[0]
-        if missing := int(np.any([is_missing(column) for column in given], axis=0).sum()):
-            raise PrivateLabelError(
-                f"{missing:,} of {len(given[0]):,} rows have no private label (null): leave them "
-                "out first"
-            )
-        if isinstance(first, AdditiveRandomizer):
-            numbers = given[0]
-            if numbers.dtype.kind not in "buif":
-                raise self._no_outputs()
-            found = lattice_indices(first, numbers.astype(np.float64))
-        else:
-            found = self._listed_codes(given)
-        if (found < 0).any():
-            raise self._no_outputs()
-        return found
-
-    def _listed_codes(self, given: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-        domain, values = self.opened.label, given[0]
-        if isinstance(domain, JointDomain) and not self.answers_with_sets:
-            places = [
-                places_in(column, known)
-                for column, known in zip(given, domain.column_values, strict=True)
-            ]
-            known = np.all([place >= 0 for place in places], axis=0)
-            numbers = sum(p * s for p, s in zip(places, domain.strides, strict=True))
-            values = np.where(known, numbers, -1)
-        found = np.full(len(values), -1)
-        for i in np.unique(self.tables).tolist():
-            rows = np.flatnonzero(self.tables == i)
-            randomizer = self.opened.tables[i]
-            assert not isinstance(randomizer, AdditiveRandomizer)
-            found[rows] = places_in(values[rows], randomizer.values)
-        return found
-
-    def _no_outputs(self) -> PrivateLabelError:
-        where = " in their groups" if self.opened.groups.columns else ""
-        return PrivateLabelError(
-            f"some values are not outputs of {self.opened.certificate.name}{where}: are they its "
-            "private labels?"
-        )
+    def _rows(self, of: Callable[[PrivateRows], Floats]) -> Floats:
+        """[n] or [n, j] the numbers of each row, from those of the rows of each table."""
+        numbers = [of(part) for part in self.parts]
+        every = np.zeros((self.rows, *numbers[0].shape[1:]))
+        for part, own in zip(self.parts, numbers, strict=True):
+            every[part.rows] = own
+        return every
 
 
-class _Subset(PrivateLabels):
-    """Some rows of private labels that were read before."""
+def opened(source: Source) -> Artifact:
+    """The artifact of a path, verified once, or an Artifact as it is.
 
-    def __init__(self, whole: PrivateLabels, rows: NDArray[np.int64]) -> None:
-        counts = None if whole.counts is None else np.asarray(whole.counts)[rows]
-        for name, given in (("artifact", whole.opened), ("counts", counts), ("column", None)):
-            object.__setattr__(self, name, given)
-        self.__dict__["_codes"] = whole._codes[rows]
-        self.__dict__["tables"] = whole.tables[rows]
+    Raises InputError if the file cannot be read, and VerificationError if a check fails.
+    """
+    if isinstance(source, Artifact):
+        return source
+    if not isinstance(source, str | PathLike):
+        raise PrivateLabelError(f"artifact is a path or an Artifact, not {type(source).__name__}")
+    path = Path(source)
+    return _verified(path, hashlib.sha256(read_artifact(path)).hexdigest())
+
+
+@lru_cache(maxsize=_ARTIFACTS)
+def _verified(path: Path, digest: str) -> Artifact:
+    """``digest`` tells apart files that had the same path."""
+    artifact = open_artifact(path)
+    if artifact.sha256 and artifact.sha256 != digest:
+        raise PrivateLabelError(f"{path}: was replaced while it was read")
+    return artifact
 
 
 def labels_of(artifact: Artifact) -> list[Any]:
@@ -354,6 +307,11 @@ def probabilities(artifact: Artifact, table: int) -> Probabilities:
     return Probabilities(labels_of(artifact), outputs, part.matrix)
 
 
+def is_numeric(artifact: Artifact) -> bool:
+    """Whether the labels of an artifact are numbers, and its private labels are no sets."""
+    return not isinstance(artifact.label, CategoricalDomain) and not artifact.answers_with_sets
+
+
 def tables_of(groups: Groups, columns: Any, rows: int) -> NDArray[np.int64]:
     """[n] the number of each row's table, by the public columns of its group.
 
@@ -370,22 +328,75 @@ def tables_of(groups: Groups, columns: Any, rows: int) -> NDArray[np.int64]:
     given = named_columns(columns, names, "the groups")
     if {len(values) for values in given} != {rows}:
         raise PrivateLabelError("the columns of the groups and the labels differ in length")
-    cell, listed_row = np.zeros(rows, np.int64), np.ones(rows, bool)
+    cell, is_listed = np.zeros(rows, np.int64), np.ones(rows, bool)
     for column, stride, values in zip(groups.columns, groups.strides, given, strict=True):
         if column.values is not None:
-            place = places_in(values, column.values)
+            index = indices_in(values, column.values)
         else:
             if values.dtype.kind not in "buif":
                 raise PrivateLabelError(f"the column {column.name!r} of the groups is of numbers")
             numbers = values.astype(np.float64)
-            place = np.searchsorted(column.edges, numbers, side="right")
-            place = np.where(np.isnan(numbers), -1, place)
-        listed_row &= place >= 0
-        cell += stride * np.maximum(place, 0)
-    own = np.array(groups.table_of_cell)[np.where(listed_row, cell, 0)]
-    return np.where(listed_row, own, groups.own_tables)
+            index = np.searchsorted(column.edges, numbers, side="right")
+            index = np.where(np.isnan(numbers), -1, index)
+        is_listed &= index >= 0
+        cell += stride * np.maximum(index, 0)
+    of_cell = np.array(groups.table_of_cell)[np.where(is_listed, cell, 0)]
+    return np.where(is_listed, of_cell, groups.own_tables)
 
 
-def is_numeric(artifact: Artifact) -> bool:
-    """Whether the labels of an artifact are numbers, and its private labels are no sets."""
-    return not isinstance(artifact.label, CategoricalDomain) and not artifact.answers_with_sets
+def _starts(artifact: Artifact) -> NDArray[np.int64]:
+    """[T] the code of the first output of each table."""
+    return np.cumsum([0, *(table.outputs for table in artifact.tables[:-1])])
+
+
+def _label_columns(artifact: Artifact, column: Any) -> list[NDArray[Any]]:
+    """The columns [n] of private labels, of one length, without missing ones."""
+    names = artifact.certificate.label_columns
+    if not isinstance(artifact.label, JointDomain) or artifact.answers_with_sets:
+        array = array_of(column)
+        given = [array[:, 0] if array.shape[1:] == (1,) else array]
+    elif names_of(column) is not None:
+        given = named_columns(column, names, "the private labels")
+    else:
+        array = array_of(column)
+        if array.shape[1:] != (len(names),):
+            listed = ", ".join(map(repr, names))
+            raise PrivateLabelError(f"the private labels are the columns {listed}, in this order")
+        given = list(array.T)
+    if any(one.ndim != 1 for one in given):
+        raise PrivateLabelError("the private labels are one column")
+    if len({len(one) for one in given}) > 1:
+        raise PrivateLabelError("the columns of the private labels differ in length")
+    if missing := int(np.any([is_missing(one) for one in given], axis=0).sum()):
+        raise PrivateLabelError(
+            f"{missing:,} of {len(given[0]):,} rows have no private label (null): leave them "
+            "out first"
+        )
+    return given
+
+
+def _codes(
+    artifact: Artifact, given: Sequence[NDArray[Any]], tables: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """[n] the index of each private label among the outputs of all tables."""
+    domain, values, first = artifact.label, given[0], artifact.tables[0]
+    codes = np.full(len(values), -1)
+    if isinstance(first, AdditiveRandomizer):
+        if values.dtype.kind in "buif":
+            codes = lattice_indices(first, values.astype(np.float64))
+    else:
+        if isinstance(domain, JointDomain) and not artifact.answers_with_sets:
+            pairs = zip(given, domain.column_values, strict=True)
+            indices = np.array([indices_in(column, listed) for column, listed in pairs])
+            values = np.where((indices >= 0).all(axis=0), domain.strides @ indices, -1)
+        for i in np.unique(tables).tolist():
+            rows, randomizer = np.flatnonzero(tables == i), artifact.tables[i]
+            assert not isinstance(randomizer, AdditiveRandomizer)
+            codes[rows] = indices_in(values[rows], randomizer.values)
+    if (codes < 0).any():
+        where = " in their groups" if artifact.groups.columns else ""
+        raise PrivateLabelError(
+            f"some values are not outputs of {artifact.certificate.name}{where}: are they its "
+            "private labels?"
+        )
+    return codes + _starts(artifact)[tables]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from labeldp_learn.errors import PrivateLabelError
+from labeldp_learn.columns import PrivateLabelError
 from labeldp_learn.private_labels import is_numeric
 from labeldp_learn.wrapping import Wrapping
 

@@ -12,9 +12,9 @@ import torch
 from torch.nn import Module
 from torch.nn.functional import log_softmax, logsigmoid
 
-from labeldp_learn.errors import PrivateLabelError
+from labeldp_learn.columns import PrivateLabelError
 from labeldp_learn.losses import BinaryForwardLogLoss, ForwardLogLoss
-from labeldp_learn.opened import Source
+from labeldp_learn.private_labels import Source
 
 
 class TorchForwardLogLoss(Module):  # type: ignore[misc]

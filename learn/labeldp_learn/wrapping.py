@@ -23,10 +23,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from labeldp_learn.columns import array_of, names_of
-from labeldp_learn.errors import PrivateLabelError
-from labeldp_learn.opened import opened
-from labeldp_learn.private_labels import PrivateLabels
+from labeldp_learn.columns import PrivateLabelError, array_of, names_of
+from labeldp_learn.private_labels import PrivateLabels, opened
 
 _MATRIX = 2  # dimensions
 

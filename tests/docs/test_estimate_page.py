@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.estimate.long_table import COLUMNS
+from labeldp_compile.estimates.long_table import COLUMNS
 from tests.docs.blocks import DOCS, blocks_of
 
 ROOT = Path(__file__).parents[2]

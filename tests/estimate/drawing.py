@@ -1,10 +1,10 @@
 """Releases without a file: labels of given shares, and how often each output comes."""
 
 import numpy as np
+from labeldp_learn.estimators import OutputCounts
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis.probabilities import matrix
 
-from labeldp_compile.tools.estimate.private_counts import OutputCounts
 from tests.fixtures.compiled import compile_text, integer_spec
 
 

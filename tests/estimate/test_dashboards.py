@@ -11,8 +11,8 @@ import pytest
 from labeldp_runtime import Randomizer
 
 from labeldp_compile import InputError, estimate
-from labeldp_compile.tools.estimate import private_counts
-from labeldp_compile.tools.estimate.long_table import COLUMNS
+from labeldp_compile.estimates import counts as private_counts
+from labeldp_compile.estimates.long_table import COLUMNS
 from tests.estimate.test_command import TEXT_SPEC, artifact, labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text, joint_spec
 

@@ -13,24 +13,20 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from labeldp_learn.columns import PrivateLabelError
+from labeldp_learn.estimation import SHARES, Estimation, GroupCounts, quantiles
+from labeldp_learn.estimators import OutputCounts, values_of
+from labeldp_learn.intervals import Estimates
+from labeldp_learn.inversion import project_to_simplex
 from labeldp_runtime import Randomizer
-from labeldp_verify.analysis import project_to_simplex
 from labeldp_verify.analysis.probabilities import row, value
 from labeldp_verify.opening import open_artifact
 
+from labeldp_compile.estimates.counts import count_outputs
+from labeldp_compile.estimates.private_table import PrivateReader, output_indices
 from labeldp_compile.observer import Observer
 from labeldp_compile.tabular import parquet_file
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.tools.estimate.estimate import SHARES, Estimation, quantiles
-from labeldp_compile.tools.estimate.intervals import Estimates
-from labeldp_compile.tools.estimate.inversion import NotEstimableError
-from labeldp_compile.tools.estimate.private_counts import (
-    GroupCounts,
-    OutputCounts,
-    count_outputs,
-    output_indices,
-)
-from labeldp_compile.tools.estimate.unbiased_mean import values_of
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 ROWS = np.array([300, 0, 120, 80, 7, 40, 1, 0, 0, 52])
@@ -144,7 +140,7 @@ def test_progress_is_told_of_every_group(compiled):
     decoded, _ = compiled("laplace")
     groups = [of_one_table(name, np.array([3, 4]), np.array([20, name])) for name in (5, 30)]
     told = []
-    Estimation.of(decoded)(groups, "rows", Observer(rows=told.append))
+    Estimation.of(decoded)(groups, "rows", progress=told.append)
     assert told == [25, 50]
 
 
@@ -167,7 +163,9 @@ def test_groups_are_counted_one_by_one(compiled, tmp_path, monkeypatch):
     pq.write_table(pa.table({"y": private, "g": groups}), path)
     table = open_table(path, "y", decoded.label, all_columns=True)
     batches: list[int] = []
-    first, *others = count_outputs([(table, decoded)], ["g"], Observer(rows=batches.append))
+    first, *others = count_outputs(
+        [PrivateReader(table, decoded)], ["g"], Observer(rows=batches.append)
+    )
     assert len(batches) > 1  # so later ones have new names
     assert [group.cell for group in others] == [(g,) for g in sorted(set(groups.tolist()))]
     for group in (first, *others):
@@ -200,7 +198,7 @@ def test_bins_are_what_rr_on_bins_says(compiled):
 )
 def test_what_cannot_be_told_is_refused(compiled, mechanism, epsilon, reason):
     decoded, _ = compiled(mechanism, epsilon)
-    with pytest.raises(NotEstimableError, match=reason):
+    with pytest.raises(PrivateLabelError, match=reason):
         Estimation.of(decoded)
 
 

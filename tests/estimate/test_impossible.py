@@ -8,6 +8,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from labeldp_learn.estimation import HARDLY, Estimation, GroupCounts
+from labeldp_learn.estimators import LinearEstimators, OutputCounts, UnbiasedMean
 from labeldp_runtime import Randomizer
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis.probabilities import matrix
@@ -17,10 +19,6 @@ from scipy.stats import binom
 from labeldp_compile import estimate
 from labeldp_compile.cli import main
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.tools.estimate.estimate import HARDLY, Estimation
-from labeldp_compile.tools.estimate.linear import LinearEstimators
-from labeldp_compile.tools.estimate.private_counts import GroupCounts, OutputCounts
-from labeldp_compile.tools.estimate.unbiased_mean import UnbiasedMean
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from verifier.tests.files import DOMAIN, file_of
 
@@ -119,7 +117,7 @@ def test_it_is_not_said_of_releases(kind):
 
 def test_the_bound_is_above_the_probability_and_not_far():
     found = estimation(RESPONSE)
-    linear = found.estimators[0].found["histogram", None]
+    linear = found.estimators[0].estimators["histogram", None]
     table = linear.inverse.table
     other, own = table[1, 0], table[0, 0]
     for rows in (50, 500, 5_000):
@@ -150,7 +148,7 @@ def test_means_beyond_the_labels():
         assert mean.log_chance(rows) == pytest.approx(expected, rel=1e-4)
     for kind, epsilon in (("laplace", "1.0"), ("laplace", "0.02"), ("optimal_unbiased", "1.0")):
         found = estimation(INTEGER_SPEC.replace("rr_on_bins", kind).replace("1.0", epsilon))
-        own = found.estimators[0].found["mean", None]
+        own = found.estimators[0].estimators["mean", None]
         assert isinstance(own, UnbiasedMean if epsilon == "0.02" else LinearEstimators)
         last = found.table.randomizer.outputs - 1
         for mean in (own, UnbiasedMean.of(found.table, found.classes)):

@@ -5,14 +5,11 @@ Nothing is random where a count decides: the interval of every number of hits, a
 
 import numpy as np
 import pytest
-from labeldp_verify.analysis.inversion import least_variance_inverse, project_to_simplex
+from labeldp_learn.estimators import LinearEstimators, OutputCounts
+from labeldp_learn.intervals import Hits, Z
+from labeldp_learn.inversion import Inverse, project_to_simplex
+from labeldp_verify.analysis import least_variance_inverse
 from scipy.stats import binom
-
-from labeldp_compile.tools.estimate.hits import Hits
-from labeldp_compile.tools.estimate.intervals import Z
-from labeldp_compile.tools.estimate.inversion import Inverse
-from labeldp_compile.tools.estimate.linear import LinearEstimators
-from labeldp_compile.tools.estimate.private_counts import OutputCounts
 
 TARGETS = ["rows", "population"]
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from labeldp_learn.estimators import OutputCounts, mean_estimator
+from labeldp_learn.inversion import LabelClasses, invert
 from scipy.stats import binom
 
-from labeldp_compile.tools.estimate.estimators import mean_estimator
-from labeldp_compile.tools.estimate.inversion import invert, label_classes
-from labeldp_compile.tools.estimate.private_counts import OutputCounts
 from tests.usefulness.test_margins import rare_file
 
 ROWS, WORDS = 1_000, 1 << 16
@@ -16,7 +15,7 @@ ROWS, WORDS = 1_000, 1 << 16
 def test_the_interval_of_a_mean_covers_where_a_large_output_is_rare(rare):
     """Exactly, for 1,000 labels 0: by how often the large output comes."""
     decoded = rare_file(rare)
-    classes = label_classes(decoded)
+    classes = LabelClasses.of(decoded)
     mean = mean_estimator(decoded, classes, invert(decoded, classes))
     covered = 0.0
     for count in range(40):

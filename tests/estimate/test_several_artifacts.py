@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from labeldp_learn.estimation import Estimation, GroupCounts
 
 from labeldp_compile import InputError, estimate
-from labeldp_compile.tools.estimate.estimate import Estimation
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
 from tests.estimate.drawing import Drawn
 from tests.estimate.test_command import RESPONSE, TEXT_SPEC, labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
@@ -75,7 +74,7 @@ def test_totals_of_rows_are_sums_and_samples_of_a_population_are_weighted_by_the
             # The variance under uniform labels, from its definition: no noisy label decides it.
             weights = []
             for table, size in enumerate(sizes):
-                g = estimation.estimators[table].found["histogram", None].of_output
+                g = estimation.estimators[table].estimators["histogram", None].of_output
                 p = two[table].table.mean(axis=0)[:, None]
                 weights.append(size / ((p * g**2).sum(axis=0) - (p * g).sum(axis=0) ** 2))
         expected = (weights * values).sum(axis=0) / np.sum(weights, axis=0)

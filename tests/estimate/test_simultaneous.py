@@ -4,13 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from labeldp_verify.analysis.inversion import project_to_simplex
+from labeldp_learn.estimation import SHARES, Estimation, GroupCounts
+from labeldp_learn.estimators import LinearEstimators
+from labeldp_learn.intervals import ALONE, Confidence
+from labeldp_learn.inversion import project_to_simplex
 from scipy.stats import binom, norm
 
-from labeldp_compile.tools.estimate.estimate import SHARES, Estimation
-from labeldp_compile.tools.estimate.intervals import ALONE, Confidence
-from labeldp_compile.tools.estimate.linear import LinearEstimators
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
 from tests.estimate.drawing import Drawn, shares_of
 from tests.estimate.test_command import artifact, labeldp, private  # noqa: F401  # a fixture
 from tests.estimate.test_intervals import hits_in, randomized_response

@@ -5,14 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from labeldp_learn.columns import PrivateLabelError
+from labeldp_learn.estimation import Estimation, GroupCounts
+from labeldp_learn.estimators import OutputCounts
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.forms import GroupedWindows, Groups, IntegerDomain
 
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.tools.estimate.estimate import Estimation
-from labeldp_compile.tools.estimate.inversion import NotEstimableError
-from labeldp_compile.tools.estimate.private_counts import GroupCounts, OutputCounts
 from verifier.tests.files import file_of
 
 K, DRAWS = 4, 400
@@ -80,6 +80,6 @@ def test_a_table_that_says_nothing_is_named():
     randomizer = GroupedWindows(Groups.of((0, 1)), tuple(windows))
     model = file_of(IntegerDomain(0, K - 1), randomizer, Fraction(3))
     grouped = check_bytes(model).artifact
-    with pytest.raises(NotEstimableError, match="group 1: "):
+    with pytest.raises(PrivateLabelError, match="group 1: "):
         Estimation.of(grouped, tables=[0, 1, 2])
     assert Estimation.of(grouped, tables=[0, 2]).refused == {}

@@ -1,7 +1,6 @@
 """``labeldp evaluate``: metrics that fit true labels, differences, groups, and refusals."""
 
 import hashlib
-import importlib.util
 import json
 from datetime import date, datetime
 from decimal import Decimal
@@ -345,15 +344,6 @@ def test_columns_that_form_no_groups_are_one_clear_error(files, tmp_path):
         done = labeldp(artifact, path, path, "--model", "one", *more)
         assert done.exit_code == 2 and says in done.stderr and done.stdout == ""
     assert labeldp(artifact, path, path, "--model", "one", "--by", "y").exit_code == 0
-
-
-def test_without_labeldp_learn_it_says_what_to_install(files, monkeypatch):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "labeldp_learn" else found(name)
-    )
-    result = labeldp(*words(files[0], "numbers"))
-    assert result.exit_code == 2 and "pip install ./learn" in result.stderr
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

@@ -14,9 +14,17 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.evaluate import release
-from labeldp_compile.tools.evaluate.bounded import BOUNDED, UNITS, changes, steps
-from labeldp_compile.tools.evaluate.release import chance_beyond, noise_margin, noisy_sums
+from labeldp_compile.evaluate import noisy_sums as mechanism
+from labeldp_compile.evaluate import release
+from labeldp_compile.evaluate.noisy_sums import (
+    BOUNDED,
+    UNITS,
+    chance_beyond,
+    changes,
+    noise_margin,
+    noisy_sums,
+    steps,
+)
 from tests.evaluate.test_command import BINARY, NUMBERS
 from tests.fixtures.compiled import compile_text
 
@@ -31,7 +39,7 @@ def exact_sums(monkeypatch):
     """No noise; the list gets the scale that it would have had."""
     scales = []
     monkeypatch.setattr(
-        release, "discrete_laplace", lambda count, scale: scales.append(scale) or [0] * count
+        mechanism, "discrete_laplace", lambda count, scale: scales.append(scale) or [0] * count
     )
     return scales
 

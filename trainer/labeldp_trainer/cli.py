@@ -97,7 +97,7 @@ def _show(done: int, total: int, words: str) -> None:
 
 
 if TYPE_CHECKING:
-    from labeldp_compile.toolkit import Target
+    from labeldp_learn.toolkit import Target
 
 _STATUS: dict[bool, Status] = {True: "ok", False: "failed"}
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from labeldp_learn.intervals import Z
 from labeldp_runtime import Randomizer
 from labeldp_trainer import ConfigError, parse_config, read_coefficients, train
 from labeldp_trainer.coefficients.columns import OriginalColumns
@@ -28,7 +29,6 @@ from labeldp_trainer.representation import represented
 from labeldp_verify.opening import open_artifact
 from scipy.stats import binom
 
-from labeldp_compile.tools.estimate.intervals import Z
 from trainer.tests.command import labeldp
 from trainer.tests.noise import no_noise
 from trainer.tests.trainer_helpers import CATEGORIES, INTEGERS, write_artifact
@@ -162,7 +162,7 @@ class Draws:
                 part = self.dataset.train.take(rows)
                 columns, labels = OriginalColumns(self.dataset.encoder, part), labels[rows]
                 assert columns.columns == self.columns.columns
-            parts = rows_by_table(decoded, None, np.asarray(randomizer(labels)))
+            parts, _ = rows_by_table(decoded, None, np.asarray(randomizer(labels)))
             each.append(of_private(columns, private_targets(parts, classes), None))
         return least_squares(self.design, self.targets), each
 
@@ -372,7 +372,7 @@ def test_private_labels_that_are_biased_or_unknown_have_no_coefficients(place, t
     artifact = tmp_path / "numbers.onnx"
     private = np.asarray(Randomizer.load(artifact)(table()["y"].to_numpy()))
     with pytest.raises(BiasedError, match="are biased"):
-        private_targets(rows_by_table(open_artifact(artifact), None, private), None)
+        private_targets(rows_by_table(open_artifact(artifact), None, private)[0], None)
     pq.write_table(table(), tmp_path / "t.parquet")
     train(parse_config(CONFIGS["private"], "t.yaml", tmp_path), tmp_path / "biased")
     assert "are biased" in labeldp("runs", "--coefficients", tmp_path / "biased", code=2)

@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from labeldp_learn.inversion import debiased_values, likeliest_shares
+from labeldp_learn.toolkit import PrivateRows
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.methods.corrections import debiased_numbers
-from labeldp_trainer.methods.outputs import added_variance, matrix_of, rows_by_table
-from labeldp_verify.analysis import debiased_values, likeliest_shares
+from labeldp_trainer.methods.outputs import added_variance, rows_by_table
 from labeldp_verify.opening import open_artifact as verified
 
 from trainer.tests.trainer_helpers import CONFIG, INTEGERS, table, write_artifact
@@ -51,9 +52,9 @@ def test_the_variance_that_randomizing_added(tmp_path):
     artifact = verified(tmp_path / "numbers.onnx")
     random = np.random.default_rng(0)
     labels = random.binomial(artifact.label.size - 1, 0.3, 40_000)
-    cumulated = matrix_of(artifact.table(0))[0].cumsum(axis=1)
+    cumulated = PrivateRows.empty(artifact, 0).matrix.cumsum(axis=1)
     private = (cumulated[labels] < random.random(len(labels))[:, None]).sum(axis=1)
-    parts = rows_by_table(artifact, None, private)
+    parts, _ = rows_by_table(artifact, None, private)
     numbers = debiased_numbers(artifact.label, parts).values
     added = added_variance(Coded.numbers(numbers), parts, classes=False)
     assert np.isclose(added, np.square(numbers - labels).mean(), rtol=0.05)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from labeldp_learn.toolkit import PrivateRows
 from labeldp_trainer import InputError, parse_config, train
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.labels import fitted_labels, label_sums
@@ -17,7 +18,7 @@ from labeldp_trainer.linear.sums import Sums, posterior
 from labeldp_trainer.losses import Loss, Task
 from labeldp_trainer.methods.corrections import class_shares, corrected
 from labeldp_trainer.methods.minibatch import likelihood_loss
-from labeldp_trainer.methods.outputs import added_variance, matrix_of, rows_by_table
+from labeldp_trainer.methods.outputs import added_variance, rows_by_table
 from labeldp_trainer.representation import restored
 from labeldp_verify.forms import sets_of
 from labeldp_verify.opening import open_artifact as verified
@@ -108,7 +109,7 @@ def colours(tmp_path_factory):
 
 def by_hand(decoded):
     """W [m, k] of a balanced design: (1[c ∈ Z] − a)/s."""
-    matrix, _ = matrix_of(decoded.table(0))
+    matrix = PrivateRows.empty(decoded, 0).matrix
     members = sets_of(decoded.tables[0]).matrix.T
     inside = matrix @ members  # Pr[c ∈ Z | y] for y, c
     a, own = inside[0, 1], inside[0, 0]
@@ -125,7 +126,7 @@ def test_a_closed_form_fits_sums_of_debiased_sets(place, closed):
     spectrum = restored(place / "closed").spectrum
     dense = Coded(np.arange(len(targets), dtype=np.int32), targets)
     decoded = verified(place / "sets.onnx")
-    shares = class_shares(rows_by_table(decoded, None, private), range(CLASSES))
+    shares = class_shares(rows_by_table(decoded, None, private)[0], range(CLASSES))
     added = added_variance(dense, [], classes=True)
     w, b = fitted_labels(vectors, spectrum, dense, "softmax", shares=shares, added=added)
     np.testing.assert_allclose(closed.params["w"], w, atol=2e-4 * np.abs(w).max())
@@ -138,7 +139,7 @@ def test_the_noise_of_the_sums_is_that_of_the_design(tmp_path, epsilon):
     """What a fit leaves of the targets is their known variance, where features say nothing."""
     write_artifact(tmp_path, INTEGERS.replace("1.5", str(epsilon)))
     decoded = verified(tmp_path / "sets.onnx")
-    matrix, weights = matrix_of(decoded.table(0))[0], by_hand(decoded)
+    matrix, weights = PrivateRows.empty(decoded, 0).matrix, by_hand(decoded)
     random = np.random.default_rng(0)
     y = random.integers(0, CLASSES, 40_000)
     cumulated, words = matrix.cumsum(axis=1), random.random(len(y))
@@ -157,7 +158,7 @@ def test_the_noise_of_the_sums_is_that_of_the_design(tmp_path, epsilon):
 def losses(colours, correction, order=range(7)):
     """[7] the loss of every output for logits [7], by the numbers that training takes."""
     outputs = np.arange(colours.tables[0].outputs)
-    numbers = corrected(rows_by_table(colours, None, outputs), order, correction).each()
+    numbers = corrected(rows_by_table(colours, None, outputs)[0], order, correction).each()
     per_example = likelihood_loss
     if correction != "forward":
         per_example = Loss("cross_entropy", Task(tuple(COLOURS))).per_example
@@ -171,7 +172,7 @@ def losses(colours, correction, order=range(7)):
 
 @pytest.mark.usefixtures("x64")
 def test_losses_are_their_formulas(colours):
-    matrix, outputs = matrix_of(colours.table(0))
+    matrix, outputs = PrivateRows.empty(colours, 0).matrix, colours.tables[0].values
     assert outputs == list(range(21))
     order = [3, 1, 0, 2, 6, 5, 4]  # the model's outputs stand in an order of their own
     logits = np.random.default_rng(1).normal(size=7)
@@ -190,7 +191,7 @@ def test_losses_are_their_formulas(colours):
 
 @pytest.mark.usefixtures("x64")
 def test_the_backward_loss_is_the_true_one_on_average(colours):
-    matrix, _ = matrix_of(colours.table(0))
+    matrix = PrivateRows.empty(colours, 0).matrix
     logits = jnp.asarray(np.random.default_rng(2).normal(size=7))
     found = matrix @ np.asarray(losses(colours, "backward")(logits))
     np.testing.assert_allclose(found, -jax.nn.log_softmax(logits), rtol=1e-9)
@@ -199,7 +200,7 @@ def test_the_backward_loss_is_the_true_one_on_average(colours):
 @pytest.mark.usefixtures("x64")
 def test_the_forward_loss_is_least_at_the_true_probabilities(colours):
     """Exactly, in expectation over labels and sets: no slope there, and more loss elsewhere."""
-    matrix, _ = matrix_of(colours.table(0))
+    matrix = PrivateRows.empty(colours, 0).matrix
     random = np.random.default_rng(3)
     truth = random.dirichlet(np.ones(7))
     likely, of_outputs = jnp.asarray(truth @ matrix), losses(colours, "forward")
@@ -376,14 +377,14 @@ def test_weights_of_rare_classes_are_held_back(tmp_path):
     text = INTEGERS.replace("max: 11", f"max: {k - 1}").replace("1.5", "1")
     write_artifact(tmp_path, text)
     decoded = verified(tmp_path / "sets.onnx")
-    matrix, weights = matrix_of(decoded.table(0))[0], by_hand(decoded)
+    matrix, weights = PrivateRows.empty(decoded, 0).matrix, by_hand(decoded)
     shares = np.arange(1, k + 1) ** -1.5
     shares /= shares.sum()
     y = random.choice(k, 5_000, p=shares)
     vectors = random.normal(size=(len(y), 20)) + 0.6 * random.normal(size=(k, 20))[y]
     vectors = ((vectors - vectors.mean(axis=0)) / vectors.std(axis=0)).astype(np.float32)
     private = (matrix.cumsum(axis=1)[y] < random.random((len(y), 1))).sum(axis=1)
-    known = class_shares(rows_by_table(decoded, None, private), range(k))
+    known = class_shares(rows_by_table(decoded, None, private)[0], range(k))
     assert np.abs(known - shares).sum() < 0.7 < np.abs(np.full(k, 1 / k) - shares).sum()
     targets, accuracy = Coded(private.astype(np.int32), weights), []
     for given in (np.full(k, 1 / k), known):

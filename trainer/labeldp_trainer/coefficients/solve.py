@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
+from labeldp_learn.toolkit import Z
 
-from labeldp_compile.toolkit import Z
 from labeldp_trainer.coefficients.columns import OriginalColumns
 from labeldp_trainer.one_release.fit import label_units
 from labeldp_trainer.one_release.lattice import UNIT, Weights

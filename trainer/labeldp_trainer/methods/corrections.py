@@ -32,34 +32,34 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int32
-from labeldp_verify.analysis import debiased_values, least_variance_inverse
+from labeldp_learn.toolkit import PrivateRows, debiased_values
+from labeldp_verify.analysis import least_variance_inverse
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import Domain, sets_of
+from labeldp_verify.forms import Domain
 
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.errors import ArtifactError
-from labeldp_trainer.methods.outputs import MOST_ENTRIES, TableRows, matrix_of
 
 
 def require_correction(decoded: Artifact, correction: Correction, source: str) -> None:
     """Raise ArtifactError unless every table has the numbers of a correction."""
     groups = decoded.groups
     for i in range(groups.tables):
-        table, where = decoded.table(i), source
+        part, where = PrivateRows.empty(decoded, i), source
         if groups.columns:
             where += f": group {groups.name(i)}"
-        outputs, labels = table.randomizer.outputs, table.domain.size
-        if labels * outputs > MOST_ENTRIES:
+        if not part.is_small:
+            outputs, labels = part.table.randomizer.outputs, part.table.domain.size
             raise ArtifactError(
                 f"{where}: has {outputs:,} outputs for {labels:,} labels, too many to correct the "
                 "loss; use correction: none, or compile another mechanism"
             )
         if correction == "backward":
-            debiasing_weights(matrix_of(table)[0], where)
+            debiasing_weights(part.matrix, where)
 
 
-def corrected(parts: Sequence[TableRows], order: Sequence[int], correction: Correction) -> Coded:
+def corrected(parts: Sequence[PrivateRows], order: Sequence[int], correction: Correction) -> Coded:
     """The numbers of private labels [n]; the columns are those of the labels ``order``.
 
     Raises ArtifactError as ``require_correction``.
@@ -72,7 +72,7 @@ def corrected(parts: Sequence[TableRows], order: Sequence[int], correction: Corr
     return Coded.joined(sum(len(part.rows) for part in parts), coded)
 
 
-def class_shares(parts: Sequence[TableRows], order: Sequence[int]) -> Float64[np.ndarray, " k"]:
+def class_shares(parts: Sequence[PrivateRows], order: Sequence[int]) -> Float64[np.ndarray, " k"]:
     """[k] about the shares of the classes ``order`` behind private labels [n].
 
     The likeliest ones, and the artifact's prior as far as noise may explain their distance (James
@@ -82,8 +82,8 @@ def class_shares(parts: Sequence[TableRows], order: Sequence[int]) -> Float64[np
     return np.asarray(counts[order] / counts.sum())
 
 
-def _steady_shares(part: TableRows) -> Float64[np.ndarray, " k"]:
-    found, expected = part.shares(), part.expected_shares()
+def _steady_shares(part: PrivateRows) -> Float64[np.ndarray, " k"]:
+    found, expected = part.shares, part.expected_shares
     weights = least_variance_inverse(part.matrix)
     apart = float(np.square(found - expected).sum())
     if weights is None or not apart:
@@ -93,14 +93,14 @@ def _steady_shares(part: TableRows) -> Float64[np.ndarray, " k"]:
     return expected + max(1 - noise / apart, 0.0) * (found - expected)
 
 
-def _numbers(part: TableRows, correction: Correction) -> Float64[np.ndarray, "m k"]:
+def _numbers(part: PrivateRows, correction: Correction) -> Float64[np.ndarray, "m k"]:
     if correction == "backward":
         return debiasing_weights(part.matrix, part.table.certificate.name)
     if correction == "forward":
         return np.asarray(np.log(np.maximum(part.matrix.T, np.finfo(float).tiny)))
-    sets = sets_of(part.table.randomizer)
-    assert sets is not None  # other private labels are classes as they come
-    return np.asarray(sets.matrix.T / np.array(sets.sizes)[:, None])
+    spread = part.spreading()
+    assert spread is not None  # other private labels than sets are classes as they come
+    return spread
 
 
 def debiasing_weights(
@@ -140,15 +140,15 @@ class DebiasedNumbers(NamedTuple):
     bias: float
 
 
-def debiased_numbers(domain: Domain, parts: Sequence[TableRows]) -> DebiasedNumbers | None:
+def debiased_numbers(domain: Domain, parts: Sequence[PrivateRows]) -> DebiasedNumbers | None:
     """The numbers for private labels [n] of a domain, or None if a table has too many outputs."""
-    if any(domain.size * part.table.randomizer.outputs > MOST_ENTRIES for part in parts):
+    if not all(part.is_small for part in parts):
         return None
     n = sum(len(part.rows) for part in parts)
     labels, found = np.array(list(domain.listed), np.float64), np.zeros(n)
     everywhere, squares = np.zeros(domain.size), 0.0
     for part in parts:
-        shares, count = part.shares(), len(part.rows)
+        shares, count = part.shares, len(part.rows)
         values = debiased_values(part.matrix, labels, shares, 1 / count)
         found[part.rows] = values[part.codes]
         everywhere += count * shares

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from labeldp_learn.toolkit import PrivateRows
 from labeldp_runtime import GroupError, IdError, LabelError
 from numpy.typing import NDArray
 
@@ -49,7 +50,6 @@ from labeldp_trainer.methods.corrections import (
 from labeldp_trainer.methods.interactions import known_labels_method
 from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, unfit
 from labeldp_trainer.methods.outputs import (
-    TableRows,
     added_variance,
     are_possible,
     group_columns,
@@ -176,10 +176,12 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         tables = self._tables(setting)
         private = self._private(setting)
         source, artifact = setting.dataset.train.source, self._source.artifact
-        parts = [] if artifact is None else rows_by_table(artifact, tables, private)
-        doubts = [] if self._here else self._doubts(setting, parts)
+        parts, are_outputs = list[PrivateRows](), True
+        if artifact is not None:
+            parts, are_outputs = rows_by_table(artifact, tables, private)
+        doubts = [] if self._here else self._doubts(setting, parts, are_outputs=are_outputs)
         missing = pa.array(as_numpy(private), from_pandas=True).null_count
-        if missing and not all(part.are_outputs() for part in parts):
+        if missing and not are_outputs:
             raise DataError(
                 f"{source}: {missing:,} of {len(private):,} rows have no private label in "
                 f"{self._column!r} (null): leave them out before training"
@@ -238,7 +240,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         )
 
     def _coefficients(
-        self, everyone: Setting, setting: Setting, parts: Sequence[TableRows]
+        self, everyone: Setting, setting: Setting, parts: Sequence[PrivateRows]
     ) -> KeptCoefficients | None:
         """Those of unbiased targets, if the artifact is there to make some."""
         classes = setting.loss.task.classes
@@ -252,7 +254,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         return coefficients_of(everyone, solve, weighted=False, refused=reason)
 
     def _targets(
-        self, setting: Setting, private: NDArray[Any] | Cells, parts: Sequence[TableRows]
+        self, setting: Setting, private: NDArray[Any] | Cells, parts: Sequence[PrivateRows]
     ) -> tuple[NDArray[Any] | Coded, NDArray[np.float64] | None, float | None]:
         """The training targets, the estimated class shares, and the remaining bias of numbers.
 
@@ -271,7 +273,9 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             return np.maximum(places(private, task.classes), 0).astype(np.int32), None, None
         return task.targets(private, source, self._column), None, None
 
-    def _doubts(self, setting: Setting, parts: Sequence[TableRows]) -> list[str]:
+    def _doubts(
+        self, setting: Setting, parts: Sequence[PrivateRows], *, are_outputs: bool
+    ) -> list[str]:
         """Why the private column may hold true labels. Raises DataError if nothing notes that the
         artifact made it, and the config does not accept that."""
         found, doubts, train = self._source, [], setting.dataset.train
@@ -280,7 +284,8 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
                 way_out = "accept that with unnoted: true in the config, under method"
                 raise no_note(Path(train.source), [self._column], found.path, way_out)
             doubts.append(NOT_SHOWN)
-        if found.artifact is not None and not are_possible(found.artifact, parts):
+        artifact = found.artifact
+        if artifact is not None and not (are_outputs and are_possible(artifact, parts)):
             doubts.append(f"can hardly be private labels of {found.certificate.name}")
         return doubts
 

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float64
-from labeldp_verify.analysis import debiased_values
+from labeldp_learn.toolkit import PrivateRows, central_fourth_moments, debiased_values
 
 from labeldp_trainer.coefficients.solve import PrivateTargets
 from labeldp_trainer.methods.corrections import debiasing_weights
-from labeldp_trainer.methods.outputs import MOST_ENTRIES, TableRows
 
 _BIAS_WEIGHTS = (1e-12, 1e-9, 1e-6)
 """Of the variance in ``debiased_values``: about none."""
@@ -20,7 +19,7 @@ class BiasedError(ValueError):
     """No targets are unbiased; the text says why."""
 
 
-def private_targets(parts: Sequence[TableRows], order: Sequence[int] | None) -> PrivateTargets:
+def private_targets(parts: Sequence[PrivateRows], order: Sequence[int] | None) -> PrivateTargets:
     """Of all rows of parts, for the classes ``order`` of an artifact, or for numbers (None).
 
     Raises BiasedError, or ArtifactError for classes whose outputs are nearly the same.
@@ -29,8 +28,7 @@ def private_targets(parts: Sequence[TableRows], order: Sequence[int] | None) -> 
     found = list[tuple[Float64[np.ndarray, "m k"], ...]]()
     before = 0
     for part in parts:
-        size = part.table.domain.size * part.table.randomizer.outputs
-        if size > MOST_ENTRIES:
+        if not part.is_small:
             raise BiasedError("its artifact has too many outputs")
         seen, own = np.unique(part.codes, return_inverse=True)
         whole = _numbers(part) if order is None else _classes(part, order)
@@ -40,20 +38,20 @@ def private_targets(parts: Sequence[TableRows], order: Sequence[int] | None) -> 
     return PrivateTargets(codes, *(np.concatenate(own) for own in zip(*found, strict=True)))
 
 
-def _classes(part: TableRows, order: Sequence[int]) -> tuple[Float64[np.ndarray, "m k"], ...]:
+def _classes(part: PrivateRows, order: Sequence[int]) -> tuple[Float64[np.ndarray, "m k"], ...]:
     """W[o, c] has the mean 1[y = c], so that W² − W has the mean Var[W[o, c] | y]."""
     values = debiasing_weights(part.matrix, part.table.certificate.name)[:, order]
     means = np.eye(len(part.matrix))[:, order]
     variances = np.maximum(part.matrix @ values**2 - means, 0.0)
-    fourth = _fourth(part.matrix, values, means)
+    fourth = central_fourth_moments(part.matrix, values, means)
     return _of_all(values, values**2 - values, variances, fourth)
 
 
-def _numbers(part: TableRows) -> tuple[Float64[np.ndarray, "m k"], ...]:
+def _numbers(part: PrivateRows) -> tuple[Float64[np.ndarray, "m k"], ...]:
     """Of all values that are unbiased, those of least variance for the likeliest labels."""
     matrix = part.matrix
     # what no label seems to have must be unbiased, too
-    shares = (1 - _EVENLY) * part.shares() + _EVENLY / len(matrix)
+    shares = (1 - _EVENLY) * part.shares + _EVENLY / len(matrix)
     labels = np.array(list(part.table.domain.listed), np.float64)
     for weight in _BIAS_WEIGHTS:
         values = debiased_values(matrix, labels, shares, weight)
@@ -66,19 +64,8 @@ def _numbers(part: TableRows) -> tuple[Float64[np.ndarray, "m k"], ...]:
         raise BiasedError("its private labels are biased; goal: training in the spec avoids it")
     noise = debiased_values(matrix, variances, shares, _BIAS_WEIGHTS[-1])
     missed = max(float((variances - matrix @ noise).max()), 0.0)
-    fourth = _fourth(matrix, values[:, None], means[:, None])
+    fourth = central_fourth_moments(matrix, values[:, None], means[:, None])
     return _of_all(values[:, None], noise[:, None] + missed, variances[:, None], fourth)
-
-
-def _fourth(
-    matrix: Float64[np.ndarray, "y m"],
-    values: Float64[np.ndarray, "m k"],
-    means: Float64[np.ndarray, "y k"],
-) -> Float64[np.ndarray, "y k"]:
-    """Fourth central moments of values under each label."""
-    first, second, third = means, matrix @ values**2, matrix @ values**3
-    found = matrix @ values**4 - 4 * first * third + 6 * first**2 * second - 3 * first**4
-    return np.asarray(np.maximum(found, 0.0))
 
 
 def _of_all(

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from labeldp_learn.toolkit import CONFIDENCE, Target
 from labeldp_verify.printable import clipped
 
-from labeldp_compile.toolkit import CONFIDENCE, Target, text_table
+from labeldp_compile.toolkit import text_table
 from labeldp_trainer.coefficients.kept import (
     FILE,
     Coefficient,

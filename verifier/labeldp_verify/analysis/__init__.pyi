@@ -13,10 +13,7 @@ from labeldp_verify.analysis.composition import masses_of as masses_of
 from labeldp_verify.analysis.grid_labels import rounds_to_nearest as rounds_to_nearest
 from labeldp_verify.analysis.grid_labels import row_means as row_means
 from labeldp_verify.analysis.grid_labels import strays as strays
-from labeldp_verify.analysis.inversion import debiased_values as debiased_values
 from labeldp_verify.analysis.inversion import least_variance_inverse as least_variance_inverse
-from labeldp_verify.analysis.inversion import likeliest_shares as likeliest_shares
-from labeldp_verify.analysis.inversion import project_to_simplex as project_to_simplex
 from labeldp_verify.analysis.lower_bound import BiasRule as BiasRule
 from labeldp_verify.analysis.lower_bound import bound_value as bound_value
 from labeldp_verify.analysis.lower_bound import dual_is_feasible as dual_is_feasible

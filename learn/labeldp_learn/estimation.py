@@ -17,36 +17,55 @@ prefer small estimates, because these have small variances, and so would be bias
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from labeldp_verify.analysis import project_to_simplex
 from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import CategoricalDomain, Category, JointDomain
 from numpy.typing import NDArray
 
-from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.tools.estimate.cells import Cell, name_of
-from labeldp_compile.tools.estimate.estimators import (
+from labeldp_learn.columns import PrivateLabelError
+from labeldp_learn.estimators import (
     HISTOGRAM,
     QUANTILES,
     Key,
+    OutputCounts,
     TableEstimators,
     require_any,
 )
-from labeldp_compile.tools.estimate.intervals import ALONE, MIN_ROWS, Confidence, Estimates, Target
-from labeldp_compile.tools.estimate.inversion import LabelClasses, NotEstimableError
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
+from labeldp_learn.intervals import ALONE, MIN_ROWS, Confidence, Estimates, Target
+from labeldp_learn.inversion import Floats, LabelClasses, project_to_simplex
 
-Floats = NDArray[np.float64]
-HARDLY = math.log(1e-9)  # less likely events are not explained by chance
-_LISTED = 4  # labels of a class
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the quantiles
+HARDLY = math.log(1e-9)  # less likely events are not explained by chance
+ALL_ROWS = "all rows"
+Cell = tuple[Any, ...]
+"""The value of a group of rows in each column that makes groups; () of all rows."""
+_LISTED = 4  # labels of a class
 _TINY = 1e-200
 _TIE = 1e-9  # between shares: rounding of float64 decides nothing
+
+
+@dataclass(frozen=True)
+class GroupCounts:
+    """Rows that are estimated together.
+
+    Attributes:
+        cell: their value in each column of the groups, None for nulls; () for all rows.
+        by_table: their outputs, by table. The tables of several artifacts are numbered one after
+            the other.
+    """
+
+    cell: Cell
+    by_table: Mapping[int, OutputCounts]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the group."""
+        return sum(counted.rows for counted in self.by_table.values())
 
 
 @dataclass(frozen=True)
@@ -101,8 +120,8 @@ class GroupEstimates:
 
     @property
     def name(self) -> Any:
-        """How it is called, as of ``name_of``."""
-        return name_of(self.cell)
+        """All rows, the value of the only column of groups, or the values of several."""
+        return ALL_ROWS if not self.cell else self.cell[0] if len(self.cell) == 1 else self.cell
 
 
 @dataclass
@@ -122,23 +141,23 @@ class Estimation:
 
     @classmethod
     def of(cls, *artifacts: Artifact, tables: Iterable[int] = (0,)) -> Estimation:
-        """Raises NotEstimableError if neither means nor histograms can be estimated."""
+        """Raises PrivateLabelError if neither means nor histograms can be estimated."""
         self = cls(artifacts)
         for table in tables:
-            place, own = self._places[table]
-            artifact = artifacts[place]
+            position, number = self._positions[table]
+            artifact = artifacts[position]
             of = f"{artifact.certificate.name}: " if len(artifacts) > 1 else ""
             if artifact.groups.columns:
-                of += f"group {artifact.groups.name(own)}: "
+                of += f"group {artifact.groups.name(number)}: "
             try:
-                found = TableEstimators.of(artifact.table(own))
-            except NotEstimableError as error:
-                raise NotEstimableError(f"{of}{error}") from None
-            self.estimators[table] = found
-            for what, reason in found.refused.items():
+                estimators = TableEstimators.of(artifact.table(number))
+            except PrivateLabelError as error:
+                raise PrivateLabelError(f"{of}{error}") from None
+            self.estimators[table] = estimators
+            for what, reason in estimators.refused.items():
                 self.refused.setdefault(what, f"{of}{reason}")
         first = self.classes.of_label
-        if any((found.classes.of_label != first).any() for found in self.estimators.values()):
+        if any((each.classes.of_label != first).any() for each in self.estimators.values()):
             reason = "the artifacts" if len(artifacts) > 1 else "its groups"
             reason += " distinguish different classes of labels"
             for what in ("histogram", "quantiles"):
@@ -153,11 +172,11 @@ class Estimation:
         return first.table(first.groups.own_tables)
 
     @cached_property
-    def _places(self) -> list[tuple[int, int]]:
+    def _positions(self) -> list[tuple[int, int]]:
         """Of each table the artifact that it belongs to, and its number there."""
         return [
-            (place, table)
-            for place, artifact in enumerate(self.artifacts)
+            (position, table)
+            for position, artifact in enumerate(self.artifacts)
             for table in range(len(artifact.tables))
         ]
 
@@ -166,103 +185,23 @@ class Estimation:
         """The classes of labels that every table distinguishes, if there is a histogram."""
         return next(iter(self.estimators.values())).classes
 
+    def class_members(self) -> list[NDArray[np.int64]]:
+        """The indices of the labels of each class."""
+        return [np.flatnonzero(self.classes.of_label == i) for i in range(self.classes.count)]
+
     def class_names(self) -> list[str]:
         """Each class in words: its label, the ends of neighbours, or the labels themselves."""
-        return [self._class_name(number) for number in range(self.classes.count)]
-
-    def _class_name(self, number: int) -> str:
         domain = self.table.domain
-        members = np.flatnonzero(self.classes.of_label == number).tolist()
-        names = [domain.name(domain.listed[y]) for y in members[:_LISTED]]
-        neighbours = len(members) == members[-1] - members[0] + 1 > 1
-        if neighbours and not isinstance(domain, CategoricalDomain):
-            return f"{names[0]} … {domain.listed[members[-1]]}"
-        more = len(members) - _LISTED
-        return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
-
-    def __call__(
-        self,
-        groups: Sequence[GroupCounts],
-        target: Target,
-        observer: Observer = QUIET,
-        confidence: Confidence = ALONE,
-    ) -> list[GroupEstimates]:
-        """The estimates of each group; the observer gets the rows of each finished group."""
-        found = []
-        for group in groups:
-            found.append(self._of(group, target, confidence))
-            observer.rows(group.rows)
-        return found
-
-    def intervals(self, groups: Sequence[GroupCounts]) -> int:
-        """How many intervals these groups have, which no label decides."""
-        sizes = {
-            key: len(SHARES) if key == QUANTILES else each.size
-            for found in self.estimators.values()
-            for key, each in found.found.items()
-            if self.is_given(key)
-        }
-        return sum(sizes.values()) * sum(group.rows >= MIN_ROWS for group in groups)
-
-    def hardly_private(self, group: GroupCounts) -> set[int]:
-        """The places of artifacts with estimates that are impossible, by more than chance."""
-        unlikely = set()
-        for table, counts in group.by_table.items():
-            found = self.estimators[table].log_chances(counts)
-            if min(found) + math.log(len(group.by_table) * len(found)) < HARDLY:
-                unlikely.add(self._places[table][0])
-        return unlikely
-
-    def is_given(self, key: Key) -> bool:
-        """Whether these artifacts support an estimate."""
-        what, column = key
-        return column is not None or what not in self.refused
-
-    def _of(self, group: GroupCounts, target: Target, confidence: Confidence) -> GroupEstimates:
-        by_artifact: dict[int, list[int]] = {}
-        for table in group.by_table:
-            by_artifact.setdefault(self._places[table][0], []).append(table)
-        parts = {
-            table: self.estimators[table](counts, target, confidence)
-            for table, counts in group.by_table.items()
-        }
-        rows = {table: counts.rows for table, counts in group.by_table.items()}
-        samples = np.array([sum(map(rows.__getitem__, own)) for own in by_artifact.values()])
-        found = {}
-        for key in filter(self.is_given, next(iter(parts.values()))):
-            if not all(key in part for part in parts.values()):
-                continue
-            of_samples, noise = [], []
-            for own, n in zip(by_artifact.values(), samples.tolist(), strict=True):
-                weights = np.array([rows[table] for table in own])[:, None] / n
-                between = 1 / n if target == "population" else 0.0
-                values = [parts[table][key] for table in own]
-                of_samples.append(_together(values, weights, confidence, between))
-                if len(by_artifact) > 1 and target == "population":
-                    each = [self.estimators[table].found[key].under_uniform for table in own]
-                    noise.append((weights * np.array(each)).sum(axis=0))
-            weights = samples[:, None] / (np.maximum(np.array(noise), _TINY) if noise else 1.0)
-            weights = weights / weights.sum(axis=0)
-            together = _together(of_samples, weights, confidence)
-            enough = group.rows >= MIN_ROWS
-            found[key] = together if enough else together.without_intervals()
-        near = {
-            key: project_to_simplex(e.value) for key, e in found.items() if key[0] == "histogram"
-        }
-        cumulative, projected = found.get(QUANTILES), near.get(HISTOGRAM)
-        return GroupEstimates(
-            group.cell,
-            group.rows,
-            found.get(("mean", None)),
-            found.get(HISTOGRAM),
-            projected,
-            None if cumulative is None or projected is None else quantiles(cumulative, projected),
-            [
-                ColumnEstimates(name, labels, found[key], near[key], found.get(("mean", name)))
-                for name, labels in self.label_columns()
-                if (key := ("histogram", name)) in found
-            ],
-        )
+        names = []
+        for members in map(NDArray.tolist, self.class_members()):
+            listed = [domain.name(domain.listed[y]) for y in members[:_LISTED]]
+            neighbours = len(members) == members[-1] - members[0] + 1 > 1
+            if neighbours and not isinstance(domain, CategoricalDomain):
+                names.append(f"{listed[0]} … {domain.listed[members[-1]]}")
+            else:
+                more = len(members) - _LISTED
+                names.append(", ".join(listed) + (f" and {more:,} more" if more > 0 else ""))
+        return names
 
     def label_columns(self) -> list[tuple[str, list[Category | float]]]:
         """The columns of a label with several columns, by name, with their labels."""
@@ -271,6 +210,106 @@ class Estimation:
             return []
         names = self.table.certificate.label_columns
         return [(name, list(part.listed)) for name, part in zip(names, domain.parts, strict=True)]
+
+    def __call__(
+        self,
+        groups: Sequence[GroupCounts],
+        target: Target,
+        confidence: Confidence = ALONE,
+        progress: Callable[[int], None] = lambda rows: None,
+    ) -> list[GroupEstimates]:
+        """The estimates of each group; ``progress`` gets the rows of each finished group."""
+        estimates = []
+        for group in groups:
+            estimates.append(self._of_group(group, target, confidence))
+            progress(group.rows)
+        return estimates
+
+    def intervals(self, groups: Sequence[GroupCounts]) -> int:
+        """How many intervals these groups have, which no label decides."""
+        sizes = {
+            key: len(SHARES) if key == QUANTILES else each.size
+            for table in self.estimators.values()
+            for key, each in table.estimators.items()
+            if self.is_given(key)
+        }
+        return sum(sizes.values()) * sum(group.rows >= MIN_ROWS for group in groups)
+
+    def hardly_private(self, group: GroupCounts) -> set[int]:
+        """The positions of artifacts with estimates that are impossible, by more than chance."""
+        unlikely = set()
+        for table, counts in group.by_table.items():
+            chances = self.estimators[table].log_chances(counts)
+            if min(chances) + math.log(len(group.by_table) * len(chances)) < HARDLY:
+                unlikely.add(self._positions[table][0])
+        return unlikely
+
+    def is_given(self, key: Key) -> bool:
+        """Whether these artifacts support an estimate."""
+        what, column = key
+        return column is not None or what not in self.refused
+
+    def _of_group(
+        self, group: GroupCounts, target: Target, confidence: Confidence
+    ) -> GroupEstimates:
+        parts = {
+            table: self.estimators[table](counts, target, confidence)
+            for table, counts in group.by_table.items()
+        }
+        estimates = {}
+        for key in filter(self.is_given, next(iter(parts.values()))):
+            if all(key in part for part in parts.values()):
+                of_tables = {table: part[key] for table, part in parts.items()}
+                whole = self._of_all_tables(key, of_tables, group, target, confidence)
+                estimates[key] = whole if group.rows >= MIN_ROWS else whole.without_intervals()
+        near = {
+            key: project_to_simplex(each.value)
+            for key, each in estimates.items()
+            if key[0] == "histogram"
+        }
+        cumulative, projected = estimates.get(QUANTILES), near.get(HISTOGRAM)
+        return GroupEstimates(
+            group.cell,
+            group.rows,
+            estimates.get(("mean", None)),
+            estimates.get(HISTOGRAM),
+            projected,
+            None if cumulative is None or projected is None else quantiles(cumulative, projected),
+            [
+                ColumnEstimates(
+                    name, labels, estimates[key], near[key], estimates.get(("mean", name))
+                )
+                for name, labels in self.label_columns()
+                if (key := ("histogram", name)) in estimates
+            ],
+        )
+
+    def _of_all_tables(
+        self,
+        key: Key,
+        parts: Mapping[int, Estimates],
+        group: GroupCounts,
+        target: Target,
+        confidence: Confidence,
+    ) -> Estimates:
+        """One estimate of all rows from those of the tables: by artifact, then of all artifacts."""
+        tables_of: dict[int, list[int]] = {}
+        for table in parts:
+            tables_of.setdefault(self._positions[table][0], []).append(table)
+        samples, rows, noise = [], [], []
+        for tables in tables_of.values():
+            counted = np.array([group.by_table[table].rows for table in tables])
+            n = int(counted.sum())
+            shares = counted[:, None] / n
+            between = 1 / n if target == "population" else 0.0
+            each = [parts[table] for table in tables]
+            samples.append(_weighted_mean(each, shares, confidence, between))
+            rows.append(n)
+            if len(tables_of) > 1 and target == "population":
+                spread = [self.estimators[table].estimators[key].under_uniform for table in tables]
+                noise.append((shares * np.array(spread)).sum(axis=0))
+        weights = np.array(rows)[:, None] / (np.maximum(np.array(noise), _TINY) if noise else 1.0)
+        return _weighted_mean(samples, weights / weights.sum(axis=0), confidence)
 
 
 def quantiles(cumulative: Estimates, projected: Floats) -> list[Quantile]:
@@ -282,7 +321,7 @@ def quantiles(cumulative: Estimates, projected: Floats) -> list[Quantile]:
     2.5%. The interval is the hull of the remaining labels.
     """
     at_most = projected.cumsum()
-    found = []
+    results = []
     for share in SHARES:
         estimate = min(int(np.searchsorted(at_most, share - _TIE)), len(projected) - 1)
         interval = None
@@ -292,11 +331,11 @@ def quantiles(cumulative: Estimates, projected: Floats) -> list[Quantile]:
             # If bounds cross, no label remains but the estimate.
             left = [*np.flatnonzero(reached & not_before).tolist(), estimate]
             interval = (min(left), max(left))
-        found.append(Quantile(share, estimate, interval))
-    return found
+        results.append(Quantile(share, estimate, interval))
+    return results
 
 
-def _together(
+def _weighted_mean(
     parts: Sequence[Estimates], weights: Floats, confidence: Confidence, between: float = 0.0
 ) -> Estimates:
     """Estimates [j] of a mean over all rows, from independent estimates of parts.
@@ -306,12 +345,32 @@ def _together(
     """
     if len(parts) == 1:
         return parts[0]
-    values, errors = (np.array([getattr(p, name) for p in parts]) for name in ("value", "error"))
-    value, z = (weights * values).sum(axis=0), confidence.z
+    values, errors, low, high = (
+        np.array([getattr(part, name) for part in parts])
+        for name in ("value", "error", "low", "high")
+    )
+    value = (weights * values).sum(axis=0)
     apart = between * (weights * (values - value) ** 2).sum(axis=0)
-    ends = []
-    for name, side in (("low", -1), ("high", 1)):
-        reach = np.abs(np.array([getattr(p, name) for p in parts]) - values)
-        ends.append(value + side * np.sqrt(((weights * reach) ** 2).sum(axis=0) + z**2 * apart))
-    error = np.sqrt(((weights * errors) ** 2).sum(axis=0) + apart)
-    return Estimates(value, error, *ends)
+    ends = [
+        value
+        + side
+        * np.sqrt(((weights * np.abs(end - values)) ** 2).sum(axis=0) + confidence.z**2 * apart)
+        for end, side in ((low, -1), (high, 1))
+    ]
+    return Estimates(value, np.sqrt(((weights * errors) ** 2).sum(axis=0) + apart), *ends)
+
+
+def hardly_private(artifact: Artifact, codes: Mapping[int, NDArray[np.int64]]) -> bool:
+    """Whether private labels make estimates that are impossible, by more than chance.
+
+    ``codes`` are the numbers of the outputs of the rows of each table. False if the artifact
+    supports no estimate.
+    """
+    counts = {
+        table: OutputCounts(*np.unique(each, return_counts=True)) for table, each in codes.items()
+    }
+    try:
+        estimation = Estimation.of(artifact, tables=counts)
+    except PrivateLabelError:
+        return False
+    return bool(estimation.hardly_private(GroupCounts((), counts)))

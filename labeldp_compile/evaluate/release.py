@@ -14,7 +14,6 @@ gets discrete Laplace noise of scale Δ/ε, which makes all of them together ε-
 
 import hashlib
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from labeldp_learn.toolkit import prepared
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
 from labeldp_verify.opening import open_artifact
@@ -31,24 +31,24 @@ from numpy.typing import NDArray
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError, refused
+from labeldp_compile.evaluate.noisy_sums import (
+    BOUNDED,
+    MOST_STEPS,
+    UNITS,
+    Whole,
+    noise_margin,
+    noisy_sums,
+    steps,
+)
+from labeldp_compile.evaluate.predictions import read_predictions, require_rows
 from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.ledger.question import AskedOfLabels
 from labeldp_compile.ledger.store import open_store
-from labeldp_compile.prior.discrete_laplace import discrete_laplace
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.spec.load import load_spec
 from labeldp_compile.tabular.person_names import person_codes, person_names
 from labeldp_compile.tabular.reader import TableReader, open_table
 from labeldp_compile.text_form import PLAIN, TextForm
-from labeldp_compile.tools.evaluate.bounded import (
-    BOUNDED,
-    MOST_STEPS,
-    UNITS,
-    Whole,
-    steps,
-    sums_and_changes,
-)
-from labeldp_compile.tools.evaluate.predictions import learn, read_predictions, require_rows
 
 FORMAT_VERSION = "1.0"
 CONDITION = (
@@ -165,7 +165,6 @@ def release_tables(
     Raises VerificationError if the artifact does not verify, OverBudgetError if the ledger's budget
     is too small, and InputError (DataError) for wrong input, before a label is read.
     """
-    learned = learn()
     name, domain, names, digest = _label(source, budget)
     if isinstance(domain, JointDomain):
         raise InputError(f"{source}: its label has several columns; --release measures one column")
@@ -176,7 +175,7 @@ def release_tables(
     given = read_predictions(domain, predictions, models, form, true_labels)
     numeric = not isinstance(domain, CategoricalDomain)
     listed = list(domain.listed)
-    every = {model: learned.prepared(listed, one, numeric=numeric) for model, one in given.items()}
+    every = {model: prepared(listed, one, numeric=numeric) for model, one in given.items()}
     persons, rows = _persons(reader, person, true_labels), _rows(reader)
     require_rows(predictions, given, rows, table)
     known = _with_label(reader)
@@ -331,27 +330,6 @@ def _answer(
     return answer
 
 
-def noisy_sums(
-    losses: Sequence[Callable[[slice], Whole]],
-    labels: Whole,
-    persons: Whole | None,
-    epsilon: Fraction,
-    rows: int = _ENTRIES,
-) -> dict[str, Any]:
-    """``{rows, sums, sensitivity}`` for true labels [n]: the mechanism.
-
-    ``losses`` are as of ``sums_and_changes``, and ``persons`` [n] numbers of persons.
-    """
-    sums, changed = sums_and_changes(losses, labels, rows)
-    if persons is not None:
-        of_rows, changed = changed, np.zeros(int(persons.max()) + 1, np.int64)
-        np.add.at(changed, persons, of_rows)
-    sensitivity = max(int(changed.max()), 1)
-    noise = discrete_laplace(len(losses), sensitivity / epsilon)
-    noisy = [one + other for one, other in zip(sums.tolist(), noise, strict=True)]
-    return {"rows": len(labels), "sums": noisy, "sensitivity": sensitivity}
-
-
 def _measured(
     sums: Mapping[str, Mapping[str, int]], bounds: Mapping[str, float], rows: int, scale: Fraction
 ) -> list[ReleasedMetric]:
@@ -370,34 +348,3 @@ def _measured(
             value, low, high = (min(max(end, least), bound) for end in ends)
             found.append(ReleasedMetric(metric, model, value, low, high, bound))
     return found
-
-
-_CHANCE = 0.05 * (1 - 1e-9)  # rounding of float64 does not make an interval too short
-
-
-def noise_margin(scale: Fraction, terms: int) -> int:
-    """The least t ≥ 0 that the noise exceeds, on either side, with a probability of at most 5%.
-
-    ``terms`` is 1, or 2 for the difference of two independent numbers of this scale.
-    """
-    high = 1
-    while chance_beyond(high, scale, terms) > _CHANCE:
-        high *= 2
-    return bisect_left(range(high), -_CHANCE, key=lambda t: -chance_beyond(t, scale, terms))
-
-
-def chance_beyond(t: int, scale: Fraction, terms: int) -> float:
-    """Pr[|X| > t] for a whole t ≥ 0, in float64.
-
-    X has P(x) = (1 − q)/(1 + q)·q^|x| with q = e^(−1/scale). The difference of two has
-    P(d) = ((1 − q)/(1 + q))²·q^|d|·(|d| + c) with c = (1 + q²)/(1 − q²). Both are summed over
-    d ≥ T = t + 1, and doubled.
-    """
-    step = float(1 / scale)
-    q, rest = math.exp(-step), -math.expm1(-step)  # rest is 1 − q
-    beyond = t + 1
-    tail = math.exp(-step * beyond)
-    if terms == 1:
-        return 2 * tail / (1 + q)
-    c = (1 + q * q) / (rest * (1 + q))
-    return 2 * tail * ((beyond + c) * rest + q) / (1 + q) ** 2

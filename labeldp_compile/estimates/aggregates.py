@@ -1,31 +1,39 @@
 """From artifacts and tables of private labels to the estimates of each group."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+from labeldp_learn.toolkit import (
+    ALONE,
+    CONFIDENCE,
+    ColumnEstimates,
+    Confidence,
+    Estimation,
+    GroupEstimates,
+    PrivateLabelError,
+    Quantile,
+    Target,
+)
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import nulls_counted_as
+from labeldp_verify.opening import readable
 from labeldp_verify.printable import clipped
-from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.estimates.counts import count_outputs, in_words
+from labeldp_compile.estimates.private_table import PrivateReader, open_all, require_public
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.tabular.columns import value_type
 from labeldp_compile.tabular.header import rows_in
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.text_form import PLAIN, TextForm
-from labeldp_compile.tools.estimate.document import estimates_json
-from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
-from labeldp_compile.tools.estimate.intervals import ALONE, Confidence, Target
-from labeldp_compile.tools.estimate.inversion import NotEstimableError
-from labeldp_compile.tools.estimate.private_counts import GroupCounts, OutputCounts, count_outputs
-from labeldp_compile.tools.private_table import open_all, require_public
 
+FORMAT_VERSION = "1.0"
 GROUP = "group_name"  # the column of the groups of artifacts
 _NAMED, _COLUMNS = 3, 32  # private columns in a warning, and characters of their names
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
@@ -59,15 +67,84 @@ class Aggregates:
         """What the artifacts do not support: mean, histogram, quantiles → the reason."""
         return self.estimation.refused
 
+    def class_labels(self) -> list[list[Any]]:
+        """The labels of each class, as people write them."""
+        listed = readable(self.estimation.table).domain.listed
+        return [[listed[y] for y in own.tolist()] for own in self.estimation.class_members()]
+
     def to_json(self) -> dict[str, Any]:
-        """As of ``estimates_json``, and what nulls of each artifact were counted as."""
-        found = estimates_json(
-            self.estimation, self.groups, list(self.by), self.target, self.confidence
-        )
+        """``{format_version, artifact, artifacts, by, target, confidence, simultaneous, classes,
+        refused, groups, nulls}``; for a label of several columns, a group also has ``columns``.
+
+        Classes are lists of labels; histograms have the same order. The first group is all rows. A
+        group of several columns ``by`` is the list of its values. ``simultaneous`` is the number of
+        intervals that hold at once, null if each is for itself. ``nulls`` says what nulls of each
+        artifact were counted as.
+        """
+        classes, artifacts = self.class_labels(), self.estimation.artifacts
+        names = [artifact.certificate.name for artifact in artifacts]
         return {
-            **found,
-            "nulls": [nulls_counted_as(one.label) for one in self.estimation.artifacts],
+            "format_version": FORMAT_VERSION,
+            "artifact": names[0],
+            "artifacts": names,
+            "by": list(self.by),
+            "target": self.target,
+            "confidence": CONFIDENCE,
+            "simultaneous": self.confidence.together or None,
+            "classes": None if "histogram" in self.refused else classes,
+            "refused": self.refused,
+            "groups": [_group(group, classes) for group in self.groups],
+            "nulls": [nulls_counted_as(artifact.label) for artifact in artifacts],
         }
+
+
+def _group(group: GroupEstimates, classes: list[list[Any]]) -> dict[str, Any]:
+    stated = {
+        "group": plain(group.name),
+        "rows": group.rows,
+        "mean": group.mean and group.mean.at(0),
+        "quantiles": [_quantile(q, classes) for q in group.quantiles] if group.quantiles else None,
+        "histogram": group.histogram and _shares(group),
+    }
+    if group.columns:
+        stated["columns"] = [
+            {
+                "column": column.name,
+                "mean": column.mean and column.mean.at(0),
+                "histogram": [
+                    {"label": label, **share}
+                    for label, share in zip(column.labels, _shares(column), strict=True)
+                ],
+            }
+            for column in group.columns
+        ]
+    return stated
+
+
+def plain(name: Any) -> Any:
+    """A name as JSON has it, which knows no infinite numbers."""
+    if isinstance(name, tuple):
+        return [plain(value) for value in name]
+    known = math.isfinite(name) if isinstance(name, float) else isinstance(name, str | int | None)
+    return name if known else in_words(name)
+
+
+def _quantile(quantile: Quantile, classes: list[list[Any]]) -> dict[str, Any]:
+    def ends(low: int, high: int) -> list[Any]:
+        return [classes[low][0], classes[high][-1]]
+
+    return {
+        "share": quantile.share,
+        "estimate": ends(quantile.estimate, quantile.estimate),
+        "interval": quantile.interval and ends(*quantile.interval),
+    }
+
+
+def _shares(of: GroupEstimates | ColumnEstimates) -> list[dict[str, Any]]:
+    """The shares of a group or a column that has a histogram."""
+    assert of.histogram is not None and of.projected is not None
+    projected = enumerate(of.projected.tolist())
+    return [{**of.histogram.at(i), "projected": share} for i, share in projected]
 
 
 def _silent(_: str, rows: int | None) -> AbstractContextManager[Callable[[int], None]]:
@@ -105,30 +182,35 @@ def estimate_tables(
     for name in by:
         for reader, one, (artifact, _) in zip(readers, decoded, pairs, strict=True):
             require_public(reader, one, artifact, name)
+    sources = [PrivateReader(*one) for one in zip(readers, decoded, strict=True)]
     with progress("counting", rows_in([reader.rows for reader in readers])) as count:
-        sources = list(zip(readers, decoded, strict=True))
         counts = count_outputs(sources, by, Observer(rows=count))
-    try:
-        estimation = Estimation.of(*decoded, tables=counts[0].by_table)
-    except NotEstimableError as error:
-        names = " and ".join(dict.fromkeys(str(artifact) for artifact, _ in pairs))
-        raise InputError(f"{names}: its private labels support no estimate: {error}") from None
+    names = " and ".join(dict.fromkeys(str(artifact) for artifact, _ in pairs))
+    estimation = estimators_of(names, *decoded, tables=counts[0].by_table)
     confidence = Confidence(estimation.intervals(counts)) if simultaneous else ALONE
     # Exact intervals for thousands of small groups take minutes.
     every = sum(group.rows for group in counts)
     with (_silent if len(counts) == 1 else progress)("estimating", every) as count:
-        found = estimation(counts, target, Observer(rows=count), confidence)
+        groups = estimation(counts, target, confidence, count)
     columns = list(dict.fromkeys(name for reader in readers for name in reader.label_columns))
     unlikely = estimation.hardly_private(counts[0])
     warnings = [
         line
-        for place, reader in enumerate(readers)
-        for line in private_warnings(reader, place in unlikely)
+        for position, reader in enumerate(readers)
+        for line in private_warnings(reader, position in unlikely)
     ]
     types: dict[str, pa.DataType | None] = {name: _type_of(name, readers) for name in by}
     if not by and len(counts) > 1:
         types = {GROUP: pa.string()}
-    return Aggregates(columns, target, found, estimation, warnings, types, confidence)
+    return Aggregates(columns, target, groups, estimation, warnings, types, confidence)
+
+
+def estimators_of(path: object, *artifacts: Artifact, tables: Iterable[int]) -> Estimation:
+    """The estimators of artifacts. Raises InputError, with ``path``, if there are none."""
+    try:
+        return Estimation.of(*artifacts, tables=tables)
+    except PrivateLabelError as error:
+        raise InputError(f"{path}: its private labels support no estimate: {error}") from None
 
 
 def _type_of(name: str, readers: Sequence[TableReader]) -> pa.DataType | None:
@@ -138,31 +220,15 @@ def _type_of(name: str, readers: Sequence[TableReader]) -> pa.DataType | None:
     return first if all(other == first for other in others) else None
 
 
-def hardly_private(decoded: Artifact, codes: Mapping[int, NDArray[np.int64]]) -> bool:
-    """Whether private labels make estimates that are impossible, by more than chance.
-
-    ``codes`` are the numbers of the outputs of the rows of each table. False if the artifact
-    supports no estimate.
-    """
-    counted = {
-        number: OutputCounts(*np.unique(own, return_counts=True)) for number, own in codes.items()
-    }
-    try:
-        estimation = Estimation.of(decoded, tables=counted)
-    except NotEstimableError:
-        return False
-    return bool(estimation.hardly_private(GroupCounts((), counted)))
-
-
 def private_warnings(reader: TableReader, hardly_private: bool) -> list[str]:
     """Why the label columns are probably no private labels, in at most one line.
 
     ``hardly_private`` is as of ``Estimation.hardly_private``, of this table.
     """
-    columns, found = reader.label_columns, []
+    columns, reasons = reader.label_columns, []
     named = ", ".join(map(repr, columns))
     if hardly_private:
-        found.append(
+        reasons.append(
             "these can hardly be private labels of this artifact: their estimates are impossible, "
             f"far beyond chance (is {named} the private column, with all rows?)"
         )
@@ -170,5 +236,5 @@ def private_warnings(reader: TableReader, hardly_private: bool) -> list[str]:
     if noted and not set(columns) <= set(noted):
         names = ", ".join(clipped(repr(name), _COLUMNS) for name in noted[:_NAMED])
         more = ", …" if len(noted) > _NAMED else ""
-        found.append(f"the file marks {names}{more} as private, but not {named}")
-    return [f"{reader.path}: {'; '.join(found)}"] if found else []
+        reasons.append(f"the file marks {names}{more} as private, but not {named}")
+    return [f"{reader.path}: {'; '.join(reasons)}"] if reasons else []

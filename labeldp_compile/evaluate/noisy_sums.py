@@ -1,24 +1,31 @@
-"""Losses with declared bounds, as whole numbers, and by how much one label changes their sums.
+"""Noisy sums of bounded losses, in whole numbers: the mechanism of ``labeldp evaluate --release``.
 
-A loss of a row is a whole number of units from 0 to ``UNITS``, which stands for the bound. The
+A loss of a row is a whole number of units from 0 to ``UNITS``, which stands for its bound. The
 floats that compute a loss from a prediction and a label decide nothing: the sums that are released
-add up these whole numbers, and the sensitivity is computed from the same ones.
+add up these whole numbers, and the sensitivity is computed from the same ones. Each sum gets
+discrete Laplace noise of scale Δ/ε (Theorem 19).
 """
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from labeldp_compile.prior.discrete_laplace import discrete_laplace
 
 Whole = NDArray[np.int64]
 UNITS = 1 << 20
 """Of a bound: losses are rounded to this fraction of it."""
 MOST_STEPS = 1 << 14
 """Of a row's sensitivity: pairs of labels, or signs of losses, whichever are fewer."""
+
+_CHANCE = 0.05 * (1 - 1e-9)  # rounding of float64 does not make an interval too short
 
 
 @dataclass(frozen=True)
@@ -113,3 +120,52 @@ def sums_and_changes(
         sums += units[np.arange(len(own)), :, own].sum(axis=0)
         found[part] = changes(units)
     return sums, found
+
+
+def noisy_sums(
+    losses: Sequence[Callable[[slice], Whole]],
+    labels: Whole,
+    persons: Whole | None,
+    epsilon: Fraction,
+    rows: int = 1 << 22,
+) -> dict[str, Any]:
+    """``{rows, sums, sensitivity}`` for true labels [n].
+
+    ``losses`` are as of ``sums_and_changes``, and ``persons`` [n] numbers of persons.
+    """
+    sums, changed = sums_and_changes(losses, labels, rows)
+    if persons is not None:
+        of_rows, changed = changed, np.zeros(int(persons.max()) + 1, np.int64)
+        np.add.at(changed, persons, of_rows)
+    sensitivity = max(int(changed.max()), 1)
+    noise = discrete_laplace(len(losses), sensitivity / epsilon)
+    noisy = [one + other for one, other in zip(sums.tolist(), noise, strict=True)]
+    return {"rows": len(labels), "sums": noisy, "sensitivity": sensitivity}
+
+
+def noise_margin(scale: Fraction, terms: int) -> int:
+    """The least t ≥ 0 that the noise exceeds, on either side, with a probability of at most 5%.
+
+    ``terms`` is 1, or 2 for the difference of two independent numbers of this scale.
+    """
+    high = 1
+    while chance_beyond(high, scale, terms) > _CHANCE:
+        high *= 2
+    return bisect_left(range(high), -_CHANCE, key=lambda t: -chance_beyond(t, scale, terms))
+
+
+def chance_beyond(t: int, scale: Fraction, terms: int) -> float:
+    """Pr[|X| > t] for a whole t ≥ 0, in float64.
+
+    X has P(x) = (1 − q)/(1 + q)·q^|x| with q = e^(−1/scale). The difference of two has
+    P(d) = ((1 − q)/(1 + q))²·q^|d|·(|d| + c) with c = (1 + q²)/(1 − q²). Both are summed over
+    d ≥ T = t + 1, and doubled.
+    """
+    step = float(1 / scale)
+    q, rest = math.exp(-step), -math.expm1(-step)  # rest is 1 − q
+    beyond = t + 1
+    tail = math.exp(-step * beyond)
+    if terms == 1:
+        return 2 * tail / (1 + q)
+    c = (1 + q * q) / (rest * (1 + q))
+    return 2 * tail * ((beyond + c) * rest + q) / (1 + q) ** 2

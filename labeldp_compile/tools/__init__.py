@@ -1,1 +1,0 @@
-"""Tools that look at artifacts and compare them; compiling an artifact needs none of them."""

@@ -1,1 +1,0 @@
-"""Histogram, mean and quantiles of the true labels from private ones, with intervals."""

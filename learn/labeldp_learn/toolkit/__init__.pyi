@@ -1,0 +1,33 @@
+"""The names that other distributions use, and where they are."""
+
+from labeldp_learn.columns import PrivateLabelError as PrivateLabelError
+from labeldp_learn.estimation import ALL_ROWS as ALL_ROWS
+from labeldp_learn.estimation import Cell as Cell
+from labeldp_learn.estimation import ColumnEstimates as ColumnEstimates
+from labeldp_learn.estimation import Estimation as Estimation
+from labeldp_learn.estimation import GroupCounts as GroupCounts
+from labeldp_learn.estimation import GroupEstimates as GroupEstimates
+from labeldp_learn.estimation import Quantile as Quantile
+from labeldp_learn.estimation import hardly_private as hardly_private
+from labeldp_learn.estimators import QUANTILES as QUANTILES
+from labeldp_learn.estimators import Estimator as Estimator
+from labeldp_learn.estimators import OutputCounts as OutputCounts
+from labeldp_learn.estimators import values_of as values_of
+from labeldp_learn.evaluation import Bin as Bin
+from labeldp_learn.evaluation import Measured as Measured
+from labeldp_learn.evaluation import calibration as calibration
+from labeldp_learn.evaluation import evaluate as evaluate
+from labeldp_learn.evaluation import prepared as prepared
+from labeldp_learn.intervals import ALONE as ALONE
+from labeldp_learn.intervals import CONFIDENCE as CONFIDENCE
+from labeldp_learn.intervals import MIN_ROWS as MIN_ROWS
+from labeldp_learn.intervals import Confidence as Confidence
+from labeldp_learn.intervals import Estimates as Estimates
+from labeldp_learn.intervals import Target as Target
+from labeldp_learn.intervals import Z as Z
+from labeldp_learn.inversion import MOST_ENTRIES as MOST_ENTRIES
+from labeldp_learn.inversion import central_fourth_moments as central_fourth_moments
+from labeldp_learn.inversion import debiased_values as debiased_values
+from labeldp_learn.inversion import likeliest_shares as likeliest_shares
+from labeldp_learn.private_labels import PrivateLabels as PrivateLabels
+from labeldp_learn.private_rows import PrivateRows as PrivateRows

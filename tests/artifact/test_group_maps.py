@@ -13,7 +13,6 @@ from labeldp_verify.decode import read_certificate, read_groups, read_model
 from labeldp_verify.errors import CheckFailedError
 from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups
 from labeldp_verify.forms.groups import check_groups
-from labeldp_verify.graph import canonical_json
 from labeldp_verify.graph.inputs import group_inputs, group_type
 from labeldp_verify.graph.nodes import DOUBLE, STRING
 
@@ -160,47 +159,6 @@ def test_whatever_is_changed_in_the_map_the_verifier_says_no(name):
             assert not check_bytes(mutant.SerializeToString(deterministic=True)).ok, (i, change)
             tried += 1
     assert tried > 10
-
-
-FORGED = {
-    "an edge moved": ("bands", lambda g: g["columns"][0]["bands"].__setitem__(0, 17.5)),
-    "an edge of -0": ("bands", lambda g: g["columns"][0]["bands"].__setitem__(0, -0.0)),
-    "an edge twice": ("bands", lambda g: g["columns"][0]["bands"].__setitem__(0, 25.0)),
-    "edges that fall": ("bands", lambda g: g["columns"][0]["bands"].reverse()),
-    "an integer as edge": ("bands", lambda g: g["columns"][0]["bands"].__setitem__(0, 18)),
-    "an edge too few": ("bands", lambda g: g["columns"][0]["bands"].pop()),
-    "no edges": ("bands", lambda g: g["columns"][0].update(bands=[])),
-    "bands and values": ("bands", lambda g: g["columns"][0].update(values=[1, 2, 3, 4])),
-    "neither": ("bands", lambda g: g["columns"][0].update(bands=None)),
-    "no columns": ("bands", lambda g: g.update(columns=[])),
-    "a column too many": ("bands", lambda g: g["columns"].append(g["columns"][0])),
-    "columns of one name": ("bands and text", lambda g: g["columns"][1].update(name="age")),
-    "columns in another order": ("bands and text", lambda g: g["columns"].reverse()),
-    "a map that says nothing": ("bands", lambda g: g.update(table_of_cell=[0, 1, 2, 3])),
-    "two tables exchanged": ("shared bands", lambda g: g.update(table_of_cell=[0, 2, 0, 1])),
-    "a table without a cell": ("shared bands", lambda g: g.update(table_of_cell=[0, 1, 0, 1])),
-    "a cell too few": ("shared bands", lambda g: g["table_of_cell"].pop()),
-    "a table that is not there": ("shared bands", lambda g: g["table_of_cell"].append(9)),
-    "a negative table": ("shared bands", lambda g: g.update(table_of_cell=[0, 1, -1, 2])),
-    "true for 1": ("shared bands", lambda g: g.update(table_of_cell=[0, True, 0, 2])),
-    "no map": ("shared bands", lambda g: g.update(table_of_cell=None)),
-    "another map": ("shared bands", lambda g: g.update(table_of_cell=[0, 1, 2, 0])),
-    "cells to the others": ("shared bands", lambda g: g.update(table_of_cell=[0, 1, 3, 2])),
-}
-
-
-@pytest.mark.parametrize("name", FORGED)
-def test_a_map_that_was_restated(name):
-    of, change = FORGED[name]
-    model = file_of(DOMAIN, randomizer_of(MAPS[of]))
-    stated = read_certificate(read_model(model)).to_json()
-    change(stated["groups"])
-    proto = onnx.load_from_string(model)
-    for prop in proto.metadata_props:
-        if prop.key == "labeldp.certificate":
-            prop.value = canonical_json(stated)
-    report = check_bytes(proto.SerializeToString(deterministic=True))
-    assert not report.ok
 
 
 def test_what_is_no_map():

@@ -90,15 +90,6 @@ def test_a_file_that_does_not_verify_is_not_written(tmp_path):
     assert not (tmp_path / "answer.v").exists()
 
 
-def test_a_missing_file_and_a_taken_name_are_refused(tmp_path):
-    done = prove(tmp_path / "none.onnx", "-o", tmp_path / "answer.v")
-    assert done.exit_code == 2 and "cannot be read" in done.output
-    (tmp_path / "answer.v").write_text("mine")
-    done = prove(ARTIFACT, "-o", tmp_path / "answer.v")
-    assert done.exit_code == 2 and "--overwrite" in done.output
-    assert (tmp_path / "answer.v").read_text() == "mine"
-
-
 @pytest.mark.parametrize(
     ("name", "instead"),
     [("doctor-visits.v", "doctor_visits.v"), ("1.v", "artifact.v"), ("a", "a.v")],
@@ -161,14 +152,6 @@ def test_check_asks_coq_too(coqc, tmp_path):
     done = prove(ARTIFACT, "--check", tmp_path / "answer.v")
     assert done.exit_code == 0
     assert "byte for byte" in done.stdout and "machine-checked: ε ≤ 1 (Coq 8." in done.stdout
-
-
-def test_check_needs_a_file_and_no_output(tmp_path):
-    done = prove(ARTIFACT, "--check", tmp_path / "none.v")
-    assert done.exit_code == 2 and "cannot be read" in done.stderr
-    assert prove(ARTIFACT).exit_code == 2
-    assert prove(ARTIFACT, "--check", "a.v", "-o", tmp_path / "a.v").exit_code == 2
-    assert prove(ARTIFACT, "--check", "a.v", "--overwrite").exit_code == 2
 
 
 def running(group):

@@ -14,14 +14,10 @@ from labeldp_verify.analysis.share_noise import least_share_noise
 from labeldp_verify.forms.exact_numbers import exp_lower
 
 from tests.fixtures.one_hot_noise import (
-    hadamard_sets,
     least_bit_flips,
-    least_hadamard,
     least_noise_of,
-    least_of_sets,
     least_unary,
     natural_bit_flips,
-    natural_hadamard,
     natural_unary,
 )
 
@@ -55,30 +51,6 @@ def test_bits_are_as_noisy_as_all_their_strings_say(k, epsilon):
         assert least == pytest.approx(least_noise_of(table), rel=1e-8)
         assert least <= float(natural) * (1 + 1e-9)
         assert least >= float(least_share_noise(k, ratio)) * (1 - 1e-9)
-
-
-@pytest.mark.parametrize("k", [2, 3, 10, 31])
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_hadamard_response_is_as_noisy_as_its_table(k, epsilon):
-    ratio = exp_lower(epsilon)
-    sets = hadamard_sets(k, 1)
-    assert sets.shape == (k, 1 << k.bit_length())
-    table = np.where(sets, float(ratio), 1.0)
-    table /= table.sum(axis=1, keepdims=True)
-    p = float(ratio / (ratio + 1))
-    natural = variance_of(table, (sets.T - 0.5) / (p - 0.5))
-    assert natural == pytest.approx(float(natural_hadamard(k, ratio)))
-    assert least_of_sets(sets, ratio) <= natural * (1 + 1e-9)
-    assert least_hadamard(k, ratio)[0] <= least_of_sets(sets, ratio)
-
-
-def test_blocks_of_hadamard_response_are_half_full():
-    for k, blocks in ((10, 2), (26, 8), (5, 4)):
-        sets = hadamard_sets(k, blocks)
-        size = sets.shape[1] // blocks
-        assert size > -(-k // blocks)
-        assert (sets.sum(axis=1) == size // 2).all()
-        assert len({row.tobytes() for row in sets}) == k
 
 
 @pytest.mark.slow

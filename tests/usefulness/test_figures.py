@@ -6,14 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.probabilities import equally_likely, row, value
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 from labeldp_verify.usefulness.estimates import SHARES, kept_probabilities, most_belief, usefulness
 
-from labeldp_compile.cli import main
 from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
@@ -218,27 +216,3 @@ def test_a_domain_of_many_labels_is_looked_at_in_parts():
     assert decoded.usefulness.estimable is None  # said of nothing that was not looked at
     assert decoded.usefulness.deviation.most > 0
     assert not [s for s in decoded.shortcomings if s.kind == "not_estimable"]
-
-
-@pytest.mark.parametrize("epsilon", [14, 30])
-def test_no_probability_is_printed_as_certain(epsilon, tmp_path):
-    """Not in a terminal and not on a page, though three digits would be 1."""
-    names = [f"c{i}" for i in range(165)]
-    text = CATEGORIES.replace("[a, b, c]", f"[{', '.join(names)}]").replace(
-        "default: a", "default: c0"
-    )
-    text = text.replace("epsilon: 1.5", f"epsilon: {epsilon}")
-    compiled = compile_text(text.replace("weights: [7, 2, 1]", f"weights: {[1] * 165}"))
-    path = tmp_path / "sure.onnx"
-    path.write_bytes(compiled.model)
-    table = compiled.artifact.table(0)
-    assert 0 < table.usefulness.kept.least <= table.usefulness.kept.most < 1
-    page = tmp_path / "report.html"
-    said = " ".join(table.use_in_words())
-    for arguments in (["report", path, "-v"], ["report", path, "-o", page]):
-        result = CliRunner().invoke(main, [str(one) for one in arguments])
-        assert result.exit_code == 0, result.output
-        said += result.output
-    said += re.sub(r"<(svg|style).*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert "with probability 0.99" in said
-    assert not re.search(r"\b(1|1\.0+)\b (on average|in all)|probability 1\b|\b100(\.0+)?%", said)

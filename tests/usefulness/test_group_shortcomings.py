@@ -1,17 +1,14 @@
 """What is wrong with tables by group is said once, of the groups it is true of, everywhere."""
 
-import json
 from collections import defaultdict
 from fractions import Fraction
 
 import pytest
-from click.testing import CliRunner
 from labeldp_verify import check_bytes
 from labeldp_verify.forms import CategoricalDomain, GroupedWindows, Groups, IntegerDomain
 from labeldp_verify.usefulness import shortcomings
 from labeldp_verify.usefulness.shortcomings import relevant
 
-from labeldp_compile.cli import main
 from labeldp_compile.rounding.randomized_response import randomized_response
 from verifier.tests.files import DOMAIN, file_of
 from verifier.tests.integers import grouped, uneven
@@ -31,10 +28,6 @@ def of(windows, **options):
         file_of(options.pop("domain", DOMAIN), GroupedWindows(groups, tuple(windows)), **options)
     )
     return report.verified()
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def response(epsilon=2):
@@ -118,26 +111,6 @@ def test_weights_are_not_looked_for_without_end(monkeypatch, limit):
     calls.clear()
     assert texts(of(windows)) == []
     assert len(calls) == 2
-
-
-def test_every_command_says_it(tmp_path):
-    file, table = tmp_path / "x.onnx", tmp_path / "t.csv"
-    groups = Groups.of(("a", "b"), "g")
-    file.write_bytes(file_of(DOMAIN, GroupedWindows(groups, (bins(), response(), bins()))))
-    table.write_text("y,g\n10,a\n12,b\n13,c\n")
-    line = f"warning: groups 'a', other: {TOGETHER}"
-    assert line in run("verify", file).stdout.splitlines()
-    assert line in run("report", file).stdout.splitlines()
-    assert line in run("randomize", file, table, "-o", tmp_path / "p.csv").stderr.splitlines()
-    for command in ("verify", "report"):
-        warnings = json.loads(run(command, file, "--json").stdout)["warnings"]
-        told = {
-            "kind": "told_apart_from_none",
-            "text": line.removeprefix("warning: "),
-            "for_training_only": True,
-            "for_labels_only": False,
-        }
-        assert told in warnings
 
 
 def test_single_labels_that_are_hardly_nearer_than_a_constant():

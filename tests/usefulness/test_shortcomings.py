@@ -136,33 +136,6 @@ def test_names_of_categories_are_shown_and_not_obeyed(place):
     assert all(c.isprintable() for found in decoded.shortcomings for c in found.text)
 
 
-def test_a_prior_on_one_label_asks_how_categories_are_spelt(place):
-    pq.write_table(pa.table({"clicked": ["Yes", "No"] * 5000}), "table.parquet")
-    text = rare("training", "[yes, no, other]").replace("default: 0", "default: other")
-    (place / "clicked.yaml").write_text(text.replace("rr_with_prior", "randomized_response"))
-    text = (
-        (place / "clicked.yaml")
-        .read_text()
-        .replace("{epsilon: 1}", "{epsilon: 1, split: {prior: 0.1, label: 0.9}}")
-    )
-    (place / "clicked.yaml").write_text(text)
-    result = labeldp("compile", "clicked.yaml", "-o", "build", "--verbose")
-    assert result.exit_code == 0, result.stderr
-    (hint,) = [line for line in result.stderr.splitlines() if line.startswith("hint: ")]
-    assert "is on other, the default" in hint and "spelled as in the data" in hint
-    assert "the noisy prior, as declared; " in result.stderr and "████" in result.stderr
-
-
-def test_plan_says_it_without_data(place):
-    (place / "visits.yaml").write_text(INTEGER_SPEC)
-    result = labeldp("plan", "visits.yaml")
-    assert "assuming the public prior" in result.stdout
-    assert "warning" in result.stdout and "cannot be estimated" in result.stdout
-    found = json.loads(labeldp("plan", "visits.yaml", "--json").stdout)
-    assert found["usefulness"]["estimable"] is False
-    assert [part["kind"] for part in found["warnings"]][-1] == "not_estimable"
-
-
 def test_plan_refuses_what_compile_will_where_the_prior_is_known(place):
     spec = rare("training").replace("{kind: private, data: table.parquet}", "PRIOR")
     for prior in ("{kind: public, weights: [99, 1]}", "{kind: public, data: table.parquet}"):

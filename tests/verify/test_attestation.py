@@ -24,7 +24,7 @@ from securesystemslib.exceptions import VerificationError as TheirError
 from securesystemslib.signer import SSlibKey
 
 from labeldp_compile.cli import main
-from tests.fixtures.compiled import INTEGER_SPEC, compile_text, joint_spec
+from tests.fixtures.compiled import INTEGER_SPEC
 
 PUBLISHED = Path(__file__).parents[1] / "published"
 TIME = "2026-01-31T12:00:00Z"
@@ -119,15 +119,6 @@ def test_nothing_declared_is_said_to_be_proved(made):
         assert certificate.name.upper() not in said and "SECURE" not in said.replace(
             "LABELDP_NOT_DECLARED_INSECURE", ""
         )
-
-
-def test_of_joint_labels_the_lists_are_those_of_the_certificate():
-    report = check_bytes(compile_text(joint_spec()).model)
-    claims = attestation(report, "x.onnx", TIME)["predicate"]["labeldp"]
-    assert claims["proved"]["fields"] == report.certificate.fields.proved
-    assert claims["declared"]["fields"] == report.certificate.fields.declared
-    assert "joint.columns.name" in report.to_json()["declared"]
-    assert claims["declared"]["columns"] == report.certificate.label_columns
 
 
 def test_what_was_demanded_is_the_policy(made, svr, tmp_path):

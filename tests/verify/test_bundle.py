@@ -89,15 +89,6 @@ def test_the_package_accepts_the_bundle_and_so_do_we(made, signed, keys):
     assert hint[:16] in result.stdout
 
 
-@pytest.mark.parametrize(("public", "code"), [("key-public.pem", 0), ("other-public.pem", 1)])
-def test_the_verifier_alone_says_the_same(made, keys, public, code):
-    artifact = made / "example.onnx"
-    command = [sys.executable, "-m", "labeldp_verify", artifact, "--public-key", keys / public]
-    alone = subprocess.run(command, check=False, capture_output=True, text=True)
-    result = ours(artifact, keys / public)
-    assert (alone.returncode, alone.stdout) == (code, result.stdout) and result.exit_code == code
-
-
 def test_the_command_of_the_package_accepts_the_bundle(signed, keys):
     artifact, bundle = signed
     command = [sys.executable, "-m", "model_signing", "verify", "key", artifact]
@@ -114,17 +105,6 @@ def test_one_byte_of_the_artifact_changed(signed, keys, at):
     public = load_public_key((keys / "key-public.pem").read_bytes(), "")
     refusal = Signed(bundle.read_bytes(), public).refusal(artifact.read_bytes())
     assert refusal == "the bundle does not sign exactly this file"
-
-
-def test_another_artifact_that_verifies_is_refused(signed, keys, tmp_path):
-    _, bundle = signed
-    (tmp_path / "other.yaml").write_text(INTEGER_SPEC.replace("column: y", "column: z"))
-    other = tmp_path / "other"
-    labeldp("compile", tmp_path / "other.yaml", "-o", other)
-    shutil.copy(bundle, other)
-    assert labeldp("verify", other / "example.onnx").exit_code == 0
-    result = ours(other / "example.onnx", keys / "key-public.pem")
-    assert result.exit_code == 1 and "does not sign exactly this file" in result.stdout
 
 
 def test_another_key_is_refused(signed, keys):
@@ -285,22 +265,6 @@ def test_signatures_of_nothing(keys, signature):
 def test_files_that_are_no_bundle(keys, text):
     said = refusal(keys, text)
     assert said == "the signature is not a sigstore bundle with one DSSE envelope for this key"
-
-
-def test_overwriting_removes_the_other_signature(made, keys, tmp_path):
-    ed, spec, out = tmp_path / "ed.pem", made.parent / "spec.yaml", tmp_path / "out"
-    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", ed], check=True)
-    for key, found, lost in [
-        (keys / "key.pem", "example.onnx.sigstore.json", "example.onnx.sig"),
-        (ed, "example.onnx.sig", "example.onnx.sigstore.json"),
-    ]:
-        result = labeldp("compile", spec, "-o", out, "--overwrite", "--sign", key)
-        assert result.exit_code == 0
-        assert (out / found).exists() and not (out / lost).exists()
-    (out / "example.onnx").unlink(), (out / "example.certificate.json").unlink()
-    (out / "example.onnx.sig").rename(out / "example.onnx.sigstore.json")
-    result = labeldp("compile", spec, "-o", out)
-    assert result.exit_code == 2 and "exists already" in result.stderr
 
 
 def test_unusable_keys(made, keys, tmp_path):

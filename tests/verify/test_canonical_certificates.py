@@ -35,27 +35,6 @@ def test_numbers_of_another_type_fail(biases):
     assert not with_biases(biases).ok
 
 
-@pytest.mark.parametrize(
-    ("section", "key", "value"),
-    [
-        ("utility", "output_rounding", -0.0),
-        ("utility", "output_rounding", False),
-        ("utility", "largest_bias", True),
-        ("utility", "largest_bias", 1),
-        ("privacy", "epsilon_prior", -0.0),
-        ("exact", "epsilon_prior", "-0"),
-        ("exact", "epsilon_prior", "0/5"),
-        ("exact", "epsilon_label", "2/2"),
-        ("exact", "epsilon_label", "01"),
-        ("prior", "weights", [True, True]),
-    ],
-)
-def test_other_ways_to_write_a_proved_number_fail(section, key, value):
-    model = file_of(IntegerDomain(0, 1), CONSTANT, Fraction(1), "squared")
-    assert check_bytes(model).ok
-    assert not check_bytes(rebuilt(model, lambda c: c[section].update({key: value}))).ok
-
-
 @pytest.mark.parametrize("end", ["min", "default"])
 def test_a_negative_zero_in_a_domain_fails(end):
     zeros = {"min": 0.0, "default": 0.0, end: -0.0}

@@ -31,7 +31,6 @@ from verifier.tests.analysed import realised_ratio
 from verifier.tests.files import (
     DOMAIN,
     certificate_of,
-    failed_step,
     file_of,
     run,
     swapped,
@@ -131,107 +130,6 @@ def test_bounds_of_all_tables_with_rows_make_a_bound_of_the_whole():
     assert check_bytes(model).ok
     assert stated["exact"]["loss_lower_bound"] is None
     assert stated["groups"]["tables"][0]["exact"]["loss_lower_bound"] is not None
-
-
-RESTATED = {
-    "the largest ε": lambda c: c["privacy"].update(epsilon_label_bound=0.5),
-    "the largest ratio": lambda c: c["exact"].update(realised_ratio="1"),
-    "the ratio of a group": lambda c: c["groups"]["tables"][1]["exact"].update(realised_ratio="1"),
-    "the ε of a group": lambda c: c["groups"]["tables"][1].update(epsilon_label_bound=0.1),
-    "the exact ε of a group": lambda c: c["groups"]["tables"][1]["exact"].update(
-        epsilon_label_bound="1/10"
-    ),
-    "the loss": lambda c: c["utility"].update(noisy_label_loss=0.0),
-    "the exact loss": lambda c: c["exact"].update(noisy_label_loss="0"),
-    "the loss of a group": lambda c: c["groups"]["tables"][0]["utility"].update(
-        noisy_label_loss=0.0
-    ),
-    "the exact loss of a group": lambda c: c["groups"]["tables"][0]["exact"].update(
-        noisy_label_loss="0"
-    ),
-    "the bias": lambda c: c["utility"].update(largest_bias=0.0),
-    "the bias of a group": lambda c: c["groups"]["tables"][3]["utility"].update(largest_bias=0.0),
-    "a bias for every label": lambda c: c["utility"].update(biases=[0.0] * 4),
-    "root mean square": lambda c: c["utility"].update(rms_bias=0.0),
-    "a size": lambda c: c["groups"]["tables"][0].update(size=1000),
-    "a negative size": lambda c: c["groups"]["tables"][1].update(size=-1),
-    "a size that is no number of rows": lambda c: c["groups"]["tables"][0].update(size=5.0),
-    "a size that is true": lambda c: c["groups"]["tables"][0].update(size=True),
-    "a huge size": lambda c: c["groups"]["tables"][0].update(size=2**63),
-    "no rows": lambda c: [table.update(size=0) for table in c["groups"]["tables"]],
-    "outputs": lambda c: c.update(outputs=c["outputs"] - 1),
-    "outputs of a group": lambda c: c["groups"]["tables"][2].update(outputs=2),
-    "another loss in a group": lambda c: c["groups"]["tables"][2]["utility"].update(
-        loss="absolute"
-    ),
-    "output rounding": lambda c: c["groups"]["tables"][2]["utility"].update(output_rounding=0.5),
-    "a prior": lambda c: c["groups"]["tables"][0]["prior"].update(weights=[9, 1, 1, 1]),
-    "a prior of other labels": lambda c: c["groups"]["tables"][0]["prior"].update(weights=[1]),
-    "the prior of others": lambda c: c["prior"].update(weights=[1, 1, 1, 7]),
-    "a bound from nowhere": lambda c: c["exact"].update(loss_lower_bound="1"),
-    "optimality of all": lambda c: c.update(
-        optimality={"over": "any", "amount": "0", "alpha": ["0"] * 4, "beta": ["0"] * 4}
-    ),
-    "a bound of a group from nowhere": lambda c: c["groups"]["tables"][0]["exact"].update(
-        loss_lower_bound="1"
-    ),
-    "tables in another order": lambda c: c["groups"]["tables"].reverse(),
-    "a table too few": lambda c: c["groups"]["tables"].pop(),
-    "a table too many": lambda c: c["groups"]["tables"].append(c["groups"]["tables"][0]),
-    "no tables": lambda c: c["groups"].update(tables=[]),
-    "groups in another order": lambda c: c["groups"]["columns"][0]["values"].reverse(),
-    "other groups": lambda c: c["groups"]["columns"][0].update(values=[1, 2, 3]),
-    "a group too few": lambda c: c["groups"]["columns"][0]["values"].pop(),
-    "a group too many": lambda c: c["groups"]["columns"][0]["values"].append(99),
-    "a group twice": lambda c: c["groups"]["columns"][0].update(values=[7, 7, 2**40]),
-    "a group twice, as true": lambda c: c["groups"]["columns"][0].update(values=[1, True, 2]),
-    "floats": lambda c: c["groups"]["columns"][0].update(values=[7.0, -2.0, 0.5]),
-    "no groups": lambda c: c["groups"]["columns"][0].update(values=[]),
-    "text and integers": lambda c: c["groups"]["columns"][0].update(values=[7, "7", 8]),
-    "a group beyond int64": lambda c: c["groups"]["columns"][0].update(values=[7, -2, 2**63]),
-    "a null": lambda c: c["groups"]["columns"][0].update(values=[7, -2, None]),
-    "the label as group": lambda c: c["groups"]["columns"][0].update(name="y"),
-    "another assignment": lambda c: c["groups"].update(assignment="by a look at the labels"),
-    "an extra field": lambda c: c["groups"].update(epsilon=0.1),
-    "an extra field of a group": lambda c: c["groups"]["tables"][0].update(epsilon=0.1),
-    "groups that are null": lambda c: c.update(groups=None),
-    "groups left out": lambda c: c.pop("groups"),
-    "another format": lambda c: c.update(format_version="1.1"),
-    "a plain window": lambda c: c.update(form="window"),
-    "a table": lambda c: c.update(form="table"),
-    "what is proved": lambda c: c["fields"]["proved"].append("groups.column"),
-    "what is declared": lambda c: c["fields"]["declared"].pop(),
-    "the digest": lambda c: c["digests"].update(tables="0" * 64),
-}
-
-
-@pytest.mark.parametrize("name", sorted(RESTATED))
-def test_restated_fields_in_a_canonically_rebuilt_file(name):
-    randomizer = grouped()
-    certificate = certificate_of(file_of(DOMAIN, randomizer, sizes=SIZES))
-    assert check_bytes(forged(randomizer, certificate)).ok
-    report = check_bytes(forged(randomizer, certificate, RESTATED[name]))
-    assert not report.ok
-    assert report.checks[-1].name not in ("whole file", "execution") or name in {
-        # only the graph can tell: the file is not the one of the certificate's map
-        "groups in another order",
-        "other groups",
-        "groups that are null",
-    }
-
-
-def test_a_composition_is_not_stated_for_groups():
-    randomizer = grouped()
-    certificate = certificate_of(file_of(DOMAIN, randomizer))
-    stated = {
-        "labels_per_user": 2,
-        "epsilon_pure": "4",
-        "epsilon_prior": "0",
-        "pair": "table",
-        "epsilon_at_delta": [],
-    }
-    model = forged(randomizer, certificate, lambda c: c.update(composition=stated))
-    assert failed_step(model) == "composition"
 
 
 @pytest.mark.parametrize("order", [(1, 0, 2, 3), (0, 1, 3, 2), (3, 2, 1, 0)])

@@ -67,7 +67,8 @@ NAMES = tuple(_MAKERS)
 # Files with the claims that none of these has.
 CLAIMED = (
     *("persons/window", "persons/groups", "radii/absolute", "ranges/geometric-unbiased"),
-    *("ranges/public-nulls", "portable/optimal-unbiased", "portable/laplace-real-unbiased"),
+    *("groups/bands", "groups/columns", "ranges/public-nulls"),
+    *("portable/optimal-unbiased", "portable/laplace-real-unbiased"),
 )
 
 

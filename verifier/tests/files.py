@@ -122,10 +122,10 @@ def run(model: bytes, labels: Any, words: Any, groups: Any = None) -> list[Any]:
     return outputs
 
 
-def all_words(word_bits: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def all_words(word_bits: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Every word of B bits, with noise in the bits below that must not matter."""
     u = np.arange(2**word_bits, dtype=np.uint64)
-    low = np.random.default_rng(0).integers(0, 2 ** (64 - word_bits), len(u), np.uint64)
+    low = np.random.default_rng(seed).integers(0, 2 ** (64 - word_bits), len(u), np.uint64)
     return (u << np.uint64(64 - word_bits)) | low
 
 

@@ -208,18 +208,3 @@ def test_compiler_and_verifier_agree_on_any_noise(seed, kind, loss):
         return
     report = check_bytes(file_of(domain, r, Fraction(40), loss))
     assert report.ok, report.checks[-1]
-
-
-@pytest.mark.slow
-def test_many_labels():
-    labels, reach = 8_001, 30
-    r = laplace_like(labels, 1, reach)
-    domain = IntegerDomain(0, labels - 1)
-    form = decoded(domain, r)
-    assert form.randomizer == r
-    assert analyse(form.randomizer).worst_ratio() >= 1
-    analyse(form.randomizer).biases(domain.labels())
-    for loss in LOSSES:
-        losses_by_label(form.randomizer, domain.labels(), [1] * labels, loss)
-    rows, words = form.critical_words()
-    form.outputs_of(rows, words)

@@ -24,7 +24,6 @@ from verifier.tests.integers import (
     plain_mean,
     plain_ratio,
     random_table,
-    replaced,
 )
 
 EPSILON = Fraction(3)
@@ -138,21 +137,3 @@ def test_critical_words_lie_on_both_sides_of_the_thresholds(labels):
     same_high = (entry >> np.uint64(32)) == (words[:, 0] >> np.uint64(32))
     straddling = same_high & ((entry & bit) != (words[:, 0] & bit))
     assert np.count_nonzero(straddling) > 100
-
-
-def test_a_large_table():
-    generator = np.random.default_rng(0)
-    labels, outputs = 250, 1000
-    rows = generator.integers(2**53, 2**54, (labels, outputs)).astype(object)
-    rows[:, 0] += 2**64 - rows.sum(axis=1)
-    values = tuple(float(i) for i in range(outputs))
-    randomizer = replaced(
-        random_table(random.Random(0), 1, values, 64), counts=tuple(map(tuple, rows.tolist()))
-    )
-    domain = IntegerDomain(0, labels - 1)
-    form = decoded(domain, randomizer)
-    assert form.randomizer.counts == randomizer.counts
-    analyse(form.randomizer).worst_ratio()
-    analyse(form.randomizer).biases(domain.labels())
-    rows, words = form.critical_words()
-    form.outputs_of(rows, words)

@@ -151,11 +151,9 @@ class Usefulness:
             kept = _span(self.kept, "", assumed, probability)
             lines.append(("one private label", f"{what} with probability {kept}"))
         if self.noise is not None:
-            what = "a share" if self.deviation is None else "a mean"
-            lines.append((what, _margins(self.noise, _row_counts(rows), assumed)))
+            lines.append((self._measure, _margins(self.noise, _row_counts(rows), assumed)))
         if self.more_labels is not None:
-            what = "share" if self.deviation is None else "mean"
-            lines.append(("more labels", _more(self.more_labels, what)))
+            lines.append(("more labels", _more(self.more_labels, self._measure)))
         return [*lines, self._belief_line()]
 
     def estimates(self, rows: int | None) -> list[tuple[str, str]]:
@@ -163,24 +161,25 @@ class Usefulness:
 
         The others are averages over labels that are spread evenly.
         """
-        condition, lines = "if labels are spread evenly (estimated)", []
+        lines, counts = [], _row_counts(rows)
         if self.unbiased and self.deviation is not None:
             sd = f"sd about {_short(self.deviation.mean)} around the true one"
-            lines.append(("one private label", f"{sd}, {condition}"))
+            lines.append(("one private label", sd))
         elif self.distance is not None:
             off = f"off by about {_short(self.distance.mean)} (root mean square)"
-            lines.append(("one private label", f"{off}, {condition}"))
+            lines.append(("one private label", off))
         if self.kept is not None:
             kept = f"is the true one with probability about {probability(self.kept.mean)}"
-            lines.append(("one private label", f"{kept}, {condition}"))
+            lines.append(("one private label", kept))
         if self.noise is not None:
-            first, *others = _row_counts(rows)
-            margin = f"about ±{_up(self.noise.margin_under_prior(first))}"
-            for n in others:
-                margin += f", over {n:,} rows ±{_up(self.noise.margin_under_prior(n))}"
-            text = f"over {first:,} rows has a 95% margin of error of {margin}, {condition}"
-            lines.append(("a share" if self.deviation is None else "a mean", text))
-        return [*lines, self._belief_line()]
+            margins = [_up(self.noise.margin_under_prior(n)) for n in counts]
+            lines.append((self._measure, f"{_over(counts, 'about', margins)}"))
+        condition = "if labels are spread evenly (estimated)"
+        return [*((what, f"{text}, {condition}") for what, text in lines), self._belief_line()]
+
+    @property
+    def _measure(self) -> str:
+        return "a share" if self.deviation is None else "a mean"
 
     def _belief_line(self) -> tuple[str, str]:
         beliefs = [(f"{before:.0%}", percent_at_most(after)) for before, after in self.belief]
@@ -208,25 +207,29 @@ def _span(
 
 def _margins(noise: Noise, counts: Sequence[int], assumed: str) -> str:
     """Of all labels first; under the prior where that makes a difference."""
-    first, *others = counts
-    found = [_up(noise.margin(n)) for n in counts]
-    more = "".join(f", over {n:,} rows ±{m}" for n, m in zip(others, found[1:], strict=True))
-    text = f"over {first:,} rows has a 95% margin of error of at most ±{found[0]}{more}"
-    text += ", for all labels in the range"
+    widest = [_up(noise.margin(n)) for n in counts]
+    text = f"{_over(counts, 'at most', widest)}, for all labels in the range"
     narrower = [_up(noise.margin_under_prior(n)) for n in counts]
-    if narrower == found:
+    if narrower == widest:
         return text
     return f"{text} ({', '.join(f'±{m}' for m in narrower)} {assumed})"
 
 
+def _over(counts: Sequence[int], bound: str, margins: Sequence[str]) -> str:
+    """The margins of means or shares over so many rows."""
+    first, *others = zip(counts, margins, strict=True)
+    more = "".join(f", over {n:,} rows ±{margin}" for n, margin in others)
+    return f"over {first[0]:,} rows has a 95% margin of error of {bound} ±{first[1]}{more}"
+
+
 def _more(more: MoreLabels, what: str) -> str:
     """What holds for all labels first, then examples."""
-    need = f"estimating a {what} needs at least {_down(more.at_least)} times as many private labels"
+    need = f"estimating {what} needs at least {_down(more.at_least)} times as many private labels"
     examples = []
     for spread, least, most in more.examples:
         times = " to ".join(dict.fromkeys((_short(least), _short(most))))
-        examples.append(f"{times} if {_percent(spread) if what == 'share' else _short(spread)}")
-    of = "a share" if what == "share" else "the sd of those"
+        examples.append(f"{times} if {_percent(spread) if what == 'a share' else _short(spread)}")
+    of = what if what == "a share" else "the sd of those"
     first, second = examples
     return f"{need} as true ones: {first.replace(' if', f' times if {of} is')}, {second}"
 

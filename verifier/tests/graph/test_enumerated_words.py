@@ -12,7 +12,7 @@ from labeldp_verify.forms import (
     RealDomain,
     WindowRandomizer,
 )
-from labeldp_verify.forms.randomizers import Segment, check_form
+from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph import BucketGrid, choose_grid, grid_entries
 
 from verifier.tests.analysed import realised_ratio
@@ -48,22 +48,6 @@ def test_two_grids_and_one_grid_agree():
         model = file_of(domain, randomizer, Fraction(7), grid=grid, loss="zero_one")
         assert check_bytes(model).ok
         assert_exact(model, randomizer, range(5))
-
-
-def test_a_general_window_randomizer():
-    # Uneven base, an output with two segments, one with none, windows that cut segments anywhere.
-    randomizer = WindowRandomizer(
-        word_bits=10,
-        base=(200, 150, 300, 101),
-        extra=(Segment(90, 0), Segment(120, 2), Segment(50, 0), Segment(160, 1)),
-        offsets=(0, 37, 101, 147),
-        values=(-3.5, 0.25, 1.0, 7.0),
-    )
-    check_form(randomizer)
-    domain = IntegerDomain(10, 13)
-    model = file_of(domain, randomizer, Fraction(2), loss="squared", weights=[1, 2, 3, 4])
-    assert check_bytes(model).ok
-    assert_exact(model, randomizer, range(10, 14))
 
 
 def test_a_constant_randomizer_spends_nothing():

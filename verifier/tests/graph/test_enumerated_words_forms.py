@@ -20,11 +20,10 @@ from labeldp_verify.graph.alias_table import alias_entries
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from verifier.tests.files import file_of, run
+from verifier.tests.files import all_words, file_of, run
 from verifier.tests.integers import (
     composition,
     near_constant,
-    noise,
     plain_distribution,
     random_additive,
     random_table,
@@ -47,13 +46,6 @@ TABLE_DOMAINS = {
     ),
 }
 TABLE_ROWS = {"real": [0, 1, 2, 1], "text": [0, 1, 2, 1], "integer categories": [0, 1, 2, 0]}
-
-
-def all_words(word_bits, seed=0):
-    """Every word of B bits, with noise in the bits below that must not matter."""
-    u = np.arange(2**word_bits, dtype=np.uint64)
-    low = np.random.default_rng(seed).integers(0, 2 ** (64 - word_bits), len(u), np.uint64)
-    return (u << np.uint64(64 - word_bits)) | low
 
 
 def array_of(label, count):
@@ -134,11 +126,6 @@ def test_a_label_between_two_points_is_rounded_by_the_third_word():
 
 def with_third(pairs, third):
     return np.column_stack([pairs, np.full(len(pairs), third, dtype=np.uint64)])
-
-
-def test_noise_weights_are_a_product_of_two_independent_words():
-    randomizer = random_additive(random.Random(1), 3, 2, 2, 6)
-    assert sum(noise(randomizer).values()) == 2**12
 
 
 class GatherElements(OpRun):

@@ -75,7 +75,6 @@ from labeldp_compile.tabular.writer import require_rewritten as require_rewritte
 from labeldp_compile.text_form import PLAIN as PLAIN
 from labeldp_compile.text_form import TextForm as TextForm
 from labeldp_compile.user_record import json_object as json_object
-from labeldp_compile.user_record import read_record as read_record
 from labeldp_compile.weak_promise import weak_promise as weak_promise
 from labeldp_compile.whole_file import folder_when_whole as folder_when_whole
 from labeldp_compile.whole_file import replaced_when_whole as replaced_when_whole

@@ -9,8 +9,9 @@ from scipy.stats import rankdata
 from labeldp_compile.toolkit import plain
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.features import Features, each_array, named_arrays
-from labeldp_trainer.losses import POISSON_FLOOR, Loss
+from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Model, Params
+from labeldp_trainer.models.operators import POISSON_FLOOR
 from labeldp_trainer.run.folder import CONSTANTS, REPORTED
 
 _ROWS = 4096  # at a time

@@ -7,10 +7,9 @@ import numpy as np
 from jaxtyping import Float, Real
 
 from labeldp_trainer.data.labels import Task
-from labeldp_trainer.models.operators import log_softmax, namespace, softplus
+from labeldp_trainer.models.operators import POISSON_FLOOR, log_softmax, namespace, softplus
 
 LossName = Literal["squared", "absolute", "poisson", "cross_entropy"]
-POISSON_FLOOR = 1e-3  # f − y·log f has no lower bound for the negative y of unbiased randomizers
 
 
 @dataclass(frozen=True)

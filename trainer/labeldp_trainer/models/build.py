@@ -21,9 +21,9 @@ from labeldp_trainer.config.model import (
 )
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.data.features import named_arrays
-from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.models.linear import Linear, Model, Params
 from labeldp_trainer.models.operators import (
+    POISSON_FLOOR,
     binned,
     clip,
     flat,

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int32
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable
 
+POISSON_FLOOR = 1e-3  # f − y·log f has no lower bound for the negative y of unbiased randomizers
 LEAST_OVER_FLOOR = 1e-3  # how far a positive prediction is above the floor, at least
 LEAST_SOFTPLUS = -30.0
 

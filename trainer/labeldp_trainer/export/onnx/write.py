@@ -29,8 +29,7 @@ from labeldp_trainer.export.onnx.graph import (
     ModelGraph,
     Tensor,
 )
-from labeldp_trainer.losses import POISSON_FLOOR
-from labeldp_trainer.models.operators import joined
+from labeldp_trainer.models.operators import POISSON_FLOOR, joined
 from labeldp_trainer.outcomes.predict import Trained, encoded_rows
 from labeldp_trainer.run.folder import read_json
 

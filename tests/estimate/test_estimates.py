@@ -125,17 +125,6 @@ def test_intervals_cover(compiled, mechanism, epsilon, target):
     assert min(np.mean(hits["quantiles"], axis=0)) >= 0.93
 
 
-def test_a_population_has_wider_intervals_than_its_rows(compiled):
-    decoded, _ = compiled("laplace")
-    estimation, counts = Estimation.of(decoded), expected_counts(decoded, ROWS)
-    many = counts.by_table[0]
-    few = of_one_table("few", many.outputs, np.round(many.counts / 1e11).astype(int))
-    rows, population = (estimation([few], target)[0] for target in ("rows", "population"))
-    assert (population.histogram.error >= rows.histogram.error * 0.999).all()
-    assert population.mean.error[0] > rows.mean.error[0]
-    assert population.mean.value[0] == rows.mean.value[0]
-
-
 def test_progress_is_told_of_every_group(compiled):
     decoded, _ = compiled("laplace")
     groups = [of_one_table(name, np.array([3, 4]), np.array([20, name])) for name in (5, 30)]

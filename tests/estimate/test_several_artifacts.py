@@ -169,17 +169,6 @@ def test_other_labels_are_refused(months, tmp_path, spec):
         estimate(may, of_may, more=[(other, of_june)])
 
 
-def test_true_labels_stay_out_of_every_by(months, tmp_path):
-    may = months[0]
-    pq.write_table(pa.table({"y": [1, 2] * 50, "r": ["a", "b"] * 50}), tmp_path / "in.parquet")
-    kept = tmp_path / "kept.parquet"
-    labeldp("randomize", may, tmp_path / "in.parquet", "-o", kept, "--add", "p")
-    for by in (["y"], ["r", "y"], ["y", "r"]):
-        words = [word for name in by for word in ("--by", name)]
-        done = labeldp("estimate", may, kept, "--column", "p", *words)
-        assert done.exit_code == 2 and "'y' is the label" in done.stderr and done.stdout == ""
-
-
 def test_a_file_that_does_not_verify_is_named(months):
     june = months[2]
     data = bytearray(june.read_bytes())

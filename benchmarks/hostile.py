@@ -2,7 +2,7 @@
 
     python benchmarks/hostile.py [--files 2000] [--seed 1] [--keep FOLDER] [--only NAME]
 
-Each file is made by a generator of ``tests/fixtures/hostile_files.py``, in sizes up to 64 MiB, and
+Each file is made by a generator of ``shared/hostile_files.py``, in sizes up to 64 MiB, and
 verified by the command in a process of its own, of which processor time and peak memory are
 measured. Prints a table by generator. Exit code 1 if a file took 20 s or more of processor time or
 2 GB, ended with another exit code than 1, 2, or 0 for what verifies, or with a traceback; it is
@@ -19,8 +19,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import labeldp_compile.cli.verify
+from benchmarks.shared.hostile_files import GENERATORS, MIB, make, small_file
 from labeldp_compile.cli import main as labeldp
-from tests.fixtures.hostile_files import GENERATORS, MIB, make, small_file
 
 MAX_SECONDS, MAX_BYTES = 20.0, 2_000_000_000
 CHEAP = ["bomb", "packed", "json_bomb", "long_fields", "bomb", "json_bomb"]  # once more a round

@@ -1,6 +1,5 @@
 """RRTop-k and RRWithPrior: the paper's probabilities, its choice of k, and its optimality."""
 
-from collections import Counter
 from fractions import Fraction
 from math import exp
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify import check_bytes
 from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.forms.exact_numbers import exp_lower
 from scipy.optimize import linprog
@@ -17,7 +15,6 @@ from labeldp_compile.mechanisms.randomized_response import best_k, by_weight, du
 from labeldp_compile.rounding.randomized_response import rr_top_k
 from tests.fixtures.compiled import compile_text
 from verifier.tests.analysed import realised_ratio
-from verifier.tests.files import all_words, run
 from verifier.tests.integers import plain_counts
 
 SPEC = """
@@ -120,18 +117,6 @@ def test_a_higher_bound_than_the_optimum_is_never_accepted(weights, epsilon, mor
     for place in range(len(alpha)):
         raised = [a + more * (i == place) for i, a in enumerate(alpha)]
         assert not dual_is_feasible(weights, weights, upper, raised, loss="zero_one")
-
-
-@pytest.mark.parametrize("epsilon", ["0.3", "2", "7.5"])
-@pytest.mark.parametrize("mechanism", ["{kind: rr_with_prior}", "{kind: rr_top_k, k: 3}"])
-def test_the_running_graph_gives_the_certified_counts(mechanism, epsilon):
-    text = SPEC.format(epsilon=epsilon, weights="[5, 0, 9, 9, 1]", mechanism=mechanism)
-    artifact = compile_text(text, word_bits=12)
-    assert check_bytes(artifact.model).ok
-    words = all_words(12)
-    for row, label in enumerate("abcde"):
-        got = run(artifact.model, np.full(len(words), label, dtype=object), words)
-        assert Counter(got) == plain_counts(artifact.randomizer, row)
 
 
 def test_the_certificate_proves_that_no_randomizer_changes_fewer_labels():

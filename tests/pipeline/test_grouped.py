@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from labeldp_runtime import Randomizer
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import Groups
 from labeldp_verify.forms.integers import Lines
 from labeldp_verify.graph import choose_grid
@@ -84,24 +83,6 @@ def test_the_bounds_of_groups_make_one_that_is_nearly_reached():
         assert table.utility.certified_gap < 1e-8
 
 
-def test_groups_lose_less_than_one_table_for_all():
-    artifact = made("kind: rr_on_bins")
-    pooled = [0] * 20
-    for size, centre in zip(SIZES, (2, 10, 17, 9), strict=True):
-        weights = weights_of(centre)
-        pooled = [a + size * b for a, b in zip(pooled, weights, strict=True)]
-    spec = parse_spec(SPEC.format(mechanism="kind: rr_on_bins", epsilon="1"))
-    alike = public_priors(Groups.of(("all",)), (1, 1), (pooled, pooled), Fraction(1))
-    one = assemble(spec, alike, "0" * 64)
-    labels = [Fraction(y) for y in range(20)]
-    table = analyse(one.artifact.tables[0])
-    loss = sum(
-        size * table.expected_loss(labels, weights_of(centre), "squared")[0]
-        for size, centre in zip(SIZES, (2, 10, 17, 9), strict=True)
-    ) / sum(SIZES)
-    assert artifact.certificate.utility.noisy_label_loss < 0.7 * float(loss)
-
-
 def test_a_table_of_wide_segments_has_fewer_bits():
     def build(weights, bits):
         k = weights[0]
@@ -112,12 +93,6 @@ def test_a_table_of_wide_segments_has_fewer_bits():
     assert {window.word_bits for window in coarse} == {coarse[0].word_bits}
     assert 4 <= fine.word_bits - coarse[0].word_bits <= 10
     assert coarse[0].word_bits > 40
-
-
-@pytest.mark.parametrize("mechanism", ["kind: laplace", "kind: exponential"])
-def test_other_forms_are_one_clear_error(mechanism):
-    with pytest.raises(InputError, match="windows: choose another mechanism"):
-        made(mechanism)
 
 
 def test_groups_that_are_none_are_one_clear_error():

@@ -13,9 +13,7 @@ from click.testing import CliRunner
 from labeldp_runtime import Randomizer
 from labeldp_verify import check_file
 
-from labeldp_compile.build import pipeline
 from labeldp_compile.cli import main
-from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.prior import obtain
 from labeldp_compile.spec.agreement import check_file as check_with_spec
 
@@ -175,52 +173,6 @@ def test_estimates_by_group_and_together(place):
     assert there.exit_code == 0, there.output
     wrong = place.run("estimate", place.artifact, rows, "--by", "age")
     assert wrong.exit_code == 2 and "not outputs of" in wrong.stderr
-
-
-def test_what_was_paid_for_is_found_again(place, draws, once):
-    once(pipeline, "assemble", lambda: 1 / 0)
-    failed = place.compile()
-    assert failed.exit_code == 2 and "stays spent" in failed.stderr
-    assert len(draws) == 2 and (place.out / "weeks.prior.json").exists()
-    place.write(groups=WORK)
-    assert "groups, data or ε₁" in " ".join(place.compile().stderr.split())
-    place.write()
-    again = place.compile()
-    assert again.exit_code == 0, again.output
-    assert "reusing the noisy prior" in again.stderr and len(draws) == 2
-    assert not (place.out / "weeks.prior.json").exists()
-    assert check_file(place.artifact).ok
-
-
-def test_a_second_compile_at_the_same_time_pays_nothing(place, draws, once):
-    seconds = []
-    once(pipeline, "assemble", lambda: seconds.append(place.compile()))
-    assert place.compile().exit_code == 0 and len(draws) == 2  # its two levels
-    assert seconds[0].exit_code == 2 and "another run is writing" in seconds[0].stderr
-    assert "nothing was spent" in seconds[0].stderr and "Traceback" not in seconds[0].stderr
-    assert {path.name for path in place.out.iterdir()} == {"weeks.onnx", "weeks.certificate.json"}
-
-
-def test_a_ledger_pays_once_for_all_groups(place, draws):
-    names = "kind: private, data: rows.parquet, data_set: d, data_version: one"
-    parts = {"privacy": SPLIT + ", ledger: l.db", "prior": names}
-    place.write(**parts)
-    ledger = place.folder / "l.db"
-    assert place.run("ledger", "init", ledger).exit_code == 0
-    budget = ("--data-set", "d", "--epsilon", "9")
-    assert place.run("ledger", "set-budget", ledger, *budget).exit_code == 0
-    planned = place.run("plan", place.folder / "weeks.yaml")
-    assert planned.exit_code == 0 and "d has spent 0 of 9" in planned.stdout
-    assert place.compile().exit_code == 0
-    first = place.certificate()
-    assert place.compile("--overwrite").exit_code == 0
-    assert len(draws) == 2 and place.certificate()["groups"] == first["groups"]
-    assert "recalls" in place.run("plan", place.folder / "weeks.yaml").stdout
-    (spent,) = (e.facts["epsilon"] for e in read_entries(ledger) if e.kind == "spend")
-    assert spent == first["exact"]["epsilon_prior"]
-    place.write(groups=WORK, **parts)  # another question
-    other = place.compile("--overwrite")
-    assert other.exit_code == 0 and len(draws) == 4, other.output
 
 
 def test_counts_by_group_are_as_good_as_rows(place):

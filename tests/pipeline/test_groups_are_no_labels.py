@@ -125,14 +125,6 @@ def test_no_column_of_the_assigning_file_is_named_as_the_label(attack, key, name
     assert f"groups.assign.{key}: {name!r} is the label" in said
 
 
-@pytest.mark.parametrize("encoded", ["é", "e\u0301", "É"])
-def test_nor_as_the_label_in_another_encoding(attack, encoded):
-    path = attack.spec(group=f'"{encoded}"')
-    path.write_text(path.read_text().replace("column: y", 'column: "é"'))
-    result = CliRunner().invoke(main, ["plan", str(path)])
-    assert result.exit_code == 2 and "is the label" in result.stderr
-
-
 def _same(folder):
     return "t.parquet", "t.parquet"
 
@@ -245,17 +237,6 @@ def test_what_is_refused_or_warned_of_counts_no_values_of_a_group(attack, goal):
     assert warned
     counts = {f"{n - less:,}" for n in np.bincount(attack.labels) for less in (0, 1)}
     assert not [count for count in counts if any(count in line for line in warned)]
-
-
-def test_usual_groups_are_not_odd(attack):
-    teams = pa.table({"key": np.arange(0, 50), "team": np.arange(50) % 3})
-    pq.write_table(teams, attack.folder / "teams.parquet")
-    result = attack.run("plan", file="teams.parquet", key="key", group="team")
-    assert result.exit_code == 0 and "about as many" not in result.stdout
-    shown = attack.run("plan", "--json", file="teams.parquet", key="key", group="team")
-    groups = json.loads(shown.stdout)["groups"]
-    assert groups["warnings"] == []
-    assert groups["declared_public_by"] == "the author of the spec"
 
 
 def test_as_many_groups_as_rows_are_odd(attack):

@@ -1,12 +1,10 @@
 """Labels of several columns with a table for each public group, from a spec to private labels."""
 
 import pytest
-from click.testing import CliRunner
 from labeldp_runtime import Randomizer
 from labeldp_verify import check_bytes
 
 from labeldp_compile import compile_spec
-from labeldp_compile.cli import main
 
 SPEC = """
 version: 1
@@ -44,16 +42,3 @@ def test_such_a_spec_compiles_verifies_and_randomizes(loss, tmp_path):
         {"bought": ["no", "yes", "yes"], "code": [0, 2, 1]}, groups=["a", "b", "elsewhere"]
     )
     assert set(private["bought"]) <= {"no", "yes"} and set(private["code"]) <= {0, 1, 2}
-
-
-def test_estimate_refuses_combinations_that_a_table_never_gives(tmp_path):
-    (tmp_path / "table.csv").write_text("bought,code,region\n" + "\n".join(ROWS) + "\n")
-    text = SPEC.replace("LOSS_1", "").replace("LOSS_2", "").replace("LOSS", "zero_one")
-    text = text.replace("{kind: randomized_response}", "{kind: rr_top_k, k: 2}")
-    (tmp_path / "both.yaml").write_text(text)
-    path = compile_spec(tmp_path / "both.yaml").write(tmp_path)
-    private = tmp_path / "private.csv"
-    private.write_text("bought,code,region\n" + "no,0,a\n" * 20 + "yes,2,a\n")
-    result = CliRunner().invoke(main, ["estimate", str(path), str(private)])
-    assert result.exit_code == 2
-    assert "'bought' and 'code': some values are not outputs of this artifact" in result.output

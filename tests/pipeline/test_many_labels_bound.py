@@ -109,11 +109,3 @@ def test_categories_have_no_radii():
     codes = CATEGORICAL_SPEC.replace("red, green, blue", "1, 2, 3").replace("green", "2")
     report = check_bytes(rebuilt(compile_text(codes).model, claim))
     assert not report.ok and "radii need labels that are numbers" in report.checks[-1].detail
-
-
-def test_radii_of_the_newest_format_only(short):
-    def listed(certificate):
-        certificate["optimality"] = None
-
-    # A file that says 1.5 must have them.
-    assert not check_bytes(rebuilt(short, listed)).ok

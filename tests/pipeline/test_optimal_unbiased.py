@@ -154,12 +154,6 @@ def test_large_epsilon_is_debiased_randomized_response_and_small_epsilon_two_out
     assert small.certificate.utility.noisy_label_loss <= expected
 
 
-def test_at_most_two_outputs_a_label():
-    for epsilon in (0.2, 1, 3, 6):
-        artifact = compile_text(spec(epsilon, [1] * 15))
-        assert artifact.certificate.outputs <= 30
-
-
 class TestBiasBudget:
     """The frontier between unbiased and RR-on-Bins."""
 

@@ -318,19 +318,6 @@ def test_a_second_compile_at_the_same_time_pays_nothing(unledgered, draws, flags
     assert place.files() == ARTIFACT
 
 
-def test_another_name_in_the_folder_is_free(unledgered, draws):
-    place = unledgered
-
-    def second():
-        text = (place.folder / "spec.yaml").read_text().replace("name: visits", "name: others")
-        (place.folder / "others.yaml").write_text(text)
-        assert place.run("compile", place.folder / "others.yaml", "-o", place.out).exit_code == 0
-
-    place.once("assemble", second)
-    assert place.compile().exit_code == 0 and len(draws) == 2
-    assert place.files() == ["others.certificate.json", "others.onnx", *ARTIFACT]
-
-
 def test_one_that_has_just_ended_is_not_paid_for_again(unledgered, draws):
     def earlier():
         assert unledgered.compile().exit_code == 0
@@ -339,13 +326,6 @@ def test_one_that_has_just_ended_is_not_paid_for_again(unledgered, draws):
     second = unledgered.compile()
     assert second.exit_code == 2 and "exists already" in second.stderr
     assert len(draws) == 1 and unledgered.files() == ARTIFACT
-
-
-def test_a_folder_that_was_made_for_nothing_goes(unledgered, draws):
-    unledgered.out = unledgered.folder / "new" / "er" / "out"
-    unledgered.write_labels(["text"])
-    assert unledgered.compile().exit_code == 2 and draws == []
-    assert not (unledgered.folder / "new").exists()
 
 
 def test_artifacts_in_memory_tell_of_the_kept_prior_what_is_true(unledgered, draws):

@@ -14,9 +14,8 @@ from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import create_ledger, read_entries, set_budget
-from labeldp_compile.mechanisms import rr_on_bins
 from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
-from labeldp_compile.solve.rr_on_bins import BinsSolution
+from labeldp_compile.solve import rr_on_bins
 
 SPEC = """
 version: 1
@@ -169,7 +168,7 @@ def test_rare_outputs_are_merged_until_the_tables_fit(tmp_path, limit):
 
 def test_bins_and_kept_labels_are_fewer_until_they_fit(tmp_path, monkeypatch):
     def many_bins(labels, *_):
-        return BinsSolution(np.arange(len(labels)), labels, 0.0)
+        return rr_on_bins.BinsSolution(np.arange(len(labels)), labels, 0.0)
 
     monkeypatch.setattr(tables, "fits", lambda spec, rows, randomizer: randomizer.outputs <= 5)
     monkeypatch.setattr(rr_on_bins, "solve_rr_on_bins", many_bins)

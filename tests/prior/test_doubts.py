@@ -41,19 +41,6 @@ def test_decimal_commas_are_doubted(tmp_path):
     assert late not in said(tmp_path, "compile", ".")
 
 
-def test_the_decimal_mark_is_an_option_of_every_command(tmp_path):
-    spec = SPEC.replace('";"}', '";", decimal: ","}')
-    for command in ("plan", "compile"):
-        output = said(tmp_path, command, ",", spec)
-        assert "51,62" not in output and "of the noisy prior" not in output
-    form = ["--delimiter", ";", "--decimal", ","]
-    run = lambda *args: CliRunner().invoke(main, [*map(str, args), *form])  # noqa: E731
-    artifact, private = tmp_path / "out,/amounts.onnx", tmp_path / "private.csv"
-    result = run("randomize", artifact, tmp_path / "t.csv", "-o", private)
-    assert result.exit_code == 0 and "51,62" not in result.stderr
-    assert run("estimate", artifact, private).exit_code == 0
-
-
 WEIGHTS = {"91 of 100": ([91, *[0] * 3, 9], 1), "89 of 100": ([89, *[0] * 3, 11], 0)}
 WEIGHTS |= {"elsewhere": ([0, 0, 100, 0, 0], 0), "even": ([20] * 5, 0)}
 WEIGHTS |= {"a cell of two labels": ([46, 46, 4, 4, 0], 1)}

@@ -269,16 +269,6 @@ def test_where_all_is_noise_tables_are_the_pooled_one():
     assert found[-1] == weights_of(pooled, rows, 40, shrunk=True)
 
 
-def test_weights_are_integers_of_the_public_sizes():
-    plan, counts = plan_and_counts()
-    found = weights_from(plan, counts, 3)
-    assert found == weights_from(plan, counts, 3)
-    assert len(found) == 4
-    for weights, size in zip(found, [*counts.sum(axis=1)[:3], counts.sum()], strict=True):
-        assert all(type(weight) is int and weight >= 0 for weight in weights)
-        assert abs(sum(weights) - 40 * size) <= 40
-
-
 def test_noise_alone_is_seldom_taken_for_what_groups_tell():
     same = with_other(np.array([bell(40, 20, 6, 5000)] * 30))
     plan = plan_tables(ANSWERS_THE_LIKELY, 40, ONE, same.sum(axis=1).tolist(), (30,))

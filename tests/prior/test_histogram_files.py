@@ -3,7 +3,6 @@
 import json
 import math
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -143,26 +142,3 @@ def test_plan_reads_no_count(tmp_path, monkeypatch, suffix):
     plan = json.loads(CliRunner().invoke(main, ["plan", str(spec), "--json"]).stdout)
     assert plan["prior"]["rows"] == 1000
     assert plan["privacy"]["epsilon_prior"] == pytest.approx(math.sqrt(5 / 1000), rel=1e-5)
-
-
-def test_plan_refuses_a_histogram_without_its_column(tmp_path):
-    write(tmp_path, TABLE.drop_columns(["n"]))
-    (tmp_path / "spec.yaml").write_text(SPEC)
-    result = CliRunner().invoke(main, ["plan", str(tmp_path / "spec.yaml")])
-    assert result.exit_code == 2 and "has no column 'n'" in result.stderr
-
-
-def test_sweep_estimates_the_prior_from_the_histogram(tmp_path):
-    write(tmp_path, TABLE)
-    (tmp_path / "spec.yaml").write_text(SPEC)
-    arguments = ["sweep", str(tmp_path / "spec.yaml"), "--epsilon", "1,2"]
-    assert CliRunner().invoke(main, arguments).exit_code == 2
-    result = CliRunner().invoke(main, [*arguments, "--spend-prior"])
-    assert result.exit_code == 0, result.output
-
-
-def test_a_large_histogram_is_streamed(tmp_path):
-    labels = np.arange(200_000) % 7
-    path = write(tmp_path, pa.table({"y": labels, "n": np.arange(200_000)}))
-    expected = np.bincount(np.minimum(labels, 4), np.arange(200_000), minlength=5)
-    assert counted(path, IntegerDomain(0, 4)) == expected.astype(int).tolist()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.prior.discrete_laplace import noisy_histogram, seeded_histogram
+from labeldp_compile.prior.discrete_laplace import seeded_histogram
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.prior.weights import project_to_total
@@ -101,17 +101,6 @@ def test_many_batches_are_streamed(tmp_path):
     labels = np.random.default_rng(0).integers(0, 5, 200_000)
     counts = counts_of(tmp_path, IntegerDomain(0, 4), pa.array(labels))
     assert counts == np.bincount(labels).tolist()
-
-
-def test_the_noise_is_discrete_laplace_of_scale_two_over_epsilon():
-    epsilon, n = Fraction(1, 2), 200_000
-    noisy = noisy_histogram(np.zeros(n, dtype=np.int64), epsilon)
-    assert noisy.scale == pytest.approx(4.0, rel=1e-12)
-    alpha = math.exp(-1 / noisy.scale)
-    seen = Counter(noisy.counts)
-    for value in range(-6, 7):
-        expected = n * (1 - alpha) / (1 + alpha) * alpha ** abs(value)
-        assert abs(seen[value] - expected) < 8 * math.sqrt(expected)
 
 
 def test_a_private_prior_states_what_it_spent_and_nothing_exact(tmp_path):

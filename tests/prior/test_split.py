@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.claims import parse_certificate
 
-from labeldp_compile.build import pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import BudgetError
 from labeldp_compile.mechanisms import BY_DEFAULT, mechanism_class
@@ -155,13 +154,6 @@ def test_cells_are_stated_and_their_prior_is_even_within(place):
     assert plan["prior"]["noise"]["average_count"] == pytest.approx(20_000 / cells)
 
 
-@pytest.mark.parametrize("kind", ["randomized_response", "laplace", "debiased_rr"])
-def test_who_does_not_look_at_the_prior_pays_for_none(place, kind):
-    certificate, said = compiled(place, ("{kind: auto}", f"{{kind: {kind}}}"))
-    assert certificate["privacy"]["epsilon_prior"] == 0
-    assert f"{kind} is the same for every prior" in said
-
-
 @pytest.mark.parametrize("kind", [*BY_DEFAULT, "staircase, clipped"])
 def test_who_says_so_does_not_look_at_the_prior(kind):
     """``follows_prior`` is false exactly where two priors give the same integers."""
@@ -189,40 +181,6 @@ def test_rows_are_needed_only_where_they_decide(place):
     assert "rows: N" in result.stderr
     result = labeldp("compile", "spec.yaml", "-o", "build")
     assert result.exit_code == 0 and "split: auto: with 50 rows" in result.stderr
-
-
-def test_a_prior_that_was_paid_for_is_not_passed_over(place, once):
-    paid = SPEC.replace("split: auto", "split: {prior: 0.2, label: 0.8}")
-    (place / "spec.yaml").write_text(paid)
-
-    once(pipeline, "assemble", lambda: 1 / 0)
-    assert labeldp("compile", "spec.yaml", "-o", "build").exit_code == 2
-    kept = (place / "build/progress.prior.json").read_bytes()
-    (place / "spec.yaml").write_text(SPEC)
-    result = labeldp("compile", "spec.yaml", "-o", "build")
-    assert result.exit_code == 2 and "ε₁ = 0.2 was spent" in result.stderr
-    assert (place / "build/progress.prior.json").read_bytes() == kept
-
-
-def test_a_ledger_is_asked_for_cells_and_recalls_them(place):
-    labels = np.random.default_rng(3).gamma(4, 9, 20_000).round().astype(int).clip(0, 90)
-    pq.write_table(pa.table({"target": labels}), place / "labels.parquet")
-    assert labeldp("ledger", "init", "budget.ledger").exit_code == 0
-    flags = ("--data-set", "d", "--epsilon", "1")
-    assert labeldp("ledger", "set-budget", "budget.ledger", *flags).exit_code == 0
-    ledger = [
-        ("split: auto", "split: auto\n  ledger: budget.ledger"),
-        ("data: labels.parquet", "data: labels.parquet\n  data_set: d\n  data_version: one"),
-    ]
-    first, said = compiled(place, *ledger)
-    assert "spends ε₁" in said and first["prior"]["kind"] == "private"
-    again, said = compiled(place, *ledger)
-    assert "reusing the noisy prior" in said and again["prior"] == first["prior"]
-    # Every label for itself is another question, even at the same ε₁.
-    spent = Fraction(first["exact"]["epsilon_prior"])
-    parts = f"split: {{prior: {float(spent)}, label: {float(1 - spent)}}}"
-    other, said = compiled(place, *ledger, ("split: auto", parts))
-    assert "spends ε₁" in said and len(other["prior"]["weights"]) == 91
 
 
 def test_a_ledger_is_not_asked_where_nothing_is_spent(place):

@@ -27,7 +27,7 @@ from labeldp_compile.solve.block_design_families import (
     quartic,
     twin_primes,
 )
-from labeldp_compile.solve.block_designs import field, noise, prime_powers, relative
+from labeldp_compile.solve.block_designs import field, noise, relative
 
 MOST = 200  # points, of the designs that are counted
 EPSILONS = [Fraction(x) for x in ("0.1", "0.5", "1", "2", "4", "8")]
@@ -134,18 +134,6 @@ def test_finite_fields_are_fields(order):
     assert sorted(numbers.powers.tolist()) == list(range(1, order))
 
 
-def test_prime_powers():
-    def is_power(q):
-        p = next(p for p in range(2, q + 1) if q % p == 0)
-        while q % p == 0:
-            q //= p
-        return q == 1
-
-    assert prime_powers(5, 1100) == [q for q in range(5, 1101) if is_power(q)]
-    with pytest.raises(ValueError, match="power of a prime"):
-        field(12)
-
-
 @pytest.mark.parametrize(
     ("classes", "points", "family"),
     [(6, 6, "all 3"), (7, 7, "PG(2, 2)"), (6, 7, "PG(2, 2)"), (10, 11, "residues mod 11")],
@@ -191,16 +179,6 @@ def test_full_designs_reach_the_information_bound():
         least = np.trace(np.linalg.inv(information)) - 1
         mine = noise(k, len(design.blocks), design.replication, design.pairs, ratio)
         assert float(mine) == pytest.approx(least, rel=1e-9)
-
-
-def test_singletons_are_randomized_response():
-    for k, epsilon in product((2, 3, 10, 1000), EPSILONS):
-        ratio = exp_lower(epsilon)
-        p, q = ratio / (ratio + k - 1), 1 / (ratio + k - 1)
-        expected = (p * (1 - p) + (k - 1) * q * (1 - q)) / (p - q) ** 2
-        candidate = singletons(k)
-        assert candidate.name == "singletons"
-        assert candidate.noise(k, ratio) == expected
 
 
 def test_least_noise_is_of_the_best_size():
@@ -253,13 +231,6 @@ def test_the_best_is_near_the_bound(classes):
         assert classes <= len(design.blocks) <= room(classes)
         assert design.name.isascii()
         assert mine <= least * (1 + Fraction(GAPS.get(classes, 0.05)))
-
-
-def test_at_large_epsilon_it_is_randomized_response():
-    for k in (2, 3, 30, 300, 1000):
-        design = best_design(k, exp_lower(Fraction(9)), room(k))
-        assert design.name == "singletons"
-        np.testing.assert_array_equal(design.blocks, np.eye(k, dtype=bool))
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import pytest
 
-from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.errors import SpecError
 from labeldp_compile.mechanisms import KINDS, mechanism_class
 from labeldp_compile.spec import parse_spec
@@ -87,17 +86,6 @@ def test_one_clear_error(name):
     assert message in refused(text.replace(old, new))
 
 
-@pytest.mark.parametrize("missing", ["    - column: sold\n      domain", "loss: absolute"])
-def test_columns_that_lack_something(missing):
-    text = joint_spec()
-    if missing.startswith("loss"):
-        message = refused(text.replace("      loss: absolute\n", ""))
-        assert "label.columns.1" in message and "loss" in message
-    else:
-        message = refused(text.replace("column: sold\n      domain", "domain"))
-        assert "label.columns.0.column: this key is missing" in message
-
-
 def test_losses_of_columns_are_for_the_sum_only():
     text = joint_spec(loss="zero_one").replace(
         "    - column: code\n", "    - column: code\n      loss: zero_one\n"
@@ -137,9 +125,3 @@ def test_the_file_is_held_against_the_spec():
     ]:
         found = spec_disagreements(text.replace(old, new).encode(), certificate)
         assert [line for line in found if line.startswith(key)], key
-
-
-def test_a_plan_lists_the_columns(tmp_path):
-    path = tmp_path / "s.yaml"
-    path.write_text(joint_spec("{kind: auto}", 3))
-    assert plan_spec(path).to_json()["label"]["columns"] == ["sold", "value", "code"]

@@ -259,34 +259,3 @@ def test_init_proposes_the_label_nearest_0_for_nulls(orders, ends, label):
         spec,
     )
     assert f"nulls: {{default: {label}}}" in spec.read_text("utf-8")
-
-
-def test_one_percent_of_nulls_no_longer_moves_a_mean_by_hundreds(tmp_path):
-    """The scene: orders from -20000 to 50000, of which 1.1% have no label."""
-    rng, rows = np.random.default_rng(4), 20_000
-    amounts = np.clip(rng.normal(4550, 3000, rows), -20000, 50000).round()
-    nulls = np.arange(rows) % 91 == 0
-    table = tmp_path / "orders.parquet"
-    pq.write_table(pa.table({"amount": pa.array(amounts, mask=nulls)}), table)
-    # What is compiled is the spec that init writes, with a larger epsilon: little noise.
-    written = tmp_path / "new.yaml"
-    words = ["init", table, "--column", "amount", "--range", "-20000..50000", "--yes"]
-    labeldp(*words, "-o", written, "--goal", "training")
-    text = written.read_text("utf-8")
-    assert "default: 0" in text
-    means = {}
-    for name, nulls_rule in (("new", "nulls: {default: 0}"), ("old", "")):
-        domain = "{kind: real, min: -20000, max: 50000, points: 64}"
-        spec = spec_text(domain, nulls=nulls_rule.removeprefix("nulls: "))
-        folder = tmp_path / name
-        folder.mkdir()
-        path, _ = compiled(folder, spec.replace("epsilon: 1", "epsilon: 20"))
-        labeldp("randomize", path, table, "-o", folder / "private.parquet", "--quiet")
-        said = labeldp("estimate", path, folder / "private.parquet", "--json").stdout
-        found = json.loads(said)
-        means[name] = found["groups"][0]["mean"]["estimate"]
-        words = "nulls were counted as 0" if name == "new" else "nulls were counted as -20"
-        assert any(words.removeprefix("nulls ") in line for line in found["nulls"]), found["nulls"]
-    honest = np.where(nulls, 0, amounts).mean()
-    assert abs(means["new"] - honest) < 40
-    assert honest - means["old"] > 150

@@ -57,7 +57,7 @@ KEYS += ["lattice", "goal", "loss", "mechanism", "version", "name", "column", "d
 
 
 def spec_file(random: Random) -> bytes:
-    """The bytes of a spec file: altered bytes, words or trees; ``test_random_specs`` has valid ones."""
+    """The bytes of a spec file with altered bytes, words or trees."""
     make = random.choice([_bytes, _text, _tree, _tree])
     result: bytes = make(random)
     return result

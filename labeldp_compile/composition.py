@@ -89,13 +89,13 @@ class Composition:
         """
         if not Decimal("1e-12") <= delta < 1:
             raise ValueError(f"δ must be between 1e-12 and 1; it is {delta}")
-        found = self.accounted(float(delta))
+        epsilon = self.accounted(float(delta))
         for step in range(_STEPS_UP):
-            if not found.is_finite() or Fraction(found) >= self.pure:
+            if not epsilon.is_finite() or Fraction(epsilon) >= self.pure:
                 return None
-            if self.exact.delta(Fraction(found)) <= Fraction(delta):
-                return found
-            found = _UPWARDS.multiply(found, 1 + Decimal("1e-5") * 4**step)
+            if self.exact.delta(Fraction(epsilon)) <= Fraction(delta):
+                return epsilon
+            epsilon = _UPWARDS.multiply(epsilon, 1 + Decimal("1e-5") * 4**step)
         return None
 
     @cached_property
@@ -109,10 +109,10 @@ class Composition:
         """
         if self._losses is None:
             return Decimal(0)
-        found = float(self._losses.get_epsilon_for_delta(delta * (1 - MARGIN)))
-        if not math.isfinite(found):
+        epsilon = float(self._losses.get_epsilon_for_delta(delta * (1 - MARGIN)))
+        if not math.isfinite(epsilon):
             return Decimal("Infinity")
-        return _UPWARDS.create_decimal(Decimal(max(found, 0.0)) * (1 + Decimal("1e-9")))
+        return _UPWARDS.create_decimal(Decimal(max(epsilon, 0.0)) * (1 + Decimal("1e-9")))
 
     @cached_property
     def exact(self) -> Composed:

@@ -268,9 +268,9 @@ class _Audit:
         tests = [chi_square(self.label(y), *of_label) for y, of_label in tested]
         tests.sort(key=lambda test: test.p_value)
         wrong = [
-            found
+            difference
             for halves in (alone, mixed)
-            for found in unlike_expected(*halves, probabilities, _OTHER_ERROR / 2)
+            for difference in unlike_expected(*halves, probabilities, _OTHER_ERROR / 2)
         ]
         worst, p = tests[0], min(tests[0].p_value * len(tests), 1.0)
         in_words = (
@@ -298,12 +298,12 @@ class _Audit:
         promising = search_events(screened, _NARROWED_LABELS, _NARROWED_EVENTS)
         first, second = (self.drawn_for(promising, _NARROWING / 2) for _ in range(2))
         promising = search_events((first, second), 2, _FINAL_EVENTS)
-        found = bound_epsilon(promising, self.drawn_for(promising, _FINAL), _EPSILON_ERROR)
-        (seen, of), (seen_other, of_other), event = found.seen, found.seen_other, found.event
-        return found.bound, Finding(
+        best = bound_epsilon(promising, self.drawn_for(promising, _FINAL), _EPSILON_ERROR)
+        (seen, of), (seen_other, of_other), event = best.seen, best.seen_other, best.event
+        return best.bound, Finding(
             "privacy",
-            found.bound <= self.claim.epsilon,
-            f"ε ≥ {down_to(found.bound)}, {self.claim.source} {at_most(self.claim.epsilon)}: "
+            best.bound <= self.claim.epsilon,
+            f"ε ≥ {down_to(best.bound)}, {self.claim.source} {at_most(self.claim.epsilon)}: "
             f"output {describe(self.sampler.cells, event.cells)} occurred {seen:,} times in "
             f"{of:,} for label {self.label(event.label)}, and {seen_other:,} times in "
             f"{of_other:,} for label {self.label(event.other)}",
@@ -320,8 +320,8 @@ class _Audit:
         findings = [independence(self.sampler, label, chosen, rows, _OTHER_ERROR)]
         if not with_processes:
             return [*findings, Finding("processes", None, "not tried")]
-        found = processes(self.target, self.sampler, label, chosen, rows, _OTHER_ERROR)
-        return [*findings, found]
+        finding = processes(self.target, self.sampler, label, chosen, rows, _OTHER_ERROR)
+        return [*findings, finding]
 
     def label(self, index: int) -> Any:
         """The label of an index, as a Python value."""

@@ -61,12 +61,12 @@ class ValueCells:
         """[n] the cell of each output."""
         other = self.count - 1
         if self._is_text:
-            found = map(self._cells.get, outputs.tolist(), repeat(other))
-            return np.fromiter(found, np.int64, len(outputs))
+            cells = map(self._cells.get, outputs.tolist(), repeat(other))
+            return np.fromiter(cells, np.int64, len(outputs))
         if outputs.dtype == object or not other:
             return np.full(len(outputs), other)
-        place = np.minimum(np.searchsorted(self._values, outputs), other - 1)
-        return np.where(self._values[place] == outputs, place, other)
+        position = np.minimum(np.searchsorted(self._values, outputs), other - 1)
+        return np.where(self._values[position] == outputs, position, other)
 
     def name(self, cell: int) -> str:
         """A cell in words."""
@@ -88,8 +88,8 @@ class IntervalCells:
         """[n] the cell of each output."""
         if outputs.dtype == object:
             return np.full(len(outputs), self.count - 1)
-        place = np.searchsorted(self.edges, outputs, side="right")
-        return np.where(np.isnan(outputs), self.count - 1, place)
+        position = np.searchsorted(self.edges, outputs, side="right")
+        return np.where(np.isnan(outputs), self.count - 1, position)
 
     def name(self, cell: int) -> str:
         """A cell in words."""
@@ -180,9 +180,9 @@ class Reference:
             return ValueCells(self._values)
         if self._values.dtype == np.float64:
             # The outputs of the audited labels reveal most, so they keep cells of their own.
-            own = np.searchsorted(self._values, np.asarray(self.inputs(), dtype=float))
+            audited_labels = np.searchsorted(self._values, np.asarray(self.inputs(), dtype=float))
             spread = np.arange(0, len(self._values), len(self._values) // (MAX_VALUES // 4))
-            edges = np.unique(np.concatenate([spread, own, own + 1]))
+            edges = np.unique(np.concatenate([spread, audited_labels, audited_labels + 1]))
             return IntervalCells(self._values[edges[edges < len(self._values)]])
         audited = [y for y in self.inputs().tolist() if y in set(self._values.tolist())]
         return ValueCells(output_array(audited or self._values[:1].tolist()))

@@ -95,14 +95,14 @@ class LabelColumns:
         """The numbers [n] of private columns [n]; outputs that are no columns stay as they are."""
         if not isinstance(private, dict):
             return private
-        found = np.zeros(len(private[self.names[0]]), np.int64)
+        numbers = np.zeros(len(private[self.names[0]]), np.int64)
         columns = zip(self.names, self.domain.column_values, self.domain.strides, strict=True)
         for name, values, stride in columns:
             order = np.argsort(output_array(values))
             listed, given = output_array(values)[order], np.asarray(private[name])
             at = np.minimum(np.searchsorted(listed, given), len(listed) - 1)
-            found += np.where(listed[at] == given, order[at] * stride, _NONE)
-        return found
+            numbers += np.where(listed[at] == given, order[at] * stride, _NONE)
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -159,19 +159,19 @@ class FunctionTarget:
         try:
             # Standard output is for the report.
             with contextlib.redirect_stdout(sys.stderr):
-                found: Any = importlib.import_module(module)
+                function: Any = importlib.import_module(module)
         except (Exception, SystemExit) as error:
             require_uninterrupted(error)
             raise InputError(
                 f"--callable {self.name}: cannot import {module!r}: {_reason(error)}"
             ) from None
         try:
-            found = attrgetter(path)(found)
+            function = attrgetter(path)(function)
         except AttributeError:
             raise InputError(f"--callable {self.name}: {module!r} has no {path!r}") from None
-        if not callable(found):
+        if not callable(function):
             raise InputError(f"--callable {self.name}: is not a function")
-        return _checked(found, f"--callable {self.name}")
+        return _checked(function, f"--callable {self.name}")
 
 
 # Both can be pickled and opened in any process.
@@ -222,7 +222,7 @@ def _array(given: Any) -> NDArray[Any]:
     if set(map(type, items)) <= {bool, int, float}:
         numbers = np.array(items)
         there = zip(numbers.tolist(), items, strict=True)
-        if all(own == item or math.isnan(item) for own, item in there):
+        if all(number == item or math.isnan(item) for number, item in there):
             return numbers
     return np.fromiter(items, object, len(items))
 

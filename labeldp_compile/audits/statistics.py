@@ -110,17 +110,17 @@ def search_events(halves: tuple[Tally, Tally], most_labels: int, most_events: in
     unions = [(label, other, _union(first, label, other)) for label, other in pairs]
     scored = [(_score(both, proposal), *proposal) for proposal in plain]
     scored += [(_score(second, proposal), *proposal) for proposal in unions]
-    found: list[Event] = []
+    events: list[Event] = []
     labels: set[int] = set()
     for score, label, other, cells in sorted(scored, key=lambda proposal: -proposal[0]):
         pair = {label, other}
         if len(labels | pair) > most_labels:
             continue
         labels |= pair
-        found.append(Event(int(drawn[label]), int(drawn[other]), cells, score))
-        if len(found) == most_events:
+        events.append(Event(int(drawn[label]), int(drawn[other]), cells, score))
+        if len(events) == most_events:
             break
-    return found
+    return events
 
 
 def bound_epsilon(events: list[Event], fresh: Tally, error: float) -> EpsilonBound:
@@ -152,8 +152,8 @@ def _plain_events(tally: Tally) -> list[Proposal]:
     with np.errstate(divide="ignore"):
         scores = np.log(low[best, columns]) - np.log(high[worst, columns])
     order = [int(c) for c in np.argsort(-scores, kind="stable") if best[c] != worst[c]]
-    found = [(int(best[c]), int(worst[c]), _cells_of(c, M)) for c in order[:_PROPOSALS]]
-    return found or [(0, 1, np.ones(M, dtype=bool))]
+    proposals = [(int(best[c]), int(worst[c]), _cells_of(c, M)) for c in order[:_PROPOSALS]]
+    return proposals or [(0, 1, np.ones(M, dtype=bool))]
 
 
 def _cells_of(column: int, M: int) -> Bits:
@@ -250,13 +250,13 @@ def unlike_expected(
 ) -> list[Difference]:
     """Labels whose outputs provably differ from their certified probabilities [labels, cells]."""
     labels = np.flatnonzero(tested_on.samples).tolist()
-    found = []
+    differences = []
     for y in labels:
         cells = _excess(chosen_on.counts[y], probabilities[y] * chosen_on.samples[y])
         at_least = lower_bound(*tested_on.seen(y, cells), error / len(labels))
         claimed = float(probabilities[y][cells].sum())
-        found.append(Difference(y, cells, float(at_least), claimed))
-    return [each for each in found if each.at_least > each.expected]
+        differences.append(Difference(y, cells, float(at_least), claimed))
+    return [each for each in differences if each.at_least > each.expected]
 
 
 def unlike_each_other(
@@ -265,14 +265,14 @@ def unlike_each_other(
     """Labels whose outputs provably have other probabilities in the first kind of call."""
     one, both = chosen_on[0], chosen_on[0] + chosen_on[1]
     labels = np.flatnonzero((tested_on[0].samples > 0) & (tested_on[1].samples > 0)).tolist()
-    found = []
+    differences = []
     for y in labels:
         share = one.samples[y] / max(both.samples[y], 1)
         cells = _excess(one.counts[y], both.counts[y] * share)
         each, (seen, other) = error / (2 * len(labels)), (t.seen(y, cells) for t in tested_on)
         low, high = float(lower_bound(*seen, each)), float(upper_bound(*other, each))
-        found.append(Difference(y, cells, low, high))
-    return [each for each in found if each.at_least > each.expected]
+        differences.append(Difference(y, cells, low, high))
+    return [each for each in differences if each.at_least > each.expected]
 
 
 def _pooled(expected: Floats) -> NDArray[np.int64]:

@@ -69,9 +69,9 @@ def _table(result: CheckResult) -> list[str]:
         count = len(one.findings)
         head = f"{one.kind} {_shown(one.path)}: {count - len(one.failed)} of {count} rules met"
         lines.append(Marked(f"ok      {head}", "ok") if one.ok else f"failed  {head}")
-        for found in one.findings if result.verbose else one.failed:
-            line = f"  {'ok    ' if found.ok else 'FAILED'}  {found.rule:<21} {found.text}"
-            lines.append(line if found.ok else Marked(line, "failed"))
+        for finding in one.findings if result.verbose else one.failed:
+            line = f"  {'ok    ' if finding.ok else 'FAILED'}  {finding.rule:<21} {finding.text}"
+            lines.append(line if finding.ok else Marked(line, "failed"))
     lines += [f"not applied: {key} (no such file was checked)" for key in result.not_applied]
     if result.others:
         lines.append(f"not checked: {result.others:,} other files")
@@ -108,21 +108,21 @@ def _sarif(result: CheckResult) -> list[str]:
             }
         },
         "results": [
-            _sarif_result(one, found, keys.index(found.rule))
+            _sarif_result(one, finding, keys.index(finding.rule))
             for one in result.judged
-            for found in one.failed
+            for finding in one.failed
         ],
     }
     return _json_lines({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
 
 
-def _sarif_result(one: Judged, found: PolicyFinding, rule: int) -> dict[str, Any]:
+def _sarif_result(one: Judged, finding: PolicyFinding, rule: int) -> dict[str, Any]:
     place = {"artifactLocation": {"uri": _uri(one.path)}, "region": {"startLine": 1}}
     return {
-        "ruleId": found.rule,
+        "ruleId": finding.rule,
         "ruleIndex": rule,
         "level": "error",
-        "message": {"text": found.text},
+        "message": {"text": finding.text},
         "locations": [{"physicalLocation": place}],
     }
 
@@ -136,10 +136,10 @@ def _uri(path: str) -> str:
 def _github(result: CheckResult) -> list[str]:
     lines = []
     for one in result.judged:
-        for found in one.failed:
-            title = f"labeldp check: {found.rule}"
+        for finding in one.failed:
+            title = f"labeldp check: {finding.rule}"
             place = f"file={_property(_shown(one.path))},title={_property(title)}"
-            text = f"{one.kind} {_shown(one.path)}: {found.text}"
+            text = f"{one.kind} {_shown(one.path)}: {finding.text}"
             lines.append(f"::error {place}::{_data(text)}")
     lines += [
         f"::notice::{_data(f'{key}: no such file was checked')}" for key in result.not_applied

@@ -96,7 +96,7 @@ def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) 
     if person is not None:
         spent.append((Fraction(0), person.bound + person.prior))
         spent += [(Fraction(delta), epsilon) for delta, epsilon in person.at_delta]
-    own = range(groups.own_tables)
+    with_own_table = range(groups.own_tables)
     tables = range(groups.tables) if with_use else ()
     return Subject(
         kind="artifact",
@@ -108,7 +108,7 @@ def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) 
         person=tuple(spent),
         mechanism=stated.mechanism,
         protects="label" if stated.person is None else "person",
-        group_rows=min((stated.tables[table].size for table in own), default=None),
+        group_rows=min((stated.tables[table].size for table in with_own_table), default=None),
         uses=tuple(artifact.table(table).usefulness for table in tables),
         numbers=are_numbers(artifact.label, artifact.tables[0])
         and not isinstance(artifact.label, JointDomain)
@@ -257,30 +257,30 @@ def find_subjects(paths: list[str]) -> FoundSubjects:
     Raises InputError for a path that does not exist, for too many files, and if there is nothing
     to check: that is no pass.
     """
-    found = FoundSubjects()
+    below = FoundSubjects()
     for text in paths:
         path = Path(text)
         if is_url(text):
-            found.subjects.append(text)
+            below.subjects.append(text)
             continue
         if not os.path.lexists(path):
             raise InputError(f"{path}: there is no such file or folder")
         kind = kind_of(path)
         if not path.is_dir() or kind != "unknown":
-            found.subjects.append(path)
+            below.subjects.append(path)
         if path.is_dir() and kind in _WALKED:
-            _below(path, found)
-    found.subjects = list(dict.fromkeys(found.subjects))
-    if not found.subjects and not found.refused:
+            _below(path, below)
+    below.subjects = list(dict.fromkeys(below.subjects))
+    if not below.subjects and not below.refused:
         named = ", ".join(paths)
         what = "artifact, run folder, ledger or folder of parts"
         raise InputError(f"{named}: holds no {what}, so nothing is checked")
-    return found
+    return below
 
 
-def _below(folder: Path, found: FoundSubjects) -> None:
+def _below(folder: Path, below: FoundSubjects) -> None:
     def unreadable(error: OSError) -> None:
-        found.refused.append((Path(error.filename), f"cannot be read: {error.strerror}"))
+        below.refused.append((Path(error.filename), f"cannot be read: {error.strerror}"))
 
     files, runs = 0, set[Path]()
     for at, folders, names in os.walk(folder, onerror=unreadable):
@@ -292,11 +292,11 @@ def _below(folder: Path, found: FoundSubjects) -> None:
         for name in sorted(folders):
             path = here / name
             if path.is_symlink():
-                found.refused.append((path, "is a link to a folder, which check does not follow"))
+                below.refused.append((path, "is a link to a folder, which check does not follow"))
                 continue
             kind = kind_of(path)
             if kind != "unknown":
-                found.subjects.append(path)
+                below.subjects.append(path)
             if kind in _WALKED:
                 inside.append(name)
         folders[:] = inside
@@ -306,8 +306,8 @@ def _below(folder: Path, found: FoundSubjects) -> None:
         for path in map(here.joinpath, sorted(names)):
             kind = kind_of(path)
             if kind == "unknown":
-                found.others += not is_own
+                below.others += not is_own
             elif path.is_symlink():
-                found.refused.append((path, "is a link, which check does not follow"))
+                below.refused.append((path, "is a link, which check does not follow"))
             else:
-                found.subjects.append(path)
+                below.subjects.append(path)

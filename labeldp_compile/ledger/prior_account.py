@@ -66,15 +66,15 @@ class PriorAccount:
 
     def recall(self, question: AskedOfLabels) -> dict[str, Any] | None:
         """The recorded answer to the question, or None; raises InputError."""
-        found = in_transaction(self._store, lambda ledger: self._find(ledger, question))
-        if found is None:
+        entry = in_transaction(self._store, lambda ledger: self._find(ledger, question))
+        if entry is None:
             return None
         self._say(
-            f"{self.name}: reusing the {self._what} of entry {found.number} "
+            f"{self.name}: reusing the {self._what} of entry {entry.number} "
             f"({self._epsilon} = {float(question.epsilon):g} was spent by entry "
-            f"{found.facts['spend']}); nothing is spent, and no label is read"
+            f"{entry.facts['spend']}); nothing is spent, and no label is read"
         )
-        return found.facts["answer"]
+        return entry.facts["answer"]
 
     def forecast(self, question: AskedOfLabels) -> tuple[str, bool]:
         """A line on what would happen, and whether an answer would be recalled.

@@ -150,9 +150,9 @@ class _SqliteRows(LedgerRows):
 
     def guard(self) -> None:
         """Triggers that were changed or removed are set again."""
-        found = self._made("trigger")
+        triggers = self._made("trigger")
         for name, text in _GUARDS.items():
-            if found.get(name) != text:
+            if triggers.get(name) != text:
                 self.execute(f"DROP TRIGGER IF EXISTS main.{name}")
                 self.execute(text)
 

@@ -76,8 +76,8 @@ class LedgerRows(ABC):
         marks = ", ".join([self.mark] * len(values))
         self.execute(f"INSERT INTO {self.schema}entries VALUES ({marks})", *values)  # noqa: S608
         table = f"{self.only}{self.schema}entries WHERE number = {self.mark}"
-        found = f"SELECT {_COLUMNS}{self.more_columns} FROM {table}"  # noqa: S608
-        if self.execute(found, entry.number) != [values]:  # a trigger that labeldp did not make
+        query = f"SELECT {_COLUMNS}{self.more_columns} FROM {table}"  # noqa: S608
+        if self.execute(query, entry.number) != [values]:  # a trigger that labeldp did not make
             raise BrokenChainError(
                 "the ledger has a foreign trigger that keeps entries out of it: remove the trigger"
             )

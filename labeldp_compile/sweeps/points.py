@@ -91,8 +91,8 @@ def _variants(spec: Spec, kind: str, number: str) -> Iterable[Mechanism]:
     wanted = mechanism_class(kind)
     if number:
         return [wanted.named(k=int(number))]
-    own = spec.named_mechanism
-    mine = own if isinstance(own, wanted) and own.kind == kind else None
+    named = spec.named_mechanism
+    mine = named if isinstance(named, wanted) and named.kind == kind else None
     return wanted.compared(mine, spec.domain.size, spec.loss)
 
 
@@ -244,7 +244,7 @@ def measure(
     if are_numbers(domain, artifact.randomizer):
         variances = analyse(artifact.randomizer).variances()
         variance = float(variances.weighted(prior.weights) / sum(prior.weights))
-    found, groups = artifact.only, None
+    table, groups = artifact.only, None
     if prior.groups.columns:
         groups = _measure_groups(named, prior, artifact, spec_digest, insecure)
     return Point(
@@ -255,13 +255,13 @@ def measure(
         loss=utility.noisy_label_loss,
         largest_bias=bias,
         rms_bias=utility.rms_bias,
-        bias_in_range=found.bias_in_range,
+        bias_in_range=table.bias_in_range,
         variance=variance,
-        noise_variance=found.usefulness.variance,
-        margin_all_labels=found.usefulness.margin(ROWS),
-        margin_under_prior=found.usefulness.margin_under_prior(ROWS),
+        noise_variance=table.usefulness.variance,
+        margin_all_labels=table.usefulness.margin(ROWS),
+        margin_under_prior=table.usefulness.margin_under_prior(ROWS),
         unbiased=is_unbiased(domain, bias),
-        shortcomings=tuple(found.shortcomings),
+        shortcomings=tuple(table.shortcomings),
         outputs=artifact.certificate.outputs,
         bytes=len(artifact.model),
         seconds=seconds,
@@ -281,18 +281,18 @@ def _measure_groups(
     stated = artifact.certificate
     analysis, labels = analyse(pooled.randomizer), spec.domain.labels()
     astray = strays(spec.domain)
-    alone = [
+    pooled_losses = [
         float(analysis.expected_loss(labels, one.weights, spec.loss, astray)[0])
         for one in priors.tables
     ]
-    own = [table.utility.noisy_label_loss for table in stated.tables]
+    by_group = [table.utility.noisy_label_loss for table in stated.tables]
     sizes = [table.size for table in stated.tables]
-    pairs = zip(own, alone, strict=True)
+    pairs = zip(by_group, pooled_losses, strict=True)
     return GroupPoint(
-        tables=len(own),
+        tables=len(by_group),
         pay=sum(loss < _GAINS * other for loss, other in pairs),
         loss=artifact.certificate.utility.noisy_label_loss,
-        pooled_loss=sum(n * x for n, x in zip(sizes, alone, strict=True)) / sum(sizes),
+        pooled_loss=sum(n * x for n, x in zip(sizes, pooled_losses, strict=True)) / sum(sizes),
         bytes=len(artifact.model),
         seconds=seconds,
     )

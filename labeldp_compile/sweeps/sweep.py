@@ -164,7 +164,7 @@ class Sweep:
 
     def remark(self, point: Point) -> str:
         """Why a point is not useful for the goal, in a few words; empty if it is useful."""
-        kinds = [found.kind for found in relevant(point.shortcomings, self.spec.goal)]
+        kinds = [shortcoming.kind for shortcoming in relevant(point.shortcomings, self.spec.goal)]
         if "not_estimable" in kinds:  # that some labels look alike is the reason
             kinds = [kind for kind in kinds if kind != "told_apart_from_none"]
         elif point.is_biased(self.spec):

@@ -174,9 +174,9 @@ class PostgresRows(LedgerRows):
         BrokenChainError for other tables; InputError for what its owner can fix.
         """
         name, schema = self._name, self._session.schema
-        found = {row[0]: row[1:] for row in self._about(_FIND_TABLES)}
-        whole = all(plain for plain, _ in found.values())
-        if not whole or {table: columns for table, (_, columns) in found.items()} != _COLUMNS:
+        tables = {row[0]: row[1:] for row in self._about(_FIND_TABLES)}
+        whole = all(plain for plain, _ in tables.values())
+        if not whole or {table: columns for table, (_, columns) in tables.items()} != _COLUMNS:
             # Unlogged, with row security, rules or children: not all that was written is there.
             raise BrokenChainError(f"{name}: its tables are not those of a ledger")
         for table, role, right, is_public in self._about(_FIND_RIGHTS):
@@ -206,8 +206,8 @@ class PostgresRows(LedgerRows):
             (table, trigger, function, kind, sources[function])
             for (table, trigger), (function, _, kind) in _TRIGGERS.items()
         }
-        found, keys = set(self._about(_FIND_TRIGGERS, _PATH)), set(self._about(_FIND_KEYS))
-        return found >= wanted and keys >= _KEYS and self._has_kind()
+        triggers, keys = set(self._about(_FIND_TRIGGERS, _PATH)), set(self._about(_FIND_KEYS))
+        return triggers >= wanted and keys >= _KEYS and self._has_kind()
 
     def guard(self) -> None:
         """Make what is missing, or is not as it stands here, which only the tables' owner may."""
@@ -241,8 +241,8 @@ class PostgresRows(LedgerRows):
 
     def _has_kind(self) -> bool:
         """Whether the table itself refuses unknown kinds; an expression has operators by oid."""
-        found = self._about(_FIND_KIND)
-        return len(found) == 1 and all(f"'{kind}'" in found[0][0] for kind in FIELDS)
+        constraints = self._about(_FIND_KIND)
+        return len(constraints) == 1 and all(f"'{kind}'" in constraints[0][0] for kind in FIELDS)
 
     def _about(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         """What a query says of the ledger's schema, which is its first value."""

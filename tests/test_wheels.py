@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 pytestmark = pytest.mark.slow
 
@@ -192,29 +193,51 @@ def test_the_trainer_is_found_by_the_command(installed):
     run(programs / "python", "-c", "import labeldp_trainer.run")
 
 
-@pytest.fixture(scope="module")
-def lowest(wheels, tmp_path_factory):
-    """The programs of an environment with the least version of everything that is required."""
-    folder = tmp_path_factory.mktemp("lowest")
+def least(wheels, folder):
+    """The programs of an environment with the least version of all that these wheels require."""
     venv.create(folder, with_pip=True, symlinks=True)
-    ours = {name: wheel for name, wheel in wheels.items() if name != "labeldp-trainer"}
-    pins = set()
-    for wheel in ours.values():
+    bounds = {}
+    for wheel in wheels.values():
         with zipfile.ZipFile(wheel) as file:
             (path,) = (path for path in file.namelist() if path.endswith("/METADATA"))
             lines = file.read(path).decode().splitlines()
         for line in lines:
             it = Requirement(line.removeprefix("Requires-Dist: ")) if "Requires-Dist" in line else 0
             chosen = it and (it.marker is None or "scikit-learn" in str(it.marker))
-            if chosen and it.name not in ours:
+            if chosen and it.name not in wheels:
                 (bound,) = it.specifier
                 assert bound.operator == ">=", line
-                pins.add(f"{it.name}=={bound.version}")
-    run(folder / "bin/python", "-m", "pip", "install", "-q", *ours.values(), *sorted(pins))
+                bounds.setdefault(it.name, []).append(Version(bound.version))
+    pins = [f"{name}=={max(versions)}" for name, versions in sorted(bounds.items())]
+    run(folder / "bin/python", "-m", "pip", "install", "-q", *wheels.values(), *pins)
     return folder / "bin"
 
 
-def test_the_least_versions_are_enough(lowest, tmp_path):
+def test_the_least_versions_are_enough_to_train(wheels, tmp_path):
+    labeldp = least(wheels, tmp_path / "least") / "labeldp"
+    rows = "".join(f"{row / 100},{row % 6}\n" for row in range(600))
+    for table in ("train", "test"):
+        (tmp_path / f"{table}.csv").write_text(f"x,y\n{rows}")
+    for kind, more in (
+        ("one_release", "label_range: [0, 5]}"),
+        ("staged_release", "label_range: [0, 5]}"),
+        ("dp_sgd", "clip_norm: 1}\nmodel: {kind: linear}\noptimizer: {kind: sgd, learning_rate: 1}"
+        "\ntraining: {epochs: 1, batch_size: 100, seed: 1}"),
+    ):  # fmt: skip
+        config, folder = tmp_path / f"{kind}.yaml", tmp_path / kind
+        config.write_text(
+            f"version: 1\nname: low\ndata: {{kind: table, train: {tmp_path}/train.csv, "
+            f"test: {tmp_path}/test.csv, label: y, numeric: [x]}}\nloss: squared\n"
+            f"method: {{kind: {kind}, epsilon: 1, delta: 1e-5, {more}\n"
+        )
+        run(labeldp, "train", config, "-o", folder)
+        run(labeldp, "predict", folder, tmp_path / "test.csv", "-o", tmp_path / f"{kind}.csv")
+        run(labeldp, "export", folder, "--to", "onnx", "-o", tmp_path / f"{kind}.onnx")
+
+
+def test_the_least_versions_are_enough(wheels, tmp_path):
+    ours = {name: wheel for name, wheel in wheels.items() if name != "labeldp-trainer"}
+    lowest = least(ours, tmp_path / "least")
     labeldp = lowest / "labeldp"
     table, private = tmp_path / "table.csv", tmp_path / "private.csv"
     table.write_text("id,y\n" + "".join(f"{row},{row % 6}\n" for row in range(600)))

@@ -1,51 +1,26 @@
 """docs/own-tools.md, from the first block to the last, in an empty folder."""
 
 import importlib.util
-import shlex
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.metrics import log_loss
 
-from labeldp_compile.cli import main
-from tests.docs.blocks import blocks_of
+from tests.docs.pages import run_page
 
 LIBRARIES = ("lightgbm", "xgboost", "torch")
-
-
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory):
-    """What the blocks define; those of libraries that are not installed are only compiled."""
-    found = {}
-    folder = tmp_path_factory.mktemp("own-tools")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        for block in blocks_of("own-tools.md"):
-            if block.file_name:
-                (folder / block.file_name).write_text(block.text, encoding="utf-8")
-            elif block.language == "sh":
-                for line in block.text.splitlines():
-                    run(folder, *shlex.split(line))
-            else:
-                library = block.text.partition("\n")[0].removeprefix("# ")
-                code = compile(block.text, "own-tools.md", "exec")
-                if library not in LIBRARIES or importlib.util.find_spec(library):
-                    exec(code, found)
-    return found
+    """What the blocks define, but those of libraries that are not installed."""
 
+    def runs(block):
+        library = block.text.partition("\n")[0].removeprefix("# ")
+        return library not in LIBRARIES or importlib.util.find_spec(library)
 
-def run(folder, program, *words):
-    if program == "python":
-        (script,) = words
-        exec(compile((folder / script).read_text("utf-8"), script, "exec"), {})
-        return
-    assert program == "labeldp"
-    result = CliRunner().invoke(main, words)
-    assert result.exit_code == 0, (words, result.output)
+    return run_page("own-tools.md", tmp_path_factory.mktemp("own-tools"), runs).names
 
 
 def test_defaults_are_worse_than_a_constant_and_the_preset_is_better(names):

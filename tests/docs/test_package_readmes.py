@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from labeldp_runtime import Randomizer
 
 from labeldp_compile.cli import main
-from tests.docs.console import ROOT
+from tests.docs.pages import ROOT
 from tests.fixtures.compiled import integer_spec, joint_spec, sets_spec
 from tests.policy.company import key
 

@@ -4,51 +4,43 @@ import re
 
 import pytest
 
-from tests.docs import console
-from tests.docs.console import NOT_SHOWN, ROOT, follows, is_shown, run_all
+from tests.docs.pages import NOT_SHOWN, ROOT, follows, require_shown, run_page
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 # What no draw of the prior's noise changes.
 CERTAIN = ("init", "randomize")
 
 
-def examples():
-    """(words of the command behind labeldp, lines shown) in order."""
-    return [(words[1:], shown) for words, shown in console.examples(TEXT)]
-
-
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    return run_all(TEXT, tmp_path_factory.mktemp("clone"))
+def commands(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clone")
+    run = run_page("README.md", folder, lambda block: block.language == "console")
+    require_shown(run)
+    return {it.words[1]: it for it in run.commands}
 
 
 def test_it_fits_a_screen_or_two():
     assert len(TEXT.splitlines()) <= 100
 
 
-def test_its_commands_print_what_is_shown(printed):
-    assert [words[0] for words, _ in examples()] == [
-        *("init", "compile", "verify", "randomize", "estimate"),
-    ]
-    for (words, shown), lines in zip(examples(), printed, strict=True):
-        assert len(shown) > shown.count(NOT_SHOWN)
-        assert is_shown(shown, lines), (words, lines)
-        if words[0] in CERTAIN:
-            assert follows(shown, lines), (words, lines)
+def test_its_commands_print_what_is_shown(commands):
+    assert [*commands] == ["init", "compile", "verify", "randomize", "estimate"]
+    for name, it in commands.items():
+        assert len(it.shown) > it.shown.count(NOT_SHOWN)
+        assert name not in CERTAIN or follows(it.shown, it.printed), it
 
 
-def test_a_line_that_no_command_prints_is_found(printed):
-    (words, shown), lines = examples()[0], printed[0]
-    assert words[0] == "init"
+def test_a_line_that_no_command_prints_is_noticed(commands):
+    shown, printed = commands["init"].shown, commands["init"].printed
     for place in range(len(shown)):
-        assert not follows([*shown[:place], "  invented", *shown[place:]], lines)
-    (_, shown), lines = examples()[1], printed[1]
+        assert not follows([*shown[:place], "  invented", *shown[place:]], printed)
+    shown, printed = commands["compile"].shown, commands["compile"].printed
     assert NOT_SHOWN in shown
-    assert not follows([line for line in shown if line != NOT_SHOWN], lines)
+    assert not follows([line for line in shown if line != NOT_SHOWN], printed)
 
 
-def test_the_example_is_right_on_average_and_useful(printed):
-    verified = "\n".join(printed[2])
+def test_the_example_is_right_on_average_and_useful(commands):
+    verified = "\n".join(commands["verify"].printed)
     assert "around the true one" in verified and "warning:" not in verified
 
 

@@ -4,31 +4,16 @@ import re
 
 import pytest
 
-from tests.docs.blocks import blocks_of
-from tests.docs.console import NOT_SHOWN, ROOT, examples, is_shown, run_all
+from tests.docs.pages import NOT_SHOWN, require_shown, run_page, text_of
 
-pytestmark = pytest.mark.slow
-
-TEXT = (ROOT / "docs" / "scenes.md").read_text(encoding="utf-8")
 MOST_COMMANDS = 8
 
 
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("scenes")
-    for block in blocks_of("scenes.md"):
-        if block.file_name:
-            (folder / block.file_name).write_text(block.text, encoding="utf-8")
-    return run_all(TEXT, folder)
-
-
-def test_each_scene_has_at_most_eight_commands():
-    scenes = re.split(r"^## ", TEXT, flags=re.M)[1:]
-    assert len(scenes) == 3
-    assert all(1 < len(examples(scene)) <= MOST_COMMANDS for scene in scenes)
-
-
-def test_every_command_prints_what_is_shown(printed):
-    for (words, shown), lines in zip(examples(TEXT), printed, strict=True):
-        assert len(shown) > shown.count(NOT_SHOWN)
-        assert is_shown(shown, lines), (words, lines)
+@pytest.mark.slow
+def test_each_scene_prints_what_is_shown_in_at_most_eight_commands(tmp_path):
+    scenes = re.split(r"^## ", text_of("scenes.md"), flags=re.M)[1:]
+    counts = [len(re.findall(r"^\$ ", scene, re.M)) for scene in scenes]
+    assert len(counts) == 3 and all(1 < count <= MOST_COMMANDS for count in counts)
+    run = run_page("scenes.md", tmp_path)
+    require_shown(run)
+    assert all(len(it.shown) > it.shown.count(NOT_SHOWN) for it in run.commands)

@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 
-from tests.docs.blocks import blocks_of
+from tests.docs.pages import blocks_of
 from tests.docs.test_package_readmes import built  # noqa: F401  # a fixture
 
 SCRIPTS = [block.text for block in blocks_of("scripts.md")]

@@ -14,7 +14,7 @@ from labeldp_runtime import Key, Randomizer
 from labeldp_compile.cli import main
 from labeldp_compile.export.sql.command import DIALECTS, NOT_RUN
 from runtime.tests.test_hmac_words import GOLDEN
-from tests.docs.blocks import DOCS, blocks_of
+from tests.docs.pages import DOCS, blocks_of
 from tests.fixtures.compiled import compile_text, integer_spec
 
 ROOT = Path(__file__).parents[2]

@@ -2,13 +2,12 @@
 
 import csv
 import json
-import shlex
 
 import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from tests.docs.blocks import blocks_of
+from tests.docs.pages import blocks_of, run_page
 
 pytestmark = pytest.mark.slow
 
@@ -23,26 +22,9 @@ def labeldp(words):
 def folder(tmp_path_factory):
     """The folder after all blocks have run."""
     pytest.importorskip("labeldp_trainer")
-    folder = tmp_path_factory.mktemp("tutorial")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        for block in blocks_of("tutorial.md"):
-            if block.file_name:
-                (folder / block.file_name).write_text(block.text, encoding="utf-8")
-            elif block.language == "sh":
-                for line in block.text.splitlines():
-                    program, *words = shlex.split(line)
-                    if program == "python":
-                        (script,) = words
-                        exec(compile((folder / script).read_text(), script, "exec"), {})
-                    else:
-                        assert program == "labeldp", line
-                        labeldp(words)
-            else:
-                assert block.language == "console", block
-                command, _, output = block.text.partition("\n")
-                assert labeldp(shlex.split(command.removeprefix("$ labeldp "))) == output
-    return folder
+    run = run_page("tutorial.md", tmp_path_factory.mktemp("tutorial"))
+    assert all(it.shown in (None, it.printed) for it in run.commands)
+    return run.folder
 
 
 def test_it_ends_with_two_models_and_a_statement(folder):

@@ -1,0 +1,130 @@
+"""Pages of docs/: their blocks run, their commands print what is shown, their tables are whole."""
+
+import re
+import shlex
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from labeldp_compile.check import policy_schema
+from labeldp_compile.check.policy import GatePolicy
+from labeldp_compile.cli import main
+from labeldp_compile.estimates.long_table import COLUMNS
+from labeldp_compile.tabular.parts_folder import ListedPart
+from tests.docs.pages import NOT_SHOWN, ROOT, follows, require_shown, run_page, text_of
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """A page → its run, made once."""
+    runs = {}
+
+    def page(name):
+        if name not in runs:
+            runs[name] = run_page(name, tmp_path_factory.mktemp("page"))
+        return runs[name]
+
+    return page
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("compile.md", "persons.md", "nightly.md"),
+        pytest.param("policy.md", marks=pytest.mark.slow),
+    ],
+)
+def test_the_commands_print_what_is_shown(ran, page):
+    require_shown(ran(page))
+
+
+def test_nightly_counts_rows_as_it_says(ran):
+    """Draws are random, and rows are not."""
+    counts = re.compile(r"([\d,]+ rows|[\d,]+ private labels of|[\d,]+ ids are)")
+    commands = [it for it in ran("nightly.md").commands if "--quiet" not in it.words]
+    assert commands
+    for it in commands:
+        if NOT_SHOWN not in it.shown:
+            shown, printed = "\n".join(it.shown), "\n".join(it.printed)
+            assert counts.findall(shown) == counts.findall(printed), it.words
+
+
+def test_persons_prints_exactly_what_is_shown(ran):
+    assert all(follows(it.shown, it.printed) for it in ran("persons.md").commands)
+
+
+def test_persons_sql_and_polars_give_the_same_tables(ran):
+    run = ran("persons.md")
+    one_row, cut = run.queries
+    tables = {it.stem: pl.read_parquet(it) for it in run.folder.glob("*.parquet")}
+    assert one_row.to_dicts() == tables["customers"].to_dicts()
+    counted, of_polars = (
+        table["customer_id"].value_counts().sort("customer_id")
+        for table in (cut, tables["first-four"])
+    )
+    assert counted.equals(of_polars) and counted["count"].max() == 4
+    assert sorted(tables["private"]["ordered_at"]) == sorted(tables["first-four"]["ordered_at"])
+
+
+def test_hosts_gives_private_labels(ran):
+    names = ran("hosts.md").names
+    assert names["private"].shape == (3,) and names["entropy"].type == "tensor(int64)"
+
+
+def test_estimate_shows_the_form_and_sql_gives_its_numbers(ran, inside):
+    run = ran("estimate.md")
+    lines, shown = run.printed("labeldp", "estimate")
+    assert len(shown) == len(lines) and shown[:3] == lines[:3]
+    assert shown[3].split() == lines[3].split()  # the header
+    first = [[line.split()[0] for line in part if line] for part in (shown, lines)]
+    assert first[0] == first[1]
+    inside(run.folder)
+    (command,) = (it.words[1:] for it in run.commands if it.words[1] == "estimate")
+    done = CliRunner().invoke(main, [*command, "--parquet", "estimates.parquet"])
+    assert done.exit_code == 0, done.output
+    wanted = {
+        (row["hlthp"], row["statistic"], row["label"]): row
+        for row in pq.read_table("estimates.parquet").to_pylist()
+        if not row["all_rows"] and row["statistic"] != "quantile"
+    }
+    rows = run.queries[0].rows()
+    assert len(wanted) == 2 * (1 + 10) and len(rows) == len(wanted)
+    for group, statistic, label, estimate, error, count in rows:
+        row = wanted[group, statistic, label]
+        assert estimate == pytest.approx(row["estimate"], abs=1e-9) and count == row["rows"]
+        if statistic == "mean" or 0 <= estimate <= 1:
+            assert error == pytest.approx(row["standard_error"], rel=1e-6)
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_pipeline_of_policy_pass(ran, inside):
+    folder = ran("policy.md").folder
+    inside(folder)
+    pipeline = yaml.safe_load((folder / ".github/workflows/labels.yaml").read_text())
+    steps = [step.get("run", "") for step in pipeline["jobs"]["gate"]["steps"]]
+    steps = [shlex.split(step.partition(" > ")[0]) for step in steps if step.startswith("labeldp")]
+    assert [CliRunner().invoke(main, words[1:]).exit_code for words in steps] == [0] * 4
+
+
+def named(page, after, before="\n\n"):
+    """The names in the first column of a table."""
+    rows = text_of(page).split(after)[1].split(before)[0].splitlines()
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+
+
+def test_tables_of_fields_are_whole():
+    keys = set(GatePolicy.model_fields) - {"version", "name"}
+    assert named("policy.md", "| key | what must hold | for | worth |\n") == keys
+    fields = {"format_version", "folder", "parts", *ListedPart.__annotations__}
+    assert named("nightly.md", "| field | is |\n") == fields
+    explained = text_of("estimate.md").partition("## One table for dashboards")[2]
+    explained = explained.partition("\n## ")[0]
+    assert all(f"`{name}`" in explained for name in COLUMNS.names)
+
+
+def test_the_committed_schema_is_that_of_the_policy():
+    committed = (ROOT / "specs" / "labeldp-policy.schema.json").read_text(encoding="utf-8")
+    assert committed == policy_schema(), "run: make schema"

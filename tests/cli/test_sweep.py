@@ -232,11 +232,13 @@ BAD = {
     "zero": (["--epsilon", "0"], "is outside"),
     "large": (["--epsilon", "1,61"], "is outside"),
     "nan": (["--epsilon", "nan"], "expected numbers"),
+    "none": (["--epsilon", ""], "--epsilon"),
     "mechanism": (["--mechanisms", "rr_on_bin"], "did you mean 'rr_on_bins'?"),
     "k": (["--mechanisms", "rr_top_k"], "such as rr_top_k:5"),
     "no k": (["--mechanisms", "laplace:5"], "only rr_top_k takes a number"),
     "suffix": (["-o", "out.png"], "ends in .html"),
     "directory": (["-o", "no/such/out.html"], "there is no directory"),
+    "unwritable": (["-o", "/proc/self/sweep.html"], "cannot be written to"),
 }
 
 
@@ -268,6 +270,13 @@ def test_the_page(tmp_path):
     refused = labeldp("sweep", spec_in(tmp_path), *FEW, "-o", page)
     assert refused.exit_code == 2 and "--overwrite" in refused.stderr
     assert page.read_bytes() == before
+
+
+def test_losses_below_zero_are_drawn(tmp_path):
+    path, page = spec_in(tmp_path, ("squared", "poisson")), tmp_path / "p.html"
+    result = labeldp("sweep", path, "--epsilon", "1", "-o", page)
+    assert result.exit_code == 0, result.output
+    assert "<svg" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -216,7 +216,7 @@ def _margins(noise: Noise, counts: Sequence[int], assumed: str) -> str:
 
 
 def _over(counts: Sequence[int], bound: str, margins: Sequence[str]) -> str:
-    """The margins of means or shares over so many rows."""
+    """The margins of means or shares over these numbers of rows."""
     first, *others = zip(counts, margins, strict=True)
     more = "".join(f", over {n:,} rows ±{margin}" for n, margin in others)
     return f"over {first[0]:,} rows has a 95% margin of error of {bound} ±{first[1]}{more}"

@@ -6,15 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from labeldp_verify.budget import affordable, charge
 from labeldp_verify.forms import AdditiveRandomizer, Randomizer
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.graph.nodes import ModelProto
-
-if TYPE_CHECKING:
-    from labeldp_verify.claims import Certificate
 
 # ---- Count the fields of an ONNX file (protobuf) without parsing it into objects.
 #
@@ -160,28 +157,39 @@ def charge_json(text: str) -> None:
     )
 
 
-def charge_labels(certificate: Certificate) -> None:
-    """Everything that is done once for each label, but for numbers of unusual length."""
-    domain, tables = certificate.label.domain, len(certificate.tables)
-    k = claimed_labels(domain) * tables
-    loss = certificate.utility.loss
-    witnesses = [table.optimality for table in certificate.tables if table.optimality is not None]
-    radii = any(hasattr(witness, "radii") for witness in witnesses)
-    duals = bool(witnesses) and not radii
-    windows = certificate.form in WINDOWS
+def charge_labels(
+    domain: dict[str, Any],
+    tables: int,
+    loss: str,
+    form: str,
+    *,
+    duals: bool,
+    radii: bool,
+    by_group: bool,
+) -> None:
+    """Everything that is done once for each label, but for numbers of unusual length.
+
+    ``domain`` is what the certificate claims; ``duals`` or ``radii`` prove a lower bound.
+    """
+    k, windows = claimed_labels(domain) * tables, form in WINDOWS
     each = seconds_a_label(loss, str(domain.get("kind")), duals=duals, windows=windows)
     stated = _columns(domain) or [domain]
     bits = max(_bits(one.get(key)) for one in stated for key in ("min", "max"))
-    what = f"{k:,} labels"
-    if certificate.groups is not None:
-        what += f" of {tables:,} groups"
+    what = f"{k:,} labels" + (f" of {tables:,} groups" if by_group else "")
     held = _WINDOW_LABEL_BYTES if windows else _LABEL_BYTES
     if radii:
         each, held = each + _RADIUS, held + _RADIUS_BYTES
     seconds = k * each * _longer(bits) + tables * _TABLE
     charge(what, seconds=seconds, bytes=k * (held + 2 * bits))
-    if certificate.composition is not None:
-        charge("what a user spends for several labels", seconds=_COMPOSITION)
+
+
+def charge_composition() -> None:
+    """What several labels of one user spend."""
+    charge("what a user spends for several labels", seconds=_COMPOSITION)
+
+
+def charge_execution() -> None:
+    """Running the graph."""
     charge("the running graph", seconds=_EXECUTION)
 
 

@@ -33,11 +33,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from labeldp_verify import kernel
-from labeldp_verify.claims import Certificate
+from labeldp_verify.claims import Certificate, RadiusOptimality
 from labeldp_verify.claims.claim import Claim, Evidence, all_claims
 from labeldp_verify.claims.tables import Tables, decimals
 from labeldp_verify.claims.whole_file import check_whole_file
-from labeldp_verify.cost import charge_kernel, charge_labels, charge_tables, claimed_labels
+from labeldp_verify.cost import (
+    charge_composition,
+    charge_execution,
+    charge_kernel,
+    charge_labels,
+    charge_tables,
+    claimed_labels,
+)
 from labeldp_verify.decode import (
     MAX_LABELS,
     FileForm,
@@ -125,11 +132,29 @@ class Verification:
         demand(claimed <= MAX_LABELS, "there are more labels than an artifact can have")
         tables = len(self.certificate.tables)
         demand(tables <= MAX_TABLES, "there are more groups than an artifact can have")
-        charge_labels(self.certificate)
+        self._charge_labels()
         self.domain = read_domain(self.certificate.label.domain)
         for claim in all_claims():
             claim.require(self.certificate, self.domain)
         return f"one certificate in canonical JSON, format {self.certificate.format_version}"
+
+    def _charge_labels(self) -> None:
+        """The cost of all further steps, from counts that the certificate claims."""
+        certificate = self.certificate
+        witnesses = [t.optimality for t in certificate.tables if t.optimality is not None]
+        radii = any(isinstance(one, RadiusOptimality) for one in witnesses)
+        charge_labels(
+            certificate.label.domain,
+            len(certificate.tables),
+            certificate.utility.loss,
+            certificate.form,
+            duals=bool(witnesses) and not radii,
+            radii=radii,
+            by_group=certificate.groups is not None,
+        )
+        if certificate.composition is not None:
+            charge_composition()
+        charge_execution()
 
     def _check_tables(self) -> str:  # 3
         certificate, domain = self.certificate, self.domain

@@ -18,7 +18,6 @@ from labeldp_verify.forms.groups import Groups as Groups
 from labeldp_verify.forms.groups import check_groups as check_groups
 from labeldp_verify.forms.integers import GroupedWindows as GroupedWindows
 from labeldp_verify.forms.integers import Integers as Integers
-from labeldp_verify.forms.integers import Randomizer as Randomizer
 from labeldp_verify.forms.joint import MAX_COMBINATIONS as MAX_COMBINATIONS
 from labeldp_verify.forms.joint import MAX_LABEL_COLUMNS as MAX_LABEL_COLUMNS
 from labeldp_verify.forms.joint import JointDomain as JointDomain
@@ -32,6 +31,7 @@ from labeldp_verify.forms.randomizers import TABLE_WORD_BITS as TABLE_WORD_BITS
 from labeldp_verify.forms.randomizers import AdditiveRandomizer as AdditiveRandomizer
 from labeldp_verify.forms.randomizers import ClassSets as ClassSets
 from labeldp_verify.forms.randomizers import Output as Output
+from labeldp_verify.forms.randomizers import Randomizer as Randomizer
 from labeldp_verify.forms.randomizers import Segment as Segment
 from labeldp_verify.forms.randomizers import TableRandomizer as TableRandomizer
 from labeldp_verify.forms.randomizers import WindowRandomizer as WindowRandomizer

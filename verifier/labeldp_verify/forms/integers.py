@@ -11,9 +11,8 @@ from typing import Any, cast
 from labeldp_verify.forms.domain import Domain
 from labeldp_verify.forms.groups import Groups
 from labeldp_verify.forms.randomizers import (
-    AdditiveRandomizer,
     Output,
-    TableRandomizer,
+    Randomizer,
     WindowRandomizer,
 )
 
@@ -125,9 +124,6 @@ class GroupedWindows:
 
 
 # ---- What a graph computes: for every group of rows a table, from labels to outputs.
-
-
-Randomizer = WindowRandomizer | AdditiveRandomizer | TableRandomizer
 
 
 @dataclass(frozen=True)

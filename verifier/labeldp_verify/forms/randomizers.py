@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_verify.forms.domain import CategoricalDomain, Domain, IntegerDomain, RealDomain
-
-if TYPE_CHECKING:
-    from labeldp_verify.forms import Randomizer
 
 # ---- The window randomizer: the exact form of every two-level mechanism.
 #
@@ -379,3 +376,6 @@ def check_additive(randomizer: AdditiveRandomizer) -> None:
         raise ValueError("the lattice must stay below 2^52 points")
     if not 0 < r.unit < math.inf:
         raise ValueError("a lattice step must have a positive, finite value")
+
+
+Randomizer = WindowRandomizer | AdditiveRandomizer | TableRandomizer

@@ -57,7 +57,7 @@ def sign(data: bytes, name: str, key: PrivateKey) -> bytes:
     return (json.dumps(bundle(payload, _of(payload, key), key.public_key())) + "\n").encode()
 
 
-def enveloped(stated: dict[str, Any], key: PrivateKey) -> dict[str, Any]:
+def signed_envelope(stated: dict[str, Any], key: PrivateKey) -> dict[str, Any]:
     """An in-toto Statement in a DSSE envelope, signed by the key and with its fingerprint."""
     payload = json_text(stated).encode()
     return envelope(payload, _of(payload, key), Signed(b"", key.public_key()).fingerprint())
@@ -65,5 +65,5 @@ def enveloped(stated: dict[str, Any], key: PrivateKey) -> dict[str, Any]:
 
 def _of(payload: bytes, key: PrivateKey) -> bytes:
     """The signature of a payload of an envelope."""
-    own = () if isinstance(key, Ed25519PrivateKey) else (ECDSA(SHA256()),)
-    return key.sign(signed_bytes(payload), *own)
+    algorithm = () if isinstance(key, Ed25519PrivateKey) else (ECDSA(SHA256()),)
+    return key.sign(signed_bytes(payload), *algorithm)

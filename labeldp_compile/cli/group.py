@@ -62,7 +62,7 @@ class _Commands(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name."""
         if cmd_name in THEIRS:
-            return handed_over(cmd_name)
+            return trainer_command(cmd_name)
         if cmd_name not in self.helps():
             return None
         folder = _FOLDERS.get(cmd_name)
@@ -85,14 +85,16 @@ class _Commands(Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The commands that start like this, and the options of the group."""
-        found = {name: text for name, text in self.helps().items() if name.startswith(incomplete)}
+        commands = {
+            name: text for name, text in self.helps().items() if name.startswith(incomplete)
+        }
         return [
-            *(CompletionItem(name, help=text) for name, text in found.items()),
+            *(CompletionItem(name, help=text) for name, text in commands.items()),
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
 
 
-def handed_over(name: str) -> click.Command:
+def trainer_command(name: str) -> click.Command:
     """The command ``name`` of labeldp, which calls ``name_command`` of the trainer."""
 
     @click.command(

@@ -72,13 +72,13 @@ def public_groups(table: TableReader, text: str) -> dict[str, str]:
     """
     from labeldp_compile.column_names import is_among  # noqa: PLC0415  # pyarrow
 
-    found = _BANDS.fullmatch(text)
-    name = text if found is None else found[1]
+    bands = _BANDS.fullmatch(text)
+    name = text if bands is None else bands[1]
     if is_among(name, table.label_columns):  # before it is read
         raise InputError(f"--groups {name}: this is the label, which cannot be its own group")
     table.require_column(name)
-    if found is not None:
-        edges = ", ".join(edge for edge in found[2].split(",") if edge)
+    if bands is not None:
+        edges = ", ".join(edge for edge in bands[2].split(",") if edge)
         return {"column": name, "how": "bands", "listed": edges}
     return {"column": name, "how": "values", "listed": ", ".join(map(scalar, _values(table, name)))}
 
@@ -368,8 +368,8 @@ def _label(ask: _Asker, usual: str | None) -> dict[str, Any]:
     else:
         question = "Round to how many evenly spaced points?"
         points = ask("points", question, POINTS, read=_points)
-    found = {"kind": kind, "loss": "squared", "ends": (low, high), "points": points}
-    return {**found, "nulls": Literal(_nearest_zero(low, high))}
+    answers = {"kind": kind, "loss": "squared", "ends": (low, high), "points": points}
+    return {**answers, "nulls": Literal(_nearest_zero(low, high))}
 
 
 def _nearest_zero(low: str, high: str) -> str:

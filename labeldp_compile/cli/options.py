@@ -138,14 +138,14 @@ def _by_name(
         return {}
     from labeldp_compile.tabular.artifact_columns import ONLY  # noqa: PLC0415  # pyarrow
 
-    found = {}
+    columns = {}
     for text in given:
         name, equals, column = text.partition("=")
         name, column = (name, column) if equals else (ONLY, text)
-        if not column or name in found:
+        if not column or name in columns:
             raise click.BadParameter(f"{text}: expected COLUMN, or NAME=COLUMN once for each NAME")
-        found[name] = column
-    return found
+        columns[name] = column
+    return columns
 
 
 group_column_option = click.option(

@@ -80,10 +80,10 @@ def terminal_heat_map(
         ends = str(heat.outputs[0]), str(heat.outputs[1])
     else:
         ends = f"{heat.output_axis[0]:.6g}", f"{heat.output_axis[1]:.6g}"
-    return shaded(heat, names, ends, columns=columns, shades=shades)
+    return shaded_lines(heat, names, ends, columns=columns, shades=shades)
 
 
-def shaded(
+def shaded_lines(
     heat: HeatMap,
     names: Sequence[str],
     ends: tuple[str, str],
@@ -162,24 +162,24 @@ def print_report(
         require_output(path, file, endings=(".parquet", ".csv"), overwrite=overwrite)
     with verified(file, ", and is not shown"):
         try:
-            found = open_artifact(file, budget)
+            artifact = open_artifact(file, budget)
         except VerificationError as error:
             if as_json:
                 failed = {"format_version": FORMAT_VERSION, "ok": False, "failed": str(error)}
                 say_json(failed)
             raise
-    if table is not None and found.certificate.sets is None:
+    if table is not None and artifact.certificate.sets is None:
         raise InputError(f"{file}: its private labels are not sets of labels")
     if weights is not None:
         from labeldp_compile.estimates.long_table import weights_of  # noqa: PLC0415
         from labeldp_compile.tabular.new_table import write_new_table  # noqa: PLC0415  # pyarrow
 
-        rows = write_new_table(weights, *weights_of(found, file))
+        rows = write_new_table(weights, *weights_of(artifact, file))
         tell(f"{weights}: {rows:,} rows, one per output and estimate")
-    if found.groups.columns and group is None and not asked and not whole:
-        show(as_json, lambda: groups_json(found), lambda: _all_groups(found))
+    if artifact.groups.columns and group is None and not asked and not whole:
+        show(as_json, lambda: groups_json(artifact), lambda: _all_groups(artifact))
         return
-    decoded = table_of(found, file, group)
+    decoded = table_of(artifact, file, group)
     named = readable(decoded)
     labels = [find_label(named.domain, text) for text in asked]
     if table is not None:
@@ -236,8 +236,8 @@ def _in_words(decoded: Table, asked: list[int], whole: bool, verbose: bool) -> l
 
 
 def _warnings(decoded: Artifact | Table) -> list[Marked]:
-    found = relevant(decoded.shortcomings, decoded.certificate.goal)
-    return [Marked(f"warning: {one.text}", "warning") for one in found]
+    shortcomings = relevant(decoded.shortcomings, decoded.certificate.goal)
+    return [Marked(f"warning: {one.text}", "warning") for one in shortcomings]
 
 
 def _matrix(decoded: Table, asked: list[int], whole: bool) -> list[str]:

@@ -116,9 +116,9 @@ def verify_command(
         if attest is not None and report.ok:
             document = attestation(report, file.name, time, limits=limits, signed=signed)
             if signer is not None:
-                from labeldp_compile.signing import enveloped  # noqa: PLC0415
+                from labeldp_compile.signing import signed_envelope  # noqa: PLC0415
 
-                document = enveloped(document, signer)
+                document = signed_envelope(document, signer)
             write_text(attest, json_text(document) + "\n")
         return report
 

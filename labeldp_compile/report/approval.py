@@ -102,7 +102,7 @@ def approval(stated: Responsible, of: Path, data: list[bytes], key: PrivateKey) 
     """The signed statement about the bytes of ``subjects_of(of)``."""
     from labeldp_verify.signature import STATEMENT_TYPE  # noqa: PLC0415  # cryptography
 
-    from labeldp_compile.signing import enveloped  # noqa: PLC0415
+    from labeldp_compile.signing import signed_envelope  # noqa: PLC0415
 
     statement = {
         "_type": STATEMENT_TYPE,
@@ -113,7 +113,7 @@ def approval(stated: Responsible, of: Path, data: list[bytes], key: PrivateKey) 
         "predicateType": PREDICATE_TYPE,
         "predicate": asdict(stated),
     }
-    return (json.dumps(enveloped(statement, key), ensure_ascii=False) + "\n").encode()
+    return (json.dumps(signed_envelope(statement, key), ensure_ascii=False) + "\n").encode()
 
 
 def read_approval(path: Path, data: list[bytes], key: PublicKey | None) -> Approval:
@@ -133,7 +133,7 @@ def read_approval(path: Path, data: list[bytes], key: PublicKey | None) -> Appro
     return Approval(stated, signed.fingerprint())
 
 
-def found_approval(
+def approval_beside(
     path: Path, data: list[bytes], given: Path | None, approver: PublicKey | None
 ) -> Approval | None:
     """The approval that was named, or the one beside the file, if there is one. Raises InputError.

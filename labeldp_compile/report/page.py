@@ -37,7 +37,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS, mechanism_class
 from labeldp_compile.page.document import data, name, page, share_data
 from labeldp_compile.page.pictures import inline_svg, picture_settings
-from labeldp_compile.report.approval import Approval, found_approval, read_subjects
+from labeldp_compile.report.approval import Approval, approval_beside, read_subjects
 from labeldp_compile.report.decision import Decision, delta_in_words, excess_of, of_artifact, of_run
 from labeldp_compile.report.facts import SHOWN_NOISE, heat_map, label_facts, overview, shown_table
 from labeldp_compile.report.plots import (
@@ -116,7 +116,7 @@ def examine(
         spec=None if source is None else source.decode("utf-8", errors="replace"),
         signer=None if signed is None else signed.fingerprint(),
         table=table,
-        approval=found_approval(path, [data], approval, approver),
+        approval=approval_beside(path, [data], approval, approver),
         judged=None if policy is None else judge_artifact(path, data, report, policy),
         policy=policy,
     )
@@ -226,24 +226,25 @@ def _moments(decoded: Table) -> dict[str, Any]:
 
 def _beliefs(decoded: Table) -> dict[str, Any]:
     """The prior, and what an observer learns from an output: the most revealing one, and some."""
-    found, weights = posteriors(decoded), decoded.certificate.prior.weights
-    shown = most_telling(found)
-    drawn = posterior_figure(decoded, found, shown)
+    beliefs, weights = posteriors(decoded), decoded.certificate.prior.weights
+    shown = most_telling(beliefs)
+    drawn = posterior_figure(decoded, beliefs, shown)
     label = "Probabilities of the labels before and after an output"
     svg = inline_svg(drawn, "posterior", label)
-    drawn = prior_figure(decoded, found.starts, found.prior)
+    listed = [beliefs.seen[i] for i in sample(len(beliefs.seen), _TABLE_OUTPUTS)]
+    drawn = prior_figure(decoded, beliefs.starts, beliefs.prior)
     label = "The share of each label under the prior of the certificate"
     return {
         "prior": inline_svg(drawn, "prior", label),
-        "bin_size": found.starts[1] if len(found.prior) < len(weights) else 1,
+        "bin_size": beliefs.starts[1] if len(beliefs.prior) < len(weights) else 1,
         "never": sum(1 for weight in weights if not weight),
         "posterior": svg,
-        "most_telling": _told(decoded, found.seen[shown]),
-        "listed": [_told(decoded, found.seen[i]) for i in sample(len(found.seen), _TABLE_OUTPUTS)],
+        "most_telling": _belief_row(decoded, beliefs.seen[shown]),
+        "listed": [_belief_row(decoded, seen) for seen in listed],
     }
 
 
-def _told(decoded: Table, seen: Seen) -> list[str | Markup]:
+def _belief_row(decoded: Table, seen: Seen) -> list[str | Markup]:
     """What an observer learns from one output: a row of the table."""
     output, likeliest = name(seen.value), name(decoded.domain.listed[seen.likeliest])
     probability, before, after = map(share_data, (seen.probability, seen.before, seen.after))
@@ -358,7 +359,7 @@ def examine_run(
         run,
         promise,
         hashlib.sha256(data).hexdigest(),
-        found_approval(path, subjects, approval, approver),
+        approval_beside(path, subjects, approval, approver),
         None if policy is None else judge(path, policy),
         policy,
     )
@@ -420,11 +421,11 @@ def _plain(text: str) -> str:
     return _LONG_ROOT.sub(_root, clipped(text, _MOST_SETTING))
 
 
-def _root(found: re.Match[str]) -> str:
+def _root(match: re.Match[str]) -> str:
     from labeldp_compile.page.document import plain  # noqa: PLC0415
 
-    number = int(found[1].replace(",", ""))
+    number = int(match[1].replace(",", ""))
     if number > _MOST_ROOT:
-        return found[0]
+        return match[0]
     root = plain(float(number) ** 0.5 * (1 + 1e-3), 3)
     return f"about {root}"

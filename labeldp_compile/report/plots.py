@@ -116,9 +116,10 @@ def posteriors(decoded: Table, most: int = MAX_OUTPUTS) -> Posteriors:
     return Posteriors(starts, prior_shares(decoded, starts), seen)
 
 
-def most_telling(found: Posteriors) -> int:
+def most_telling(posteriors: Posteriors) -> int:
     """The index of the output that raises the probability of a label most."""
-    return max(range(len(found.seen)), key=lambda i: found.seen[i].after - found.seen[i].before)
+    gains = [one.after - one.before for one in posteriors.seen]
+    return gains.index(max(gains))
 
 
 def _means(numbers: Floats, starts: list[int]) -> Floats:

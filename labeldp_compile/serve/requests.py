@@ -59,12 +59,12 @@ def _sound(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     as_bytes = pa.large_binary() if types.is_large_string(kind) else pa.binary()
     chunks = [chunk.view(as_bytes) for chunk in column.chunks]
-    found = pa.chunked_array(chunks, as_bytes)
-    found.validate(full=True)
+    raw = pa.chunked_array(chunks, as_bytes)
+    raw.validate(full=True)
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
-        return pa.chunked_array([[_text(value) for value in found.to_pylist()]], kind)
+        return pa.chunked_array([[_text(value) for value in raw.to_pylist()]], kind)
     return column
 
 
@@ -166,12 +166,12 @@ def read_json(body: bytes, wanted: list[str]) -> Request:
         encoding = json.detect_encoding(body)
         errors = "surrogateescape" if encoding.startswith("utf-8") else "surrogatepass"
         text = body.decode(encoding, errors)
-        found = json.loads(text, parse_int=_whole, object_pairs_hook=_object, strict=False)
+        request = json.loads(text, parse_int=_whole, object_pairs_hook=_object, strict=False)
     except (ValueError, RecursionError):
         raise InputError("the body is not JSON") from None
-    if not isinstance(found, dict) or not set(found) <= _MEMBERS:
+    if not isinstance(request, dict) or not set(request) <= _MEMBERS:
         raise InputError("the body is not an object of columns, ids and version")
-    columns, ids, version = found.get("columns"), found.get("ids"), found.get("version", 0)
+    columns, ids, version = request.get("columns"), request.get("ids"), request.get("version", 0)
     if not isinstance(columns, dict) or not all(isinstance(c, list) for c in columns.values()):
         raise InputError("columns is not an object of arrays")
     if ids is not None and not isinstance(ids, list):
@@ -183,8 +183,8 @@ def read_json(body: bytes, wanted: list[str]) -> Request:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | tuple[tuple[str, Any], ...]:
     """A dict, or what is none where a name occurs twice, of which readers take another value."""
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else tuple(pairs)
+    members = dict(pairs)
+    return members if len(members) == len(pairs) else tuple(pairs)
 
 
 def read_arrow(

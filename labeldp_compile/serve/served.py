@@ -82,21 +82,23 @@ def load(
     Raises VerificationError if one does not verify, a RuntimeArtifactError if this platform
     computes wrongly, and InputError or KeyFileError if the input is wrong.
     """
-    secret, found = None if key is None else Key.load(key), dict[str, Served]()
+    secret, artifacts = None if key is None else Key.load(key), dict[str, Served]()
     for path in paths:
         data = read_artifact(path)
         signed = None
         if public_key is not None:
             signed = read_signed_beside(path, public_key)
         artifact = check_bytes(data, budget=OWN_FILES, signed=signed).verified()
-        own = None if secret is None else context or key_of(artifact.certificate.label_columns)
+        key_context = (
+            None if secret is None else context or key_of(artifact.certificate.label_columns)
+        )
         require_prepared_rows(artifact.certificate, path, prepared=prepared)
-        drawer = Randomizer(data, str(path), key=secret, context=own, prepared=True)
-        one = Served(artifact, drawer, own)
-        if one.name in found:
+        drawer = Randomizer(data, str(path), key=secret, context=key_context, prepared=True)
+        one = Served(artifact, drawer, key_context)
+        if one.name in artifacts:
             raise InputError(f"{path}: another file has the name {one.name!r}, too")
-        found[one.name] = one
-    return found
+        artifacts[one.name] = one
+    return artifacts
 
 
 _TYPES = {"int64": "integer", "float64": "number", "string": "string"}
@@ -121,7 +123,7 @@ def document(served: Iterable[Served], *, with_token: bool) -> dict[str, Any]:
     }
     for one in served:
         paths[_path(one)] = {"post": _randomize(one)}
-    found: dict[str, Any] = {
+    openapi: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
             "title": "labeldp",
@@ -132,9 +134,9 @@ def document(served: Iterable[Served], *, with_token: bool) -> dict[str, Any]:
     }
     if with_token:
         scheme = {"type": "http", "scheme": "bearer"}
-        found["components"] = {"securitySchemes": {"token": scheme}}
-        found["security"] = [{"token": []}]
-    return found
+        openapi["components"] = {"securitySchemes": {"token": scheme}}
+        openapi["security"] = [{"token": []}]
+    return openapi
 
 
 _TEXT = {"description": "Text.", "content": {"text/plain": {"schema": {"type": "string"}}}}

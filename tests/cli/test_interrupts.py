@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.specs import compiled, spec
 
-ROWS = 3000
+ROWS, SPEC = 3000, spec()
 DRIVER = """
 import os, runpy, signal, sys
 module, moment = sys.argv[1], sys.argv[2]
@@ -56,8 +56,8 @@ WRITING = [
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     directory = tmp_path_factory.mktemp("place")
-    (directory / "a.onnx").write_bytes(compile_text(INTEGER_SPEC).model)
-    (directory / "spec.yaml").write_text(INTEGER_SPEC)
+    (directory / "a.onnx").write_bytes(compiled(SPEC).model)
+    (directory / "spec.yaml").write_text(SPEC)
     (directory / "train.yaml").write_text("version: 1\n")
     labels = np.random.default_rng(0).poisson(2.0, ROWS)
     pq.write_table(pa.table({"y": labels}), directory / "t.parquet")
@@ -188,108 +188,72 @@ def test_while_a_function_of_others_runs(function, number, tmp_path):
         assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
 
 
-@pytest.mark.parametrize(
-    "after", ["sys.exit(2)", "raise ImportError('initialization failed')", "pass"]
-)
-def test_no_other_end_comes_before_it(after):
-    script = f"""
-import signal, sys
+RUN = """
+import atexit, signal, sys, time
 from labeldp_verify.console.interrupts import run
-def command():
-    try:
-        signal.raise_signal(signal.SIGINT)
-    except SystemExit:
-        {after}
+def interrupt(): signal.raise_signal(signal.SIGINT)
+{script}
 run("labeldp", lambda: command)
 """
-    line = [sys.executable, "-c", script]
-    require_interrupted(
-        subprocess.run(line, capture_output=True, text=True, check=False), "labeldp"
-    )
-
-
-def test_errors_of_others_are_told_as_before():
-    script = """
-from labeldp_verify.console.interrupts import run
+ENDS_OTHERWISE = """
 def command():
-    try:
-        raise KeyError("first")
-    except KeyError:
-        raise ValueError("second")
-run("labeldp", lambda: command)
+    try: interrupt()
+    except SystemExit: {after}
 """
-    line = [sys.executable, "-c", script]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and done.stderr.endswith("ValueError: second\n")
-    assert "KeyError: 'first'" in done.stderr
-
-
-def test_the_second_does_not_wait_for_the_clean_up():
-    script = """
-import signal
-from labeldp_verify.console.interrupts import run
-def command():
-    try:
-        signal.raise_signal(signal.SIGINT)
-    finally:
-        signal.raise_signal(signal.SIGINT)
-        print("never")
-run("labeldp", lambda: command)
-"""
-    line = [sys.executable, "-c", script]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (-signal.SIGINT, "")
-
-
-def test_a_generator_that_is_closed_on_the_way_out_is_closed_whole():
-    """As one that waits for its thread: the reminder comes before anything handles the end."""
-    script = """
-import signal
-from labeldp_verify.console.interrupts import run
-def items():
-    try:
-        yield
-    finally:
-        signal.raise_signal(signal.SIGALRM)
-        print("closed", flush=True)
-def command():
-    for _ in items():
-        signal.raise_signal(signal.SIGINT)
-run("labeldp", lambda: command)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (130, "closed\n")
-    assert done.stderr == "\nlabeldp: interrupted\n"
-
-
-@pytest.mark.parametrize("error", ["", "raise ValueError('of others')"])
-def test_where_nothing_can_be_raised_it_waits_and_says_nothing(error):
-    """A destructor; errors of others there are told as before."""
-    script = f"""
-import signal, time
-from labeldp_verify.console.interrupts import run
+DESTRUCTORS = """
 class Broken:
-    def __del__(self):
-        {error or "pass"}
+    def __del__(self): {error}
 class Held:
-    def __del__(self):
-        signal.raise_signal(signal.SIGINT)
+    def __del__(self): interrupt()
 def command():
     Broken()
     Held()
-    while True:
-        time.sleep(0.01)
-run("labeldp", lambda: command)
+    while True: time.sleep(0.01)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert (done.returncode, done.stdout) == (130, "")
-    told, line, rest = done.stderr.partition("\nlabeldp: interrupted\n")
-    assert line and not rest and told.endswith("ValueError: of others\n" if error else "")
-    assert bool(told) == bool(error)
+INTERRUPTED = "\nlabeldp: interrupted\n"
+ENDS = {
+    "an exit comes after it": (ENDS_OTHERWISE.format(after="sys.exit(2)"), 130, "", ""),
+    "an error comes after it": (ENDS_OTHERWISE.format(after="raise ImportError('x')"), 130, "", ""),
+    "nothing comes after it": (ENDS_OTHERWISE.format(after="pass"), 130, "", ""),
+    "a generator is closed whole": (
+        """
+def items():
+    try: yield
+    finally:
+        signal.raise_signal(signal.SIGALRM)  # the reminder comes before anything handles the end
+        print("closed", flush=True)
+def command():
+    for _ in items(): interrupt()
+""",
+        130,
+        "closed\n",
+        "",
+    ),
+    "a destructor waits": (DESTRUCTORS.format(error="pass"), 130, "", ""),
+    "its error is told": (DESTRUCTORS.format(error="1 / 0"), 130, "", "ZeroDivisionError"),
+    "it comes after the answer": ("atexit.register(interrupt)\ncommand = print", 0, "\n", None),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_how_a_command_ends(case):
+    script, code, stdout, error = ENDS[case]
+    line = [sys.executable, "-c", RUN.format(script=script)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (code, stdout), done.stderr
+    if error is None:
+        assert done.stderr == ""
+    else:
+        assert done.stderr.endswith(INTERRUPTED) and done.stderr.count("labeldp") >= 1
+        assert (error in done.stderr) if error else (done.stderr == INTERRUPTED)
+
+
+def test_errors_of_others_are_told_as_before():
+    script = "def command():\n    try: {}[0]\n    except KeyError: raise ValueError('second')"
+    line = [sys.executable, "-c", RUN.format(script=script)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.endswith("ValueError: second\n")
+    assert "KeyError: 0" in done.stderr
 
 
 def test_code_that_clears_exceptions_does_not_keep_it_running():
@@ -314,25 +278,9 @@ run("labeldp", lambda: command)
     os.close(writing)
 
 
-def test_after_the_answer_it_changes_nothing():
-    script = """
-import atexit, signal
-from labeldp_verify.console.interrupts import run
-atexit.register(signal.raise_signal, signal.SIGINT)
-run("labeldp", lambda: print)
-"""
-    line = [sys.executable, "-c", script]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
 def test_an_answer_that_cannot_be_written_is_no_success():
-    script = (
-        "from labeldp_verify.console.interrupts import run; "
-        "run('labeldp', lambda: lambda: print('x'))"
-    )
-    line = [sys.executable, "-c", script]
+    line = [sys.executable, "-c", RUN.format(script="def command(): print('x')")]
     late = {**os.environ, "PYTHONUNBUFFERED": ""}  # so that nothing is written before the end
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

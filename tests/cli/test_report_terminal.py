@@ -30,7 +30,12 @@ from labeldp_verify.graph import write_model
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.cli.output import clipped, text_table, width
-from labeldp_compile.cli.report_terminal import ASCII_SHADES, COLOURED, shaded, terminal_heat_map
+from labeldp_compile.cli.report_terminal import (
+    ASCII_SHADES,
+    COLOURED,
+    shaded_lines,
+    terminal_heat_map,
+)
 from labeldp_compile.report.facts import heat_map
 from tests.cli.test_cli import labeldp
 from tests.fixtures.specs import compile_anew, compiled, spec
@@ -221,9 +226,9 @@ def test_shades_add_up_neighbours_and_mark_the_largest():
     decoded, ends = Table(CategoricalDomain(names[:2], "a"), randomizer, {}), ("0", "9")
     heat = heat_map(decoded, most=5)
     np.testing.assert_allclose(heat.shares.T * 32, [[2] * 5, [2] * 4 + [12]])
-    lines = shaded(heat, ["a", "bb"], ends, columns=12, shades=ASCII_SHADES)
+    lines = shaded_lines(heat, ["a", "bb"], ends, columns=12, shades=ASCII_SHADES)
     assert lines[1].endswith("#│") and "#" not in lines[0]
-    coloured = shaded(heat, ["a", "bb"], ends, columns=12, shades=COLOURED)
+    coloured = shaded_lines(heat, ["a", "bb"], ends, columns=12, shades=COLOURED)
     assert coloured[0].endswith("\x1b[0m│")
 
 

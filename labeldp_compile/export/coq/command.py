@@ -68,8 +68,8 @@ def coq_version() -> str | None:
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    found = re.match(r"[\d.]+\w*", done.stdout)
-    return None if found is None else found[0]
+    version = re.match(r"[\d.]+\w*", done.stdout)
+    return None if version is None else version[0]
 
 
 def run_coq(
@@ -155,8 +155,8 @@ def _too_late(budget: Budget) -> TooLargeError:
 
 def _error(stderr: str) -> str:
     """The message from the first error on, without its location."""
-    _, found, rest = stderr.partition("Error:")
-    return " ".join(rest.split()) if found else "coqc did not finish"
+    _, mark, rest = stderr.partition("Error:")
+    return " ".join(rest.split()) if mark else "coqc did not finish"
 
 
 _INSTALL = "install Coq 8.16 or newer"

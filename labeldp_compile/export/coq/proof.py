@@ -51,7 +51,7 @@ def modules(names: Iterable[str]) -> str:
     for name in files:
         text = source(name)
         libraries |= dict.fromkeys(_imports(_COQS, text))
-        body = _OURS.sub(lambda found: f"Import {found[1]}.\n", _COQS.sub("", text))
+        body = _OURS.sub(lambda line: f"Import {line[1]}.\n", _COQS.sub("", text))
         parts.append(f"Module {name}.\n{body}End {name}.\n")
     above = f"From Coq Require Import {' '.join(libraries)}.\n\n"
     return above + "\n".join([*parts, f"Import {' '.join(files)}.\n"])
@@ -103,12 +103,12 @@ def _window(window: Window) -> dict[str, Any]:
 
 def _grids(read: Lookup) -> list[dict[str, Any]]:
     """The lookup of the graph: stretches of entries, in the layout of ``graph/bucket_grid.py``."""
-    table, found = list(read.entries), []
+    table, grids = list(read.entries), []
     for first, stop, shift, _ in read.stretches:
         size = ((stop - 1) >> shift) + 1 - (first >> shift)
-        found.append({"first": first, "stop": stop, "shift": shift, "entries": table[:size]})
+        grids.append({"first": first, "stop": stop, "shift": shift, "entries": table[:size]})
         table = table[size:]
-    return found
+    return grids
 
 
 def _drawn(r: Noise) -> dict[str, Any]:

@@ -31,8 +31,8 @@ def listed(value: str, places: Mapping[str, str], default: str) -> str:
     NULL, and what is not among them, has the default.
     """
     keys = list(places)
-    found = [f"CASE WHEN {value} = {key} THEN {places[key]} ELSE {default} END" for key in keys]
-    return _tree(value, keys[1:], found)
+    branches = [f"CASE WHEN {value} = {key} THEN {places[key]} ELSE {default} END" for key in keys]
+    return _tree(value, keys[1:], branches)
 
 
 def _tree(value: str, bounds: Sequence[str], leaves: Sequence[str]) -> str:
@@ -229,13 +229,13 @@ class WithHash(Dialect):
 
     def pads(self) -> list[Step]:
         """Two blocks."""
-        found = []
+        steps = []
         for name, byte in (("inner_pad", 0x36), ("outer_pad", 0x5C)):
             rest = self.data(bytes([byte]) * (BLOCK - KEY_BYTES))
             pad = self.join(self.key_xor(byte), rest)
             is_key = f"{self.length(KEY.given)} = {KEY_BYTES}"
-            found.append(Step(name, "bytes", f"CASE WHEN {is_key} THEN {pad} END"))
-        return found
+            steps.append(Step(name, "bytes", f"CASE WHEN {is_key} THEN {pad} END"))
+        return steps
 
     def hmac(self, message: str) -> list[Step]:
         """The inner digest, and the outer one."""
@@ -245,7 +245,7 @@ class WithHash(Dialect):
         ]
 
 
-def selected(routine: Routine) -> str:
+def nested_query(routine: Routine) -> str:
     """Nested queries without a table, the arguments innermost, each step around those before it."""
     columns = [*routine.arguments, KEY]
     query = f"SELECT {', '.join(f'{one.name} AS {one.given}' for one in columns)}"
@@ -255,7 +255,7 @@ def selected(routine: Routine) -> str:
     return query
 
 
-def guarded(routine: Routine, failure: str) -> list[Step]:
+def guarded_outputs(routine: Routine, failure: str) -> list[Step]:
     """The outputs, or ``failure``, an expression, where there are no secret bits."""
     return [
         Step(

@@ -7,8 +7,8 @@ from labeldp_compile.export.sql.dialect import (
     KEY_BYTES,
     Routine,
     WithHash,
-    guarded,
-    selected,
+    guarded_outputs,
+    nested_query,
     typed,
 )
 
@@ -31,7 +31,7 @@ class OneExpression(WithHash):
 
     def routine(self, routine: Routine) -> str:
         """A scalar function; of several private columns it gives a STRUCT."""
-        outputs = guarded(routine, self.failure.format(failure=routine.failure))
+        outputs = guarded_outputs(routine, self.failure.format(failure=routine.failure))
         answer = outputs[0].expression
         if len(outputs) > 1:
             fields = [self.field.format(name=o.name, expression=o.expression) for o in outputs]
@@ -40,7 +40,7 @@ class OneExpression(WithHash):
         before, behind = self.ends
         return (
             f"CREATE OR REPLACE {self.head} {routine.name}({arguments}) AS {before}\n"
-            f"SELECT {answer}\nFROM (\n{selected(routine)}\n) AS steps\n{behind};"
+            f"SELECT {answer}\nFROM (\n{nested_query(routine)}\n) AS steps\n{behind};"
         )
 
 

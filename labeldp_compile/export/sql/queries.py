@@ -12,7 +12,7 @@ from labeldp_compile.export.sql.dialect import (
     Step,
     Type,
     WithHash,
-    guarded,
+    guarded_outputs,
     typed,
 )
 
@@ -34,7 +34,7 @@ class Query(Dialect):
 
     def routine(self, routine: Routine) -> str:
         """A query in which each step is a common table."""
-        outputs = guarded(routine, self.failure.format(failure=routine.failure))
+        outputs = guarded_outputs(routine, self.failure.format(failure=routine.failure))
         later = " ".join(one.expression for one in (*routine.steps, *outputs))
         pads = ", ".join(f"{pad.expression} AS {pad.name}" for pad in routine.pads)
         source = self.key_source.format(name=routine.name)

@@ -67,8 +67,8 @@ def read_label(d: Dialect, domain: Domain) -> list[Step]:
         places.append(f"place_{number} * {domain.strides[number - 1]}")
     row = " + ".join(places) if len(parts) > 1 else "place_1"
     # Of one column of integers the canonical label is the label itself, not its place.
-    own = isinstance(parts[0], IntegerDomain) and len(parts) == 1
-    canonical = "inside_1" if own else "row_index"
+    is_own_label = isinstance(parts[0], IntegerDomain) and len(parts) == 1
+    canonical = "inside_1" if is_own_label else "row_index"
     return [*steps, Step("row_index", "integer", row), Step("canonical", "integer", canonical)]
 
 
@@ -108,11 +108,11 @@ def _place(d: Dialect, column: Argument, part: Part, number: int) -> list[Step]:
     if isinstance(part, CategoricalDomain):
         default = str(part.values.index(part.default))
         places = {value: str(row) for row, value in enumerate(part.values)}
-        found = _listed(d, given, places, default)
+        row_of_label = _listed(d, given, places, default)
         if part.null is not None:
             row = part.values.index(part.null)
-            found = f"CASE WHEN {given} IS NULL THEN {row} ELSE {found} END"
-        return [first, Step(place, "integer", found)]
+            row_of_label = f"CASE WHEN {given} IS NULL THEN {row} ELSE {row_of_label} END"
+        return [first, Step(place, "integer", row_of_label)]
     low, high, other = (_number(d, part, y) for y in (part.min, part.max, missing_label(part)))
     missing = d.is_missing(given) if isinstance(part, RealDomain) else f"{given} IS NULL"
     read = [first, Step(inside, column.type, _inside(d, given, missing, low, high, other, part))]
@@ -120,8 +120,8 @@ def _place(d: Dialect, column: Argument, part: Part, number: int) -> list[Step]:
         return [*read, Step(place, "integer", f"{inside} - {low}")]
     if isinstance(part, GridDomain):
         bounds = [d.number(bound) for bound in part.bounds[1:]]
-        found = interval(inside, bounds, [str(row) for row in range(part.size)])
-        return [*read, Step(place, "integer", found)]
+        row_of_label = interval(inside, bounds, [str(row) for row in range(part.size)])
+        return [*read, Step(place, "integer", row_of_label)]
     steps, last = f"steps_{number}", d.number(float(part.points - 1))
     scaled = f"({inside} - {low}) * {d.number(part.points_per_unit)}"
     least = f"CASE WHEN {steps} > {last} THEN {last} ELSE {steps} END"
@@ -158,8 +158,8 @@ def _band_or_value(d: Dialect, given: str, column: GroupColumn) -> str:
         places = {value: str(place) for place, value in enumerate(column.values)}
         return _listed(d, given, places, "NULL")
     edges = [d.number(edge) for edge in column.edges]
-    found = interval(given, edges, [str(place) for place in range(column.size)])
-    return f"CASE WHEN {d.is_missing(given)} THEN NULL ELSE {found} END"
+    band = interval(given, edges, [str(place) for place in range(column.size)])
+    return f"CASE WHEN {d.is_missing(given)} THEN NULL ELSE {band} END"
 
 
 def _listed(d: Dialect, given: str, places: dict[str | int, str], default: str) -> str:
@@ -176,27 +176,27 @@ Values = Sequence[float | str | int]
 _WORD = 8  # bytes
 
 
-def count_integers(found: Integers) -> int:
+def count_integers(integers: Integers) -> int:
     """How many integers the SQL of an artifact would hold, without making it."""
-    first = found.tables[0]
+    first = integers.tables[0]
     if isinstance(first, AdditiveRandomizer):
         return 4 * (len(first.blocks) + first.period)
     if isinstance(first, TableRandomizer):
         return len(first.counts) << column_bits(first.outputs)
-    tables = [table for table in found.tables if isinstance(table, WindowRandomizer)]
+    tables = [table for table in integers.tables if isinstance(table, WindowRandomizer)]
     return sum(len(t.base) + len(t.extra) + len(t.offsets) for t in tables)
 
 
-def draw(dialect: Dialect, found: Integers) -> tuple[list[Step], Values | None]:
+def draw(dialect: Dialect, integers: Integers) -> tuple[list[Step], Values | None]:
     """The steps from ``row_index``, ``table_number`` and ``digest`` to ``answer``, and what the
     answers stand for: without values the answer is the private label itself."""
-    first = found.tables[0]
+    first = integers.tables[0]
     if isinstance(first, AdditiveRandomizer):
         return _noisy(dialect, first), None
     if isinstance(first, TableRandomizer):
         return _aliased(dialect, first), first.values
-    windows = tuple(table for table in found.tables if isinstance(table, WindowRandomizer))
-    return _windowed(dialect, GroupedWindows(found.groups, windows))
+    windows = tuple(table for table in integers.tables if isinstance(table, WindowRandomizer))
+    return _windowed(dialect, GroupedWindows(integers.groups, windows))
 
 
 def _windowed(d: Dialect, lookup: GroupedWindows) -> tuple[list[Step], Values]:
@@ -268,11 +268,15 @@ def _item(
     packed = b"".join((((p + 1) << unused) - 1).to_bytes(_WORD, "big") for p in entries)
     column = _bits(d, "digest", place, unused, columns)
     entry = d.part(d.data(packed), f"{_WORD} * {name}_column + 1", _WORD)
-    word, own = d.part("digest", str(place), _WORD), f"{name}_entry"
+    word, entry_name = d.part("digest", str(place), _WORD), f"{name}_entry"
     return [
         Step(f"{name}_column", "integer", f"{start} + {column}"),
-        Step(own, "bytes", entry),
-        Step(f"{name}_least", "bytes", f"CASE WHEN {word} <= {own} THEN {word} ELSE {own} END"),
+        Step(entry_name, "bytes", entry),
+        Step(
+            f"{name}_least",
+            "bytes",
+            f"CASE WHEN {word} <= {entry_name} THEN {word} ELSE {entry_name} END",
+        ),
         Step(name, "integer", _bits(d, f"{name}_least", 1, unused, columns)),
     ]
 
@@ -281,11 +285,11 @@ def _bits(d: Dialect, data: str, place: int, shift: int, count: int) -> str:
     """``count`` ≤ 62 bits of the 8 bytes from ``place`` on, above the ``shift`` lowest ones."""
     high, low = (d.unsigned(d.part(data, str(place + start), 4)) for start in (0, 4))
     if shift >= 32:
-        found = d.shift_right(high, shift - 32)
-        return found if shift + count == 64 else d.low_bits(found, count)
+        shifted = d.shift_right(high, shift - 32)
+        return shifted if shift + count == 64 else d.low_bits(shifted, count)
     if shift + count <= 32:
-        found = d.shift_right(low, shift)
-        return found if shift + count == 32 else d.low_bits(found, count)
+        shifted = d.shift_right(low, shift)
+        return shifted if shift + count == 32 else d.low_bits(shifted, count)
     above = high if shift + count == 64 else d.low_bits(high, shift + count - 32)
     return f"({above} * {1 << (32 - shift)} + {d.shift_right(low, shift)})"
 

@@ -1,5 +1,6 @@
 """The artifacts of a service: each is verified before it answers."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,8 +17,9 @@ from labeldp_verify.signature import read_signed_beside
 from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
 from labeldp_compile.page.document import page as page_of
+from labeldp_compile.page.document import text_of
 from labeldp_compile.prepared_rows import require_prepared_rows
-from labeldp_compile.serve.requests import ARROW, JSON
+from labeldp_compile.serve.requests import ARROW
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,6 @@ def load(
 
 
 _TYPES = {"int64": "integer", "float64": "number", "string": "string"}
-_ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _ERRORS = {
     "400": "The request has a wrong shape.",
     "401": "The token is missing or wrong.",
@@ -116,97 +117,38 @@ _ERRORS = {
 
 def document(served: Iterable[Served], *, with_token: bool) -> dict[str, Any]:
     """The OpenAPI 3.1 document of a service with these artifacts."""
-    paths: dict[str, Any] = {
-        "/health": {"get": _plain("Whether the service answers.", {"type": "object"})},
-        "/v1/artifacts": {"get": _plain("The artifacts.", {"type": "object"})},
-        "/metrics": {"get": {"summary": "Counts for Prometheus.", "responses": {"200": _TEXT}}},
-    }
-    for one in served:
-        paths[_path(one)] = {"post": _randomize(one)}
-    openapi: dict[str, Any] = {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "labeldp",
-            "version": version("labeldp"),
-            "description": "Private labels for true ones. Callers are trusted with true labels.",
-        },
-        "paths": paths,
-    }
-    if with_token:
-        scheme = {"type": "http", "scheme": "bearer"}
-        openapi["components"] = {"securitySchemes": {"token": scheme}}
-        openapi["security"] = [{"token": []}]
+    text = text_of(
+        Path(__file__).with_name("openapi.json.jinja"),
+        artifacts=list(map(_operation, served)),
+        version=version("labeldp"),
+        with_token=with_token,
+        arrow=ARROW,
+        errors=_ERRORS,
+    )
+    openapi: dict[str, Any] = json.loads(text)
     return openapi
 
 
-_TEXT = {"description": "Text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
-
-
-def _plain(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
-    content = {JSON: {"schema": schema}}
-    return {"summary": summary, "responses": {"200": {"description": "JSON.", "content": content}}}
-
-
-def _randomize(one: Served) -> dict[str, Any]:
+def _operation(one: Served) -> dict[str, Any]:
+    """The facts of the template about one artifact: the columns of a request and of an answer."""
     drawer = one.randomizer
-    labels = dict(zip(drawer.label_columns, drawer.label_types, strict=True))
-    groups = dict(zip(drawer.group_columns, drawer.group_types, strict=True))
-    columns = {
-        name: {"type": "array", "items": {"type": [_TYPES[kind], "null"]}}
-        for name, kind in {**labels, **groups}.items()
-    }
-    asked: dict[str, Any] = {"columns": _object(columns)}
-    parameters = []
-    if drawer.is_keyed:
-        asked["ids"] = {"type": "array", "items": {"type": ["integer", "string"]}}
-        asked["version"] = {"type": "integer", "minimum": 0, "default": 0}
-        parameters = [_parameter("id", "the column of ids"), _parameter("version", "of the labels")]
-    answered = {
-        name: {"type": "array", "items": {"type": _TYPES[kind]}}
-        for name, kind in zip(drawer.private_columns, drawer.output_types, strict=True)
-    }
-    required = ["columns", "ids"] if drawer.is_keyed else ["columns"]
-    stream = {"schema": {"type": "string", "contentMediaType": ARROW}}
+    types = dict(zip(drawer.label_columns, drawer.label_types, strict=True))
+    types |= dict(zip(drawer.group_columns, drawer.group_types, strict=True))
+    private = dict(zip(drawer.private_columns, drawer.output_types, strict=True))
+    parameters = {"id": "the column of ids", "version": "of the labels"}
     return {
-        "summary": f"Private labels of {one.name}.",
-        "description": f"ε = {one.artifact.certificate.privacy.epsilon_label_bound} for each label",
-        "parameters": parameters,
-        "requestBody": {
-            "required": True,
-            "content": {JSON: {"schema": _object(asked, required)}, ARROW: stream},
-        },
-        "responses": {
-            "200": {
-                "description": "The private labels, in the order of the request.",
-                "content": {
-                    JSON: {"schema": _object({"columns": _object(answered)})},
-                    ARROW: stream,
-                },
-            },
-            **{
-                status: {"description": text, "content": {JSON: {"schema": _ERROR}}}
-                for status, text in _ERRORS.items()
-            },
-        },
+        "path": _path(one),
+        "name": one.name,
+        "epsilon": one.artifact.certificate.privacy.epsilon_label_bound,
+        "keyed": drawer.is_keyed,
+        "parameters": parameters if drawer.is_keyed else {},
+        "given": {name: _array([_TYPES[kind], "null"]) for name, kind in types.items()},
+        "private": {name: _array(_TYPES[kind]) for name, kind in private.items()},
     }
 
 
-def _object(properties: dict[str, Any], required: list[str] | None = None) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": sorted(properties) if required is None else required,
-        "additionalProperties": False,
-    }
-
-
-def _parameter(name: str, what: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "in": "query",
-        "description": f"Of Arrow streams: {what}.",
-        "schema": {"type": "string"},
-    }
+def _array(of: object) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": of}}
 
 
 def page(served: Iterable[Served]) -> str:

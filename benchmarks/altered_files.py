@@ -33,7 +33,7 @@ from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph import canonical_json, tables_digest, write_model
 
 from labeldp_compile.build.assembly import assemble
-from labeldp_compile.prior.group_cells import numbered
+from labeldp_compile.prior.group_cells import number_tables
 from labeldp_compile.prior.priors import Prior, TablePrior
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import compile_text, joint_spec, sets_spec
@@ -56,7 +56,7 @@ MAPS = [
     Groups.each(CODE),
     Groups.each(WORK),
     Groups.each(AGE),
-    numbered((AGE, WORK), [0, 1, 2, 0, 0, 0, 3, 3, None, 3, 2, 0]),
+    number_tables((AGE, WORK), [0, 1, 2, 0, 0, 0, 3, 3, None, 3, 2, 0]),
     Groups.each(CODE, GroupColumn("x", bands=(0.0,))),
 ]
 MECHANISMS = ("rr_on_bins", "optimal_unbiased", "rr_with_prior")

@@ -20,7 +20,7 @@ from labeldp_compile.build.tables import SolvedTables, solve_tables
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.priors import Prior
-from labeldp_compile.prior.saved_prior import kept_path, prior_held
+from labeldp_compile.prior.saved_prior import hold_saved_prior, saved_prior_path
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.label import JointLabelSpec
 from labeldp_compile.spec.model import Goal
@@ -87,11 +87,11 @@ class Compiled:
 
         Returns the path of the artifact. Raises InputError if the files exist and ``overwrite`` is
         false, or while another compile works with the kept prior. A caller that holds it already
-        (``prior_held``) sets ``is_held``.
+        (``hold_saved_prior``) sets ``is_held``.
         """
         if self.kept is None:
             return self._write(directory, overwrite, key)
-        with nullcontext() if is_held else prior_held(self.kept.parent, self.name):
+        with nullcontext() if is_held else hold_saved_prior(self.kept.parent, self.name):
             try:
                 path = self._write(directory, overwrite, key)
             except InputError as error:
@@ -160,10 +160,10 @@ def assemble(
         found = solve_tables(spec, prior, word_bits, observer)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-    return certified(spec, prior, found, spec_digest, insecure, many_labels=many_labels)
+    return certify(spec, prior, found, spec_digest, insecure, many_labels=many_labels)
 
 
-def certified(
+def certify(
     spec: Spec,
     prior: Prior,
     found: SolvedTables,
@@ -249,7 +249,7 @@ def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:
 
     Called before any ε is spent.
     """
-    kept, way_out = kept_path(directory, name), _PAY_AGAIN
+    kept, way_out = saved_prior_path(directory, name), _PAY_AGAIN
     if kept.exists():  # a compile was killed after it had named the artifact
         way_out = f"use --overwrite to replace it: {kept} keeps the noisy prior, so that the same "
         way_out += "question spends nothing"

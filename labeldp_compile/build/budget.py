@@ -12,7 +12,7 @@ from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, deviation
 from labeldp_compile.prior.group_cells import ONE_TABLE
 from labeldp_compile.prior.obtain import PriorSource, counted_person
 from labeldp_compile.prior.plan import needs_rows, plan_prior
-from labeldp_compile.prior.priors import Known, PersonsSeen
+from labeldp_compile.prior.priors import PersonsSeen, PublicFacts
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PersonUnit, PrivatePrior, PublicPrior
@@ -135,16 +135,16 @@ def find_budget(spec: Spec, directory: Path) -> EpsilonBudget:
     )
 
 
-def _known(spec: Spec, directory: Path, path: Path) -> Known:
+def _known(spec: Spec, directory: Path, path: Path) -> PublicFacts:
     """The public facts of the data. A text file without public columns is not read."""
     needs_no_column = spec.groups is None and counted_person(spec) is None
     if needs_no_column and require_format(files_of(path)[0]).is_text:
         stated = spec.prior.rows if isinstance(spec.prior, PrivatePrior) else None
-        return Known(ONE_TABLE, [stated or 0])
+        return PublicFacts(ONE_TABLE, [stated or 0])
     return PriorSource.of(spec, directory).known()
 
 
-def _of_tables(spec: Spec, known: Known, plan: PriorPlan) -> TablesBudget:
+def _of_tables(spec: Spec, known: PublicFacts, plan: PriorPlan) -> TablesBudget:
     sizes = plan.by_table(np.array(known.sizes))[:-1]
     own = int(sizes.sum())
     counted = plan.tables * (plan.table_cells or spec.domain.size)

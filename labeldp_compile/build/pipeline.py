@@ -17,7 +17,7 @@ from labeldp_compile.build.tables import require_room
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.obtain import estimate_prior, form_doubts, prior_doubts
-from labeldp_compile.prior.saved_prior import kept_path, prior_held
+from labeldp_compile.prior.saved_prior import hold_saved_prior, saved_prior_path
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior
@@ -95,11 +95,11 @@ def _compiled(
     with ExitStack() as stack:
         if directory is not None and account is None and isinstance(spec.prior, PrivatePrior):
             try:
-                stack.enter_context(prior_held(directory, spec.name))
+                stack.enter_context(hold_saved_prior(directory, spec.name))
             except DataError as error:
                 raise DataError(f"{error}; nothing was spent") from None
             require_writable(directory, spec.name, overwrite=overwrite)  # another may have ended
-            keep = kept_path(directory, spec.name)
+            keep = saved_prior_path(directory, spec.name)
         yield _solved(spec, path.parent, digest, test_seed, observer, account, keep)
 
 

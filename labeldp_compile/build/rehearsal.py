@@ -12,7 +12,7 @@ from typing import TypeVar
 from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
 from labeldp_verify.usefulness.shortcomings import ONE_OUTPUT, Shortcoming
 
-from labeldp_compile.build.assembly import certified
+from labeldp_compile.build.assembly import certify
 from labeldp_compile.build.tables import (
     FEWEST_BITS,
     SolvedTables,
@@ -79,7 +79,7 @@ def _rehearse(spec: Spec, plan: PriorPlan, *, run_graph: bool) -> None:
     if spec.groups is not None:  # whose words are shorter
         mechanism.rehearse(problem_of(spec, domain, weights, epsilon, word_bits=FEWEST_BITS))
     solved = mechanism.rehearse(problem_of(spec, domain, weights, epsilon))
-    certified(
+    certify(
         spec,
         prior,
         SolvedTables.one(domain, solved),

@@ -41,7 +41,7 @@ def group_cells(spec: Spec, directory: Path) -> Groups:
         raise refused(path, "assigns no groups")
     keys = sorted(found)  # so that the order of the file's rows decides nothing
     column = GroupColumn(str(asked.column), tuple(keys))
-    groups = numbered((column,), [found[key] for key in keys])
+    groups = number_tables((column,), [found[key] for key in keys])
     try:
         check_groups(groups)
     except ValueError as error:
@@ -49,7 +49,7 @@ def group_cells(spec: Spec, directory: Path) -> Groups:
     return groups
 
 
-def numbered(columns: tuple[GroupColumn, ...], group_of_cell: Iterable[Any]) -> Groups:
+def number_tables(columns: tuple[GroupColumn, ...], group_of_cell: Iterable[Any]) -> Groups:
     """Cells [C] of one group share a table; tables are numbered in the order of the groups.
 
     Cells whose group is None use the table of all other rows.

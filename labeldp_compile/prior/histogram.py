@@ -139,7 +139,7 @@ def _weighed(
         bound = PersonBound(person.column, person.labels, beyond="null")
         for batch in batches:
             within = bound.within(table, batch)
-            yield labelled(table, batch, None if within.all() else within.astype(np.int64))
+            yield rows_with_label(table, batch, None if within.all() else within.astype(np.int64))
         return
     rows = 0
     for batch in batches:
@@ -148,10 +148,10 @@ def _weighed(
         rows += 0 if times is None else sum(times.tolist())
         if rows > MAX_TOTAL:
             raise refused(table.path, "counts more than 2^53 rows")
-        yield labelled(table, batch, times)
+        yield rows_with_label(table, batch, times)
 
 
-def labelled(
+def rows_with_label(
     table: TableReader, batch: pa.RecordBatch, times: NDArray[np.int64] | None
 ) -> tuple[pa.RecordBatch, NDArray[np.int64] | None]:
     """The rows of a batch that count: all, but for those without a label where that is public."""

@@ -30,8 +30,19 @@ from labeldp_compile.prior.discrete_laplace import (
 from labeldp_compile.prior.group_cells import group_cells
 from labeldp_compile.prior.histogram import count_labels, count_tables
 from labeldp_compile.prior.plan import level_counts, needs_rows, plan_prior
-from labeldp_compile.prior.priors import Known, PersonsSeen, Prior, priors_of, sharing
-from labeldp_compile.prior.saved_prior import DataStamp, KeptPrior, read_kept, write_kept
+from labeldp_compile.prior.priors import (
+    PersonsSeen,
+    Prior,
+    PublicFacts,
+    merge_equal_tables,
+    priors_of,
+)
+from labeldp_compile.prior.saved_prior import (
+    DataStamp,
+    SavedPrior,
+    read_saved_prior,
+    write_saved_prior,
+)
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PersonUnit, PrivatePrior, PublicPrior, UniformPrior
@@ -77,11 +88,11 @@ def estimate_prior(
         return Prior.of({"kind": spec.prior.kind, "weights": weights}, epsilon)
     source = PriorSource.of(spec, directory)
     if not isinstance(spec.prior, PrivatePrior):
-        return sharing(_estimated(source, None, None, observer, None, None))
+        return merge_equal_tables(_estimated(source, None, None, observer, None, None))
     stamp = DataStamp.of(spec.prior.data, source.table.path)
-    if keep is not None and (kept := read_kept(keep)) is not None:
-        return sharing(_from_file(source, stamp, keep, kept, observer))
-    return sharing(_estimated(source, stamp, test_seed, observer, account, keep))
+    if keep is not None and (kept := read_saved_prior(keep)) is not None:
+        return merge_equal_tables(_from_file(source, stamp, keep, kept, observer))
+    return merge_equal_tables(_estimated(source, stamp, test_seed, observer, account, keep))
 
 
 def counted_person(spec: Spec) -> PersonUnit | None:
@@ -122,7 +133,7 @@ class PriorSource:
         """n, if the spec states it."""
         return self.spec.prior.rows if isinstance(self.spec.prior, PrivatePrior) else None
 
-    def known(self) -> Known:
+    def known(self) -> PublicFacts:
         """The public facts of the data; reads their public columns, if any. Raises DataError."""
         rows = self.stated_rows if self.table.rows is None else self.table.rows
         person = counted_person(self.spec)
@@ -132,19 +143,19 @@ class PriorSource:
             persons = PersonCounts.of_table(self.table, person.column)
             require_rows(self.table.path, self.stated_rows, persons.rows)
             seen = PersonsSeen.of(persons, person)
-            return Known(self.asked, count_tables(self.table, self.asked, person), seen)
+            return PublicFacts(self.asked, count_tables(self.table, self.asked, person), seen)
         if self.asked.columns or (self.table.domain.keeps_nulls and rows is not None):
             sizes = count_tables(self.table, self.asked)
         elif rows is None:
-            return Known(self.asked)
+            return PublicFacts(self.asked)
         else:
             sizes = [rows]
         require_rows(self.table.path, self.stated_rows, sum(sizes))
-        return Known(self.asked, sizes)
+        return PublicFacts(self.asked, sizes)
 
     def count(
-        self, known: Known, plan: PriorPlan, observer: Observer, spent: str = ""
-    ) -> tuple[NDArray[np.int64], Known]:
+        self, known: PublicFacts, plan: PriorPlan, observer: Observer, spent: str = ""
+    ) -> tuple[NDArray[np.int64], PublicFacts]:
         """[T + 1, k] counts of labels in the order of the plan's tables; and n, now known.
 
         ``spent`` is what to say of a table that has changed, if ε was spent before it was read.
@@ -156,7 +167,7 @@ class PriorSource:
         if person is None:  # otherwise the rows of the file are more
             require_rows(self.table.path, self.stated_rows, rows)
         if not known.rows:
-            known = Known(self.asked, [rows])
+            known = PublicFacts(self.asked, [rows])
         elif rows != known.rows:
             raise refused(self.table.path, spent or _CHANGED)
         return counts[np.argsort(order)], known
@@ -209,7 +220,7 @@ def _estimated(
     levels = _levels(plan, counts, draw)
     if keep is not None:
         question = known.question(spec, plan)
-        write_kept(keep, KeptPrior.of(question, stamp, known.sizes, levels))
+        write_saved_prior(keep, SavedPrior.of(question, stamp, known.sizes, levels))
         observer.say(
             f"ε₁ = {float(question.epsilon):g} is spent; {keep} keeps the noisy prior until the "
             "artifact is written"
@@ -218,10 +229,10 @@ def _estimated(
 
 
 def _from_file(
-    source: PriorSource, stamp: DataStamp, keep: Path, kept: KeptPrior, observer: Observer
+    source: PriorSource, stamp: DataStamp, keep: Path, kept: SavedPrior, observer: Observer
 ) -> Prior:
     """The prior that an earlier compile kept; no label is read."""
-    spec, known = source.spec, Known(source.asked, kept.sizes)
+    spec, known = source.spec, PublicFacts(source.asked, kept.sizes)
     if len(kept.sizes) != source.asked.tables:
         kept.require(keep, None, stamp, ())
     if counted_person(spec) is None:
@@ -239,7 +250,11 @@ def _from_file(
 
 
 def _accounted(
-    source: PriorSource, known: Known, plan: PriorPlan, observer: Observer, account: PriorAccount
+    source: PriorSource,
+    known: PublicFacts,
+    plan: PriorPlan,
+    observer: Observer,
+    account: PriorAccount,
 ) -> Prior:
     """The same through a ledger, which records ε₁ before a label is read."""
     spec, path = source.spec, source.table.path
@@ -274,7 +289,7 @@ def _accounted(
     return found
 
 
-def _explain(known: Known, plan: PriorPlan, observer: Observer) -> None:
+def _explain(known: PublicFacts, plan: PriorPlan, observer: Observer) -> None:
     if plan.reason is not None:
         part = (
             "" if known.persons is None else f", of one of a person's {known.persons.most:,} labels"
@@ -282,7 +297,7 @@ def _explain(known: Known, plan: PriorPlan, observer: Observer) -> None:
         observer.say(f"{'groups' if known.asked.columns else 'split: auto'}{part}: {plan.reason}")
 
 
-def _warn(known: Known, observer: Observer) -> None:
+def _warn(known: PublicFacts, observer: Observer) -> None:
     """Warn about odd groups, and rows beyond a person's labels, before a label is read."""
     if known.persons is not None and known.persons.extra:
         observer.say(f"persons: {known.persons.left_out()}")

@@ -16,7 +16,7 @@ from labeldp_verify.usefulness.shortcomings import odd_groups
 
 from labeldp_compile.ledger.question import Question
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, NOISE, Levels
-from labeldp_compile.prior.group_cells import ONE_TABLE, numbered
+from labeldp_compile.prior.group_cells import ONE_TABLE, number_tables
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.prior.weights import table_weights
 from labeldp_compile.spec import Spec
@@ -129,7 +129,7 @@ class PersonsSeen:
 
 
 @dataclass(frozen=True)
-class Known:
+class PublicFacts:
     """What is known before a label is read: the map that was asked for, and its sizes [T + 1].
 
     With a bound on the rows of a person, sizes count the rows within it, and ``persons`` all.
@@ -156,7 +156,7 @@ class Known:
         own = self.asked.own_tables
         of_asked = [*plan.table_of_cell, plan.tables]
         chosen = [of_asked[min(table, own)] for table in self.asked.table_of_cell]
-        groups = numbered(
+        groups = number_tables(
             self.asked.columns, [None if table == plan.tables else table for table in chosen]
         )
         order = list(dict.fromkeys(table for table in chosen if table != plan.tables))
@@ -185,7 +185,7 @@ class Known:
         )
 
 
-def priors_of(spec: Spec, known: Known, plan: PriorPlan, levels: Levels | None) -> Prior:
+def priors_of(spec: Spec, known: PublicFacts, plan: PriorPlan, levels: Levels | None) -> Prior:
     """The priors of all tables, in the order of the map that ships; uniform without counts."""
     groups, order = known.joined(plan)
     sizes = plan.by_table(np.array(known.sizes, dtype=np.int64)).tolist()
@@ -235,7 +235,7 @@ def _post_processing(plan: PriorPlan) -> str:
     return steps
 
 
-def sharing(found: Prior) -> Prior:
+def merge_equal_tables(found: Prior) -> Prior:
     """The same priors, with one table for all cells of equal weights."""
     keys = [tuple(one.weights) for one in found.tables]
     pooled = keys[-1]
@@ -243,7 +243,9 @@ def sharing(found: Prior) -> Prior:
     for key, one in zip(keys, found.tables, strict=True):
         alike.setdefault(key, []).append(one)
     of_cell = [keys[table] for table in found.groups.table_of_cell]
-    groups = numbered(found.groups.columns, [None if key == pooled else key for key in of_cell])
+    groups = number_tables(
+        found.groups.columns, [None if key == pooled else key for key in of_cell]
+    )
     tables: list[TablePrior] = []
     for key in [*dict.fromkeys(key for key in of_cell if key != pooled), pooled]:
         size = sum(one.size for one in alike[key])

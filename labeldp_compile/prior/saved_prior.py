@@ -53,7 +53,7 @@ class DataStamp(Strict):
         return cls(name=name, size=size, modified_ns=latest)
 
 
-class KeptTables(Strict):
+class SavedTables(Strict):
     """Several tables: their public sizes [T + 1], and their noisy counts one table after the other.
 
     ``scale`` is that of the noise; 0 if no table has its own counts.
@@ -64,7 +64,7 @@ class KeptTables(Strict):
     scale: Annotated[float, Field(strict=True, ge=0)]
 
 
-class KeptPrior(Strict):
+class SavedPrior(Strict):
     """The file's JSON: noisy histograms with their question, data and ε₁.
 
     Attributes:
@@ -83,7 +83,7 @@ class KeptPrior(Strict):
     rows: Annotated[Whole, Field(gt=0)]
     counts: Annotated[list[Whole], Field(min_length=1)]
     scale: Annotated[float, Field(strict=True, gt=0)]
-    groups: KeptTables | None = None
+    groups: SavedTables | None = None
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -94,12 +94,12 @@ class KeptPrior(Strict):
     @classmethod
     def of(
         cls, question: Question, data: DataStamp, sizes: Sequence[int], levels: Levels
-    ) -> KeptPrior:
+    ) -> SavedPrior:
         """From the sizes of tables [T + 1], and their noisy counts."""
         pooled, tables = levels
         several = None
         if len(sizes) > 1:
-            several = KeptTables(sizes=list(sizes), counts=tables.counts, scale=tables.scale)
+            several = SavedTables(sizes=list(sizes), counts=tables.counts, scale=tables.scale)
         return cls(
             question_sha256=question.digest(),
             epsilon=str(question.epsilon),
@@ -150,12 +150,12 @@ class KeptPrior(Strict):
             raise _damaged(path)
 
 
-def kept_path(directory: Path, name: str) -> Path:
+def saved_prior_path(directory: Path, name: str) -> Path:
     """Where a compile of the spec ``name`` into the directory keeps its noisy prior."""
     return directory / f"{name}.prior.json"
 
 
-def prior_held(directory: Path, name: str) -> AbstractContextManager[None]:
+def hold_saved_prior(directory: Path, name: str) -> AbstractContextManager[None]:
     """Only the holder spends on, keeps or removes that prior; DataError if another one holds it.
 
     Two compiles at the same time would spend twice, and one would remove the other's file.
@@ -164,17 +164,17 @@ def prior_held(directory: Path, name: str) -> AbstractContextManager[None]:
     return name_held_in(directory, f"{name}.compile")
 
 
-def read_kept(path: Path) -> KeptPrior | None:
+def read_saved_prior(path: Path) -> SavedPrior | None:
     """The prior that an earlier compile left, or None. Raises DataError for a damaged file."""
     if not path.exists():
         return None
-    record = read_record(path, KeptPrior)
+    record = read_record(path, SavedPrior)
     if record is None:
         raise _damaged(path)
     return record
 
 
-def write_kept(path: Path, kept: KeptPrior) -> None:
+def write_saved_prior(path: Path, kept: SavedPrior) -> None:
     """Put the file on the disk, whole or not at all; DataError if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

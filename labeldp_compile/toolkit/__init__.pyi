@@ -39,8 +39,8 @@ from labeldp_compile.prior.discrete_laplace import NOISE as NOISE
 from labeldp_compile.prior.histogram import indexes_of_columns as indexes_of_columns
 from labeldp_compile.prior.histogram import label_indexes as label_indexes
 from labeldp_compile.prior.plan import plan_each_table as plan_each_table
-from labeldp_compile.prior.priors import Known as Known
 from labeldp_compile.prior.priors import Prior as Prior
+from labeldp_compile.prior.priors import PublicFacts as PublicFacts
 from labeldp_compile.prior.priors import TablePrior as TablePrior
 from labeldp_compile.prior.weights import project_to_total as project_to_total
 from labeldp_compile.spec import parse_spec as parse_spec

@@ -322,7 +322,7 @@ def test_one_that_has_just_ended_is_not_paid_for_again(unledgered, draws):
     def earlier():
         assert unledgered.compile().exit_code == 0
 
-    unledgered.once("prior_held", earlier)
+    unledgered.once("hold_saved_prior", earlier)
     second = unledgered.compile()
     assert second.exit_code == 2 and "exists already" in second.stderr
     assert len(draws) == 1 and unledgered.files() == ARTIFACT

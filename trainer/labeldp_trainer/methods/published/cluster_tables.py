@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import (
     NOISE,
-    Known,
     Prior,
+    PublicFacts,
     TablePrior,
     assemble,
     check_type,
@@ -83,7 +83,7 @@ class ClusterTables:
         except InputError as error:
             raise DataError(f"{source}: {error}") from None
         sizes = np.bincount(cluster, minlength=clusters).tolist()
-        known = Known(Groups.of(range(clusters), self._name), [*sizes, 0])
+        known = PublicFacts(Groups.of(range(clusters), self._name), [*sizes, 0])
         epsilons = exact(self._method.epsilon_prior), exact(self._method.epsilon)
         plan = plan_each_table(*epsilons, known.sizes)
         with _as_config_errors(self._loaded):

@@ -27,10 +27,10 @@ from labeldp_compile.toolkit import (
     verbose_option,
 )
 from labeldp_trainer.config import load_config
-from labeldp_trainer.run.folder import Line
 
 # Progress: rates on a terminal; in a log, a line a stage, and a tenth of many epochs.
 
+Line = dict[str, Any]  # the metrics of an epoch, by name
 Progress = Callable[[Line], None]
 _WIDTH = 24
 _LOGGED = 10  # lines on epochs

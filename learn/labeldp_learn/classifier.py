@@ -26,7 +26,7 @@ _LEAST = 1e-300
 
 @dataclass(frozen=True)
 class FittedTable:
-    """What was fitted to the rows of one table.
+    """A fitted estimator of the rows of one table.
 
     Attributes:
         estimator: fitted.
@@ -262,7 +262,7 @@ def _drawn(held: Floats, generator: np.random.RandomState) -> NDArray[np.int64]:
 
 
 def _unknown(y: Any) -> str:
-    """What scikit-learn calls labels that cannot be classes."""
+    """The words of scikit-learn for labels that cannot be classes."""
     try:
         kind = type_of_target(y)
     except (ValueError, TypeError):  # the latter for bytes, and for text beside nulls

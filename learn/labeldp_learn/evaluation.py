@@ -223,8 +223,8 @@ def evaluate(
         >>> _ = compile_spec("specs/health-rating.yaml").write(Path("build"))
         >>> private = Randomizer.load("build/health-rating.onnx")(["good"] * 1000)
         >>> labels = PrivateLabels("build/health-rating.onnx", private)
-        >>> found = evaluate(labels, {"one": ["good"] * 1000, "other": ["fair"] * 1000})
-        >>> [(measured.metric, measured.model) for measured in found]
+        >>> metrics = evaluate(labels, {"one": ["good"] * 1000, "other": ["fair"] * 1000})
+        >>> [(measured.metric, measured.model) for measured in metrics]
         [('accuracy', 'one'), ('accuracy', 'other'), ('accuracy', 'one − other')]
     """
     every = {name: _prepared(private, given) for name, given in predictions.items()}
@@ -245,7 +245,7 @@ def evaluate(
         for i, name in enumerate(groups):
             rows = np.flatnonzero(codes == i)
             parts.append((name, rows, private.subset(rows)))
-    found = []
+    measured = []
     for group, rows, part in parts:
         # Numbered anew: persons without a row in the group are none of it.
         own = None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
@@ -258,8 +258,8 @@ def evaluate(
                 low, high, error = influence.interval(_reach(confidence), own)
                 ends = influence.value, low, high, error
                 largest = influence.largest(own)
-                found.append(Measured(metric, model, group, *ends, len(rows), largest))
-    return found
+                measured.append(Measured(metric, model, group, *ends, len(rows), largest))
+    return measured
 
 
 def _distinct(column: Any, rows: int, what: str) -> tuple[list[Any], NDArray[np.int64]]:
@@ -295,32 +295,32 @@ def prepared(labels: Sequence[Any], given: Any, *, numeric: bool) -> NDArray[Any
     Numbers [n], probabilities [n, k], or places [n] of labels, as whole numbers. Raises
     PrivateLabelError.
     """
-    found, k = array_of(given), len(labels)
+    array, k = array_of(given), len(labels)
     if numeric:
-        if found.ndim != 1 or found.dtype.kind not in "buif":
+        if array.ndim != 1 or array.dtype.kind not in "buif":
             raise PrivateLabelError("predictions of numbers are one column of numbers")
-        if is_missing(found).any():
+        if is_missing(array).any():
             raise PrivateLabelError("some predictions are missing")
-        return found.astype(np.float64)
-    if found.ndim == _MATRIX:
-        if found.shape[1] != k:
+        return array.astype(np.float64)
+    if array.ndim == _MATRIX:
+        if array.shape[1] != k:
             raise PrivateLabelError(f"there are {k} labels, so probabilities have {k} columns")
-        return _within_one(found.astype(np.float64))
-    if found.dtype.kind == "f" and k == 2:
-        return _within_one(np.stack([1 - found, found], axis=1))
-    places = indices_in(found, labels)
-    if (places < 0).any():
+        return _within_one(array.astype(np.float64))
+    if array.dtype.kind == "f" and k == 2:
+        return _within_one(np.stack([1 - array, array], axis=1))
+    indices = indices_in(array, labels)
+    if (indices < 0).any():
         raise PrivateLabelError("some predictions are neither probabilities nor labels")
-    return places
+    return indices
 
 
-def _within_one(found: Floats) -> Floats:
+def _within_one(shares: Floats) -> Floats:
     """Probabilities as they are. Raises PrivateLabelError for scores, percentages and NaN."""
-    if not (np.abs(found - 0.5) <= 0.5 + _ROUNDED).all():
+    if not (np.abs(shares - 0.5) <= 0.5 + _ROUNDED).all():
         raise PrivateLabelError(
             "probabilities are numbers between 0 and 1, and none may be missing"
         )
-    return found
+    return shares
 
 
 def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:
@@ -495,13 +495,13 @@ def calibration(
         known = private.unbiased(_numbers(private)[:, None])[:, 0]
     if not 1 <= bins <= len(given):
         raise PrivateLabelError("there are at least one bin, and a row for each")
-    whole, found = float(known.mean()), []
+    whole, curve = float(known.mean()), []
     for rows in np.array_split(np.argsort(given, kind="stable"), bins):
         part = _mean(known[rows])
         ends = part.interval(_reach(confidence))[:2]
         lift = part.value / whole if whole else math.nan
-        found.append(Bin(float(given[rows].mean()), part.value, *ends, lift, len(rows)))
-    return found
+        curve.append(Bin(float(given[rows].mean()), part.value, *ends, lift, len(rows)))
+    return curve
 
 
 class PrivateScorer:
@@ -519,20 +519,20 @@ class PrivateScorer:
         ``columns`` holds the public columns of the artifact's groups, if X does not.
         """
         private = PrivateLabels(self.artifact, y, X if columns is None else columns)
-        found = METRICS[self.metric](private, self._predictions(private, estimator, X)).value
-        return found if self.metric in LARGER_IS_BETTER else -found
+        value = METRICS[self.metric](private, self._predictions(private, estimator, X)).value
+        return value if self.metric in LARGER_IS_BETTER else -value
 
     def _predictions(self, private: PrivateLabels, estimator: Any, x: Any) -> Any:
         """Numbers [n], or probabilities [n, k] in the order of the artifact's labels."""
         if is_numeric(private.opened):
             return np.asarray(estimator.predict(x), np.float64)
-        place = {label: i for i, label in enumerate(private.labels)}
+        index = {label: i for i, label in enumerate(private.labels)}
         if self.metric == "accuracy":  # which needs no probabilities
-            return np.array([place[label] for label in np.asarray(estimator.predict(x)).tolist()])
-        found = np.zeros((private.rows, len(place)))
-        columns = [place[label] for label in np.asarray(estimator.classes_).tolist()]
-        found[:, columns] = estimator.predict_proba(x)
-        return found
+            return np.array([index[label] for label in np.asarray(estimator.predict(x)).tolist()])
+        shares = np.zeros((private.rows, len(index)))
+        columns = [index[label] for label in np.asarray(estimator.classes_).tolist()]
+        shares[:, columns] = estimator.predict_proba(x)
+        return shares
 
 
 def scorer(metric: str, artifact: Source) -> PrivateScorer:

@@ -1,4 +1,4 @@
-"""What the classifier and the regressor share: fit any estimator, on rows that were made for it."""
+"""An estimator of scikit-learn around any other, fitted to rows that were made for it."""
 
 from typing import Any
 

@@ -166,8 +166,8 @@ def test_whatever_is_restated_is_declared_or_refused(name, whole):
         if canonical_json(other) != canonical_json(value)
     ]
     spared = (*stated["fields"]["declared"], *TRUE)
-    dual_values = ("optimality.alpha", "optimality.beta")  # each of which has several texts
-    cases = [c for c in cases if not (_name(c[0]) in dual_values and c[1] in _texts(stated, c[0]))]
+    duals = ("optimality.alpha", "optimality.beta")  # each of which has several texts
+    cases = [c for c in cases if not (_name(c[0]).endswith(duals) and c[1] in _texts(stated, c[0]))]
     for path, other in cases if whole else random.Random(name).sample(cases, FORGERIES):
         field = _name(path)
         try:

@@ -112,7 +112,7 @@ def test_what_waits_for_no_jax(tmp_path):
     (run / "run.json").write_text("{}", encoding="utf-8")
     commands = [["train", wrong], *([name, "--help"] for name in TRAINERS)]
     commands += [["runs", tmp_path, *more] for more in ((), ("--html", tmp_path / "p.html"))]
-    heavy = ["jax", "scipy", "optax", "pyarrow", "orbax", "dp_accounting"]
+    heavy = ["jax", "optax", "orbax", "dp_accounting"]
     assert not any(heavy_modules(*commands, candidates=heavy))
 
 

@@ -21,8 +21,8 @@ import pyarrow.csv as pa_csv
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from labeldp_compile.errors import DataError
+from labeldp_compile.tabular.formats import PLAIN
 from labeldp_compile.tabular.reader import read_columns
-from labeldp_compile.text_form import PLAIN
 
 NAMES = ["id", "y", "z", "w"]
 FAULTS = {  # lines by their numbers, 0 for the header

@@ -20,9 +20,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_runtime import Key, Randomizer, ReplayWarning
-from labeldp_runtime.duckdb import register
-from labeldp_runtime.polars import randomize as in_polars
-from labeldp_runtime.spark import large_batches, randomize
+from labeldp_runtime.engines.duckdb import register
+from labeldp_runtime.engines.polars import randomize as in_polars
+from labeldp_runtime.engines.spark import large_batches, randomize
 from pyspark.sql import SparkSession
 
 from tests.fixtures.compiled import compile_text, integer_spec

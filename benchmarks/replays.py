@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from labeldp_runtime import Key, Randomizer
 from labeldp_runtime.columns import read_ids
-from labeldp_runtime.duplicates import refuse_duplicates
+from labeldp_runtime.ids import refuse_duplicates
 from labeldp_runtime.randomizer import CHUNK
 
 from tests.fixtures.compiled import compile_text, integer_spec

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_runtime import Key, ReplayWarning
-from labeldp_runtime.spark import randomize
+from labeldp_runtime.engines.spark import randomize
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -20,7 +20,7 @@ from unittest import mock
 
 import numpy as np
 from labeldp_runtime import EngineError, Key, Randomizer, ReplayWarning
-from labeldp_runtime.spark import randomize
+from labeldp_runtime.engines.spark import randomize
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -30,7 +30,7 @@ from pydantic_core import ErrorDetails
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import hidden
-from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
+from labeldp_compile.tabular.formats import TextForm, read_delimiter, read_encoding
 from labeldp_compile.yaml_source import (
     MAX_BYTES,
     WAY_OUT,

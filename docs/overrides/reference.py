@@ -24,8 +24,8 @@ PAGES = {
     "labeldp_verify": ("labeldp_verify",),
     "labeldp_learn": ("labeldp_learn",),
     "labeldp_runtime": (
-        *("labeldp_runtime", "labeldp_runtime.polars", "labeldp_runtime.duckdb"),
-        "labeldp_runtime.spark",
+        *("labeldp_runtime", "labeldp_runtime.engines.polars", "labeldp_runtime.engines.duckdb"),
+        "labeldp_runtime.engines.spark",
     ),
 }
 _SECTION = re.compile(r"(Args|Attributes|Returns|Raises):")

@@ -30,8 +30,8 @@ from labeldp_verify.strict import read_decimal, read_whole
 from numpy.typing import NDArray
 
 from labeldp_compile.audits.cells import Draw, told_from_zero
-from labeldp_compile.children import heeding_kills, uninterrupted
 from labeldp_compile.errors import InputError
+from labeldp_compile.subprocess_signals import heeding_kills, uninterrupted
 
 _RANGE = re.compile(r"(-?[0-9]{1,15})\.\.(-?[0-9]{1,15})")
 _MOST = 10_000_000

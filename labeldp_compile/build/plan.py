@@ -21,14 +21,12 @@ from labeldp_compile.build.forecast import ExpectedUse, Forecast, expected_use, 
 from labeldp_compile.build.rehearsal import require_compilable, require_telling
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
-from labeldp_compile.own_file import file_digest
 from labeldp_compile.prior.split import PriorPlan
+from labeldp_compile.private_file import file_digest, read_record, write_record
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.grid import QuantileGrid
 from labeldp_compile.spec.model import PublicPrior
-from labeldp_compile.tabular.formats import files_of
-from labeldp_compile.text_form import PLAIN, TextForm
-from labeldp_compile.user_record import read_record, write_record
+from labeldp_compile.tabular.formats import PLAIN, TextForm, files_of
 from labeldp_compile.yaml_model import Strict
 
 FORMAT_VERSION = "1.0"
@@ -312,7 +310,7 @@ def _files(spec: Spec, folder: Path) -> Iterator[dict[str, Any]]:
 def _parts(
     name: str, folder: Path, form: TextForm = PLAIN, *, public: bool
 ) -> Iterator[dict[str, Any]]:
-    from labeldp_compile.tabular.header import read_schema  # noqa: PLC0415  # pyarrow
+    from labeldp_compile.tabular.reader import read_schema  # noqa: PLC0415  # pyarrow
 
     for path in files_of(folder / name):
         schema, rows, _ = read_schema(path, form)

@@ -389,7 +389,7 @@ def _shared(work: Callable[[Task], Solved], tasks: Sequence[Task]) -> Iterator[S
     import multiprocessing  # noqa: PLC0415  # rarely needed: specs with many groups
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor  # noqa: PLC0415
 
-    from labeldp_compile.children import no_main, uninterrupted  # noqa: PLC0415
+    from labeldp_compile.subprocess_signals import no_main, uninterrupted  # noqa: PLC0415
 
     done = 0
     if not multiprocessing.current_process().daemon:  # which may have no children

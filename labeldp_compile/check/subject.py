@@ -230,7 +230,7 @@ def kind_of(path: Path) -> Kind:
 def _kind_of_folder(path: Path) -> Kind:
     if any((path / name).is_file() for name in RUN_FILES):
         return "training run"
-    from labeldp_compile.tabular.parts_folder import MANIFEST  # noqa: PLC0415  # most are files
+    from labeldp_compile.tabular.provenance import MANIFEST  # noqa: PLC0415  # most are files
 
     return "folder of parts" if os.path.lexists(path / MANIFEST) else "unknown"
 

@@ -167,7 +167,7 @@ def _ledger(name: str, policy: LoadedPolicy, _: Budget) -> Judged:
 
 def _parts(name: str, policy: LoadedPolicy, _: Budget) -> Judged:
     """A folder of ``randomize --append``: its parts are those of its manifest, byte for byte."""
-    from labeldp_compile.tabular.parts_folder import MANIFEST, PartsFolder  # noqa: PLC0415
+    from labeldp_compile.tabular.provenance import MANIFEST, PartsFolder  # noqa: PLC0415
 
     manifest = Path(name) / MANIFEST
     require_plain(manifest)

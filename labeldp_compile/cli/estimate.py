@@ -39,8 +39,8 @@ from labeldp_compile.cli.output import clipped, row_progress, show, tell, text_t
 from labeldp_compile.estimates.aggregates import Aggregates, estimate_tables
 from labeldp_compile.estimates.counts import texts_of
 from labeldp_compile.estimates.long_table import require_free_names, rows_of, schema_of
-from labeldp_compile.tabular.new_table import in_batches, write_new_table
-from labeldp_compile.text_form import TextForm
+from labeldp_compile.tabular.csv_sink import in_batches, write_new_table
+from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.whole_file import require_output, write_text
 
 _PROJECTED = "projected: the nearest shares of at least 0 that sum to 1; they have no interval"

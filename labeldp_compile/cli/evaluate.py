@@ -31,8 +31,8 @@ from labeldp_compile.estimates.counts import texts_of
 from labeldp_compile.evaluate import Evaluation, Released, evaluate_tables, release_tables
 from labeldp_compile.evaluate.release import CONDITION, LedgerPlace
 from labeldp_compile.ledger.entries import require_name
+from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.tabular.provenance import NOT_SHOWN
-from labeldp_compile.text_form import TextForm
 from labeldp_compile.whole_file import require_output, write_text
 
 _NAMES, _LINES = 32, 7

@@ -22,7 +22,7 @@ from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
 from labeldp_compile.cli.output import NUMBERS_OF_SETS, say, tell
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.text_form import TextForm
+from labeldp_compile.tabular.formats import TextForm
 
 if TYPE_CHECKING:
     from labeldp_compile.spec import Spec
@@ -195,7 +195,7 @@ def init_command(
     spec on stdout.
     """
     # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
-    from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
+    from labeldp_compile.tabular.reader import read_header  # noqa: PLC0415
     from labeldp_compile.whole_file import require_output, write_text  # noqa: PLC0415
 
     named = column if output is None else output.stem

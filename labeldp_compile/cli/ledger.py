@@ -173,7 +173,7 @@ def export_command(file: str, csv: Path | None, parquet: Path | None, overwrite:
     Noisy priors and digests of data are left out.
     """
     from labeldp_compile.cli.ledger_table import SCHEMA, exported  # noqa: PLC0415  # pyarrow
-    from labeldp_compile.tabular.new_table import in_batches, write_new_table  # noqa: PLC0415
+    from labeldp_compile.tabular.csv_sink import in_batches, write_new_table  # noqa: PLC0415
 
     outputs = [(csv, ".csv"), (parquet, ".parquet")]
     if csv is None and parquet is None:

@@ -16,7 +16,7 @@ from labeldp_verify.budget import DEFAULT_BUDGET, Budget
 from labeldp_verify.strict import read_decimal, read_whole
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.text_form import (
+from labeldp_compile.tabular.formats import (
     TextForm,
     read_decimal_mark,
     read_delimiter,
@@ -136,7 +136,7 @@ def _by_name(
 ) -> dict[str, str]:
     if not given:
         return {}
-    from labeldp_compile.tabular.artifact_columns import ONLY  # noqa: PLC0415  # pyarrow
+    from labeldp_compile.tabular.columns import ONLY  # noqa: PLC0415  # pyarrow
 
     columns = {}
     for text in given:

@@ -1,11 +1,25 @@
-"""``labeldp randomize``: replace the labels of a table by private labels."""
+"""``labeldp randomize``: replace the labels of a table by private labels.
 
-from collections.abc import Iterator, Sequence
+A run is a request and seven steps, in this order:
+
+    1  ask     the options fit together, and the output can be written; nothing is read
+    2  verify  the artifact proves its ε; the key and the bound on a person's rows are read
+    3  open    the table has the columns
+    4  account the ledger would book the draw, and a folder of parts is whole
+    5  measure no person has more rows than the bound; only public columns are read
+    6  draw    and write; the draw is booked, and then the output gets its name
+    7  tell    what was spent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from labeldp_runtime import (
@@ -17,12 +31,19 @@ from labeldp_runtime import (
 )
 from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.claims import Certificate, nulls_in_words
-from labeldp_verify.forms import CategoricalDomain, columns_of
+from labeldp_verify.claims import Certificate, nulls_in_words, person_epsilon, rational
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    CategoricalDomain,
+    GroupColumn,
+    IntegerDomain,
+    JointDomain,
+    columns_of,
+)
+from labeldp_verify.forms import Randomizer as Table
 from labeldp_verify.rounded import at_most
 from labeldp_verify.usefulness.shortcomings import relevant
 
-from labeldp_compile.cli.booking import Booking, Drawing, ledger_options
 from labeldp_compile.cli.command import DoesNotHoldError, command, verified
 from labeldp_compile.cli.options import (
     PATH,
@@ -33,19 +54,148 @@ from labeldp_compile.cli.options import (
     text_options,
 )
 from labeldp_compile.cli.output import NUMBERS_OF_SETS, row_progress, tell
-from labeldp_compile.cli.person_options import PersonOptions, bound_in_words, person_options
-from labeldp_compile.column_names import key_of
+from labeldp_compile.column_names import is_among, key_of
 from labeldp_compile.errors import InputError
-from labeldp_compile.tabular.append import Selection, known_ids, seal
-from labeldp_compile.tabular.artifact_columns import drawn_by, has_whole_outputs, renamed
-from labeldp_compile.tabular.background import use_small_pool
-from labeldp_compile.tabular.formats import is_stream
-from labeldp_compile.tabular.parts_folder import ListedPart, PartsFolder
-from labeldp_compile.tabular.provenance import Provenance
-from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.tabular.writer import Rewriting, require_rewritten
-from labeldp_compile.text_form import TextForm
+from labeldp_compile.tabular.columns import group_columns_in_table
+from labeldp_compile.tabular.formats import TextForm, is_stream
+from labeldp_compile.tabular.persons import Beyond, PersonBound, PersonCounts
+from labeldp_compile.tabular.provenance import ListedPart, PartsFolder, Provenance
+from labeldp_compile.tabular.reader import TableReader, open_table
+from labeldp_compile.tabular.selection import Selection, known_ids
+from labeldp_compile.tabular.writer import Randomize, Rewriting, require_rewritten, use_small_pool
 from labeldp_compile.whole_file import require_folder, require_outside
+
+if TYPE_CHECKING:
+    from labeldp_compile.cli.booking import Drawing
+
+_EXACT_IN_FLOAT64 = 2**53  # whole numbers up to here
+
+
+@dataclass(frozen=True)
+class RandomizeRequest:
+    """The command line; each field is an option or an argument of its name."""
+
+    artifact: Path
+    table: Path
+    output: Path
+    columns: tuple[str, ...]
+    add_as: str | None
+    key_file: Path | None
+    group_columns: dict[str, str]
+    id_column: str | None
+    context: str | None
+    version: int | None
+    append: bool
+    part: str | None
+    person_column: str | None
+    beyond: Beyond
+    order_column: str | None
+    earlier: tuple[Path, ...]
+    ledger: str | None
+    data_set: str | None
+    note: str | None
+    form: TextForm
+    overwrite: bool
+    quiet: bool
+
+    def require_possible(self) -> None:
+        """Raise InputError unless the options fit together, and such an output can be written."""
+        if self.ledger is None and (self.data_set is not None or self.note is not None):
+            raise InputError("--data-set and --note need --ledger")
+        if self.ledger is not None and self.data_set is None:
+            raise InputError("--ledger needs --data-set")
+        self._require_key_options()
+        output, earlier = self.output, self.earlier
+        if self.append:
+            self._require_appendable()
+            return
+        if self.part is not None:
+            raise InputError("--part needs --append")
+        files = [path for path in earlier if not path.is_dir()]
+        if output.exists() and output.absolute().parent.resolve() in {p.resolve() for p in earlier}:
+            raise InputError(f"{output}: is the input: write to another file")
+        others = (self.artifact, *files, self.key_file)
+        require_rewritten(self.table, output, *others, overwrite=self.overwrite)
+        if self.ledger is not None and is_stream(output):
+            raise InputError("--ledger needs an output that appears when it is complete, not -")
+
+    def _require_appendable(self) -> None:
+        if self.overwrite:
+            raise InputError("--append replaces nothing: remove --overwrite")
+        if self.key_file is None:
+            raise InputError("--append needs --key and --id-column: they make each draw repeatable")
+        if is_stream(self.table) or is_stream(self.output):
+            raise InputError(
+                "--append reads TABLE twice and adds a file: give a file or folder, not -"
+            )
+        require_folder(self.output, grows=True)
+        require_outside(self.output / "part", self.table)
+
+    def _require_key_options(self) -> None:
+        if self.key_file is None:
+            given = {
+                "--id-column": self.id_column,
+                "--context": self.context,
+                "--version": self.version,
+            }
+            alone = [name for name, value in given.items() if value is not None]
+            if alone:
+                raise InputError(f"{alone[0]} needs --key; create a key with labeldp keygen")
+        elif self.id_column is None:
+            raise InputError("--key needs --id-column, the column that names each label")
+        elif self.context == "":
+            raise InputError("--context must not be empty")
+
+    def label_columns(self, certificate: Certificate) -> list[str]:
+        """The label columns of the table. Raises InputError."""
+        stated = certificate.label_columns
+        if self.columns and len(self.columns) != len(stated):
+            raise InputError(
+                f"--column: got {len(self.columns)}, but the label has "
+                f"{'one column' if len(stated) == 1 else f'the {len(stated)} columns {stated}'}"
+            )
+        return list(self.columns) or stated
+
+    def person_bound(self, certificate: Certificate, labels: Sequence[str]) -> PersonBound | None:
+        """The bound on the rows of a person; None if nothing bounds them.
+
+        ``labels`` are the label columns of the table and of the spec. Counts the persons of earlier
+        tables. Raises InputError.
+        """
+        stated = person_epsilon(certificate)
+        column = self.person_column or (None if stated is None else stated.column)
+        if stated is None or column is None:
+            given = {
+                "--person-column": self.person_column,
+                "--order-column": self.order_column,
+                "--earlier": self.earlier,
+                "--beyond": self.beyond != "refuse",
+            }
+            alone = [name for name, value in given.items() if value]
+            if alone and stated is None:
+                raise InputError(
+                    f"{alone[0]} needs an artifact that says how many labels a person has: compile "
+                    "it with unit: person, or labels_per_user"
+                )
+            if alone:
+                raise InputError(f"{alone[0]} needs --person-column")
+            return None
+        for name, what in ((column, "person"), (self.order_column, "order of rows")):
+            if name is not None and is_among(name, labels):
+                raise InputError(f"{name!r} is the label, which cannot be the {what}: it is secret")
+        if self.beyond == "drop" and self.order_column is None:
+            raise InputError(
+                "--beyond drop needs --order-column: a public column says which rows of a person "
+                "are the later ones"
+            )
+        if self.beyond == "refuse" and self.order_column is not None:
+            raise InputError("--order-column needs --beyond null or --beyond drop")
+        counts = PersonCounts()
+        for path in self.earlier:
+            counts.seed(path, column, self.form, labels)
+        return PersonBound(
+            column, stated.labels, beyond=self.beyond, order=self.order_column, earlier=counts
+        )
 
 
 @command(
@@ -65,7 +215,7 @@ from labeldp_compile.whole_file import require_folder, require_outside
 )
 @click.option(
     "--column",
-    "given",
+    "columns",
     multiple=True,
     help="The label column (default: the one in the spec). Repeat it for each column of a joint "
     "label.",
@@ -106,31 +256,46 @@ from labeldp_compile.whole_file import require_folder, require_outside
     metavar="NAME",
     help="With --append: the name of the part, such as 2026-11-26 (default: TABLE's).",
 )
-@person_options
-@ledger_options
+@click.option(
+    "--person-column",
+    metavar="NAME",
+    help="The public column that names the person of each row (default: the one in the spec). "
+    "No person gets more labels than the certificate says.",
+)
+@click.option(
+    "--beyond",
+    type=click.Choice(get_args(Beyond)),
+    default="refuse",
+    show_default=True,
+    help="If a person has more rows: refuse the table before anything is drawn, keep the rows "
+    "beyond the bound with a null instead of a label, or drop them.",
+)
+@click.option(
+    "--order-column",
+    metavar="NAME",
+    help="With --beyond null or drop: the public column by which the first rows of a person "
+    "are within the bound (null without it: the order of TABLE).",
+)
+@click.option(
+    "--earlier",
+    type=PATH,
+    multiple=True,
+    help="A table, or output, whose rows of each person were randomized before and count, too. "
+    "Repeat it for each. With --append, the parts of the folder count anyway.",
+)
+@click.option(
+    "--ledger",
+    metavar="FILE",
+    help="Book ε of the labels that are drawn in this ledger (a file, or postgresql://…), "
+    "before the output appears.",
+)
+@click.option("--data-set", metavar="NAME", help="With --ledger: whose total it adds to.")
+@click.option("--note", metavar="TEXT", help="With --ledger: who draws, and why.")
 @text_options
 @gone_option("--jobs", "is gone: run one process for each part file, or use Spark")
 @overwrite_option
 @click.option("--quiet", is_flag=True, help="Show only errors, and what a killed run left.")
-def randomize_command(
-    artifact: Path,
-    table: Path,
-    output: Path,
-    given: tuple[str, ...],
-    add_as: str | None,
-    key_file: Path | None,
-    group_columns: dict[str, str],
-    id_column: str | None,
-    context: str | None,
-    version: int | None,
-    append: bool,
-    part: str | None,
-    persons: PersonOptions,
-    booking: Booking | None,
-    form: TextForm,
-    overwrite: bool,
-    quiet: bool,
-) -> None:
+def randomize_command(**options: Any) -> None:
     """Randomize the labels of TABLE with ARTIFACT, which is verified first.
 
     TABLE is a Parquet or CSV file (.csv, .tsv, .csv.gz), a folder of such files, or - for CSV on
@@ -146,112 +311,239 @@ def randomize_command(
     If the spec says how many labels a person has, rows are counted by person before anything is
     drawn. With --ledger, what is drawn is booked before the output appears.
     """
-    _require_possible(
-        artifact,
-        table,
-        output,
-        key_file,
-        booking,
-        part,
-        persons.earlier,
-        append=append,
-        overwrite=overwrite,
-    )
+    request = RandomizeRequest(**options)
+    request.require_possible()
     use_small_pool()
-    data = read_artifact(artifact)
-    with verified(artifact), _runtime_errors():
-        key = _key(key_file, id_column, context, version)
+    loaded = _verify(request)
+    reader = _open(request, loaded)
+    if not request.quiet:
+        tell(*_doubts(request, loaded))
+    selection = Selection(bound=loaded.bound)
+    rewriting = _rewriting(request, loaded, reader, selection)
+    drawing = _drawing(request, loaded)
+    with ExitStack() as stack:
+        if request.append:
+            assert drawing is not None
+            folder = stack.enter_context(PartsFolder.held(request.output))
+            part = folder.name_of(request.part, request.table)
+            drawing = replace(drawing, draw=replace(drawing.draw, folder=folder.name, part=part))
+            stays = _write_part(folder, drawing, rewriting, selection, loaded, request.form)
+            if stays:
+                tell(*(() if request.quiet else stays))
+                return
+        elif drawing is not None:
+            rewriting.naming = _ids_secret(loaded)
+            rewriting.sealed = partial(_book, drawing, rewriting)
+        selection.measure(reader)
+        rows = _run(rewriting, quiet=request.quiet)
+    if not request.quiet:
+        said = [] if drawing is None else drawing.said
+        tell(*_spent(request, loaded, rewriting, selection, said, rows))
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """An artifact that verifies, and what draws with it.
+
+    Attributes:
+        columns: the label columns of the table.
+        groups: the artifact's group columns under the table's names.
+        randomize: the function that ``Rewriting`` takes.
+    """
+
+    artifact: Artifact
+    columns: list[str]
+    groups: tuple[GroupColumn, ...]
+    bound: PersonBound | None
+    key: Key | None
+    context: str
+    randomize: Randomize
+
+    @property
+    def certificate(self) -> Certificate:
+        return self.artifact.certificate
+
+
+def _verify(request: RandomizeRequest) -> _Loaded:
+    data = read_artifact(request.artifact)
+    with verified(request.artifact), _runtime_errors():
+        key = None if request.key_file is None else Key.load(request.key_file)
         # The user is about to give it true labels, so a large file is no attack here.
-        decoded = check_bytes(data, budget=OWN_FILES).verified()
-        certificate = decoded.certificate
-        columns = _columns(given, certificate)
-        stated = decoded.groups.columns
-        there = renamed(stated, group_columns, {*certificate.label_columns, *columns})
-        bound = persons.bound(certificate, [*columns, *certificate.label_columns], form)
-        context = None if key is None else context or add_as or key_of(columns)
-        version = version or 0
-        randomize = drawn_by(
-            Randomizer(data, str(artifact), key=key, context=context, prepared=True),
-            dict(zip(columns, certificate.label_columns, strict=True)),
-            {column.name: here.name for column, here in zip(stated, there, strict=True)},
-            version,
+        artifact = check_bytes(data, budget=OWN_FILES).verified()
+        certificate = artifact.certificate
+        columns, stated = request.label_columns(certificate), certificate.label_columns
+        groups = group_columns_in_table(
+            artifact.groups.columns, request.group_columns, {*stated, *columns}
         )
-    reader = open_table(
-        table,
-        columns,
-        decoded.label,
+        bound = request.person_bound(certificate, [*columns, *stated])
+        context = None if key is None else request.context or request.add_as or key_of(columns)
+        group_pairs = zip(artifact.groups.columns, groups, strict=True)
+        randomize = draw_function(
+            # Persons are counted here, as no other host does.
+            Randomizer(data, str(request.artifact), key=key, context=context, prepared=True),
+            dict(zip(columns, stated, strict=True)),
+            {column.name: there.name for column, there in group_pairs},
+            request.version or 0,
+        )
+    return _Loaded(artifact, columns, groups, bound, key, context or "", randomize)
+
+
+def draw_function(
+    randomizer: Callable[..., Any], labels: dict[str, str], groups: dict[str, str], version: int
+) -> Randomize:
+    """The function that ``Rewriting`` takes.
+
+    ``labels`` has the artifact's label columns by the table's names, ``groups`` the table's columns
+    of groups by the artifact's names; ``version`` is that of the labels, with a key.
+    """
+
+    def randomize(given: Any, columns: Any = None, ids: Any = None) -> Any:
+        if len(labels) > 1:
+            given = {name: given[column] for column, name in labels.items()}
+        if columns is not None:
+            columns = {name: columns[column] for name, column in groups.items()}
+        private: Any = randomizer(given, columns=columns, ids=ids, version=version)
+        if not isinstance(private, dict):
+            return private
+        return {column: private[name] for column, name in labels.items()}
+
+    return randomize
+
+
+def _open(request: RandomizeRequest, loaded: _Loaded) -> TableReader:
+    return open_table(
+        request.table,
+        loaded.columns,
+        loaded.artifact.label,
         all_columns=True,
-        id_column=id_column,
-        group_columns=there,
-        form=form,
+        id_column=request.id_column,
+        group_columns=loaded.groups,
+        form=request.form,
         stream=True,
         true_labels=True,
     )
-    if not quiet:
-        tell(*_doubts(artifact, columns, decoded, form))
+
+
+def _rewriting(
+    request: RandomizeRequest, loaded: _Loaded, reader: TableReader, selection: Selection
+) -> Rewriting:
     # A keyed run gives the same file each time, so it records no time.
-    now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    epsilon = certificate.privacy.epsilon_label
-    selection = Selection(bound=bound)
-    rewriting = Rewriting(
+    now = None if loaded.key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    artifact, bound = loaded.artifact, loaded.bound
+    return Rewriting(
         reader,
-        output,
-        randomize,
-        add_as=add_as,
-        one_answer=len(columns) > 1 and decoded.answers_with_sets,
-        whole=has_whole_outputs(decoded),
-        provenance=Provenance(decoded.sha256, epsilon, now),
-        text=form,
-        found=partial(_say_left, keyed=key is not None),
+        request.output,
+        loaded.randomize,
+        add_as=request.add_as,
+        one_answer=len(loaded.columns) > 1 and artifact.answers_with_sets,
+        whole=_whole_outputs(artifact),
+        provenance=Provenance(artifact.sha256, loaded.certificate.privacy.epsilon_label, now),
+        text=request.form,
+        found=partial(_say_left, keyed=loaded.key is not None),
         keep=selection if selection.leaves_out else None,
         unlabelled=None if bound is None or bound.beyond == "drop" else bound.unlabelled,
-        as_one=append,
-        is_resumed=append,
-        overwrite=overwrite,
+        as_one=request.append,
+        is_resumed=request.append,
+        overwrite=request.overwrite,
     )
-    drawing = Drawing(
-        decoded.sha256,
-        certificate,
-        columns,
-        key,
-        context or "",
-        version,
-        output.name,
-        booking,
-        bound=bound,
+
+
+def _whole_outputs(artifact: Artifact) -> list[bool]:
+    """Of each private column whether all outputs are whole numbers that float64 and int64 hold."""
+    domain = artifact.label
+    if artifact.answers_with_sets or not isinstance(domain, JointDomain):
+        return [all(map(_is_whole, artifact.tables))]
+    return [isinstance(part, IntegerDomain) for part in domain.parts]
+
+
+def _is_whole(table: Table) -> bool:
+    if isinstance(table, AdditiveRandomizer):
+        parts = table.origin, table.unit
+        reach = max(abs(table.low), abs(table.high)) * abs(parts[1]) + abs(parts[0])
+        return all(part.is_integer() for part in parts) and reach <= _EXACT_IN_FLOAT64
+    return all(
+        not isinstance(value, str) and value == int(value) and abs(value) <= _EXACT_IN_FLOAT64
+        for value in table.values
     )
+
+
+def _drawing(request: RandomizeRequest, loaded: _Loaded) -> Drawing | None:
+    """What a ledger or a folder of parts must know of the draw, before anything is drawn.
+
+    None if nothing lists or books it. Raises InputError unless the draw can be booked.
+    """
+    if request.ledger is None and not request.append:
+        return None
+    from labeldp_compile.cli.booking import Drawing  # noqa: PLC0415  # the ledger
+    from labeldp_compile.ledger.draw_account import Draw  # noqa: PLC0415
+
+    label = rational(loaded.certificate.exact.epsilon_label)
+    person = loaded.certificate.parts.get("person")
+    draw = Draw(
+        data_set=request.data_set or "",
+        column=key_of(loaded.columns),
+        artifact_sha256=loaded.artifact.sha256,
+        key="" if loaded.key is None else loaded.key.fingerprint,
+        context=loaded.context,
+        version=request.version or 0,
+        unit="label" if person is None else "person",
+        epsilon=label if person is None else rational(person.epsilon_label),
+        epsilon_label=label,
+        folder="",
+        part=request.output.name,
+        note=request.note or "",
+    )
+    drawing = Drawing(draw, request.ledger, loaded.bound)
     drawing.require()
-    with ExitStack() as stack:
-        if append:
-            folder = stack.enter_context(PartsFolder.held(output))
-            drawing = replace(drawing, folder=folder.name, part=folder.name_of(part, table))
-            if lines := _aimed_at(folder, drawing, rewriting, selection, form):
-                tell(*(() if quiet else lines))
-                return
-        else:
-            rewriting.naming, rewriting.sealed = (
-                drawing.naming,
-                lambda path, rows: drawing.book(rows, rewriting.ids_name),
-            )
-        selection.measure(reader)
-        output, rows = rewriting.output, _run(rewriting, quiet=quiet)
-    if quiet:
-        return
-    tell(f"{output}: {nulls_in_words(decoded.label)}")
-    tell(*_left_out(output, selection), *drawing.said)
-    tell(*(f"{output}: {line}" for line in bound_in_words(certificate, bound)))
-    tell(*(f"warning: {f.text}" for f in relevant(decoded.shortcomings, certificate.goal)))
-    tell(f"{output}: {rows:,} rows, ε = {at_most(epsilon)} spent on each label")
-    tell(*rewriting.without_label)
-    if decoded.answers_with_sets:
-        tell(
-            f"{output}: {NUMBERS_OF_SETS}",
-            f"{output}: labeldp report {artifact} --sets TABLE lists the sets",
-        )
-    if key is not None:
-        tell(*_keyed(output, drawing, at_most(epsilon)))
-    if add_as is not None:
-        tell(f"{output}: still holds the true labels in {', '.join(map(repr, columns))}")
+    return drawing
+
+
+def _ids_secret(loaded: _Loaded) -> bytes | None:
+    """The secret that names the ids of an output, if the ledger must tell outputs apart by them.
+
+    Under one key, a row is drawn once, under any name of its output. But a person may have as many
+    rows again in an output with other ids.
+    """
+    if loaded.certificate.person is None or loaded.key is None:
+        return None
+    return loaded.key.secret
+
+
+def _book(drawing: Drawing, rewriting: Rewriting, output: Path, rows: int) -> None:
+    drawing.book(rows, rewriting.ids_name)
+
+
+def _write_part(
+    folder: PartsFolder,
+    drawing: Drawing,
+    rewriting: Rewriting,
+    selection: Selection,
+    loaded: _Loaded,
+    form: TextForm,
+) -> list[str]:
+    """Have a part of the folder written: its new rows, listed and booked before it is visible.
+
+    If the part is there already, the lines that say so, and nothing is to be written.
+    """
+    name, table, key = drawing.draw.part, rewriting.table, loaded.key
+    assert key is not None
+    drawing.settle(folder, tell)
+    rewriting.output = folder.path / name
+    part = drawing.listed(rewriting.private_names, str(table.id_column))
+    # Of line ends in cells was said when these were read.
+    written = TextForm(form.delimiter, decimal=form.decimal, multiline_cells=True)
+    selection.ids = known_ids(folder, table, key, part.columns, written)
+    if selection.bound is not None:
+        for path in folder.parts():
+            selection.bound.earlier.seed(path, selection.bound.column, written)
+    if name in folder.listed:
+        rows = selection.count(table)
+        return list(_part_stays(rewriting.output, folder.listed[name], part, rows))
+    rewriting.keep = selection
+    rewriting.sealed = folder.seal(
+        name, part, key, lambda rows, digest: drawing.book(rows, digest, folder.listed)
+    )
+    return []
 
 
 def _run(rewriting: Rewriting, *, quiet: bool) -> int:
@@ -265,52 +557,56 @@ def _run(rewriting: Rewriting, *, quiet: bool) -> int:
             raise InputError(f"{error}; the table on stdout is incomplete") from None
 
 
-def _aimed_at(
-    folder: PartsFolder,
-    drawing: Drawing,
+@contextmanager
+def _runtime_errors() -> Iterator[None]:
+    """Turn the runtime's errors into errors of a command."""
+    try:
+        yield
+    except RuntimeArtifactError as error:
+        raise DoesNotHoldError(str(error)) from error
+    except (MissingExtraError, KeyFileError) as error:
+        raise InputError(str(error)) from None
+
+
+def _spent(
+    request: RandomizeRequest,
+    loaded: _Loaded,
     rewriting: Rewriting,
     selection: Selection,
-    form: TextForm,
-) -> list[str]:
-    """Have a part of the folder written: its new rows, listed and booked before it is visible.
-
-    If the part is there already, the lines that say so, and nothing is to be written.
-    """
-    name, table = drawing.part, rewriting.table
-    assert drawing.key is not None
-    drawing.settle(folder, tell)
-    rewriting.output = folder.path / name
-    part = drawing.listed(rewriting.private_names, str(table.id_column))
-    # Of line ends in cells was said when these were read.
-    written = TextForm(form.delimiter, decimal=form.decimal, multiline_cells=True)
-    selection.ids = known_ids(folder, table, drawing.key, part.columns, written)
-    if selection.bound is not None:
-        for path in folder.parts():
-            selection.bound.earlier.seed(path, selection.bound.column, written)
-    if name in folder.listed:
-        found = folder.listed[name]
-        return list(_stays(rewriting.output, found, part, selection.count(table)))
-    rewriting.keep, rewriting.sealed = (
-        selection,
-        seal(
-            folder,
-            name,
-            part,
-            drawing.key,
-            lambda rows, digest: drawing.book(rows, digest, folder.listed),
-        ),
-    )
-    return []
+    booked: Sequence[str],
+    rows: int,
+) -> Iterator[str]:
+    """Lines on what was drawn, and what that spent."""
+    output, artifact, certificate = rewriting.output, loaded.artifact, loaded.certificate
+    epsilon = at_most(certificate.privacy.epsilon_label)
+    yield f"{output}: {nulls_in_words(artifact.label)}"
+    if selection.ids is not None:
+        yield f"{output}: {selection.known:,} rows have ids that parts hold already; they stay"
+    yield from booked
+    yield from (f"{output}: {line}" for line in _bound_in_words(certificate, loaded.bound))
+    yield from (f"warning: {f.text}" for f in relevant(artifact.shortcomings, certificate.goal))
+    yield f"{output}: {rows:,} rows, ε = {epsilon} spent on each label"
+    yield from rewriting.without_label
+    if artifact.answers_with_sets:
+        yield f"{output}: {NUMBERS_OF_SETS}"
+        yield f"{output}: labeldp report {request.artifact} --sets TABLE lists the sets"
+    if loaded.key is not None:
+        yield from _repetition(request, output, loaded, epsilon)
+    if request.add_as is not None:
+        names = ", ".join(map(repr, loaded.columns))
+        yield f"{output}: still holds the true labels in {names}"
 
 
-def _keyed(output: Path, drawing: Drawing, epsilon: str) -> Iterator[str]:
+def _repetition(
+    request: RandomizeRequest, output: Path, loaded: _Loaded, epsilon: str
+) -> Iterator[str]:
     """Lines on what a repetition spends."""
-    assert drawing.key is not None
+    assert loaded.key is not None
     bound = (
-        f"{output}: key {drawing.key.fingerprint}, context {drawing.context!r}, "
-        f"version {drawing.version}"
+        f"{output}: key {loaded.key.fingerprint}, context {loaded.context!r}, "
+        f"version {request.version or 0}"
     )
-    if drawing.folder:
+    if request.append:
         yield f"{bound}: each id is drawn once, and keeps its private label if the true one changes"
         return
     yield (
@@ -324,57 +620,28 @@ def _keyed(output: Path, drawing: Drawing, epsilon: str) -> Iterator[str]:
     )
 
 
-@contextmanager
-def _runtime_errors() -> Iterator[None]:
-    """Turn the runtime's errors into errors of a command."""
-    try:
-        yield
-    except RuntimeArtifactError as error:
-        raise DoesNotHoldError(str(error)) from error
-    except (MissingExtraError, KeyFileError) as error:
-        raise InputError(str(error)) from None
-
-
-def _require_possible(
-    artifact: Path,
-    table: Path,
-    output: Path,
-    key_file: Path | None,
-    booking: Booking | None,
-    part: str | None,
-    earlier: Sequence[Path],
-    *,
-    append: bool,
-    overwrite: bool,
-) -> None:
-    """Raise InputError unless such an output can be written; nothing is read."""
-    if not append:
-        if part is not None:
-            raise InputError("--part needs --append")
-        files = [path for path in earlier if not path.is_dir()]
-        if output.exists() and output.absolute().parent.resolve() in {p.resolve() for p in earlier}:
-            raise InputError(f"{output}: is the input: write to another file")
-        require_rewritten(table, output, artifact, *files, key_file, overwrite=overwrite)
-        if booking is not None and is_stream(output):
-            raise InputError("--ledger needs an output that appears when it is complete, not -")
+def _bound_in_words(certificate: Certificate, bound: PersonBound | None) -> Iterator[str]:
+    """Lines on what a person spends, and on the rows beyond the bound."""
+    stated = person_epsilon(certificate)
+    if stated is None:
         return
-    if overwrite:
-        raise InputError("--append replaces nothing: remove --overwrite")
-    if key_file is None:
-        raise InputError("--append needs --key and --id-column: they make each draw repeatable")
-    if is_stream(table) or is_stream(output):
-        raise InputError("--append reads TABLE twice and adds a file: give a file or folder, not -")
-    require_folder(output, grows=True)
-    require_outside(output / "part", table)
+    if bound is None:
+        yield (
+            f"warning: the certificate says that a person has up to {stated.labels:,} labels, but "
+            "no column of persons was given, so nothing checked it: give --person-column"
+        )
+        return
+    labels = "1 label" if bound.most == 1 else f"{bound.most:,} labels"
+    yield (
+        f"at most {labels} for each person in {bound.column!r}: ε ≤ "
+        f"{at_most(stated.label)} for them, and {at_most(stated.total)} with the prior (declared)"
+    )
+    if bound.extra:
+        what = "were left out" if bound.beyond == "drop" else "have no label"
+        yield f"{bound.extra:,} rows beyond that {what}; no label decided which"
 
 
-def _left_out(output: Path, selection: Selection) -> Iterator[str]:
-    """Lines on the rows that were not drawn; ids and public columns decided it."""
-    if selection.ids is not None:
-        yield f"{output}: {selection.known:,} rows have ids that parts hold already; they stay"
-
-
-def _stays(output: Path, there: ListedPart, asked: ListedPart, rows: int) -> Iterator[str]:
+def _part_stays(output: Path, there: ListedPart, asked: ListedPart, rows: int) -> Iterator[str]:
     """Lines on a part that is there: it is neither drawn nor booked again."""
     yield f"{output}: is there already, and stays as it is; nothing was drawn"
     names = "artifact_sha256", "key", "context", "version", "data_set"
@@ -384,28 +651,16 @@ def _stays(output: Path, there: ListedPart, asked: ListedPart, rows: int) -> Ite
         yield f"{output}: {rows:,} rows of TABLE could be drawn: add them with another --part"
 
 
-def _columns(given: Sequence[str], certificate: Certificate) -> list[str]:
-    """The label columns of the table."""
-    stated = certificate.label_columns
-    if given and len(given) != len(stated):
-        raise InputError(
-            f"--column: got {len(given)}, but the label has "
-            f"{'one column' if len(stated) == 1 else f'the {len(stated)} columns {stated}'}"
-        )
-    return list(given) or stated
-
-
-def _doubts(
-    artifact: Path, columns: Sequence[str], decoded: Artifact, form: TextForm
-) -> Iterator[str]:
+def _doubts(request: RandomizeRequest, loaded: _Loaded) -> Iterator[str]:
     """A line for each column whose name differs from the spec's, and one about decimal commas."""
-    if not all(isinstance(domain, CategoricalDomain) for domain in columns_of(decoded.label)):
-        yield from form.comma_warning()
-    for stated, column in zip(decoded.certificate.label_columns, columns, strict=True):
+    domains = columns_of(loaded.artifact.label)
+    if not all(isinstance(domain, CategoricalDomain) for domain in domains):
+        yield from request.form.comma_warning()
+    for stated, column in zip(loaded.certificate.label_columns, loaded.columns, strict=True):
         if column != stated:
             yield (
-                f"{artifact}: was compiled for the column {stated!r} but randomizes {column!r}: "
-                "check that it is the artifact for this label"
+                f"{request.artifact}: was compiled for the column {stated!r} but randomizes "
+                f"{column!r}: check that it is the artifact for this label"
             )
 
 
@@ -420,20 +675,3 @@ def _say_left(left: Path, *, keyed: bool) -> None:
         "labels spends nothing"
     )
     tell(f"labeldp: {left}: was left by a run that was killed, and is removed; {cost}")
-
-
-def _key(
-    file: Path | None, id_column: str | None, context: str | None, version: int | None
-) -> Key | None:
-    """The key, or None without ``--key``. Raises InputError if the options do not fit together."""
-    if file is None:
-        given = {"--id-column": id_column, "--context": context, "--version": version}
-        alone = [name for name, value in given.items() if value is not None]
-        if alone:
-            raise InputError(f"{alone[0]} needs --key; create a key with labeldp keygen")
-        return None
-    if id_column is None:
-        raise InputError("--key needs --id-column, the column that names each label")
-    if context == "":
-        raise InputError("--context must not be empty")
-    return Key.load(file)

@@ -172,7 +172,7 @@ def print_report(
         raise InputError(f"{file}: its private labels are not sets of labels")
     if weights is not None:
         from labeldp_compile.estimates.long_table import weights_of  # noqa: PLC0415
-        from labeldp_compile.tabular.new_table import write_new_table  # noqa: PLC0415  # pyarrow
+        from labeldp_compile.tabular.csv_sink import write_new_table  # noqa: PLC0415  # pyarrow
 
         rows = write_new_table(weights, *weights_of(artifact, file))
         tell(f"{weights}: {rows:,} rows, one per output and estimate")
@@ -183,7 +183,7 @@ def print_report(
     named = readable(decoded)
     labels = [find_label(named.domain, text) for text in asked]
     if table is not None:
-        from labeldp_compile.tabular.new_table import write_new_table  # noqa: PLC0415  # pyarrow
+        from labeldp_compile.tabular.csv_sink import write_new_table  # noqa: PLC0415  # pyarrow
 
         rows = write_new_table(table, *_sets_of(decoded))
         tell(f"{table}: {rows:,} rows, one per label and set")

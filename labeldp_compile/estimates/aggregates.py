@@ -29,9 +29,8 @@ from labeldp_compile.estimates.counts import count_outputs, in_words
 from labeldp_compile.estimates.private_table import PrivateReader, open_all, require_public
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.tabular.columns import value_type
-from labeldp_compile.tabular.header import rows_in
-from labeldp_compile.tabular.reader import TableReader
-from labeldp_compile.text_form import PLAIN, TextForm
+from labeldp_compile.tabular.formats import PLAIN, TextForm
+from labeldp_compile.tabular.reader import TableReader, rows_in
 
 FORMAT_VERSION = "1.0"
 GROUP = "group_name"  # the column of the groups of artifacts

@@ -24,16 +24,18 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
 from labeldp_compile.prior.histogram import table_indexes
-from labeldp_compile.tabular.artifact_columns import renamed
-from labeldp_compile.tabular.columns import chosen_rows
+from labeldp_compile.tabular.columns import chosen_rows, group_columns_in_table
 from labeldp_compile.tabular.csv_file import empty_is_null
-from labeldp_compile.tabular.formats import files_of
-from labeldp_compile.tabular.header import read_schema
-from labeldp_compile.tabular.parts_folder import listed_in
+from labeldp_compile.tabular.formats import TextForm, files_of
 from labeldp_compile.tabular.placement import Placement
-from labeldp_compile.tabular.provenance import Provenance, is_noted, manifest_note, read_note
-from labeldp_compile.tabular.reader import TableReader, open_table
-from labeldp_compile.text_form import TextForm
+from labeldp_compile.tabular.provenance import (
+    Provenance,
+    is_noted,
+    listed_in,
+    manifest_note,
+    read_note,
+)
+from labeldp_compile.tabular.reader import TableReader, open_table, read_schema
 
 
 def open_private(
@@ -66,7 +68,7 @@ def open_private(
         columns,
         domain,
         all_columns=True,
-        group_columns=renamed(decoded.groups.columns, group_columns or {}, others),
+        group_columns=group_columns_in_table(decoded.groups.columns, group_columns or {}, others),
         unread_labels=labels,
         form=form,
         only=only,

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.tabular.header import read_schema
-from labeldp_compile.tabular.reader import read_columns
-from labeldp_compile.text_form import TextForm
+from labeldp_compile.tabular.formats import TextForm
+from labeldp_compile.tabular.reader import read_columns, read_schema
 
 PREDICTION, PROBABILITY = "prediction", "probability_"  # as labeldp predict calls them
 

@@ -31,9 +31,9 @@ from labeldp_compile.estimates.aggregates import plain, private_warnings
 from labeldp_compile.estimates.counts import MAX_GROUPS, distinct_values, rank
 from labeldp_compile.estimates.private_table import PrivateReader, open_private, require_public
 from labeldp_compile.evaluate.predictions import read_predictions, require_rows
+from labeldp_compile.tabular.formats import PLAIN, TextForm
 from labeldp_compile.tabular.person_names import person_codes, person_names
 from labeldp_compile.tabular.provenance import no_note
-from labeldp_compile.text_form import PLAIN, TextForm
 
 FORMAT_VERSION = "1.0"
 _FEW = 0.1  # of the variance: with more in one row, intervals covered too rarely

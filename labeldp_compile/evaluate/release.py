@@ -46,9 +46,9 @@ from labeldp_compile.ledger.question import AskedOfLabels
 from labeldp_compile.ledger.store import open_store
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.spec.load import load_spec
+from labeldp_compile.tabular.formats import PLAIN, TextForm
 from labeldp_compile.tabular.person_names import person_codes, person_names
 from labeldp_compile.tabular.reader import TableReader, open_table
-from labeldp_compile.text_form import PLAIN, TextForm
 
 FORMAT_VERSION = "1.0"
 CONDITION = (

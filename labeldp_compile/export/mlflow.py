@@ -57,10 +57,10 @@ def _write(
     columns. Raises VerificationError if the artifact does not verify, and InputError.
     """
     from labeldp_runtime import Randomizer  # noqa: PLC0415  # numpy
-    from labeldp_runtime.mlflow_model import ARTIFACT, SETTINGS, save_model  # noqa: PLC0415
+    from labeldp_runtime.engines.mlflow import ARTIFACT, SETTINGS, save_model  # noqa: PLC0415
 
     from labeldp_compile.column_names import key_of  # noqa: PLC0415  # numpy
-    from labeldp_compile.prepared_rows import require_prepared_rows  # noqa: PLC0415  # numpy
+    from labeldp_compile.row_requirements import require_prepared_rows  # noqa: PLC0415  # numpy
     from labeldp_compile.whole_file import require_folder  # noqa: PLC0415  # numpy
 
     require_folder(folder)

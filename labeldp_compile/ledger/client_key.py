@@ -21,7 +21,7 @@ from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.entries import Entry
-from labeldp_compile.own_file import read_own
+from labeldp_compile.private_file import read_own
 from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.user_config import user_config
 

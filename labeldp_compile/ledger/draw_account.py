@@ -19,7 +19,7 @@ from labeldp_compile.ledger.store import Store
 from labeldp_compile.ledger.totals import OUTPUT
 
 if TYPE_CHECKING:
-    from labeldp_compile.tabular.parts_folder import ListedPart
+    from labeldp_compile.tabular.provenance import ListedPart
 
 Unit = Literal["label", "person"]
 _MAX_NOTE = 1000

@@ -11,7 +11,7 @@ from typing import Any
 
 from labeldp_verify.graph import canonical_json
 
-from labeldp_compile.text_form import PLAIN, TextForm
+from labeldp_compile.tabular.formats import PLAIN, TextForm
 
 
 @dataclass(frozen=True)

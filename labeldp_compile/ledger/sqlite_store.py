@@ -18,7 +18,7 @@ from labeldp_verify.errors import readable
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import BrokenChainError, Entry
 from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, Store, T
-from labeldp_compile.own_file import OTHERS_WRITE, is_others
+from labeldp_compile.private_file import OTHERS_WRITE, is_others
 
 _APPLICATION = 0x4C44504C  # "LDPL"
 _SQLITE = b"SQLite format 3\0"  # how each of its files begins

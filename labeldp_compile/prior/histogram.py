@@ -134,7 +134,7 @@ def _weighed(
     from labeldp_compile.tabular.columns import MAX_TOTAL  # noqa: PLC0415  # pyarrow
 
     if person is not None:
-        from labeldp_compile.tabular.person_bound import PersonBound  # noqa: PLC0415
+        from labeldp_compile.tabular.persons import PersonBound  # noqa: PLC0415
 
         bound = PersonBound(person.column, person.labels, beyond="null")
         for batch in batches:

@@ -24,8 +24,8 @@ from pydantic import Field, StrictInt, model_validator
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.question import Question
 from labeldp_compile.prior.discrete_laplace import Levels, NoisyHistogram
+from labeldp_compile.private_file import read_record, write_record
 from labeldp_compile.tabular.formats import files_of
-from labeldp_compile.user_record import read_record, write_record
 from labeldp_compile.whole_file import name_held_in
 from labeldp_compile.yaml_model import Strict
 

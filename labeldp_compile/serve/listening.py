@@ -14,7 +14,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.secret_file import read_secret
+from labeldp_compile.private_file import read_secret
 
 _LEAST_TOKEN, _MOST_TOKEN = 16, 4096  # characters
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from labeldp_runtime import Key, Randomizer
-from labeldp_runtime.row_rules import row_rules
+from labeldp_runtime.artifact_file import row_rules
 from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.signature import read_signed_beside
@@ -18,7 +18,7 @@ from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
 from labeldp_compile.page.document import page as page_of
 from labeldp_compile.page.document import text_of
-from labeldp_compile.prepared_rows import require_prepared_rows
+from labeldp_compile.row_requirements import require_prepared_rows
 from labeldp_compile.serve.requests import ARROW
 
 

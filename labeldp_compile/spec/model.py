@@ -21,7 +21,7 @@ from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.spec.groups import GroupsSpec
 from labeldp_compile.spec.label import AnyLabelSpec, JointLabelSpec
-from labeldp_compile.text_form import TextForm
+from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.yaml_model import Number, Strict, TextData
 
 MAX_LABELS_PER_USER = 10_000

@@ -4,12 +4,12 @@ Nothing here looks at a label's value to decide whether to fail: a column either
 or it is refused as a whole. Nulls become the label that the out-of-domain rule names.
 
 The rules for groups are the runtime's: nulls, and values that are not listed, have the table of all
-other rows. Cells of text (CSV) are read by the grammar of ``number_cells`` where bands need
+other rows. Cells of text (CSV) are read by the runtime's grammar where bands need
 numbers; where integers are listed, only an integer without a point or an exponent is one of them.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,18 +17,18 @@ import numpy as np
 import pyarrow as pa
 from labeldp_runtime import LabelError
 from labeldp_runtime.columns import read_group_column, read_labels
-from labeldp_runtime.columns.arrow import is_number, is_text
+from labeldp_runtime.columns.arrow import is_number, is_text, labels_of_cells
+from labeldp_runtime.elements import whole_number_in
 from labeldp_verify.forms import CategoricalDomain, Domain, GroupColumn, RealDomain, missing_label
 from labeldp_verify.graph import DOUBLE, INT64, group_type
 from labeldp_verify.printable import printable
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import DataError, refused
-from labeldp_compile.tabular.number_cells import SPACE, labels_of_cells, with_points
+from labeldp_compile.errors import DataError, InputError, refused
 
 MAX_TOTAL = 2**53  # rows that a histogram file may count
 _WHOLE = r"^[0-9]{1,16}(\.0*)?$"
-_INTEGER = re.compile(rb"[+-]?[0-9]{1,19}")
+ONLY = ""  # stands for the name of an only column
 Kind = Literal["integer", "real", "categorical"]
 
 
@@ -64,7 +64,7 @@ def label_array(domain: Domain, column: str, values: pa.Array) -> NDArray[Any]:
     """Labels [n] as int64, float64 or text (object), ready for the graph's ``label`` input.
 
     For an integer domain, numbers with a fraction are rounded to the nearest integer (halves to
-    even). Text is read by the grammar of ``number_cells`` where the domain needs numbers: it comes
+    even). Text is read by the runtime's grammar where the domain needs numbers: it comes
     from a CSV file, for ``check_type`` refuses a Parquet file's text when it is opened.
     Raises DataError for a column of the wrong type.
     """
@@ -137,7 +137,7 @@ def group_array(path: Path, column: GroupColumn, values: Any, *, cells: bool) ->
     kind = {DOUBLE: "float64", INT64: "int64"}.get(group_type(column), "string")
     missing = column.outside()[0]
     if cells and not isinstance(missing, str):
-        read = _integer if kind == "int64" else None
+        read = whole_number_in if kind == "int64" else None
         return labels_of_cells(values, kind, missing, read)
     try:
         return read_group_column(values, kind, missing)
@@ -146,14 +146,16 @@ def group_array(path: Path, column: GroupColumn, values: Any, *, cells: bool) ->
         raise refused(path, f"the group column {column.name!r}: {reason}") from None
 
 
-def _integer(cell: bytes) -> int | None:
-    """An integer without a point or an exponent, if it has 64 bits at most."""
-    number = int(cell) if _INTEGER.fullmatch(cell.strip(SPACE)) else None
-    return number if number is not None and -(2**63) <= number < 2**63 else None
-
-
 def with_decimal_points(batch: pa.RecordBatch, numbers: Collection[str]) -> pa.RecordBatch:
-    """A batch of text [n] whose columns of ``numbers`` had decimal commas."""
+    """A batch of text [n] whose columns of ``numbers`` had decimal commas.
+
+    A cell with a point, which may separate thousands there, is no number then.
+    """
+    import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
+    def with_points(cells: pa.Array) -> pa.Array:
+        return pc.replace_substring(pc.replace_substring(cells, ".", ";"), ",", ".")
+
     columns = [
         with_points(column) if name in numbers else column
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -189,3 +191,32 @@ def chosen_rows(batch: pa.RecordBatch, chosen: NDArray[np.bool_]) -> pa.RecordBa
             pa.concat_arrays([part.column(i) for part in parts]) for i in range(len(batch.schema))
         ]
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def group_columns_in_table(
+    columns: tuple[GroupColumn, ...], given: Mapping[str, str], labels: Collection[str]
+) -> tuple[GroupColumn, ...]:
+    """The artifact's group columns under the names that a table has for them.
+
+    ``given`` has the table's name by the certificate's, or by ``ONLY``; ``labels`` are columns of
+    true labels, which are no groups. Raises InputError.
+    """
+    if given and not columns:
+        raise InputError("a group column needs an artifact with a table for each group")
+    names = [column.name for column in columns]
+    if len(names) == 1 and ONLY in given:
+        given = {names[0]: given[ONLY]}
+    if unknown := [name for name in given if name not in names]:
+        way = "say which, as NAME=COLUMN" if unknown == [ONLY] else f"not {unknown[0]!r}"
+        raise InputError(f"the artifact's group columns are {', '.join(map(repr, names))}: {way}")
+    columns_there = tuple(
+        replace(column, name=given.get(column.name, column.name)) for column in columns
+    )
+    if len({column.name for column in columns_there}) != len(columns_there):
+        raise InputError("two group columns cannot be the same column of the table")
+    for column in columns_there:
+        if column.name in labels:
+            raise InputError(
+                f"{column.name!r} cannot be both the label and its group: groups are public"
+            )
+    return columns_there

@@ -4,7 +4,7 @@ Two values are one person if they are equal
 
 * as numbers, exactly: 3, 3.0 and the text "3", −0.0 and 0.0, but not 2^53 and 2^53 + 1;
 * as text in Unicode form NFC without white space at either end. Text that is a number by the
-  grammar of ``number_cells`` is that number, so that Parquet, CSV and archives agree;
+  grammar of ``labeldp_runtime.labels`` is that number, so that Parquet, CSV and archives agree;
 * as bytes, or as times.
 
 A dictionary, an extension type or a run-end encoding is only how values are stored. All other
@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from labeldp_runtime.columns.arrow import is_number, is_text
+from labeldp_runtime.elements import number_in
 from labeldp_verify.printable import printable
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.tabular.number_cells import number_in
 
 # Text that is its own name: a whole number, or visible ASCII that is neither number nor word, for
 # its first character is in none, or a later one is in none that begins like this.

@@ -1,16 +1,21 @@
-"""Rewrite a table with private labels; the result appears whole or not at all."""
+"""Rewrite a table with private labels; the result appears whole or not at all.
+
+Rows are read ahead and written behind on one thread each (Arrow works without Python's lock).
+"""
 
 import itertools
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +26,16 @@ from labeldp_runtime.whole_file import Found, Sealed, say_removed
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, InputError, refused
-from labeldp_compile.own_file import is_others
-from labeldp_compile.tabular.background import read_ahead, write_behind
+from labeldp_compile.private_file import is_others
 from labeldp_compile.tabular.columns import chosen_rows
 from labeldp_compile.tabular.csv_rows import Cells
-from labeldp_compile.tabular.formats import Format, is_stream
-from labeldp_compile.tabular.placement import Placement
+from labeldp_compile.tabular.csv_sink import CsvSink, EditedCsv, TextOut, csv_holds
+from labeldp_compile.tabular.formats import PLAIN, Format, TextForm, format_of, is_stream
+from labeldp_compile.tabular.parquet_file import ParquetSink, read_footer
+from labeldp_compile.tabular.placement import Placement, output_schema
 from labeldp_compile.tabular.provenance import Provenance, read_note
 from labeldp_compile.tabular.reader import TableReader, no_rows
-from labeldp_compile.tabular.table_sink import Rows, TableSink, require_writable
-from labeldp_compile.tabular.unique_ids import UniqueIds
-from labeldp_compile.text_form import PLAIN, TextForm
+from labeldp_compile.tabular.selection import UniqueIds
 from labeldp_compile.whole_file import (
     folder_when_whole,
     replaced_when_whole,
@@ -39,6 +43,163 @@ from labeldp_compile.whole_file import (
     require_output,
     require_outside,
 )
+
+T = TypeVar("T")
+
+
+def read_ahead(items: Iterator[T]) -> Iterator[T]:
+    """The same items, each fetched while the one before it is in use."""
+    end = object()
+    with ThreadPoolExecutor(1) as reader:
+        coming: Future[object] = reader.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = reader.submit(next, items, end)
+            yield item  # type: ignore[misc]
+
+
+@contextmanager
+def write_behind(
+    write: Callable[[T], None], size: Callable[[T], int], room: int
+) -> Iterator[Callable[[T], None]]:
+    """A function that hands an item to ``write`` on another thread, one at a time and in order.
+
+    It returns at once while the sizes of the waiting items are at most ``room`` together. An error
+    is raised by a later call, or at the end of the ``with`` block; waiting items are then not
+    written.
+    """
+    thread = ThreadPoolExecutor(1)
+    waiting: deque[tuple[int, Future[None]]] = deque()
+    taken = 0
+
+    def put(item: T) -> None:
+        nonlocal taken
+        own = size(item)
+        while waiting and (taken + own > room or waiting[0][1].done()):
+            before, future = waiting.popleft()
+            future.result()
+            taken -= before
+        waiting.append((own, thread.submit(write, item)))
+        taken += own
+
+    try:
+        yield put
+        for _, future in waiting:
+            future.result()
+    finally:
+        thread.shutdown(cancel_futures=True)
+
+
+def use_small_pool() -> None:
+    """Choose the pool of this process: jemalloc where this pyarrow has it, or else the system's.
+
+    mimalloc, pyarrow's own choice, keeps a third more of a table of a hundred columns; the system's
+    gives memory back page by page, and its pages are cleared again for a fifth of all CPU time
+    (benchmarks/memory.py, benchmarks/tables.py).
+    """
+    has_jemalloc = "jemalloc" in pa.supported_memory_backends()
+    pa.set_memory_pool(pa.jemalloc_memory_pool() if has_jemalloc else pa.system_memory_pool())
+
+
+Rows = tuple[Cells | None, pa.RecordBatch, list[pa.Array]]
+
+
+class TableSink:
+    """Writes the rows of one file with private columns.
+
+    From CSV to CSV with the same delimiter, all other bytes stay as they are (in UTF-8). Otherwise
+    columns are written again, by a sink that learns their schema from the first batch.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        form: Format,
+        table: TableReader,
+        placement: Placement,
+        notes: Mapping[str, Provenance],
+        text: TextForm,
+        *,
+        keeps_folders: bool = False,
+    ) -> None:
+        """``text`` is the form of CSV, whose name may say another delimiter.
+
+        Columns that folders give are left out if the output ``keeps_folders``.
+        """
+        self._file, self._form = file, form
+        self._placement, self._notes = placement, notes
+        self._like = read_footer(table.path)[0] if table.csv is None else None
+        # A tab in .tsv, elsewhere the given one or a comma; None for Parquet.
+        self._delimiter = text.delimiter or "," if form.delimiter == "," else form.delimiter
+        self._decimal = text.decimal or "."
+        self._sink: EditedCsv | CsvSink | ParquetSink | None = None
+        self._left_out = set(table.folder_columns) if keeps_folders else set()
+        same_cells = keeps_folders or not table.folder_columns
+        if table.csv is not None and self._delimiter == table.csv.delimiter and same_cells:
+            self._sink = EditedCsv(self._text(), table.csv, placement)
+
+    def write(self, rows: Rows) -> None:
+        """The cells of some rows (of CSV), their columns, and their private labels."""
+        cells, batch, private = rows
+        if isinstance(self._sink, EditedCsv):
+            if cells is not None and len(cells):
+                self._sink.write(cells, private)
+            return
+        if self._left_out:
+            batch = batch.select(
+                [name for name in batch.schema.names if name not in self._left_out]
+            )
+        batch = self._with_private(batch, private)
+        if self._sink is None and self._delimiter is not None:
+            self._sink = CsvSink(self._text(), batch.schema, self._delimiter, self._decimal)
+        elif self._sink is None:
+            names = self._placement.names
+            self._sink = ParquetSink(self._file, batch.schema, self._like, names)
+        self._sink.write(batch)
+
+    def finish(self) -> None:
+        """Write the end."""
+        if self._sink is not None:
+            self._sink.finish()
+
+    def abandon(self) -> None:
+        """Give up the unfinished file; call this while it is open."""
+        if isinstance(self._sink, ParquetSink):
+            self._sink.abandon()
+
+    def _text(self) -> TextOut:
+        return TextOut(self._file, gzipped=self._form.gzipped)
+
+    def _with_private(self, batch: pa.RecordBatch, values: list[pa.Array]) -> pa.RecordBatch:
+        placement, names = self._placement, batch.schema.names
+        drawn = dict(zip(placement.replaced, values, strict=True))
+        arrays = [
+            drawn.get(name, column)
+            for name, column in zip(names, batch.columns, strict=True)
+            if name not in placement.dropped
+        ]
+        arrays += values if placement.keeps_labels else []
+        types = [value.type for value in values]
+        schema = output_schema(batch.schema, placement, types, self._notes)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def require_writable(table: TableReader, output: Path, placement: Placement) -> Format:
+    """The format of an output, which can hold the columns; before anything is drawn.
+
+    Raises DataError.
+    """
+    form = format_of(output, stream=True)
+    if form is None:
+        raise refused(
+            output, "expected an output name that ends in .parquet, .csv, .tsv, .csv.gz or .tsv.gz"
+        )
+    for column in table.schema if form.is_text else ():
+        if not placement.goes(column.name) and not csv_holds(column.type):
+            raise refused(
+                output, f"CSV cannot hold {column.name!r}, a {column.type}: write Parquet"
+            )
+    return form
+
 
 _OWNER_ONLY = 0o600
 WAITING_BYTES = 1 << 25  # of rows that are drawn, and wait to be written

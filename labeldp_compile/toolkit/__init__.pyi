@@ -1,11 +1,14 @@
+from labeldp_runtime.artifact_file import require_prepared as require_prepared
 from labeldp_runtime.columns.arrow import by_entries as by_entries
 from labeldp_runtime.columns.arrow import distinct as distinct
 from labeldp_runtime.columns.arrow import is_number as is_number
 from labeldp_runtime.columns.arrow import is_text as is_text
+from labeldp_runtime.columns.arrow import labels_of_cells as labels_of_cells
 from labeldp_runtime.columns.arrow import plain_array as plain_array
+from labeldp_runtime.elements import SPACE as SPACE
+from labeldp_runtime.elements import number_in as number_in
 from labeldp_runtime.entropy import random_bytes as random_bytes
 from labeldp_runtime.entropy import random_words as random_words
-from labeldp_runtime.row_rules import require_prepared as require_prepared
 
 from labeldp_compile.build.assembly import assemble as assemble
 from labeldp_compile.build.rehearsal import require_compilable as require_compilable
@@ -43,6 +46,7 @@ from labeldp_compile.prior.priors import Prior as Prior
 from labeldp_compile.prior.priors import PublicFacts as PublicFacts
 from labeldp_compile.prior.priors import TablePrior as TablePrior
 from labeldp_compile.prior.weights import project_to_total as project_to_total
+from labeldp_compile.private_file import json_object as json_object
 from labeldp_compile.spec import parse_spec as parse_spec
 from labeldp_compile.tabular.columns import check_type as check_type
 from labeldp_compile.tabular.columns import group_array as group_array
@@ -52,17 +56,14 @@ from labeldp_compile.tabular.csv_file import empty_is_null as empty_is_null
 from labeldp_compile.tabular.csv_sink import CsvSink as CsvSink
 from labeldp_compile.tabular.csv_sink import TextOut as TextOut
 from labeldp_compile.tabular.csv_sink import csv_holds as csv_holds
+from labeldp_compile.tabular.formats import PLAIN as PLAIN
 from labeldp_compile.tabular.formats import Format as Format
+from labeldp_compile.tabular.formats import TextForm as TextForm
 from labeldp_compile.tabular.formats import files_of as files_of
 from labeldp_compile.tabular.formats import folder_columns as folder_columns
 from labeldp_compile.tabular.formats import format_of as format_of
 from labeldp_compile.tabular.formats import require_format as require_format
-from labeldp_compile.tabular.header import read_schema as read_schema
-from labeldp_compile.tabular.header import require_distinct as require_distinct
-from labeldp_compile.tabular.number_cells import SPACE as SPACE
-from labeldp_compile.tabular.number_cells import labels_of_cells as labels_of_cells
-from labeldp_compile.tabular.number_cells import number_in as number_in
-from labeldp_compile.tabular.parquet_sink import ParquetSink as ParquetSink
+from labeldp_compile.tabular.parquet_file import ParquetSink as ParquetSink
 from labeldp_compile.tabular.person_names import person_codes as person_codes
 from labeldp_compile.tabular.person_names import person_names as person_names
 from labeldp_compile.tabular.provenance import NOT_SHOWN as NOT_SHOWN
@@ -71,10 +72,9 @@ from labeldp_compile.tabular.provenance import no_note as no_note
 from labeldp_compile.tabular.provenance import read_note as read_note
 from labeldp_compile.tabular.provenance import require_true as require_true
 from labeldp_compile.tabular.reader import read_columns as read_columns
+from labeldp_compile.tabular.reader import read_schema as read_schema
+from labeldp_compile.tabular.reader import require_distinct as require_distinct
 from labeldp_compile.tabular.writer import require_rewritten as require_rewritten
-from labeldp_compile.text_form import PLAIN as PLAIN
-from labeldp_compile.text_form import TextForm as TextForm
-from labeldp_compile.user_record import json_object as json_object
 from labeldp_compile.weak_promise import weak_promise as weak_promise
 from labeldp_compile.whole_file import folder_when_whole as folder_when_whole
 from labeldp_compile.whole_file import replaced_when_whole as replaced_when_whole

@@ -1,14 +1,20 @@
-"""Read an artifact's bytes, and refuse those that cannot be one before anything executes them."""
+"""Read an artifact's bytes, and refuse those that cannot be one before anything executes them.
+
+A certificate may also demand something of rows together, which a randomizer of single labels cannot
+see. ``labeldp randomize`` counts the rows of each person. Every other host refuses such an
+artifact, unless the user says that the rows are prepared.
+"""
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from labeldp_runtime.errors import (
     ArtifactError,
     ArtifactTooLargeError,
     DamagedArtifactError,
+    UnpreparedRowsError,
     UnsupportedFormatError,
 )
 from labeldp_runtime.wire import WireError, count_fields, fields
@@ -102,3 +108,28 @@ def _checksum_holds(data: bytes, entries: list[_Entry]) -> bool:
     digest = hashlib.sha256(memoryview(data)[:start])
     digest.update(memoryview(data)[end:])
     return digest.hexdigest().encode() == stated
+
+
+def row_rules(certificate: Mapping[str, object]) -> list[str]:
+    """What must be true of the rows, as plain sentences; empty for most artifacts."""
+    found = []
+    if "person" in certificate:
+        person = _fields(certificate["person"])
+        found.append(
+            f"a person has at most {person.get('labels_per_person')} rows, over all calls and "
+            f"tables; persons are in the column {person.get('column')!r}"
+        )
+    return found
+
+
+def require_prepared(certificate: Mapping[str, object], source: str, how: str) -> None:
+    """Raise UnpreparedRowsError if there are such rules; ``how`` says what to do."""
+    if rules := row_rules(certificate):
+        raise UnpreparedRowsError(
+            f"{source}: its ε holds only if {'; and '.join(rules)}. Only labeldp randomize "
+            f"enforces this: {how}"
+        )
+
+
+def _fields(part: object) -> Mapping[object, object]:
+    return part if isinstance(part, Mapping) else {}

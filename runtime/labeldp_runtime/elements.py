@@ -1,6 +1,7 @@
 """Any Python object as a label: an element of a list or of an object column.
 
-Such a container declares no type, so every object is read on its own, by these rules:
+Such an element declares no type, so every object is read on its own, by
+these rules:
 
 | labels | the object | label |
 |---|---|---|
@@ -11,9 +12,24 @@ Such a container declares no type, so every object is read on its own, by these 
 A number becomes the nearest integer or float64 (halves to even), or the end of that type if it is
 beyond it. No method of an object's own class runs, only those of the built-in type that it is or
 inherits from: an object cannot raise, warn, or answer differently the second time.
+
+A cell of a text file is a number by one grammar, for every row of every file:
+
+    cell    = space* [+-] (digits [. digits*] | . digits) [e [+-] digits] space*
+            | space* [+-] (inf | infinity) space*
+            | space* (true | false) space*              which are 1 and 0
+    space   = blank, tab, line feed, vertical tab, form feed or carriage return
+    digits  = one or more of 0 to 9
+
+Letters may be upper or lower case. Nothing else is a number: no empty cell, ``nan``, ``0x10``,
+``1_000``, ``1,5``, or digits of other scripts. The value is that of the decimal number, however
+long it is.
 """
 
+from __future__ import annotations
+
 import math
+import re
 from collections.abc import Callable, Collection, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
@@ -78,7 +94,7 @@ def float64_of(value: Any) -> float:
 def int64_of(value: Any) -> int | None:
     """The int64 nearest to an object; None if it is no number."""
     number = _number(value)
-    nearest = None if number is None else _integer(number)
+    nearest = None if number is None else _nearest_integer(number)
     return None if nearest is None else min(max(nearest, INT64_MIN), INT64_MAX)
 
 
@@ -94,7 +110,7 @@ def _float64(number: _Number) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def _integer(number: _Number) -> int | None:
+def _nearest_integer(number: _Number) -> int | None:
     """The nearest integer, or one beyond int64 where the number is; None for NaN."""
     if type(number) is Decimal:
         return None if number.is_nan() else _of_decimal(number)
@@ -167,3 +183,34 @@ _BASES: tuple[tuple[type, Callable[[Any], _Number | None]], ...] = (
     (Decimal, Decimal),
     (Fraction, _fraction),
 )
+
+
+_NUMBER = re.compile(rb"([+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++))(?:[eE]([+-]?)([0-9]++))?")
+_WHOLE = re.compile(rb"[+-]?[0-9]{1,19}")
+SPACE = b" \t\n\v\f\r"
+_WORDS = {b"true": 1.0, b"false": 0.0}
+for _word in (b"inf", b"infinity"):
+    _WORDS |= {_word: math.inf, b"+" + _word: math.inf, b"-" + _word: -math.inf}
+_EXPONENT_DIGITS = 12  # a cell has too few digits to set against more
+
+
+def number_in(cell: bytes) -> Decimal | float | None:
+    """The number in one cell of text, exactly (its words as floats); None if it is not one."""
+    cell = cell.strip(SPACE)
+    found = _NUMBER.fullmatch(cell)
+    if found is None:
+        return _WORDS.get(cell.lower())
+    exponent = (found[3] or b"").lstrip(b"0")[:_EXPONENT_DIGITS] or b"0"
+    return Decimal((found[1] + b"e" + (found[2] or b"") + exponent).decode())
+
+
+def float_in(cell: bytes) -> float | None:
+    """The float64 nearest to the number in one cell of text; None if it is not one."""
+    cell = cell.strip(SPACE)
+    return float(cell) if _NUMBER.fullmatch(cell) else _WORDS.get(cell.lower())
+
+
+def whole_number_in(cell: bytes) -> int | None:
+    """An integer without a point or an exponent, if it has 64 bits at most."""
+    number = int(cell) if _WHOLE.fullmatch(cell.strip(SPACE)) else None
+    return number if number is not None and INT64_MIN <= number <= INT64_MAX else None

@@ -4,10 +4,15 @@ What an id is depends on its own value alone, never on its container or neighbou
 the same in int8 and uint64, text the same in a list, an Arrow dictionary or a Polars Series. The
 integer 5 and the text "5" are different ids. UUID objects are their 16 bytes; UUIDs as strings are
 text.
+
+Ids that are in a column twice are found exactly. Only a digest of 64 bits of each id is compared.
+If no digest occurs twice, no id does. Otherwise the ids are compared, since two ids can have one
+digest by chance (once in 2^64 pairs).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -220,3 +225,70 @@ def _longest_first(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
     if int(key.max()) < 1 << 16:
         key = key.astype(np.uint16)  # which numpy sorts by counting
     return np.argsort(key, kind="stable")
+
+
+_TABLE_ROWS = 1 << 21
+_PART_ROWS = 1 << 17  # that are compared at once
+_ROUNDS = 16
+SUSPECTS = 1024  # digests that are looked at in one reading of the ids
+
+
+def refuse_duplicates(ids: Ids) -> None:
+    """Raise DuplicateIdError if an id is in this column twice."""
+    digests = ids.digests()
+    if len(ids) > 1 and not increasing(digests):
+        suspects = repeated(digests)
+        for start in range(0, len(suspects), SUSPECTS):
+            refuse_pairs(suspects[start : start + SUSPECTS], [ids])
+
+
+def increasing(digests: NDArray[np.uint64]) -> bool:
+    """Whether the ids are increasing numbers, as they often are: then nothing is sorted."""
+    before, after = digests[:-1], digests[1:]
+    parts = (slice(start, start + _PART_ROWS) for start in range(0, len(before), _PART_ROWS))
+    return all((after[part] > before[part]).all() for part in parts)
+
+
+def repeated(digests: NDArray[np.uint64], table_rows: int = _TABLE_ROWS) -> NDArray[np.uint64]:
+    """Digests that are in the array twice, each listed once.
+
+    Up to ``table_rows`` rows a hash table in the cache is several times as fast as sorting. Rows
+    of one slot compete for it: each loser is compared with the winner, and the losers try again.
+    """
+    if len(digests) > table_rows:
+        return _repeated_by_sorting(digests)
+    bits = max(len(digests).bit_length() + 1, 8)
+    winners = np.empty(1 << bits, dtype=np.int32)
+    slots = (digests * _ODD >> np.uint64(64 - bits)).astype(np.int32)
+    found, rows = [], np.arange(len(digests), dtype=np.int32)
+    for _ in range(_ROUNDS):
+        winners[slots] = rows
+        won_by = winners[slots]
+        lost = np.flatnonzero(won_by != rows)
+        rows, slots, won_by = rows[lost], slots[lost], won_by[lost]
+        same = digests[rows] == digests[won_by]
+        found.append(digests[rows[same]])
+        if not len(rows):
+            return np.unique(np.concatenate(found))
+    # Many rows in one slot: the table does not suit these digests.
+    return np.unique(np.concatenate([*found, _repeated_by_sorting(digests[rows])]))
+
+
+def _repeated_by_sorting(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    digests = np.sort(digests)
+    return np.unique(digests[1:][digests[1:] == digests[:-1]])
+
+
+def refuse_pairs(suspects: NDArray[np.uint64], parts: Iterable[Ids]) -> None:
+    """Raise DuplicateIdError if an id with one of these digests [m], increasing, comes twice."""
+    first_rows: dict[int | bytes, int] = {}
+    before = 0
+    for ids in parts:
+        digests = ids.digests()
+        place = np.minimum(np.searchsorted(suspects, digests), len(suspects) - 1)
+        for row in np.flatnonzero(suspects[place] == digests).tolist():
+            first = first_rows.setdefault(ids.value(row), before + row)
+            if first != before + row:
+                rows = f"rows {first:,} and {before + row:,} (the first is row 0)"
+                raise repeated_id(f"{rows} have the same id")
+        before += len(ids)

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_runtime.canonical import Canonical, canonical_labels, category_rows, places
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import (
     Like,
+    are_one_column,
     column_named,
     gives_columns,
     is_column,
@@ -29,12 +29,17 @@ from labeldp_runtime.columns import (
     read_labels,
     refuse_misaligned,
 )
-from labeldp_runtime.columns.same import are_one_column
+from labeldp_runtime.domains import (
+    Canonical,
+    Rules,
+    canonical_labels,
+    category_rows,
+    domain_size,
+    places,
+)
 from labeldp_runtime.elements import Lookup
 from labeldp_runtime.errors import GroupError, LabelError
 from labeldp_runtime.labels import Missing
-from labeldp_runtime.rules import Rules
-from labeldp_runtime.sets import domain_size
 
 Feed = dict[str, NDArray[Any]]
 """What a graph takes beside its words: columns [n] by the names of its inputs."""

@@ -15,8 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_runtime import elements
-from labeldp_runtime.elements import Lookup
+from labeldp_runtime.elements import INT64_MAX, INT64_MIN, Lookup, float64_of, int64_of, text_of
 from labeldp_runtime.errors import LabelError
 
 Missing = str | int | float | Lookup
@@ -134,9 +133,9 @@ def integers_of(cells: Cells, missing: int) -> NDArray[np.int64]:
         entries = np.append(integers_of(values, missing), np.int64(missing))
         return entries[cells.codes]
     if not isinstance(values, np.ndarray):
-        found = np.fromiter((_integer(v, missing) for v in values), np.int64, len(values))
+        found = np.fromiter((_exact_integer(v, missing) for v in values), np.int64, len(values))
     elif values.dtype.kind == "u":
-        known = values <= np.uint64(elements.INT64_MAX)
+        known = values <= np.uint64(INT64_MAX)
         found = np.where(known, values, np.uint64(0)).astype(np.int64)
         found[~known] = missing
     else:
@@ -152,16 +151,16 @@ def from_objects(values: Collection[Any], element_type: str, missing: Missing) -
         return missing.codes(values)
     if element_type == "string":
         labels = np.empty(len(values), dtype=object)
-        labels[:] = [missing if text is None else text for text in map(elements.text_of, values)]
+        labels[:] = [missing if text is None else text for text in map(text_of, values)]
         return labels
     if element_type == "float64":
-        numbers = np.fromiter(map(elements.float64_of, values), np.float64)
+        numbers = np.fromiter(map(float64_of, values), np.float64)
         return np.where(np.isnan(numbers), np.float64(missing), numbers)
-    nearest = map(elements.int64_of, values)
+    nearest = map(int64_of, values)
     return np.fromiter((missing if n is None else n for n in nearest), np.int64)
 
 
-def _integer(value: Any, missing: int) -> int:
+def _exact_integer(value: Any, missing: int) -> int:
     """One object that is an integer, and nothing near it."""
     kind = type(value)
     if issubclass(kind, int) and not issubclass(kind, bool):
@@ -170,7 +169,7 @@ def _integer(value: Any, missing: int) -> int:
         number = int(value)
     else:
         return missing
-    return number if elements.INT64_MIN <= number <= elements.INT64_MAX else missing
+    return number if INT64_MIN <= number <= INT64_MAX else missing
 
 
 def _with_missing(labels: NDArray[Any], nulls: NDArray[np.bool_], missing: Missing) -> NDArray[Any]:
@@ -192,7 +191,7 @@ def _numbers(array: NDArray[Any], element_type: str, missing: Any) -> NDArray[An
         if array.dtype.kind == "f":
             return _rounded(array, int(missing))
         if array.dtype.kind == "u":
-            array = np.minimum(array, np.array(elements.INT64_MAX, dtype=np.uint64))
+            array = np.minimum(array, np.array(INT64_MAX, dtype=np.uint64))
         return array.astype(np.int64)
 
 
@@ -202,6 +201,6 @@ def _rounded(array: NDArray[Any], missing: int) -> NDArray[np.int64]:
     last = _LAST if wide.itemsize == 8 else np.longdouble(2.0**63) - 1
     inside = np.fmin(np.fmax(wide, -(2.0**63)), last)  # which leave no NaN
     labels: NDArray[np.int64] = np.rint(inside).astype(np.int64)
-    np.putmask(labels, wide > last, elements.INT64_MAX)
+    np.putmask(labels, wide > last, INT64_MAX)
     np.putmask(labels, np.isnan(wide), missing)
     return labels

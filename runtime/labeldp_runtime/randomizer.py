@@ -3,34 +3,63 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_runtime.artifact_file import check_bytes, read_bytes
+from labeldp_runtime.artifact_file import check_bytes, read_bytes, require_prepared
 from labeldp_runtime.columns import plain, read_ids, refuse_misaligned
-from labeldp_runtime.duplicates import refuse_duplicates
+from labeldp_runtime.domains import Sets
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.errors import (
     IdError,
     LabelError,
     UnsupportedFormatError,
+    one_line,
 )
-from labeldp_runtime.hmac_words import HmacWords
-from labeldp_runtime.ids import CheckedIds, Ids
+from labeldp_runtime.ids import CheckedIds, Ids, refuse_duplicates
 from labeldp_runtime.inputs import PRIVATE_SET, Feed, Given, Outputs
-from labeldp_runtime.keyed import KeyedWords, check_version
+from labeldp_runtime.keyed import HmacWords, KeyedWords, check_version
 from labeldp_runtime.keys import Key
-from labeldp_runtime.kinds import Column, ColumnLike, Columns, Frame, Json, Labels, Private
 from labeldp_runtime.opened import DAMAGED, as_texts, open_artifact, run_graph
 from labeldp_runtime.policy import Policy
-from labeldp_runtime.printable import one_line
-from labeldp_runtime.row_rules import require_prepared
-from labeldp_runtime.sets import Sets
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Labels = Collection[object]
+"""Arrays of numpy, lists and other sequences."""
+
+
+class Columns(Protocol):
+    """A frame of pandas or Polars, a table of pyarrow, or a mapping: columns by their names."""
+
+    def __getitem__(self, name: str, /) -> object:
+        """The column of a name."""
+
+
+class Frame(Columns, Protocol):
+    """A frame of pandas or Polars, or a table of pyarrow."""
+
+    @property
+    def columns(self) -> object:
+        """The columns, or their names."""
+
+
+class Column(Protocol):
+    """An array of pyarrow, or a Series of pandas or Polars."""
+
+    @property
+    def to_numpy(self) -> Callable[..., object]:
+        """A method that they all have, and sequences have not."""
+
+
+ColumnLike = TypeVar("ColumnLike", bound=Column)
+Private: TypeAlias = "dict[str, NDArray[np.generic] | Column] | NDArray[np.generic] | Column"
+"""Private labels of several columns: by the columns' names; of sets, one column of numbers."""
+
 
 CHUNK = 1 << 16  # labels a run: with fewer the calls cost, with more the tensors leave the cache
 NO_KEY = "ids and versions need a key: use Randomizer.load(…, key=…, context=…)"

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from labeldp_runtime.printable import one_line
+from labeldp_runtime.errors import one_line
 
 try:
     import fcntl

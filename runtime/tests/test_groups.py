@@ -20,7 +20,7 @@ from labeldp_runtime import (
     Policy,
     Randomizer,
 )
-from labeldp_runtime.columns.same import are_one_column
+from labeldp_runtime.columns import are_one_column
 from labeldp_runtime.randomizer import CHUNK
 
 from runtime.tests.group_files import model

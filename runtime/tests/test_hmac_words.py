@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labeldp_runtime import Key, Randomizer
 from labeldp_runtime.columns import read_ids
-from labeldp_runtime.hmac_words import HmacWords
+from labeldp_runtime.keyed import HmacWords
 
 from runtime.tests.helpers import path_of
 from runtime.tests.test_keyed_words import DIGEST, SECRET, ids_of_one_kind

@@ -16,10 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_runtime import DuplicateIdError, IdError
-from labeldp_runtime import duplicates as duplicates_module
+from labeldp_runtime import ids as ids_module
 from labeldp_runtime.columns import read_ids
-from labeldp_runtime.duplicates import refuse_duplicates
-from labeldp_runtime.ids import MAX_ID_BYTES, ByteIds
+from labeldp_runtime.ids import MAX_ID_BYTES, ByteIds, refuse_duplicates
 
 from runtime.tests.helpers import path_of
 
@@ -323,20 +322,20 @@ def test_digests_that_collide_are_not_taken_for_duplicates(bits, column):
     plain = ByteIds.digests
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ByteIds, "digests", lambda ids: plain(ids) & keep)
-        patch.setattr(duplicates_module, "SUSPECTS", 2)
+        patch.setattr(ids_module, "SUSPECTS", 2)
         agrees(column, lambda values: refuse_duplicates(read_ids(values)))
 
 
 @pytest.mark.parametrize("rows", [0, 10**9])
 def test_tables_and_sorting_find_the_same(rows):
     generator = np.random.default_rng(0)
-    one_slot = pow(int(duplicates_module._ODD), -1, 2**64)  # all products are small numbers
+    one_slot = pow(int(ids_module._ODD), -1, 2**64)  # all products are small numbers
     for step in (1, 2**40, 2**57, one_slot):
         digests = np.arange(3000, dtype=np.uint64) * np.uint64(step)
         repeated = generator.choice(np.unique(digests), 50, replace=False)
         mixed = generator.permutation(np.concatenate([digests, repeated]))
         numbers, counts = np.unique(mixed, return_counts=True)
-        found = duplicates_module.repeated(mixed, rows)
+        found = ids_module.repeated(mixed, rows)
         assert found.tolist() == numbers[counts > 1].tolist()
 
 

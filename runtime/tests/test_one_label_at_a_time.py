@@ -7,8 +7,8 @@ from pathlib import Path
 import labeldp_runtime
 import numpy as np
 import pytest
-from labeldp_runtime.canonical import canonical_labels
 from labeldp_runtime.columns import read_labels
+from labeldp_runtime.domains import canonical_labels
 from labeldp_runtime.elements import Lookup
 
 from runtime.tests.label_containers import CONTAINERS, HostileInt, HostileText

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_runtime.canonical import canonical_labels
 from labeldp_runtime.columns import read_labels
+from labeldp_runtime.domains import canonical_labels
 from labeldp_runtime.elements import Lookup
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.forms.domain import missing_label

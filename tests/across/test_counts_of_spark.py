@@ -1,4 +1,4 @@
-"""The counts that ``labeldp_runtime.spark.write_label_counts`` writes become a private prior."""
+"""The counts of ``engines.spark.write_label_counts`` become a private prior."""
 
 import math
 

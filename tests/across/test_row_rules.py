@@ -29,7 +29,7 @@ def test_python_refuses_it_unless_the_rows_are_prepared(path, key, tmp_path):
 
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.parent.name)
 def test_spark_refuses_it_before_it_reads_a_row(path, key):
-    spark = pytest.importorskip("labeldp_runtime.spark")
+    spark = pytest.importorskip("labeldp_runtime.engines.spark")
     with pytest.raises(UnpreparedRowsError, match=RULES[path]):
         spark.randomize(None, "y", path, key=key, id_column="id")
 

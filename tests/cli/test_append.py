@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Key, whole_file
 
-from labeldp_compile.tabular.parts_folder import MANIFEST, PartsFolder
+from labeldp_compile.tabular.provenance import MANIFEST, PartsFolder
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Key, Randomizer
 
-from labeldp_compile.tabular import csv_file, parquet_file, unique_ids
+from labeldp_compile.tabular import csv_file, parquet_file, selection
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
@@ -145,7 +145,7 @@ def test_unusable_ids_write_nothing(place, id_column, message):
 @pytest.mark.parametrize("run_rows", [None, N // 7])
 def test_duplicates_are_found_over_the_whole_input(place, monkeypatch, rows, id_column, run_rows):
     if run_rows is not None:  # so that digests are written to a file
-        monkeypatch.setattr(unique_ids, "HELD_ROWS", run_rows)
+        monkeypatch.setattr(selection, "HELD_ROWS", run_rows)
     table = pq.read_table(place / "t.parquet")
     ids = table[id_column].to_pylist()
     ids[rows[1]] = ids[rows[0]]

@@ -135,8 +135,8 @@ def test_killed_nights_draw_each_label_once(place, forks, repetition):
 @pytest.mark.parametrize(
     ("dies_at", "booked", "is_listed"),
     [
-        ("-labeldp_compile.tabular.parts_folder:PartsFolder.put", 0, False),
-        ("labeldp_compile.tabular.parts_folder:PartsFolder.put", 0, True),
+        ("-labeldp_compile.tabular.provenance:PartsFolder.put", 0, False),
+        ("labeldp_compile.tabular.provenance:PartsFolder.put", 0, True),
         ("labeldp_compile.ledger.draw_account:DrawAccount.book", 20, True),
     ],
 )

@@ -8,7 +8,7 @@ from labeldp_runtime import Key
 
 from labeldp_compile.cli import main
 from labeldp_compile.ledger.book import create_ledger
-from labeldp_compile.tabular.append import Selection
+from labeldp_compile.tabular.selection import Selection
 from tests.fixtures.specs import spec
 
 SPEC = spec(labels=4)

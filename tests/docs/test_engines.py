@@ -31,11 +31,11 @@ def test_the_imports_work_and_the_options_exist():
     for module, names in imports:
         for name in names.split("#")[0].split(","):
             assert hasattr(importlib.import_module(module), name.strip())
-    spark = inspect.signature(importlib.import_module("labeldp_runtime.spark").randomize)
+    spark = inspect.signature(importlib.import_module("labeldp_runtime.engines.spark").randomize)
     for option in ("id_column", "key", "add_as", "require", "check_duplicates", "context"):
         assert option in spark.parameters and option in PAGE
-    counts = importlib.import_module("labeldp_runtime.spark").write_label_counts
-    polars = importlib.import_module("labeldp_runtime.polars").randomize
+    counts = importlib.import_module("labeldp_runtime.engines.spark").write_label_counts
+    polars = importlib.import_module("labeldp_runtime.engines.polars").randomize
     for function in (counts, polars):
         assert "group_columns" in inspect.signature(function).parameters
     assert "group_columns" in spark.parameters and PAGE.count("group_columns=") == 2

@@ -13,7 +13,7 @@ from labeldp_compile.check import policy_schema
 from labeldp_compile.check.policy import GatePolicy
 from labeldp_compile.cli import main
 from labeldp_compile.estimates.long_table import COLUMNS
-from labeldp_compile.tabular.parts_folder import ListedPart
+from labeldp_compile.tabular.provenance import ListedPart
 from tests.docs.pages import NOT_SHOWN, ROOT, follows, require_shown, run_page, text_of
 
 

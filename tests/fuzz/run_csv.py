@@ -12,9 +12,9 @@ from labeldp_verify.forms import CategoricalDomain, JointDomain
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.tabular import csv_file
+from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.writer import Rewriting
-from labeldp_compile.text_form import TextForm
 from tests.fuzz.guard import FoundError
 
 _DOMAIN = CategoricalDomain(("n", "y"), "n")

@@ -4,7 +4,7 @@ import random
 import sys
 import unicodedata
 
-import labeldp_runtime.printable as runtime
+import labeldp_runtime.errors as runtime
 import labeldp_verify.printable as compiler
 
 BLOCK = 1 << 12

@@ -12,10 +12,9 @@ from labeldp_verify.forms import IntegerDomain
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.tabular import persons
-from labeldp_compile.tabular.person_bound import PersonBound
-from labeldp_compile.tabular.persons import PersonCounts
+from labeldp_compile.tabular.formats import PLAIN
+from labeldp_compile.tabular.persons import PersonBound, PersonCounts
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.text_form import PLAIN
 
 DOMAIN = IntegerDomain(0, 2)
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from labeldp_runtime.elements import number_in
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.tabular.number_cells import number_in
 from labeldp_compile.tabular.person_names import _text_name, person_codes, person_names
 from labeldp_compile.tabular.persons import persons_of
 from tests.cli.test_cli import labeldp

@@ -36,7 +36,7 @@ def test_a_table_beyond_the_bound_is_refused_before_anything_is_drawn(place, mon
         raise AssertionError("a label was drawn")
 
     table(place / "t.parquet", CUSTOMERS)
-    monkeypatch.setattr(randomize_module, "drawn_by", lambda *_: never)
+    monkeypatch.setattr(randomize_module, "draw_function", lambda *_: never)
     result = run(place, "t.parquet", "o.parquet")
     assert result.exit_code == 2 and not (place / "o.parquet").exists()
     assert "1 of 3 persons in 'customer' have more than 2 rows (the most: 3)" in result.stderr

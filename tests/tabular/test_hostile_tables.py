@@ -21,10 +21,9 @@ from pyarrow.parquet.encryption import (
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.obtain import require_rows
-from labeldp_compile.tabular.header import read_header
-from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.formats import PLAIN, TextForm
+from labeldp_compile.tabular.reader import open_table, read_header
 from labeldp_compile.tabular.writer import Rewriting
-from labeldp_compile.text_form import PLAIN, TextForm
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 2)

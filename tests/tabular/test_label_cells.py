@@ -13,8 +13,8 @@ from labeldp_compile.errors import DataError
 from labeldp_compile.tabular import csv_file
 from labeldp_compile.tabular.columns import label_array
 from labeldp_compile.tabular.csv_file import CsvFile
+from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.text_form import TextForm
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, compile_text
 

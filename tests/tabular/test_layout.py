@@ -16,9 +16,9 @@ import pytest
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify.forms import CategoricalDomain, GroupColumn, JointDomain
 
-from labeldp_compile.tabular import csv_file, parquet_file, parquet_sink, writer
+from labeldp_compile.tabular import csv_file, parquet_file, writer
+from labeldp_compile.tabular.parquet_file import row_bytes
 from labeldp_compile.tabular.reader import open_table
-from labeldp_compile.tabular.row_bytes import row_bytes
 from labeldp_compile.tabular.writer import Rewriting
 from tests.fixtures.compiled import compile_text
 
@@ -43,7 +43,7 @@ def _small(cut):
     """Batches, row groups and blocks of a few hundred rows."""
     cut(parquet_file, BATCH_BYTES=40_000)
     cut(parquet_file, BATCH_ROWS=(64, 1_000))
-    cut(parquet_sink, GROUP_BYTES=150_000)
+    cut(parquet_file, GROUP_BYTES=150_000)
     cut(csv_file, BLOCK_BYTES=20_000)
     cut(writer, WAITING_BYTES=50_000)
 

@@ -10,7 +10,7 @@ import pytest
 from labeldp_verify.forms import IntegerDomain
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.tabular import parquet_file, parquet_sink, writer
+from labeldp_compile.tabular import parquet_file, writer
 from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.writer import Rewriting
 
@@ -113,10 +113,10 @@ def test_row_groups_have_a_number_of_rows_or_of_bytes(tmp_path, cut):
     with pq.ParquetWriter(source, table().schema) as writer:
         for start, rows in ((0, 10), (10, 5_000), (5_010, 0), (5_010, 90), (5_100, 4_900)):
             writer.write_table(table().slice(start, rows), row_group_size=9_999)
-    cut(parquet_sink, GROUP_ROWS=4_000)
+    cut(parquet_file, GROUP_ROWS=4_000)
     assert sizes(rewritten(source, output)) == [4_000, 4_000, 2_000]
     assert kept(output)
-    cut(parquet_sink, GROUP_BYTES=100_000)
+    cut(parquet_file, GROUP_BYTES=100_000)
     found = sizes(rewritten(source, output))
     assert max(found) < 4_000 and kept(output)
 
@@ -220,7 +220,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, cut):
     waits between the threads differs by 15 MB from run to run."""
     cut(parquet_file, BATCH_ROWS=(20_000, 20_000))
     cut(writer, WAITING_BYTES=1 << 20)
-    cut(parquet_sink, GROUP_ROWS=100_000)
+    cut(parquet_file, GROUP_ROWS=100_000)
     peaks = []
     for rows in (500_000, 4_500_000):
         source, output = tmp_path / f"{rows}.parquet", tmp_path / "out.parquet"

@@ -13,8 +13,8 @@ from labeldp_verify.forms import IntegerDomain
 from labeldp_compile.errors import DataError
 from labeldp_compile.tabular import csv_file
 from labeldp_compile.tabular.csv_rows import RowForm
+from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.tabular.reader import open_table, read_columns
-from labeldp_compile.text_form import TextForm
 from tests.fuzz.guard import FoundError, labeldp
 from tests.fuzz.run_csv import try_csv
 

@@ -16,12 +16,10 @@ from labeldp_compile.errors import DataError
 from labeldp_compile.ledger.client_key import keyed_digests
 from labeldp_compile.prior.histogram import count_labels, count_tables
 from labeldp_compile.prior.saved_prior import DataStamp
-from labeldp_compile.tabular.formats import parts_of
-from labeldp_compile.tabular.header import read_header
+from labeldp_compile.tabular.formats import PLAIN, parts_of
 from labeldp_compile.tabular.provenance import Provenance
-from labeldp_compile.tabular.reader import open_table, read_columns
+from labeldp_compile.tabular.reader import open_table, read_columns, read_header
 from labeldp_compile.tabular.writer import Rewriting
-from labeldp_compile.text_form import PLAIN
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 9)

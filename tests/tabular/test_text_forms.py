@@ -14,10 +14,9 @@ from labeldp_compile.errors import DataError
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.tabular import csv_file, parquet_file
 from labeldp_compile.tabular.csv_file import CsvFile
-from labeldp_compile.tabular.header import read_header
-from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.formats import TextForm, read_delimiter, read_encoding
+from labeldp_compile.tabular.reader import open_table, read_header
 from labeldp_compile.tabular.writer import Rewriting
-from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
 
 DOMAIN = IntegerDomain(0, 9)
 MULTILINE = TextForm(multiline_cells=True)

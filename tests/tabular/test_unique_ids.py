@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_runtime import DuplicateIdError
-from labeldp_runtime import duplicates as duplicates_module
+from labeldp_runtime import ids as ids_module
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.ids import ByteIds, IntegerIds
 
-from labeldp_compile.tabular import unique_ids
-from labeldp_compile.tabular.unique_ids import UniqueIds
+from labeldp_compile.tabular import selection
+from labeldp_compile.tabular.selection import UniqueIds
 from runtime.tests.test_ids import agrees, columns_with_repeats
 
 SIZES = {"HELD_ROWS": 5, "_COMPARED_ROWS": 3}
@@ -41,7 +41,7 @@ def check_parts(values, size, folder):
 def test_duplicates_in_parts_are_found_exactly(folder, small, on_disk, column, size):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (SIZES if small else {}).items():
-            patch.setattr(unique_ids, name, value)
+            patch.setattr(selection, name, value)
         agrees(column, lambda values: check_parts(values, size, folder if on_disk else None))
 
 
@@ -52,9 +52,9 @@ def test_digests_that_collide_are_not_taken_for_duplicates(folder, bits, column)
     keep, plain = np.uint64(2**bits - 1), ByteIds.digests
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SIZES.items():
-            patch.setattr(unique_ids, name, value)
-        patch.setattr(unique_ids, "SUSPECTS", 2)
-        patch.setattr(duplicates_module, "SUSPECTS", 2)
+            patch.setattr(selection, name, value)
+        patch.setattr(selection, "SUSPECTS", 2)
+        patch.setattr(ids_module, "SUSPECTS", 2)
         patch.setattr(ByteIds, "digests", lambda ids: plain(ids) & keep)
         agrees(column, lambda values: check_parts(values, 4, folder))
 
@@ -62,7 +62,7 @@ def test_digests_that_collide_are_not_taken_for_duplicates(folder, bits, column)
 @pytest.mark.parametrize("order", ["shuffled", "increasing", "decreasing", "two by turns"])
 @pytest.mark.parametrize("pair", [None, (0, 9_999), (4_999, 5_000), (7_000, 7_001)])
 def test_one_pair_among_many(folder, cut, order, pair):
-    cut(unique_ids, HELD_ROWS=700, _COMPARED_ROWS=2_000)
+    cut(selection, HELD_ROWS=700, _COMPARED_ROWS=2_000)
     ids = np.arange(10_000) * 3 - 4_000
     if order == "shuffled":
         ids = np.random.default_rng(0).permutation(ids)
@@ -86,7 +86,7 @@ def test_the_file_has_no_name_and_one_reader(folder, cut, monkeypatch):
         return opened[-1]
 
     plain = tempfile.TemporaryFile
-    cut(unique_ids, HELD_ROWS=5)
+    cut(selection, HELD_ROWS=5)
     monkeypatch.setattr(tempfile, "TemporaryFile", temporary)
     with closing(UniqueIds(folder)) as unique:
         unique.add(IntegerIds(np.arange(100)))

@@ -22,7 +22,7 @@ from labeldp_compile.export.sql.dialect import Dialect
 from labeldp_compile.export.sql.functions import BigQuery, DuckDb, Postgres
 from labeldp_compile.export.sql.queries import Snowflake, Spark, Sqlite
 from labeldp_compile.export.sql.script import ID_TYPES, plain_name, require_name, sql_of
-from labeldp_compile.prepared_rows import require_prepared_rows
+from labeldp_compile.row_requirements import require_prepared_rows
 from labeldp_compile.whole_file import require_output, write_text
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from labeldp_runtime.hmac_words import message_start
-from labeldp_runtime.row_rules import row_rules
+from labeldp_runtime.artifact_file import row_rules
+from labeldp_runtime.keyed import message_start
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import (
     AdditiveRandomizer,
@@ -367,7 +367,7 @@ def _texts(artifact: Artifact) -> list[str]:
 def _secret_bits(
     d: Dialect, artifact: Artifact, own_id: Argument, context: str, version: int
 ) -> list[Step]:
-    """The steps to ``digest``, by the message that ``labeldp_runtime.hmac_words`` describes."""
+    """The steps to ``digest``, by the message that ``labeldp_runtime.keyed`` describes."""
     start = message_start(context, artifact.certificate.digests.tables, version, 0)
     given = d.argument(own_id)
     kind, name = {

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.columns.plain import WANTED, integer_ids
+from labeldp_runtime.elements import float_in, number_in
 from labeldp_runtime.errors import IdError
 from labeldp_runtime.ids import ByteIds, Ids, null_id
-from labeldp_runtime.labels import Cells, Declared, unknown_type
+from labeldp_runtime.labels import Cells, Declared, from_objects, unknown_type
 
 _CHUNK_ROWS = 1 << 20
 
@@ -174,6 +175,23 @@ def distinct(values: Any) -> Any:
 def by_entries(encoded: Any, entries: NDArray[Any]) -> NDArray[Any]:
     """[n] the entry of each code of a dictionary array; the last entry is that of nulls."""
     return entries[_codes(encoded)]
+
+
+def labels_of_cells(
+    values: Any,
+    element_type: str,
+    missing: int | float,
+    read: Callable[[bytes], Any] | None = None,
+) -> NDArray[Any]:
+    """Numbers [n], ``int64`` or ``float64``, of cells [n] of text; what is not a number is missing.
+
+    ``read`` gives the number in one cell, or None; by default that of the grammar of ``elements``.
+    """
+    encoded = distinct(values)  # few cells differ, mostly: each is read once
+    if read is None:
+        read = float_in if element_type == "float64" else number_in
+    numbers = [read(cell) for cell in encoded.dictionary.to_pylist()]
+    return by_entries(encoded, from_objects([*numbers, None], element_type, missing))
 
 
 def _codes(encoded: Any) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from apache_beam.testing.test_stream import TestStream
 from apache_beam.transforms import window
 from apache_beam.utils.timestamp import Timestamp
 from labeldp_runtime import Key, Randomizer, RuntimeArtifactError
-from labeldp_runtime import beam as private
+from labeldp_runtime.engines import beam as private
 
 from runtime.tests.beam.cases import GROUP_VALUES, ODD, ROWS
 

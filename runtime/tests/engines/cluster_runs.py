@@ -72,7 +72,7 @@ def hold(folder: str) -> Callable[[Batches], Batches]:
 
 def run(it: Cluster, spark: Any, folder: Path, **options: Any) -> dict[str, Any]:
     """Randomize, send the rows by their private label, write; and kill an executor meanwhile."""
-    from labeldp_runtime.spark import randomize
+    from labeldp_runtime.engines.spark import randomize
 
     folder.mkdir()
     rows = spark.range(0, ROWS, 1, MAP_TASKS).selectExpr("id", "id % 10 AS y")

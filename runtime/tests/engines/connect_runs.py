@@ -45,7 +45,7 @@ def labels(private: Any) -> list[float]:
 
 def facts(place: Path, spark: Any) -> dict[str, Any]:
     """What the helpers do here; the test says what they should do."""
-    from labeldp_runtime.spark import label_counts, randomize
+    from labeldp_runtime.engines.spark import label_counts, randomize
 
     path, file = place / "x.onnx", place / "secret" / "labels.key"
     file.parent.mkdir()

@@ -1,20 +1,16 @@
 """A randomizer as an SQL function: called for every row, and once for each mention."""
 
 import warnings
-from collections import Counter
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 from labeldp_runtime import DuplicateIdError, IdError, Key, Randomizer, ReplayWarning
-from labeldp_runtime.duckdb import refuse_duplicates, register
+from labeldp_runtime.engines.duckdb import refuse_duplicates, register
 
-from runtime.tests import group_files as groups
 from runtime.tests import joint_files as joint
-from runtime.tests import set_files as sets
-from runtime.tests.engines.helpers import RESPONSE, SMALL, TEXT
-from runtime.tests.helpers import TOO_FAR, Counting, chi_square, counts, file
+from runtime.tests.engines.helpers import RESPONSE, TEXT
+from runtime.tests.helpers import Counting
 
 KEY = Key(bytes(range(32)))
 ROWS = 30_000
@@ -180,14 +176,6 @@ def test_repeated_and_null_ids_are_refused(keyed):
         refuse_duplicates(connection.sql("SELECT NULLIF(i, 9) AS i FROM t"), "i")
 
 
-@WARNED
-def test_frequencies_match_the_certified_counts(connection):
-    register(connection, "small", Randomizer(file(SMALL)))
-    n = 100_000
-    found = connection.execute(f"SELECT small(7) v, count(*) FROM range({n}) GROUP BY v").fetchall()
-    assert chi_square(Counter(dict(found)), counts(SMALL, 7), n) < TOO_FAR
-
-
 def test_misuse_is_refused(connection):
     fresh, keyed = (
         Randomizer(RESPONSE),
@@ -199,92 +187,6 @@ def test_misuse_is_refused(connection):
     for kind in (None, "UUID", "DOUBLE"):
         with pytest.raises(IdError, match="give id_type="):
             register(connection, "f", keyed, id_type=kind)
-
-
-@pytest.fixture
-def grouped(connection):
-    """The connection with the table ``g`` of rows by group."""
-    ages, works, codes = zip(*groups.ROWS, strict=True)
-    rows = {
-        "i": range(len(ages)),
-        "y": [10 + i % 4 for i in range(len(ages))],
-        "age": pa.array(ages, pa.float64()),
-        "work": works,
-        "code": pa.array(codes, pa.int64()),
-    }
-    connection.register("g", pa.table(rows))
-    return connection, rows
-
-
-@WARNED
-def test_each_row_meets_the_table_of_its_group(grouped):
-    connection, _ = grouped
-    register(connection, "p", Randomizer(groups.named()))
-    got = connection.execute("SELECT p(y, age, work, code) v FROM g ORDER BY i").fetchnumpy()
-    assert got["v"].tolist() == groups.tables(groups.ROWS)
-    other = float(groups.OTHER)
-    assert one(connection, "SELECT p(10, NULL, NULL, NULL)") == (other,)
-    listed = groups.tables([(18.0, "é", -2)])[0]
-    assert listed != other
-    query = "SELECT p(10, 18::DECIMAL(9, 2), 'é'::ENUM ('é'), -2::TINYINT)"
-    assert one(connection, query) == (listed,)
-    (same,) = one(
-        connection,
-        f"SELECT count(*) FILTER (v = w) FROM (SELECT p(y, 18, 'é', -2) v, {listed} w FROM g)",
-    )
-    assert same == len(groups.ROWS)
-
-
-def test_replays_bind_the_groups(grouped):
-    connection, rows = grouped
-    randomizer = Randomizer(groups.grouped(), key=KEY, context="y")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        register(connection, "k", randomizer, id_type="BIGINT", version=2)
-    expected = randomizer(rows["y"], ids=list(rows["i"]), columns=rows, version=2)
-    got = connection.execute("SELECT k(y, i, age, work, code) v FROM g ORDER BY i").fetchnumpy()
-    assert np.array_equal(got["v"], expected)
-
-
-@WARNED
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "",
-        ", age",
-        ", age, work",
-        ", work, age, code",
-        ", age, work, code, code",
-        ", age, work, code::DOUBLE",
-        ", age, work, code::UBIGINT",
-        ", age, work, true",
-        ", age, i, code",
-        ", age, work::BLOB, code",
-        ", true, work, code",
-        ", work, work, code",
-    ],
-)
-def test_what_gives_no_groups_is_refused_before_anything_is_drawn(grouped, arguments):
-    connection, _ = grouped
-    register(connection, "p", counting := Counting(Randomizer(groups.named())))
-    with pytest.raises(duckdb.BinderException, match="No function matches"):
-        connection.execute(f"SELECT p(y{arguments}) FROM g")
-    assert counting.rows == 0
-
-
-@WARNED
-@pytest.mark.parametrize("name", sets.COLUMNS)
-def test_sets_of_labels_are_bigints(connection, name):
-    labels = sets.COLUMNS[name] * 20
-    connection.register("s", pa.table({"i": range(len(labels)), "y": labels}))
-    keyed = Randomizer(sets.model(name), key=KEY, context="y")
-    register(connection, "k", keyed, id_type="BIGINT")
-    register(connection, "f", Randomizer(sets.model(name)))
-    got = connection.execute("SELECT k(y, i) AS k, f(y) AS f FROM s ORDER BY i").fetchnumpy()
-    assert [got[name].dtype for name in "kf"] == [np.int64, np.int64]
-    assert got["k"].tolist() == keyed(labels, ids=list(range(len(labels)))).tolist()
-    fresh = set(got["f"].tolist())
-    assert len(fresh) > 5 and fresh <= set(range(300))
 
 
 @pytest.fixture
@@ -319,42 +221,6 @@ def test_a_label_of_several_columns_is_a_function_of_them_to_a_struct(pairs):
     rows = zip(alone["converted"], alone["value"], strict=True)
     assert [tuple(row[0].values()) for row in constant] == list(rows)
     assert connection.execute("SELECT k(c, v, i) FROM pairs WHERE i < 0").fetchall() == []
-
-
-@WARNED
-def test_without_a_key_each_row_of_several_columns_has_words_of_its_own(pairs):
-    connection = pairs[0]
-    register(connection, "p", Randomizer(joint.model("text")))
-    got = connection.execute("SELECT p('yes', 3) FROM pairs").fetchall()
-    seen = Counter(tuple(row[0].values()) for row in got)
-    kept = np.exp(2) / (np.exp(2) + 9)
-    assert len(seen) == 10
-    assert abs(seen["yes", 3.0] / 10_000 - kept) < 6.5 * (kept * (1 - kept) / 10_000) ** 0.5
-    with pytest.raises(duckdb.Error):
-        connection.execute("SELECT p('yes') FROM pairs")
-
-
-def test_sets_of_combinations_are_bigints(pairs):
-    connection, labels, ids = pairs
-    keyed = Randomizer(joint.model("sets"), key=KEY, context="pair")
-    register(connection, "k", keyed, id_type="BIGINT")
-    got = connection.execute("SELECT k(c, v, i) AS s FROM pairs ORDER BY i").fetchnumpy()["s"]
-    assert got.dtype == np.int64 and got.tolist() == keyed(labels, ids=ids).tolist()
-
-
-def test_three_columns_of_numbers(connection):
-    keyed = Randomizer(joint.model("mixed"), key=KEY, context="pair")
-    register(connection, "k", keyed, id_type="VARCHAR")
-    labels, _ = joint.ODD["mixed"]
-    ids = [str(i) for i in range(len(labels["n"]))]
-    columns = {n: pa.array(values, from_pandas=True) for n, values in labels.items()}
-    connection.register("labels", pa.table({"id": ids, **columns}))
-    query = "SELECT UNNEST(k(price, code, n, id)) FROM labels ORDER BY id"
-    got = connection.execute(query).fetchnumpy()
-    expected = keyed(labels, ids=ids)
-    assert {n: column.tolist() for n, column in got.items()} == {
-        n: column.tolist() for n, column in expected.items()
-    }
 
 
 ONCE = [

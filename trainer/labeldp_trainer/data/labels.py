@@ -51,7 +51,7 @@ class Cells:
         return Cells(self.values.take(pa.array(rows)))
 
     def numbers(self) -> NDArray[np.float64]:
-        """Numbers [n] by the grammar of ``number_cells``. NaN if a cell is not a number."""
+        """Numbers [n] by the runtime's grammar. NaN if a cell is not a number."""
         return labels_of_cells(self.values, "float64", math.nan)
 
     def names(self) -> pa.Array:
@@ -112,7 +112,7 @@ def places(values: Any, known: Sequence[int | str | float]) -> NDArray[np.int64]
     """The index [n] of every value among the known ones; −1 if it is unknown.
 
     Numbers match across types: 3.0 is 3. A CSV cell matches a known text, or else a known number by
-    the grammar of ``number_cells``.
+    the runtime's grammar.
     """
     place = {value: index for index, value in enumerate(known)}
     if isinstance(values, Cells):

@@ -243,7 +243,7 @@ def _columns(
 def feature_numbers(column: pa.Array | Cells, name: str, path: Path) -> Any:
     """A column of numbers [n].
 
-    CSV cells follow the grammar of ``number_cells``. Empty ones and the word ``nan`` are NaN; what
+    CSV cells follow the runtime's grammar. Empty ones and the word ``nan`` are NaN; what
     else is no number is infinite.
     """
     if isinstance(column, Cells):

@@ -11,18 +11,30 @@ from typing import Any
 
 from labeldp_runtime.artifact_file import read_bytes
 from labeldp_runtime.columns import read_ids
+from labeldp_runtime.engines.layout import (
+    KeyedTask,
+    KeySource,
+    LabelNames,
+    Layout,
+    Names,
+    PrivateNames,
+    Shipped,
+    default_context,
+    key_on_driver,
+    refuse_secret,
+)
 from labeldp_runtime.errors import GroupError, IdError, LabelError, MissingExtraError
-from labeldp_runtime.frames import LabelNames, Layout, Names, PrivateNames, default_context
 from labeldp_runtime.ids import ByteIds, repeated_id
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.randomizer import Randomizer
-from labeldp_runtime.shipped import KeyedTask, KeySource, Shipped, key_on_driver, refuse_secret
 
 try:
     import apache_beam as beam
     from apache_beam.internal.cloudpickle import cloudpickle
 except ImportError as error:
-    raise MissingExtraError("labeldp_runtime.beam needs Beam: pip install apache-beam") from error
+    raise MissingExtraError(
+        "labeldp_runtime.engines.beam needs Beam: pip install apache-beam"
+    ) from error
 
 BATCH_ROWS = 10_000
 Row = dict[str, Any]

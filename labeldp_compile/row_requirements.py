@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from labeldp_runtime import UnpreparedRowsError
-from labeldp_runtime.row_rules import require_prepared
+from labeldp_runtime.artifact_file import require_prepared
 from labeldp_verify import Certificate
 
 from labeldp_compile.errors import InputError

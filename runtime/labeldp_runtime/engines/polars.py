@@ -10,14 +10,16 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from labeldp_runtime.engines.layout import LabelNames, Names, PrivateNames
 from labeldp_runtime.errors import LabelError, MissingExtraError, ReplayWarning
-from labeldp_runtime.frames import LabelNames, Names, PrivateNames
 from labeldp_runtime.randomizer import Randomizer
 
 try:
     import polars as pl
 except ImportError as error:
-    raise MissingExtraError("labeldp_runtime.polars needs Polars: pip install polars") from error
+    raise MissingExtraError(
+        "labeldp_runtime.engines.polars needs Polars: pip install polars"
+    ) from error
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Literal
 
+from labeldp_runtime.engines.layout import Layout
 from labeldp_runtime.errors import IdError, MissingExtraError, ReplayWarning
-from labeldp_runtime.frames import Layout
 from labeldp_runtime.ids import null_id, repeated_id
 from labeldp_runtime.keyed import check_version
 from labeldp_runtime.randomizer import NO_KEY, Randomizer
@@ -23,7 +23,7 @@ try:
     import pyarrow as pa  # DuckDB hands over its arrays
 except ImportError as error:
     raise MissingExtraError(
-        "labeldp_runtime.duckdb needs DuckDB and pyarrow: pip install duckdb pyarrow"
+        "labeldp_runtime.engines.duckdb needs DuckDB and pyarrow: pip install duckdb pyarrow"
     ) from error
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 A library is imported only when one of its objects arrives: then it is already loaded.
 
-Whether two columns are one is told by the object, the name, or the place in memory. Values are
-never compared: an answer that depends on them would disclose labels. So a copy without a name is
-another column.
+The object, the name, or the place in memory says whether two columns are one. Values are never
+compared: an answer that depends on them would disclose labels. So a copy without a name is another
+column.
 """
 
 from collections.abc import Callable, Collection, Mapping

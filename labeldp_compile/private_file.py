@@ -10,16 +10,18 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from labeldp_runtime import keys
 from labeldp_verify.errors import readable
 from labeldp_verify.printable import json_text
 from labeldp_verify.strict import parse_json
-from pydantic import BaseModel
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.whole_file import replaced_when_whole
+
+if TYPE_CHECKING:  # a command that reads no record need not wait for it
+    from pydantic import BaseModel
 
 _OTHERS, OTHERS_WRITE = 0o077, 0o022
 
@@ -76,10 +78,10 @@ def read_secret(path: Path, most: int) -> tuple[bytes, str | None]:
 
 
 MAX_BYTES = 1 << 28
-R = TypeVar("R", bound=BaseModel)
+R = TypeVar("R", bound="BaseModel")
 
 
-def write_record(path: Path, record: BaseModel, *, secret: bool = False) -> None:
+def write_record(path: Path, record: "BaseModel", *, secret: bool = False) -> None:
     """Write a record; only its owner can read a secret one. Raises DataError."""
     with replaced_when_whole(path, most=0o600 if secret else 0o7777) as file:
         file.write((json_text(record.model_dump()) + "\n").encode())

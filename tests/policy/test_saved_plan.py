@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from labeldp_compile.build import saved_plan
+from labeldp_compile.build import plan as saved_plan
 from tests.policy.company import SPEC, changed, done, labeldp, table, write
 
 COMPILE = ("compile", "visits.plan", "-o", "build")

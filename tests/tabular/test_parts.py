@@ -13,7 +13,7 @@ from labeldp_verify.forms import CategoricalDomain, GroupColumn, Groups, Integer
 
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
-from labeldp_compile.ledger.client_key import keyed_digests
+from labeldp_compile.ledger.client_key import keyed_digest
 from labeldp_compile.prior.histogram import count_labels, count_tables
 from labeldp_compile.prior.saved_prior import DataStamp
 from labeldp_compile.tabular.formats import PLAIN, parts_of
@@ -263,8 +263,8 @@ def test_ids_have_one_type_in_all_parts(folder):
 
 
 def test_a_change_of_a_part_is_another_stamp_and_digest(folder):
-    stamp, digest = DataStamp.of("parts", folder), keyed_digests([b"k"], folder)
+    stamp, digest = DataStamp.of("parts", folder), keyed_digest(b"k", folder)
     (folder / "_SUCCESS").write_bytes(b"more")
-    assert keyed_digests([b"k"], folder) == digest
+    assert keyed_digest(b"k", folder) == digest
     pq.write_table(pa.table({"id": [1], "y": [1]}), folder / "part-1.snappy.parquet")
-    assert DataStamp.of("parts", folder) != stamp and keyed_digests([b"k"], folder) != digest
+    assert DataStamp.of("parts", folder) != stamp and keyed_digest(b"k", folder) != digest

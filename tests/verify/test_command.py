@@ -4,13 +4,16 @@ import hashlib
 import json
 import subprocess
 import sys
+from fractions import Fraction
 
 import pytest
 from click.testing import CliRunner
+from labeldp_verify import check_bytes
 
 from labeldp_compile.cli import main
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
-from verifier.tests.files import rebuilt
+from verifier.tests.files import DOMAIN, file_of, rebuilt
+from verifier.tests.integers import grouped
 
 HOSTILE = "\x1b[2J\n\u202everified"
 
@@ -110,6 +113,52 @@ def test_a_gate_for_several_files(model, tmp_path):
         other.write_bytes(rebuilt(model, lambda c: c["exact"].update(epsilon_label="1/10")))
         assert run("verify", good, other)[0] == 1
         other.write_bytes(model)
+
+
+def paid(model, prior):
+    """The file as if its prior had cost so much; None: one with groups."""
+    if model is None:
+        return file_of(DOMAIN, grouped(), paid=Fraction(prior))
+
+    def restate(certificate):
+        label, cost = Fraction(certificate["exact"]["epsilon_label"]), Fraction(prior)
+        certificate["exact"].update(epsilon_prior=str(cost), epsilon_total=str(label + cost))
+        certificate["privacy"].update(epsilon_prior=float(cost), epsilon_total=float(label + cost))
+
+    return rebuilt(model, restate)
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_it_says_what_the_prior_cost(model, groups):
+    model, label = (None, 2) if groups else (model, 1)
+    for prior, shown, together in (
+        ("0.9", "0.9", f"{label}.9"),
+        ("9", "9", f"{label + 9}"),
+        ("1/1000000000", "0.000001", f"{label}.000001"),  # up, never down
+        ("1/3", "0.333334", f"{label}.333334"),
+    ):
+        report = check_bytes(paid(model, prior)).require()
+        for brief in (False, True):
+            words = " ".join(report.in_words("x.onnx", brief=brief))
+            assert f"at least {together} (declared)" in words, words
+            assert f", {shown} of it for the prior;" in words, words
+    words = " ".join(check_bytes(paid(model, 0)).require().in_words("x.onnx"))
+    assert "spends nothing" in words and "of it for the prior" not in words
+
+
+@pytest.mark.slow
+def test_a_gate_for_all_that_a_label_pays(model, tmp_path):
+    path, most = tmp_path / "x.onnx", "--max-total-epsilon"
+    path.write_bytes(paid(model, "0.9"))
+    for run in (command, whole):
+        assert run("verify", path, "--max-epsilon", "1", most, "1.9")[0] == 0
+        code, said, _ = run("verify", path, "--max-epsilon", "1", most, "1.8999")
+        assert code == 1 and "spends at least ε = 1.9 in total (declared)" in said
+        code, _, why = run("verify", path, most, "much")
+        assert code == 2 and most in why
+    path.write_bytes(model)
+    assert command(path, most, "1")[0] == 0
+    assert command(path, most, "0.99")[0] == 1
 
 
 def test_nothing_of_a_file_or_of_its_name_is_obeyed(model, tmp_path):

@@ -20,18 +20,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_runtime import Randomizer
-from labeldp_trainer.coefficients.columns import OriginalColumns
-from labeldp_trainer.coefficients.solve import ReleasedColumns, of_private
+from labeldp_trainer.coefficients import OriginalColumns, ReleasedColumns, of_private
 from labeldp_trainer.config import parse_config
 from labeldp_trainer.data import load_data
 from labeldp_trainer.data.labels import class_labels
-from labeldp_trainer.discrete_gaussian.draw import noisy
+from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_trainer.methods.unbiased import private_targets
-from labeldp_trainer.one_release.lattice import label_sums
-from labeldp_trainer.one_release.make import planned
-from labeldp_trainer.one_release.rows import PublicRows
-from labeldp_trainer.one_release.targets import label_steps
+from labeldp_trainer.one_release.plan import planned
+from labeldp_trainer.one_release.rows import PublicRows, label_steps, label_sums
 from labeldp_trainer.representation import represented
 from labeldp_verify.opening import open_artifact
 

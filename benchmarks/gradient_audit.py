@@ -23,8 +23,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
-from labeldp_trainer.discrete_gaussian.words import Words, secret_key
+from labeldp_trainer.discrete_gaussian.sample import Words, discrete_gaussian, secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers
 from labeldp_trainer.dp_gradient.integer_sums import clipped_sum
 from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig

@@ -22,15 +22,15 @@ from scipy.stats import beta
 sys.path.insert(0, str(Path(__file__).parents[1] / "trainer"))
 
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.discrete_gaussian.draw import noisy
-from labeldp_trainer.one_release.make import drawn, planned
+from labeldp_trainer.discrete_gaussian.noise import noisy
+from labeldp_trainer.one_release.plan import drawn, planned
 from labeldp_trainer.one_release.release import Release
 from labeldp_trainer.one_release.rows import PublicRows, Users
 
 SURE = 1e-10
 DELTA = 1e-2
 _TOGETHER = 20_000  # releases whose noise is drawn in one call
-_NOISY = "labeldp_trainer.one_release.make.noisy"
+_NOISY = "labeldp_trainer.one_release.plan.noisy"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "trainer"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from labeldp_trainer.data import array_digest
-from labeldp_trainer.discrete_gaussian.draw import noisy
+from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
-from labeldp_trainer.interactions.design import RowWeights
+from labeldp_trainer.interactions.questions import RowWeights
 from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners, Users
 from labeldp_trainer.staged_release.draw import Draws

@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.methods.published.k_means import k_means
+from labeldp_trainer.methods.published.clusters import k_means
 from training_studies.listed import listed
 from training_studies.tables import TASKS, prepare
 

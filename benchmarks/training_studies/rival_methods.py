@@ -16,24 +16,24 @@ from labeldp_learn.inversion import debiased_values
 from labeldp_runtime import Randomizer
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.discrete_gaussian.draw import ProvedNoise, noisy
-from labeldp_trainer.discrete_gaussian.words import secret_key
+from labeldp_trainer.discrete_gaussian.noise import ProvedNoise, noisy
+from labeldp_trainer.discrete_gaussian.sample import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, padded_batch
 from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
 from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
-from labeldp_trainer.linear.labels import fitted_labels
+from labeldp_trainer.linear.fit import fitted_labels, fitted_release
 from labeldp_trainer.methods.corrections import class_shares, corrected, debiased_numbers
+from labeldp_trainer.methods.method import rows_of_users
 from labeldp_trainer.methods.outputs import rows_by_table
-from labeldp_trainer.methods.users import rows_of_users
-from labeldp_trainer.one_release.fit import fitted_release
-from labeldp_trainer.one_release.lattice import (
+from labeldp_trainer.one_release.plan import drawn, planned
+from labeldp_trainer.one_release.rows import (
     UNIT,
+    PublicRows,
+    Users,
     Weights,
     label_sums,
     squared_sensitivity,
 )
-from labeldp_trainer.one_release.make import drawn, planned
-from labeldp_trainer.one_release.rows import PublicRows, Users
 from labeldp_verify.analysis import least_variance_inverse
 from training_studies.rival_randomizers import (
     block_rr,

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from labeldp_trainer.data import FeatureShape
-from labeldp_trainer.discrete_gaussian.words import secret_key
+from labeldp_trainer.discrete_gaussian.sample import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, padded_batch
 from labeldp_trainer.dp_gradient.integer_sums import clip, in_microbatches
 from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig

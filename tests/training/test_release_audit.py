@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("labeldp_trainer.one_release.make")
+pytest.importorskip("labeldp_trainer.one_release.plan")
 
 from benchmarks.one_release_audit import cases, proved, with_noise
 from runtime.tests.copied_process import COPIES, assert_unlike
@@ -10,7 +10,7 @@ from runtime.tests.copied_process import COPIES, assert_unlike
 
 @pytest.mark.parametrize("copy", COPIES)
 def test_noise_of_a_copied_process(copying_process, copy):
-    imports = "import numpy as np; from labeldp_trainer.discrete_gaussian.draw import noisy"
+    imports = "import numpy as np; from labeldp_trainer.discrete_gaussian.noise import noisy"
     assert_unlike(copying_process, copy, imports, "noisy(np.zeros((20, 2), np.int64), 1_000)")
 
 

@@ -32,9 +32,10 @@ from labeldp_trainer.methods.method import (
     Setting,
     TestArrays,
     TrainingRun,
+    owners_of,
+    user_facts,
 )
 from labeldp_trainer.methods.statement import Statement
-from labeldp_trainer.methods.users import owners_of, user_facts
 from labeldp_trainer.models import Model, Params, build_model, initial_params
 from labeldp_trainer.representation.kind import SMALLEST, Announce, Steps, nowhere, silent
 from labeldp_trainer.run import create_run, find_run

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from labeldp_trainer import randomize
-from labeldp_trainer.methods.published.pate import builder
-from labeldp_trainer.methods.published.pate.release import VOTE, VoteNoise
-from labeldp_trainer.one_release import make
+from labeldp_trainer.methods.published import pate as builder
+from labeldp_trainer.methods.published.pate import VOTE, VoteNoise
+from labeldp_trainer.one_release import plan as make
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from labeldp_trainer.methods.published.alibi import noisy_label_loss, posterior
+from labeldp_trainer.methods.published.label_noise import noisy_label_loss, posterior
 from labeldp_trainer.randomize import STEPS
 
 from trainer.tests.label_method_helpers import kept, problem, run, statement, write_problem

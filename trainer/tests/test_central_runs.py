@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from dp_accounting import pld
 from labeldp_trainer import DivergedError, RunFolderError
 from labeldp_trainer.cli import train_command
-from labeldp_trainer.methods.central import units
+from labeldp_trainer.methods import central as units
 
 from trainer.tests.central_helpers import (
     CONFIG,

@@ -11,9 +11,8 @@ from labeldp_trainer import ConfigError, DataError, FeatureShape, parse_config, 
 from labeldp_trainer.data import DataPart, Dataset, Task
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.methods.central.units import make_problem
-from labeldp_trainer.methods.method import Setting
-from labeldp_trainer.methods.users import user_rows
+from labeldp_trainer.methods.central import make_problem
+from labeldp_trainer.methods.method import Setting, user_rows
 from labeldp_trainer.models import Linear
 
 from trainer.tests.central_helpers import REGRESSION, with_method

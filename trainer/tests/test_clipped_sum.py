@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_trainer.dp_gradient.integer_sums import NoiseLattice, clip, clipped_sum, norm, per_user
-from labeldp_trainer.methods.users import rows_of_users
+from labeldp_trainer.methods.method import rows_of_users
 
 from trainer.tests.compilation import as_in_training
 from trainer.tests.models import (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from labeldp_trainer import DataError
-from labeldp_trainer.methods.published.k_means import k_means, principal_components
+from labeldp_trainer.methods.published.clusters import k_means, principal_components
 
 from labeldp_compile.build import assembly
 from labeldp_compile.prior import discrete_laplace

@@ -11,20 +11,22 @@ import pytest
 from labeldp_learn.intervals import Z
 from labeldp_runtime import Randomizer
 from labeldp_trainer import ConfigError, parse_config, read_coefficients, train
-from labeldp_trainer.coefficients.columns import OriginalColumns
-from labeldp_trainer.coefficients.kept import FILE
-from labeldp_trainer.coefficients.solve import PrivateTargets, ReleasedColumns, of_private
+from labeldp_trainer.coefficients import (
+    FILE,
+    OriginalColumns,
+    PrivateTargets,
+    ReleasedColumns,
+    of_private,
+)
 from labeldp_trainer.data import load_data
 from labeldp_trainer.data.labels import class_labels
-from labeldp_trainer.discrete_gaussian.draw import noisy
+from labeldp_trainer.discrete_gaussian.noise import noisy
+from labeldp_trainer.methods.method import rows_of_users
 from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_trainer.methods.unbiased import BiasedError, private_targets
-from labeldp_trainer.methods.users import rows_of_users
-from labeldp_trainer.one_release.lattice import label_sums
-from labeldp_trainer.one_release.make import planned
+from labeldp_trainer.one_release.plan import planned
 from labeldp_trainer.one_release.release import read_release
-from labeldp_trainer.one_release.rows import PublicRows
-from labeldp_trainer.one_release.targets import label_steps
+from labeldp_trainer.one_release.rows import PublicRows, label_steps, label_sums
 from labeldp_trainer.representation import represented
 from labeldp_verify.opening import open_artifact
 from scipy.stats import binom

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer.data.labels import Cells, declared, places, require_declared
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.one_release.targets import label_steps
+from labeldp_trainer.one_release.rows import label_steps
 
 from trainer.tests.command import labeldp, written
 

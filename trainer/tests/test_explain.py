@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.discrete_gaussian import draw as discrete_gaussian
+from labeldp_trainer.discrete_gaussian import noise as discrete_gaussian
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
-from labeldp_trainer.interactions.effects import effects_of
-from labeldp_trainer.interactions.explained import FILE, read_effects, to_bytes
+from labeldp_trainer.interactions.effects import FILE, effects_of, read_effects, to_bytes
 from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.outcomes import explained_page as explain

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 from labeldp_trainer import RunFolderError
-from labeldp_trainer.methods.published.lp_mst import softmax, split
+from labeldp_trainer.methods.published.label_noise import softmax, split
 from labeldp_trainer.run.program import Stages
 
 from trainer.tests.kills import HOLD, kill_behind

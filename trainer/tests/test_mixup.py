@@ -7,9 +7,9 @@ import pytest
 from labeldp_trainer import parse_config
 from labeldp_trainer.data import Task, load_data
 from labeldp_trainer.losses import Loss
+from labeldp_trainer.methods.closed_form import STATEMENT
 from labeldp_trainer.methods.method import Setting
-from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.none import STATEMENT
+from labeldp_trainer.methods.stepped import minibatch_method
 from labeldp_trainer.models import build_model
 
 from trainer.tests.label_method_helpers import CONFIG, write_problem

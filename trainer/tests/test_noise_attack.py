@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from labeldp_trainer.discrete_gaussian.words import secret_key
+from labeldp_trainer.discrete_gaussian.sample import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers
 from labeldp_trainer.dp_gradient.integer_sums import STEPS
 from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig

@@ -1,7 +1,7 @@
 import jax
 import numpy as np
 import pytest
-from labeldp_trainer.discrete_gaussian.words import Words, secret_key
+from labeldp_trainer.discrete_gaussian.sample import Words, secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan
 from labeldp_trainer.dp_gradient.problem import StepConfig
 from labeldp_trainer.dp_gradient.step import (

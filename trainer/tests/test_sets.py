@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from labeldp_learn.toolkit import PrivateRows
 from labeldp_trainer import InputError, parse_config, train
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.linear.labels import fitted_labels, label_sums
+from labeldp_trainer.linear.fit import fitted_labels, label_sums
 from labeldp_trainer.linear.sums import Sums, posterior
 from labeldp_trainer.losses import Loss, Task
 from labeldp_trainer.methods.corrections import class_shares, corrected
-from labeldp_trainer.methods.minibatch import likelihood_loss
 from labeldp_trainer.methods.outputs import added_variance, rows_by_table
+from labeldp_trainer.methods.stepped import likelihood_loss
 from labeldp_trainer.representation import restored
 from labeldp_verify.forms import sets_of
 from labeldp_verify.opening import open_artifact as verified

@@ -24,8 +24,8 @@ from labeldp_trainer.dp_gradient import (
     projection,
     step,
 )
-from labeldp_trainer.linear import simplex
-from labeldp_trainer.methods import users
+from labeldp_trainer.interactions import softmax as simplex
+from labeldp_trainer.methods import method as users
 from labeldp_trainer.models import layers, networks
 from labeldp_trainer.randomize import NoisyOneHot, RRWithRowPriors, dealt, exact
 

@@ -1,7 +1,7 @@
 """The probabilities nearest to predictions, and how they move."""
 
 import numpy as np
-from labeldp_trainer.linear.simplex import nearest_probabilities, probabilities_moved
+from labeldp_trainer.interactions.softmax import nearest_probabilities, probabilities_moved
 from scipy.optimize import minimize
 
 PREDICTED = np.random.default_rng(0).normal(0.2, 0.6, (40, 5)).astype(np.float32)

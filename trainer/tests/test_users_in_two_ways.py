@@ -8,12 +8,11 @@ from labeldp_trainer import parse_config
 from labeldp_trainer.data import Task, load_data
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.methods.central.units import make_units
-from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.methods.central import make_units
+from labeldp_trainer.methods.method import Setting, limited_to_users, used_rows
 from labeldp_trainer.methods.one_release import public_rows
-from labeldp_trainer.methods.users import limited_to_users, used_rows
 from labeldp_trainer.models import Linear
-from labeldp_trainer.one_release import make
+from labeldp_trainer.one_release import plan as make
 
 from trainer.tests.trainer_helpers import CATEGORIES, write_artifact
 

@@ -17,7 +17,7 @@ from labeldp_verify.analysis import exp_upper, log_bounds
 from scipy import optimize, special, stats
 
 from labeldp_trainer.config.data import SMALLEST_DELTA
-from labeldp_trainer.discrete_gaussian.delta import excess_bound
+from labeldp_trainer.discrete_gaussian.noise import excess_bound
 from labeldp_trainer.discrete_gaussian.sample import DISTANCE
 from labeldp_trainer.dp_gradient.integer_sums import NoiseLattice
 from labeldp_trainer.dp_gradient.privacy_loss import (

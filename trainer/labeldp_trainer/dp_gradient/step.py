@@ -19,8 +19,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int, Int32, Int64, PyTree, Real, Shaped, UInt32
 
-from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
-from labeldp_trainer.discrete_gaussian.words import Words
+from labeldp_trainer.discrete_gaussian.sample import Words, discrete_gaussian
 from labeldp_trainer.dp_gradient.generated import WORKING_SET, project_generated
 from labeldp_trainer.dp_gradient.hull import (
     HullRows,

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int16
 
-from labeldp_trainer.interactions.ask import LabelQuestion, Source
-from labeldp_trainer.interactions.cells import BLOCK, CellSums, tiles_of
-from labeldp_trainer.interactions.terms import Terms
-from labeldp_trainer.one_release.lattice import UNIT
+from labeldp_trainer.interactions.questions import LabelQuestion, Source
+from labeldp_trainer.interactions.terms import BLOCK, CellSums, Terms, tiles_of
+from labeldp_trainer.one_release.rows import UNIT
 
 _KEPT_BYTES = 7 << 29  # of rows that are not computed again
 _STEPS = 1 << 15  # of an entry of a kept row, which is less than 1

@@ -14,15 +14,73 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int64
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import expit
 
-from labeldp_trainer.interactions.outputs import OutputLevel, Outputs
-from labeldp_trainer.linear.roots import stable_root
+from labeldp_trainer.linear.sums import stable_root
+
+
+class OutputLevel(NamedTuple):
+    """What outputs have that are about alike; powers of 2.
+
+    Attributes:
+        prior: variance of their coefficients, relative to others.
+        label: that of their labels.
+    """
+
+    prior: float
+    label: float
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """K independent outputs, of which the K outputs of a model are made.
+
+    Attributes:
+        prior: [K] variances of coefficients, relative to one another.
+        label: [K] likewise, of what the model does not explain of labels.
+        into: [K, K] from outputs of the model to these.
+        back: [K, K] from these to outputs of the model.
+    """
+
+    prior: Float64[np.ndarray, " k"]
+    label: Float64[np.ndarray, " k"]
+    into: Float64[np.ndarray, "k k"]
+    back: Float64[np.ndarray, "k k"]
+
+    @classmethod
+    def of_model(cls, scales: Float64[np.ndarray, " k"]) -> Outputs:
+        """Its own: [K] variances, both of coefficients and of labels."""
+        return cls(scales, scales, np.eye(len(scales)), np.eye(len(scales)))
+
+    @property
+    def scales(self) -> Float64[np.ndarray, " k"]:
+        """Variances of the model's own outputs, relative to one another."""
+        return np.asarray(self.prior @ np.square(self.back))
+
+    def levels(self) -> list[tuple[OutputLevel, Int64[np.ndarray, " c"]]]:
+        """And the outputs that are nearest to each of them."""
+        powers = np.round(np.log2(np.stack([self.prior, self.label], axis=1)))
+        return [
+            (OutputLevel(*(2.0**level).tolist()), np.flatnonzero((powers == level).all(axis=1)))
+            for level in np.unique(powers, axis=0)
+        ]
+
+
+# From noisy linear statistics to the coefficients: group-wise prior variances by evidence.
+#
+# Statistics S = B·θ + noise of covariance N, one column an output; θ of a term is independent with
+# a variance that all its columns share. The variances are those of largest marginal likelihood, by
+# expectation and maximisation (MacKay 1992, Tipping 2001): first one for all terms of a kind, then
+# each for itself, drawn towards its kind's. All of it is post-processing of what was released.
+#
+# Where noise hides most of what is asked, these steps are too small to take a variance to 0. For
+# labels that may be looked at, a search over factors finds the likeliest one for each kind, and in
+# the end one for all terms, whose value 0 is the constant.
 
 _TOGETHER, _STEPS = 10, 26
 _PULL = 4.0  # columns by which a term is drawn to its kind

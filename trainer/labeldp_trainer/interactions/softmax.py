@@ -14,16 +14,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32
+from jaxtyping import Bool, Float32, Float64, Int32
 from scipy.linalg import cho_solve
 
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.interactions.cells import BLOCK, CellSums
 from labeldp_trainer.interactions.stages import Fit
-from labeldp_trainer.interactions.terms import MOST_WEIGHT
+from labeldp_trainer.interactions.terms import BLOCK, MOST_WEIGHT, CellSums
 from labeldp_trainer.linear.choice import Observed, least_loss
-from labeldp_trainer.linear.roots import stable_root
-from labeldp_trainer.linear.simplex import nearest_probabilities, probabilities_moved
+from labeldp_trainer.linear.sums import stable_root
+
+
+def nearest_probabilities(predicted: Float32[np.ndarray, "n k"]) -> Float32[np.ndarray, "n k"]:
+    """Of every row, the nearest point of the unit simplex."""
+    descending = -np.sort(-predicted, axis=1)
+    ranks = np.arange(1, predicted.shape[1] + 1, dtype=np.float32)
+    shifts = (1 - np.cumsum(descending, axis=1, dtype=np.float32)) / ranks
+    active = (descending + shifts > 0).sum(axis=1)
+    shift = np.take_along_axis(shifts, np.maximum(active - 1, 0)[:, None], axis=1)
+    return np.maximum(predicted + shift, np.float32(0))
+
+
+def probabilities_moved(
+    predicted: Float32[np.ndarray, "n k"], change: Float32[np.ndarray, "n k"]
+) -> Float32[np.ndarray, "n k"]:
+    """How these points move, to first order, if predictions do: entries above 0 keep their sum."""
+    positive: Bool[np.ndarray, "n k"] = nearest_probabilities(predicted) > 0
+    mean = (change * positive).sum(axis=1) / positive.sum(axis=1)
+    return np.where(positive, change - mean[:, None], np.float32(0)).astype(np.float32)
+
+
+# The last fit of more than two classes: a softmax, where the answers were fitted by squares.
+#
+# Its scores are made of the few directions that the answers tell most about. They are combinations
+# of the terms' columns, so that the model stays a sum of effects. The penalty is found from the
+# known noise of the answers, as for one release (``linear/choice.py``). No label is needed.
+#
+# What the answers do not tell, the fit by squares says. It may predict numbers below 0, with which
+# no label agrees, so the probabilities nearest to its predictions take their place there. The
+# softmax is fitted to either, whichever has the smaller estimated loss: where noise is large, to
+# probabilities.
 
 _MOST = 128  # directions; what the others tell is hidden by noise
 _ROUNDING = 1e-6  # of sums in float32, relative to the mean of the diagonal

@@ -15,21 +15,31 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32
 
 from labeldp_trainer.interactions.answers import Answers, AnswerSums, Working
-from labeldp_trainer.interactions.ask import Guess, LabelQuestion, Offset, Source
-from labeldp_trainer.interactions.classes import together
 from labeldp_trainer.interactions.columns import BinnedColumn
-from labeldp_trainer.interactions.design import DesignMoments, design_moments, row_weights
 from labeldp_trainer.interactions.evidence import (
     Coefficients,
     NoisySums,
+    Outputs,
     Uncertainty,
     by_column,
     coefficients,
     variances_by_evidence,
 )
-from labeldp_trainer.interactions.heredity import expected_variances, variances_by_heredity
-from labeldp_trainer.interactions.outputs import Outputs
+from labeldp_trainer.interactions.questions import (
+    DesignMoments,
+    Guess,
+    LabelQuestion,
+    Offset,
+    Source,
+    design_moments,
+    row_weights,
+)
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
+from labeldp_trainer.interactions.variances import (
+    expected_variances,
+    together,
+    variances_by_heredity,
+)
 
 STAGES = 3
 _QUANTILE = 0.5  # of the lengths of rows: shorter ones are not made longer

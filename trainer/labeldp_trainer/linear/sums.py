@@ -16,7 +16,33 @@ from scipy.linalg import blas, cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.linear.roots import stable_root
+
+_JITTERS = (0.0, 1e-8, 1e-6, 1e-4)  # of the mean of the diagonal
+
+
+def stable_root(matrix: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"]:
+    """Lower Cholesky factor of a covariance that rounding may have made indefinite.
+
+    Without noise, sums that two stages ask for make it singular.
+    """
+    size = float(np.trace(matrix)) / len(matrix)
+    for jitter in _JITTERS:
+        try:
+            return np.linalg.cholesky(matrix + jitter * size * np.eye(len(matrix)))
+        except np.linalg.LinAlgError:
+            continue
+    values, vectors = np.linalg.eigh(matrix)
+    least = _JITTERS[1] * max(float(values[-1]), 1e-300)
+    scaled = vectors * np.sqrt(np.maximum(values, least))[None, :]
+    return np.asarray(np.linalg.qr(scaled.T)[1].T)
+
+
+# Sums over rows, and the signal in them by empirical Bayes.
+#
+# S = H·θ + noise. θ has independent priors of variance c·spectrum^p times the scale of a column of
+# S; c and p of each group of columns, and the share of labels that no column explains, maximise the
+# marginal likelihood of S, times priors of p and the share. All of this is post-processing of S and
+# of features.
 
 _SHARES, _POWERS = (-2.5, -0.7), (0.4, 0.8, 1.4)
 _MOST_STEPS = 30

@@ -16,13 +16,13 @@ _BUILDERS = {
     "staged_release": "staged_release.StagedReleaseBuilder",
     "one_release": "one_release.OneReleaseBuilder",
     "privatized": "privatized.PrivatizedBuilder",
-    "dp_sgd": "central.builder.CentralBuilder",
-    "none": "none.NoneBuilder",
-    "labeldp_pro": "central.builder.CentralBuilder",
-    "lp_mst": "published.lp_mst.LpMstBuilder",
-    "alibi": "published.alibi.AlibiBuilder",
+    "dp_sgd": "central.CentralBuilder",
+    "none": "closed_form.NoneBuilder",
+    "labeldp_pro": "central.CentralBuilder",
+    "lp_mst": "published.label_noise.LpMstBuilder",
+    "alibi": "published.label_noise.AlibiBuilder",
     "clusters": "published.clusters.ClustersBuilder",
-    "pate": "published.pate.builder.PateBuilder",
+    "pate": "published.pate.PateBuilder",
 }
 
 

@@ -1,13 +1,28 @@
-"""What all methods share that fit a linear model to sums over all rows."""
+"""What all methods share that fit a linear model to sums over all rows; and method ``none``."""
+
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float32, Float64, Real
 
-from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.coefficients import (
+    MOST,
+    Coefficient,
+    CoefficientEstimates,
+    KeptCoefficients,
+    OriginalColumn,
+    OriginalColumns,
+    Why,
+)
+from labeldp_trainer.config import LoadedConfig, NoMethod
 from labeldp_trainer.config.method import HEADS, Head
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.linear.labels import fitted_labels
-from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.linear.fit import fitted_labels
+from labeldp_trainer.methods.interactions import known_labels_method
+from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, used_rows
+from labeldp_trainer.methods.statement import Statement
+from labeldp_trainer.methods.unbiased import BiasedError
 from labeldp_trainer.models import Params
 
 _VECTORS = 2  # dimensions
@@ -74,3 +89,106 @@ def linear_params(
         return linear
     low, high = (-np.inf, np.inf) if ends is None else ends
     return {"model": linear, "ends": np.array([low, high], np.float32)}
+
+
+# From a method to ``coefficients.json``, if its vectors are linear in the features.
+
+MOST_COLUMNS = 500
+"""Of features. Sums of their products take time that grows with the square."""
+Solve = Callable[[OriginalColumns], CoefficientEstimates]
+
+
+def coefficients_of(
+    setting: Setting, solve: Solve, *, weighted: bool, refused: str | None = None
+) -> KeptCoefficients | None:
+    """What ``solve`` finds for the original features of these rows; None for other vectors.
+
+    ``setting`` has all rows: those that users may not have are left out here. ``refused`` says why
+    nothing is to be solved.
+    """
+    config, original = setting.loaded.config, setting.original
+    if not config.linear_in_features or original is None or original.encoder is None:
+        return None
+    part, classes = original.train, setting.loss.task.classes
+    if config.user_column is not None:
+        part = part.take(used_rows(replace(setting, dataset=original)))
+    kept = KeptCoefficients(
+        label=config.data.label,
+        classes=None if classes is None else list(classes),
+        rows=part.rows,
+        users=config.user_column is not None,
+        weighted=weighted,
+    )
+    if original.shape.image is not None:
+        return kept.model_copy(update={"refused": "its features are images, not columns"})
+    outputs, columns = setting.loss.task.outputs, OriginalColumns(original.encoder, part)
+    width = len(columns.columns) + len(columns.constant)
+    if width > MOST_COLUMNS or width * outputs > MOST:
+        refused = f"{width:,} columns are too many; at most {MOST_COLUMNS:,} have coefficients"
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is left out below
+            found = solve(columns) if refused is None else None
+    except BiasedError as error:
+        found, refused = None, str(error)
+    except ValueError:  # of linear algebra
+        found, refused = None, "the features have very different sizes; rescale them"
+    if found is None:
+        return kept.model_copy(update={"refused": refused})
+    each = [_coefficient(found, j, column) for j, column in enumerate(columns.columns)]
+    each += [_without(column, "constant") for column in columns.constant]
+    population = found.population is not None
+    return kept.model_copy(update={"population": population, "coefficients": each})
+
+
+def _coefficient(found: CoefficientEstimates, j: int, column: OriginalColumn) -> Coefficient:
+    if not found.known[j]:
+        return _without(column, "collinear" if found.collinear[j] else "not released")
+    numbers = (found.values, found.rows, found.population)
+    if not all(own is None or np.isfinite(own[j]).all() for own in numbers):
+        return _without(column, "not finite")
+    values, margins, population = (None if own is None else own[j].tolist() for own in numbers)
+    few: Why | None = None if found.enough[j] else "too few rows"
+    return Coefficient(
+        **column._asdict(),
+        why_not=few,
+        estimates=values,
+        margins=margins,
+        population_margins=population,
+    )
+
+
+def _without(column: OriginalColumn, why: Why) -> Coefficient:
+    return Coefficient(**column._asdict(), why_not=why)
+
+
+# ``method: {kind: none}``: the true labels, without privacy.
+
+STATEMENT = Statement(
+    method="none",
+    epsilon=None,
+    delta=0.0,
+    mechanism="the model was trained on the true labels",
+    secret=("the labels", "the parameters and all metrics, which depend on the labels"),
+)
+
+
+class NoneBuilder(MethodBuilder[NoMethod]):
+    """Builds the method without privacy."""
+
+    def build(self, setting: Setting) -> Method:
+        """Plain minibatches, or the closed form. Raises DataError if a label cannot be used."""
+        train, label = setting.dataset.train, self.loaded.config.data.label
+        targets = setting.loss.task.targets(train.columns[label], train.source, label)
+        if not self.loaded.config.closed_form:
+            from labeldp_trainer.methods.stepped import minibatch_method  # noqa: PLC0415
+
+            return minibatch_method(setting, targets, STATEMENT)
+        ends = None
+        if setting.loss.task.classes is None:
+            ends = float(targets.min()), float(targets.max())
+        if self.loaded.config.interactions is not None:
+            coded, shares = coded_targets(setting, targets)
+            return known_labels_method(
+                setting, coded, ends, shares=shares, extra=0.0, statement=STATEMENT
+            )
+        return ClosedForm(solve=lambda: solve_labels(setting, targets, ends), statement=STATEMENT)

@@ -9,7 +9,10 @@ from jaxtyping import Float64, Int32
 
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.interactions.ask import (
+from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn, entries_of, learn_columns
+from labeldp_trainer.interactions.effects import FILE as EXPLAINED
+from labeldp_trainer.interactions.effects import Effects, effects_of, read_effects, to_bytes
+from labeldp_trainer.interactions.questions import (
     BROAD,
     FirstGuess,
     Guess,
@@ -19,16 +22,12 @@ from labeldp_trainer.interactions.ask import (
     Residuals,
     Source,
 )
-from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn, entries_of, learn_columns
-from labeldp_trainer.interactions.effects import Effects, effects_of
-from labeldp_trainer.interactions.explained import FILE as EXPLAINED
-from labeldp_trainer.interactions.explained import read_effects, to_bytes
 from labeldp_trainer.interactions.softmax import softmax_weights
 from labeldp_trainer.interactions.stages import STAGES, Fit, Learner, LearningTask
 from labeldp_trainer.interactions.terms import Terms, ranks_of
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
-from labeldp_trainer.one_release.lattice import UNIT
+from labeldp_trainer.one_release.rows import UNIT
 from labeldp_trainer.run.folder import Line, write_bytes
 
 _SOFT_SHARES, _SOFT_COUNTS, _LEAST_SOFT = 0.4, 1.5, 1e-2

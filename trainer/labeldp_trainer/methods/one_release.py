@@ -7,25 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from labeldp_trainer.coefficients.columns import OriginalColumns
-from labeldp_trainer.coefficients.solve import CoefficientEstimates, ReleasedColumns
+from labeldp_trainer.coefficients import CoefficientEstimates, OriginalColumns, ReleasedColumns
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.data import array_digest
-from labeldp_trainer.discrete_gaussian.draw import noisy
+from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
-from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
-from labeldp_trainer.methods.coefficients import coefficients_of
-from labeldp_trainer.methods.method import ClosedForm, MethodBuilder, Setting, Stored
+from labeldp_trainer.linear.fit import fitted_release
+from labeldp_trainer.methods.closed_form import (
+    coefficients_of,
+    default_head,
+    linear_params,
+    vectors_of,
+)
+from labeldp_trainer.methods.method import (
+    ClosedForm,
+    MethodBuilder,
+    Setting,
+    Stored,
+    limited_to_users,
+    owners_of,
+    require_label_type,
+)
 from labeldp_trainer.methods.statement import Excess, Statement, protected, written
-from labeldp_trainer.methods.true_labels import require_label_type
-from labeldp_trainer.methods.users import limited_to_users, owners_of
 from labeldp_trainer.models import Params
-from labeldp_trainer.one_release.check import ReleaseCheck, checks
-from labeldp_trainer.one_release.fit import fitted_release
-from labeldp_trainer.one_release.lattice import MOST_ROWS
-from labeldp_trainer.one_release.make import drawn, expected_share, planned
+from labeldp_trainer.one_release.plan import ReleaseCheck, checks, drawn, expected_share, planned
 from labeldp_trainer.one_release.release import FILE, Release, read_release
-from labeldp_trainer.one_release.rows import PublicRows, Users
+from labeldp_trainer.one_release.rows import MOST_ROWS, PublicRows, Users
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 

@@ -25,9 +25,12 @@ from labeldp_compile.toolkit import (
     no_note,
     read_note,
 )
-from labeldp_trainer.coefficients.columns import OriginalColumns
-from labeldp_trainer.coefficients.kept import KeptCoefficients
-from labeldp_trainer.coefficients.solve import CoefficientEstimates, of_private
+from labeldp_trainer.coefficients import (
+    CoefficientEstimates,
+    KeptCoefficients,
+    OriginalColumns,
+    of_private,
+)
 from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.config.data import IdxData, TableData
 from labeldp_trainer.config.load import features_of
@@ -38,9 +41,9 @@ from labeldp_trainer.methods.certificate import (
     artifact_source,
     certificate_source,
     load_randomizer,
+    privatized_statement,
 )
-from labeldp_trainer.methods.closed_form import coded_targets, solve_labels
-from labeldp_trainer.methods.coefficients import coefficients_of
+from labeldp_trainer.methods.closed_form import coded_targets, coefficients_of, solve_labels
 from labeldp_trainer.methods.corrections import (
     class_shares,
     corrected,
@@ -48,7 +51,15 @@ from labeldp_trainer.methods.corrections import (
     require_correction,
 )
 from labeldp_trainer.methods.interactions import known_labels_method
-from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, unfit
+from labeldp_trainer.methods.method import (
+    ClosedForm,
+    Method,
+    MethodBuilder,
+    Setting,
+    limited_to_users,
+    owners_of,
+    unfit,
+)
 from labeldp_trainer.methods.outputs import (
     added_variance,
     are_possible,
@@ -56,9 +67,7 @@ from labeldp_trainer.methods.outputs import (
     rows_by_table,
     table_of_row,
 )
-from labeldp_trainer.methods.privatized_statement import privatized_statement
 from labeldp_trainer.methods.unbiased import private_targets
-from labeldp_trainer.methods.users import limited_to_users, owners_of
 
 KEPT, SOURCE, TABLES = "private_labels", "certificate_sha256", "table_of_row"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
@@ -229,7 +238,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
                 keep=keep,
                 notes=notes,
             )
-        from labeldp_trainer.methods.minibatch import (  # noqa: PLC0415  # it needs JAX
+        from labeldp_trainer.methods.stepped import (  # noqa: PLC0415  # it needs JAX
             likelihood_loss,
             minibatch_method,
         )

@@ -12,11 +12,10 @@ from labeldp_runtime.whole_file import BusyError, UnfinishedError, replaced_when
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import array_digest
-from labeldp_trainer.discrete_gaussian.draw import noisy
+from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.interactions.columns import BinnedColumn
-from labeldp_trainer.interactions.effects import effects_of
-from labeldp_trainer.interactions.explained import to_bytes
+from labeldp_trainer.interactions.effects import effects_of, to_bytes
 from labeldp_trainer.methods.interactions import (
     Staged,
     codes_of,
@@ -25,7 +24,15 @@ from labeldp_trainer.methods.interactions import (
     learner,
     params_of,
 )
-from labeldp_trainer.methods.method import MethodBuilder, Setting, TrainingRun
+from labeldp_trainer.methods.method import (
+    MethodBuilder,
+    Setting,
+    TrainingRun,
+    limited_to_users,
+    require_label_type,
+    true_classes,
+    true_numbers,
+)
 from labeldp_trainer.methods.one_release import (
     AGAIN,
     RELEASED,
@@ -35,8 +42,6 @@ from labeldp_trainer.methods.one_release import (
     row_owners,
 )
 from labeldp_trainer.methods.statement import Excess, Statement, protected
-from labeldp_trainer.methods.true_labels import require_label_type, true_classes, true_numbers
-from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64
 from labeldp_learn.toolkit import PrivateRows, central_fourth_moments, debiased_values
 
-from labeldp_trainer.coefficients.solve import PrivateTargets
+from labeldp_trainer.coefficients import PrivateTargets
 from labeldp_trainer.methods.corrections import debiasing_weights
 
 _BIAS_WEIGHTS = (1e-12, 1e-9, 1e-6)

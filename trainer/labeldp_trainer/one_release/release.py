@@ -15,10 +15,17 @@ import numpy as np
 from jaxtyping import Float32, Int64
 from pydantic import Field, model_validator
 
-from labeldp_trainer.discrete_gaussian.draw import ProvedNoise
+from labeldp_trainer.discrete_gaussian.noise import ProvedNoise
 from labeldp_trainer.errors import DAMAGE, TrainerError
-from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_sensitivity
-from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
+from labeldp_trainer.one_release.rows import (
+    DIGEST,
+    STEPS,
+    UNIT,
+    ReleaseText,
+    Users,
+    Weights,
+    squared_sensitivity,
+)
 from labeldp_trainer.run.folder import read_arrays
 
 FILE = "release.npz"

@@ -10,7 +10,7 @@ from labeldp_learn.toolkit import CONFIDENCE, Target
 from labeldp_verify.printable import clipped
 
 from labeldp_compile.toolkit import text_table
-from labeldp_trainer.coefficients.kept import (
+from labeldp_trainer.coefficients import (
     FILE,
     Coefficient,
     KeptCoefficients,

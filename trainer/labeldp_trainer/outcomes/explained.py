@@ -19,8 +19,7 @@ from labeldp_compile.toolkit import InputError, folder_when_whole, plain, requir
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data.features import TableEncoder
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.interactions.effects import Axis, Effect, Effects
-from labeldp_trainer.interactions.explained import FILE, read_effects
+from labeldp_trainer.interactions.effects import FILE, Axis, Effect, Effects, read_effects
 from labeldp_trainer.interactions.terms import Term
 from labeldp_trainer.methods.statement import spent
 from labeldp_trainer.outcomes.runs import Run, find_runs

@@ -11,11 +11,10 @@ from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
 from labeldp_trainer.errors import DAMAGE
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.interactions import codes_of, learned_columns, learner
-from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.methods.method import Setting, limited_to_users
 from labeldp_trainer.methods.one_release import public_rows, row_owners
-from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import build_model
-from labeldp_trainer.one_release.check import ReleaseCheck, checks
+from labeldp_trainer.one_release.plan import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.representation import FOLDER, represented, reproduced, restored

@@ -19,7 +19,7 @@ from labeldp_trainer.config.representation import (
     members,
 )
 from labeldp_trainer.data import DataPart, FeatureShape
-from labeldp_trainer.one_release.design import CLASSES
+from labeldp_trainer.one_release.plan import CLASSES
 from labeldp_trainer.representation.kind import (
     ENDS,
     NOTHING_LEFT,

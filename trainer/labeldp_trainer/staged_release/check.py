@@ -13,10 +13,9 @@ from labeldp_verify.rounded import at_most
 
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import Features, array_digest
-from labeldp_trainer.interactions.ask import LabelQuestion, Offset
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
-from labeldp_trainer.interactions.design import RowWeights
-from labeldp_trainer.one_release.check import ReleaseCheck, promise_checks
+from labeldp_trainer.interactions.questions import LabelQuestion, Offset, RowWeights
+from labeldp_trainer.one_release.plan import ReleaseCheck, promise_checks
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.staged_release.draw import Draws, measured
 from labeldp_trainer.staged_release.plan import BudgetPlan

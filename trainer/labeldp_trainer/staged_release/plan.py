@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+import numpy as np
+from jaxtyping import Float64
 from labeldp_verify.analysis import exp_upper
 
-from labeldp_trainer.discrete_gaussian.delta import (
+from labeldp_trainer.discrete_gaussian.noise import (
     LEAST_SIGMA,
     NoisyRelease,
     composed_delta,
@@ -24,11 +26,50 @@ from labeldp_trainer.discrete_gaussian.delta import (
     root_up,
     smaller,
     squared_ratio,
+    with_float,
 )
-from labeldp_trainer.discrete_gaussian.draw import with_float
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
-from labeldp_trainer.one_release.lattice import UNIT, squared_sensitivity
-from labeldp_trainer.staged_release.bins import MOST_BINS
+from labeldp_trainer.one_release.rows import UNIT, squared_sensitivity
+
+_EQUAL, _OCTAVES = 16, 12
+MOST_BINS = _EQUAL + 4 * _OCTAVES + 2
+"""Of a histogram of labels, and more than one of sizes has."""
+
+
+@dataclass(frozen=True)
+class HistogramBins:
+    """Bin b holds x with edges[b] ≤ x < edges[b + 1]; the first and the last have no outer end.
+
+    Attributes:
+        labels: [b + 1] edges of labels, from one end of the range to the other.
+        sizes: [s + 1] edges of sizes of residuals.
+    """
+
+    labels: Float64[np.ndarray, " b"]
+    sizes: Float64[np.ndarray, " s"]
+
+    @classmethod
+    def of(cls, ends: tuple[float, float]) -> HistogramBins:
+        """From a range of labels."""
+        low, high = ends
+        cuts = (high - low) / 2 * 2.0 ** np.linspace(-_OCTAVES, 0.5, 4 * _OCTAVES + 3)
+        return cls(_label_edges(low, high), np.r_[0, cuts, high - low])
+
+
+def _label_edges(low: float, high: float) -> Float64[np.ndarray, " b"]:
+    """Equal bins, cut again where distances from the number nearest to 0 double, and halfway."""
+    nearest = min(max(low, 0.0), high)
+    doubled = max(high - nearest, nearest - low) * 0.5 ** np.arange(_OCTAVES)
+    away = np.concatenate([doubled, 0.75 * doubled])
+    cuts = np.concatenate([nearest + away, nearest - away])
+    equal = np.linspace(low, high, _EQUAL + 1)
+    return np.unique(np.concatenate([equal, cuts[(cuts > low) & (cuts < high)]]))
+
+
+# How the budget is divided among the parts of a release: from public facts alone.
+#
+# The shares are those of Σ Δ²/σ², in which Gaussian noise composes without loss. They were fixed on
+# tables that no table of results uses (docs/measured/tables.md).
 
 Kind = Literal["labels", "sums", "sizes"]
 KINDS: dict[bool, tuple[tuple[Kind, Fraction], ...]] = {

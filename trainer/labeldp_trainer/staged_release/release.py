@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from labeldp_trainer.discrete_gaussian.delta import NoisyRelease as Noise
-from labeldp_trainer.interactions.ask import LabelQuestion, Offset
+from labeldp_trainer.discrete_gaussian.noise import NoisyRelease as Noise
 from labeldp_trainer.interactions.columns import MOST_VALUE, BinnedColumn
-from labeldp_trainer.interactions.design import RowWeights
+from labeldp_trainer.interactions.questions import LabelQuestion, Offset, RowWeights
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
-from labeldp_trainer.one_release.lattice import STEPS, UNIT, squared_sensitivity
 from labeldp_trainer.one_release.release import (
     DECIMAL,
     FILE,
@@ -34,7 +32,14 @@ from labeldp_trainer.one_release.release import (
     require_labels,
     require_promise,
 )
-from labeldp_trainer.one_release.rows import DIGEST, ReleaseText, Users
+from labeldp_trainer.one_release.rows import (
+    DIGEST,
+    STEPS,
+    UNIT,
+    ReleaseText,
+    Users,
+    squared_sensitivity,
+)
 from labeldp_trainer.staged_release.plan import COUNT, KINDS, MOST_SUMS, Kind, histogram_sensitivity
 
 _LATTICE = {"unit": UNIT, "label_steps": STEPS, "count": COUNT}

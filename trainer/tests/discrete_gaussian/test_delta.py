@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from labeldp_trainer.discrete_gaussian.delta import (
+from labeldp_trainer.discrete_gaussian.noise import (
     LEAST_SIGMA,
     continuous_delta,
     delta,

@@ -5,7 +5,7 @@ from itertools import repeat
 
 import numpy as np
 import pytest
-from labeldp_trainer.discrete_gaussian.draw import noisy, with_float
+from labeldp_trainer.discrete_gaussian.noise import noisy, with_float
 from scipy.stats import chi2
 
 DRAWS, PER_DRAW = 12, 10_000

@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from labeldp_trainer.discrete_gaussian.delta import excess, excess_bound
-from labeldp_trainer.discrete_gaussian.draw import ProvedNoise
+from labeldp_trainer.discrete_gaussian.noise import ProvedNoise, excess, excess_bound
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, excess_of_steps
 from labeldp_trainer.staged_release.plan import BudgetPlan
 from scipy import stats

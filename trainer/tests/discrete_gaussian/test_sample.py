@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_trainer.discrete_gaussian import sample
-from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
-from labeldp_trainer.discrete_gaussian.words import Words, secret_key
+from labeldp_trainer.discrete_gaussian.sample import Words, discrete_gaussian, secret_key
 from labeldp_verify.forms.exact_numbers import exp_bounds
 from scipy import stats
 

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 from labeldp_trainer.interactions.answers import Answer, Answers, Working
-from labeldp_trainer.interactions.ask import LabelQuestion
-from labeldp_trainer.interactions.cells import BLOCK, CellSums
 from labeldp_trainer.interactions.columns import BinnedColumn
-from labeldp_trainer.interactions.design import RowWeights
-from labeldp_trainer.interactions.terms import MOST_WEIGHT, Terms
-from labeldp_trainer.one_release.lattice import UNIT
+from labeldp_trainer.interactions.questions import LabelQuestion, RowWeights
+from labeldp_trainer.interactions.terms import BLOCK, MOST_WEIGHT, CellSums, Terms
+from labeldp_trainer.one_release.rows import UNIT
 
 ROWS = (40, 3000, 2 * BLOCK + 5000)
 """None, some and all terms have few cells; of several blocks."""

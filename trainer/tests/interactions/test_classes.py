@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from labeldp_trainer.interactions.classes import together
-from labeldp_trainer.interactions.evidence import NoisySums, coefficients
-from labeldp_trainer.interactions.outputs import Outputs
+from labeldp_trainer.interactions.evidence import NoisySums, Outputs, coefficients
+from labeldp_trainer.interactions.variances import together
 
 CLASSES, COLUMNS, SUMS = 8, 120, 90
 BASE = np.array([0.4, 0.2, 0.1, 0.1, 0.08, 0.06, 0.04, 0.02])

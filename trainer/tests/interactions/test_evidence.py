@@ -1,8 +1,7 @@
 """Prior variances of many rows: float32 cannot hold what the constant adds to the sums."""
 
 import numpy as np
-from labeldp_trainer.interactions.evidence import NoisySums, variances_by_evidence
-from labeldp_trainer.interactions.outputs import Outputs
+from labeldp_trainer.interactions.evidence import NoisySums, Outputs, variances_by_evidence
 
 COLUMNS, SUMS = 60, 90
 

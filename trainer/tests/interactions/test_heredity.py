@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from labeldp_trainer.interactions.evidence import (
     NoisySums,
+    Outputs,
     coefficients,
     log_likelihood,
     variances_by_evidence,
 )
-from labeldp_trainer.interactions.heredity import expected_variances, variances_by_heredity
-from labeldp_trainer.interactions.outputs import Outputs
+from labeldp_trainer.interactions.variances import expected_variances, variances_by_heredity
 
 NAMES, WIDTH = 10, 12
 TERMS = [(c,) for c in range(NAMES)] + list(combinations(range(NAMES), 2))

@@ -7,14 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from labeldp_trainer.discrete_gaussian.delta import delta, rounding_distance
+from labeldp_trainer.discrete_gaussian.noise import delta, rounding_distance
 from labeldp_trainer.one_release import lattice, targets
-from labeldp_trainer.one_release.lattice import (
+from labeldp_trainer.one_release.rows import (
     Weights,
+    label_steps,
     label_sums,
     squared_sensitivity,
 )
-from labeldp_trainer.one_release.targets import label_steps
 
 from trainer.tests.one_release.release_helpers import rows
 

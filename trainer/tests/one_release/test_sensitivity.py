@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_trainer.data.labels import Cells, class_labels
-from labeldp_trainer.one_release import lattice
-from labeldp_trainer.one_release.lattice import (
+from labeldp_trainer.one_release import rows as lattice
+from labeldp_trainer.one_release.plan import drawn, planned
+from labeldp_trainer.one_release.rows import (
     STEPS,
     UNIT,
     Weights,
+    label_steps,
     label_sums,
     lengths,
     squared_sensitivity,
 )
-from labeldp_trainer.one_release.make import drawn, planned
-from labeldp_trainer.one_release.targets import label_steps
 
 from trainer.tests.one_release.release_helpers import method, rows
 

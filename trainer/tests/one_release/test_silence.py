@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from labeldp_trainer.methods import one_release
-from labeldp_trainer.one_release import make
-from labeldp_trainer.one_release.lattice import STEPS, UNIT
+from labeldp_trainer.one_release import plan as make
+from labeldp_trainer.one_release.rows import STEPS, UNIT
 
 from labeldp_compile.cli import main
 from trainer.tests.one_release.test_command import files

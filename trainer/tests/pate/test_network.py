@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.methods.published.pate.network import cut, flipped, shifted
+from labeldp_trainer.methods.published.pate_network import cut, flipped, shifted
 
 from trainer.tests.command import document, labeldp, written
 from trainer.tests.kills import HOLD, TRAIN, kill_behind

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from labeldp_trainer.methods.published.pate.release import chosen
+from labeldp_trainer.methods.published.pate import chosen
 
 DELTA = Fraction(1, 10**5)
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.methods.published.pate.release import VOTE, squared_sensitivity
+from labeldp_trainer.methods.published.pate import VOTE, squared_sensitivity
 
 from trainer.tests.command import document, labeldp, written
 from trainer.tests.kills import kill_when

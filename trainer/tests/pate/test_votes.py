@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_trainer.methods.published.pate.release import VOTE, VoteNoise, squared_sensitivity
-from labeldp_trainer.methods.published.pate.teachers import (
+from labeldp_trainer.methods.published.pate import VOTE, VoteNoise, squared_sensitivity
+from labeldp_trainer.methods.published.pate_students import (
     PENALTIES,
     answers,
     parts,

@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 from labeldp_trainer.errors import TrainerError
-from labeldp_trainer.one_release.lattice import squared_sensitivity
-from labeldp_trainer.one_release.rows import Users
+from labeldp_trainer.one_release.rows import Users, squared_sensitivity
 from labeldp_trainer.staged_release.check import checks, replayed
 from labeldp_trainer.staged_release.draw import measured
 from labeldp_trainer.staged_release.plan import MOST_SUMS, histogram_sensitivity

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from labeldp_trainer.interactions.ask import BROAD, MAINLY_MAINS
-from labeldp_trainer.staged_release.bins import MOST_BINS, HistogramBins
-from labeldp_trainer.staged_release.plan import most_sums
+from labeldp_trainer.interactions.questions import BROAD, MAINLY_MAINS
+from labeldp_trainer.staged_release.plan import MOST_BINS, HistogramBins, most_sums
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
 

@@ -1,8 +1,8 @@
 """Where residuals are clipped: less noise and heavier tails leave more of them whole."""
 
 import numpy as np
-from labeldp_trainer.staged_release.bins import HistogramBins
-from labeldp_trainer.staged_release.sizes import ResidualSizes
+from labeldp_trainer.staged_release.draw import ResidualSizes
+from labeldp_trainer.staged_release.plan import HistogramBins
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
 

@@ -26,8 +26,7 @@ from labeldp_trainer.config.representation import TEST
 from labeldp_trainer.data import DataPart, FeatureShape, load_unlabelled
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.methods.method import ClosedForm, Fitted, Method, Setting, TrainingRun
-from labeldp_trainer.methods.minibatch import Also, minibatch_method
-from labeldp_trainer.methods.stepped import machine
+from labeldp_trainer.methods.stepped import Also, machine, minibatch_method
 from labeldp_trainer.models import Params, build_model, fresh_params
 from labeldp_trainer.representation import vectors_of_part
 from labeldp_trainer.run.folder import Line, for_json

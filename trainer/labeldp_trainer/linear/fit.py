@@ -1,0 +1,258 @@
+"""Fits of linear models: the signal in sums over rows first, then the head.
+
+Sums are of labels that may be looked at, or of one release.
+"""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32
+from scipy.sparse import csr_matrix
+
+from labeldp_trainer.config.method import Head
+from labeldp_trainer.data.labels import Coded
+from labeldp_trainer.linear.canonical import Link, unit_coordinates
+from labeldp_trainer.linear.choice import Observed, least_loss, temperature
+from labeldp_trainer.linear.sums import Posterior, Sums, of_groups, posterior, with_constant
+from labeldp_trainer.one_release.plan import SIGNAL_SHARE, moments, target_variance
+from labeldp_trainer.one_release.release import Release
+from labeldp_trainer.one_release.rows import STEPS, UNIT, PublicRows
+
+_MOST_SCORES = 1 << 23
+
+
+def fitted(sums: Sums, head: Head) -> Float64[np.ndarray, "d k"]:
+    """[d, k] weights of the used columns: they give logits, means, or logarithms of means
+    (Poisson).
+
+    Deterministic; reads no label that may not be looked at.
+    """
+    found = posterior(sums)
+    # what the statistic would be without noise, and with the metric taken out of its rows
+    clean = sums.cross @ found.mean + sums.total[:, None] * sums.base[None, :]
+    clean = clean / sums.metric[:, None]
+    if head != "ridge":
+        return _least_loss(head, sums, found, clean)
+    solved = found.mean.copy()
+    if sums.constant:
+        solved[0] += sums.base
+    if not sums.classes:
+        return solved
+    used, factors = sums.used(), sums.factors()
+    step = -(-len(used) * solved.shape[1] // _MOST_SCORES)  # a regular sample is enough
+    share = factors[::step] * np.float32(factors.sum() / factors[::step].sum())
+    scores = (used[::step] @ solved).astype(np.float32)
+    agreement = float((solved * clean).sum())
+    return solved * temperature(scores, np.zeros(solved.shape[1]), share, agreement)
+
+
+def _least_loss(
+    link: Link, sums: Sums, found: Posterior, clean: Float64[np.ndarray, "d k"]
+) -> Float64[np.ndarray, "d k"]:
+    """From S with the metric taken out of its rows: u = w·x."""
+    used, factors, metric = sums.used(), sums.factors(), sums.metric[:, None]
+    noise = sums.noise if sums.classes else found.noise
+    unit = unit_coordinates(used, factors)
+
+    def change(
+        noise: Float64[np.ndarray, "d k"],
+    ) -> tuple[Float64[np.ndarray, "r k"], tuple[Float64[np.ndarray, "r k"]]]:
+        return unit.T @ noise, (unit.T @ (sums.cross @ found.response(metric * noise) / metric),)
+
+    observed = Observed(
+        link=link,
+        rows=used @ unit.astype(np.float32),
+        factors=factors,
+        sums=clean[0] if sums.constant else None,
+        noise=noise / (metric * metric.T),
+        seen=unit.T @ (sums.statistic / metric),
+        goals=(unit.T @ clean,),
+        floor=float(found.noise[0, 0]) ** 0.5 / float(sums.metric[0]),
+        sums_rows=lambda step: used[::step] * factors[::step, None],
+        forward=lambda weights: unit @ weights,
+        change=change,
+        targets=sums.targets,
+    )
+    weights, offset = least_loss(observed)
+    solved: Float64[np.ndarray, "d k"] = unit @ weights
+    if sums.constant:
+        solved[0] += offset
+    return solved
+
+
+# Sums over labels that are already private, or need no privacy: all rows have equal weight.
+#
+# An unbiased or debiased private label t̂ equals the true one on average. So Σ x ⊗ t̂ is the
+# statistic of the true labels plus noise, whose variance is estimated from the labels themselves.
+# t̂ is a function of the private label o, so Σ x ⊗ t̂ = Σ_o (Σ x of the rows with o) ⊗ t̂(o). This
+# way, memory never holds n × k numbers.
+
+_CHUNK = 8192
+_NOISELESS = 1e-3  # least noise, as a share of the variance of targets
+_LEAST = 1e-12  # of the size of targets
+_EVENLY = 0.01  # share of labels spread over all classes: a class that seems empty may have some
+
+
+def fitted_labels(
+    vectors: Float32[np.ndarray, "n p"],
+    spectrum: Float64[np.ndarray, " p"] | None,
+    targets: Coded,
+    head: Head,
+    *,
+    groups: Int32[np.ndarray, " p"] | None = None,
+    shares: Float64[np.ndarray, " k"] | None,
+    added: float = 0.0,
+) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
+    """Weights of the vectors' columns, and biases: they give logits, numbers, or logarithms of
+    means.
+
+    ``groups`` are the numbers of the representations that columns are from. ``shares`` are
+    estimates of the classes' shares; None for a regression. ``added`` is about the mean variance
+    of a target that comes from randomizing labels, which no features explain.
+    """
+    sums = label_sums(vectors, spectrum, targets, groups=groups, shares=shares, added=added)
+    solved = fitted(sums, head)
+    return solved[1:].astype(np.float32), solved[0].astype(np.float32)
+
+
+def label_sums(
+    vectors: Float32[np.ndarray, "n p"],
+    spectrum: Float64[np.ndarray, " p"] | None,
+    targets: Coded,
+    *,
+    groups: Int32[np.ndarray, " p"] | None = None,
+    shares: Float64[np.ndarray, " k"] | None,
+    added: float = 0.0,
+) -> Sums:
+    """The statistic of n targets of k numbers, and its noise: what a first fit leaves unexplained.
+
+    Debiased labels have the same noise for a rare class as for a frequent one, but not the same
+    signal: a class's signal is at most the variance p·(1 − p) of its one-hot entry.
+    """
+    (n, p), k = vectors.shape, targets.rows.shape[1]
+    gram, total = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
+    statistic = np.zeros((p + 1, k))
+    for start in range(0, n, _CHUNK):
+        x = _with_one(vectors[start : start + _CHUNK])
+        gram += x.T @ x
+        total += x.sum(axis=0, dtype=np.float64)
+        seen, which = np.unique(targets.codes[start : start + _CHUNK], return_inverse=True)
+        statistic += _sums_by_code(x, which, len(seen)).T @ targets.rows[seen]
+    seen_share = np.bincount(targets.codes, minlength=len(targets.rows)) / n
+    centre = seen_share @ targets.rows
+    base, own = centre, np.ones(k)
+    if shares is not None:
+        base = (1 - _EVENLY) * shares + _EVENLY / k
+        own = base * (1 - base)
+    square = float(seen_share @ np.square(targets.rows - base).mean(axis=1))
+    least = _LEAST * (1 + float(seen_share @ np.square(targets.rows).mean(axis=1)))
+    square = max(square, least)  # labels may be all alike
+    sums = Sums(
+        statistic=statistic,
+        cross=gram,
+        total=total,
+        noise=np.zeros_like(gram),
+        residual=square * gram,
+        unexplained=1.0,
+        spectrum=with_constant(spectrum, p),
+        groups=of_groups(groups, p),
+        metric=np.ones(p + 1),
+        constant=True,
+        variance=square if shares is None else float(own.mean()),
+        base=base,
+        scales=own / own.mean(),
+        classes=shares is not None,
+        used=lambda: _with_one(vectors),
+        factors=lambda: np.ones(n, np.float32),
+        targets=targets,
+        between=(min(max(added / square, _NOISELESS), 1.0), 1.0),
+    )
+    left = 1 - _explained(sums) / (n * k * square)
+    return dataclasses.replace(sums, unexplained=min(max(left, sums.between[0]), 1.0))
+
+
+def _sums_by_code(
+    x: Float32[np.ndarray, "b d"], which: Int32[np.ndarray, " b"], count: int
+) -> Float64[np.ndarray, "u d"]:
+    """Σ x of the rows with each code 0 … u − 1."""
+    rows = np.arange(len(x))
+    members = csr_matrix((np.ones(len(x)), (which, rows)), shape=(count, len(x)))
+    return members @ x
+
+
+def _explained(sums: Sums) -> float:
+    """How much a fit reduces the sum of squares of all targets minus their base.
+
+    Σ‖t‖² − Σ‖t − xB‖² = 2·⟨B, Σ x ⊗ t⟩ − ⟨B, Σ xxᵀ·B⟩.
+    """
+    found = posterior(sums).mean
+    goal = sums.statistic - sums.total[:, None] * sums.base[None, :]
+    return float((found * (2 * goal - sums.cross @ found)).sum())
+
+
+def _with_one(vectors: Float32[np.ndarray, "b p"]) -> Float32[np.ndarray, "b p+1"]:
+    return np.concatenate([np.ones((len(vectors), 1), np.float32), vectors], axis=1)
+
+
+# From a release and public vectors to a linear model. No label is needed: anyone can do it.
+
+
+def fitted_release(
+    release: Release, rows: PublicRows, head: Head
+) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
+    """Weights of the vectors' columns and biases: logits, numbers, or logarithms of means."""
+    sums = _sums(release, rows)
+    solved = fitted(sums, head)
+    full = np.zeros((rows.vectors.shape[1] + 1, solved.shape[1]))
+    full[release.columns] = solved
+    return full[1:].astype(np.float32), full[0].astype(np.float32)
+
+
+def _sums(release: Release, rows: PublicRows) -> Sums:
+    weights, facts = release.weights, release.facts
+    found = moments(weights, rows)
+    variance = target_variance(facts.classes)
+    statistic, noise = label_units(release, found.total)
+    if facts.classes is not None:
+        base = np.full(statistic.shape[1], 1 / statistic.shape[1])
+    else:
+        assert facts.label_range is not None
+        low, high = facts.label_range
+        variance, base = variance * ((high - low) / 2) ** 2, np.full(1, (low + high) / 2)
+    return Sums(
+        statistic=statistic,
+        cross=found.cross,
+        total=found.total,
+        noise=noise**2 * np.eye(weights.width),
+        residual=variance * found.gram,
+        unexplained=1 - SIGNAL_SHARE,
+        spectrum=with_constant(rows.spectrum, rows.vectors.shape[1])[weights.columns],
+        groups=of_groups(rows.groups, rows.vectors.shape[1])[weights.columns],
+        metric=weights.metric.astype(np.float64),
+        constant=bool(weights.columns[0] == 0),
+        variance=variance,
+        base=base,
+        scales=np.ones(len(base)),
+        classes=facts.classes is not None,
+        used=lambda: weights.used(rows.vectors),
+        factors=lambda: weights.factors(rows),
+    )
+
+
+def label_units(
+    release: Release, total: Float64[np.ndarray, " d"]
+) -> tuple[Float64[np.ndarray, "d k"], float]:
+    """The statistic Σ q ⊗ t(y) [d, k] of labels or one-hot labels, and the deviation of its noise.
+
+    ``total`` is Σ q, in units of UNIT.
+    """
+    facts = release.facts
+    noise, statistic = facts.sigma / UNIT, release.statistic / UNIT
+    if facts.classes is not None:
+        # the entries of a one-hot label have the sum 1, so the row sums are public
+        return statistic - (statistic.sum(axis=1) - total)[:, None] / statistic.shape[1], noise
+    assert facts.label_range is not None
+    low, high = facts.label_range
+    middle, half = (low + high) / 2, (high - low) / 2
+    # from steps around the middle to labels
+    return statistic / STEPS * half + middle * total[:, None], noise / STEPS * half

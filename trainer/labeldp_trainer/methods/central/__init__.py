@@ -1,1 +1,0 @@
-"""Private training in the central model (docs/privacy.md, Theorem 7)."""

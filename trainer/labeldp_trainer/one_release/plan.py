@@ -1,0 +1,357 @@
+"""From vectors to a release: what is decided before labels are looked at, and verified later."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Float64
+from labeldp_verify.rounded import at_most, percent_at_most
+
+from labeldp_trainer.config import OneRelease
+from labeldp_trainer.config.method import StagedRelease
+from labeldp_trainer.data.labels import class_labels
+from labeldp_trainer.discrete_gaussian.noise import ProvedNoise, least_sigma, noisy
+from labeldp_trainer.linear.sums import with_constant
+from labeldp_trainer.one_release.release import Facts, Release
+from labeldp_trainer.one_release.rows import (
+    STEPS,
+    UNIT,
+    PublicRows,
+    Weights,
+    label_steps,
+    label_sums,
+    squared_sensitivity,
+)
+from labeldp_trainer.randomize import exact
+
+SIGNAL_SHARE = 0.7
+"""Of the variance of a label, what features explain, roughly."""
+
+
+class Expectation(NamedTuple):
+    """What is expected of labels before any is seen.
+
+    Fixed on training rows that were held out, and no test row: for classes the last 10,000 of
+    Fashion-MNIST, for numbers 15,000 of the first 50,000 of weeks worked (docs/training.md).
+
+    Attributes:
+        power: of the spectrum, to which the prior variances of coefficients are proportional.
+        quantile: rows shorter than this quantile of the lengths are not made longer.
+    """
+
+    power: float
+    quantile: float
+
+
+CLASSES, NUMBERS = Expectation(0.7, 0.25), Expectation(1.2, 0.5)
+
+
+class RowMoments(NamedTuple):
+    """Sums over all rows, in units of the lattice's UNIT.
+
+    Attributes:
+        cross: [d, d] Σ q·xᵀ of integer rows and used columns.
+        gram: [d, d] Σ q·qᵀ.
+        total: [d] Σ q.
+    """
+
+    cross: Float64[np.ndarray, "d d"]
+    gram: Float64[np.ndarray, "d d"]
+    total: Float64[np.ndarray, " d"]
+
+
+def design(
+    rows: PublicRows,
+    prior: Float64[np.ndarray, " p+1"],
+    noise: float,
+    quantile: float,
+    *,
+    evenly: bool = False,
+) -> Weights:
+    """The weights for whitened vectors.
+
+    ``prior`` are the variances of coefficients, the constant's first; ``noise`` the standard
+    deviation of the noise on a sum of rows of length 1. ``evenly`` gives all columns the same
+    precision, so that none is left out and the units of features do not matter (D-optimality).
+    """
+    precision = np.ones_like(prior)
+    if not evenly:
+        precision = water_filling(prior, (rows.units / noise) ** 2)
+    columns = np.flatnonzero(precision > 0)
+    metric = np.sqrt(precision[columns] / precision.max()).astype(np.float32)
+    floor = _floor(Weights(columns, metric, 0.0, 1.0), rows.vectors, quantile)
+    return Weights(columns, metric, floor, UNIT - UNIT / 1024)
+
+
+def prior_variances(
+    relative: Float64[np.ndarray, " d"], label_variance: float, power: float
+) -> Float64[np.ndarray, " d"]:
+    """[d] of the constant, which comes first, and of whitened columns."""
+    signal = relative[1:] ** power
+    share = SIGNAL_SHARE * label_variance / max(signal.sum(), 1e-300)
+    return np.concatenate([[label_variance], share * signal])
+
+
+def water_filling(prior: Float64[np.ndarray, " d"], budget: float) -> Float64[np.ndarray, " d"]:
+    """[d] precisions max(0, μ − 1/τ²) whose sum is the budget; at least one is positive."""
+    costs = np.sort(1 / prior)
+    sums = np.cumsum(costs)
+    counts = np.arange(1, len(costs) + 1)
+    levels = (budget + sums) / counts
+    level = levels[np.flatnonzero(levels > costs)[-1]]
+    return np.maximum(0.0, level - 1 / prior)
+
+
+def moments(weights: Weights, rows: PublicRows) -> RowMoments:
+    """Those of all rows."""
+    d = weights.width
+    cross, gram, total = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
+    for _, used, _, integers in weights.chunks(rows):
+        q = integers.astype(np.float32) / np.float32(UNIT)
+        cross += q.T @ used
+        gram += q.T @ q
+        total += q.sum(axis=0, dtype=np.float64)
+    return RowMoments(cross, gram, total)
+
+
+def certified(
+    found: RowMoments, units: int, prior: Float64[np.ndarray, " d"], noise: float
+) -> tuple[float, float]:
+    """The expected error tr (T⁻¹ + P)⁻¹ of coefficients, and how far it is from the best.
+
+    That is: by how much at most it exceeds the least of any noise shape for these rows,
+    relatively. Rows b = H⁻¹·q estimate coefficients; noise of precision P hides a label if
+    b·P·b ≤ 1/noise² for all rows, and all labels of a user only if the sum of b·P·b over the user's
+    rows is at most that: some signs make ‖Σ ±P^½·b‖² at least as large. By weak duality, with V the
+    mean over ``units`` of the sum of b·bᵀ, no such P has an error below
+    (tr V^½)²/(tr T⁻¹V + 1/noise²).
+    """
+    cross, gram, _ = found
+    inverse = np.linalg.pinv(cross)
+    precision = cross.T @ cross / noise**2
+    expected = float(np.trace(np.linalg.inv(np.diag(1 / prior) + precision)))
+    mean = inverse @ (gram / units) @ inverse.T
+    roots = np.sqrt(np.maximum(np.linalg.eigvalsh((mean + mean.T) / 2), 0)).sum()
+    least = roots**2 / (float((np.diag(mean) / prior).sum()) + 1 / noise**2)
+    return expected, max(expected / least - 1, 0.0)
+
+
+def _floor(weights: Weights, vectors: Float32[np.ndarray, "n p"], quantile: float) -> float:
+    found = []
+    for start in range(0, len(vectors), 4096):
+        moved = weights.used(vectors[start : start + 4096]) * weights.metric
+        found.append(np.sqrt(np.square(moved, dtype=np.float64).sum(axis=1)))
+    return float(max(np.quantile(np.concatenate(found), quantile), 1e-6))
+
+
+# From vectors and labels to a release: all that is decided, before the labels are looked at.
+
+
+def planned(
+    rows: PublicRows,
+    method: OneRelease,
+    classes: tuple[int | str, ...] | None,
+    label: str,
+) -> Release:
+    """The release without a statistic: weights, noise and proof, from features alone.
+
+    ``label`` names the column. Raises ValueError if no noise that is resolved is large enough.
+    """
+    width = 1 if classes is None else len(classes)
+    noise = _expected_noise(rows, method, classes)
+    weights = design(
+        rows,
+        _prior(rows, classes),
+        noise,
+        _expectation(classes).quantile,
+        evenly=method.goal == "coefficients",
+    )
+    found = weights.lengths(rows)
+    squared = squared_sensitivity(found.longest, classes=classes is not None)
+    epsilon, delta = exact(method.epsilon), exact(method.delta)
+    proved = ProvedNoise.least(squared, weights.width * width, epsilon, delta)
+    expected, gap = expectations(weights, rows, method, classes)
+    facts = Facts(
+        classes=classes,
+        label_range=None if classes is not None else method.label_range,
+        epsilon=repr(method.epsilon),
+        delta=repr(method.delta),
+        sigma=proved.sigma,
+        longest=found.longest,
+        squared_sensitivity=squared,
+        floor=weights.floor,
+        scale=weights.scale,
+        rows=len(rows.vectors),
+        users=rows.users,
+        vectors_sha256=rows.sha256,
+        rows_sha256=found.sha256,
+        expected_error=expected,
+        gap=gap,
+        label=label,
+    )
+    none = np.zeros((weights.width, width), np.int64)
+    return Release(none, weights.columns, weights.metric, facts)
+
+
+def expectations(
+    weights: Weights, rows: PublicRows, method: OneRelease, classes: tuple[int | str, ...] | None
+) -> tuple[float, float]:
+    """What a release states of its weights beside the privacy: ``expected_error`` and ``gap``.
+
+    Raises ValueError for weights that no plan has.
+    """
+    found, prior = moments(weights, rows), _prior(rows, classes)
+    noise = _expected_noise(rows, method, classes)
+    return certified(found, rows.units, prior[weights.columns], noise)
+
+
+def drawn(plan: Release, rows: PublicRows, labels: Any, method: OneRelease) -> Release:
+    """The plan with its noisy statistic: the only place where labels are looked at."""
+    classes, ends, default = plan.facts.classes, plan.facts.label_range, method.default
+    count = None
+    if classes is not None:
+        assert not isinstance(default, float)
+        numbers, count = class_labels(labels, classes, default), len(classes)
+    else:
+        assert ends is not None and not isinstance(default, str)
+        numbers = label_steps(labels, *ends, default)
+    total = label_sums(plan.weights, rows, numbers, count)
+    return dataclasses.replace(plan, statistic=noisy(total, plan.facts.sigma))
+
+
+def expected_share(release: Release, rows: PublicRows) -> float:
+    """The expected squared error of a fit, over that of a constant, less what no fit explains.
+
+    From features, ε and δ alone, for labels that fill their range or are spread over the classes:
+    from 1 on the fit is expected to be no better than a constant. Columns that are not used are
+    errors as large as their prior variances.
+    """
+    prior = _prior(rows, release.facts.classes)
+    unused = prior.sum() - prior[release.columns].sum()
+    return float((release.facts.expected_error + unused) / prior[1:].sum())
+
+
+def target_variance(classes: tuple[int | str, ...] | None) -> float:
+    """Of an entry of a one-hot label of equal classes, or of a uniform label in [−1, 1]."""
+    return 1 / 3 if classes is None else (1 - 1 / len(classes)) / len(classes)
+
+
+def _expectation(classes: tuple[int | str, ...] | None) -> Expectation:
+    return NUMBERS if classes is None else CLASSES
+
+
+def _prior(rows: PublicRows, classes: tuple[int | str, ...] | None) -> Float64[np.ndarray, " p+1"]:
+    relative = with_constant(rows.spectrum, rows.vectors.shape[1])
+    return prior_variances(relative, target_variance(classes), _expectation(classes).power)
+
+
+def _expected_noise(
+    rows: PublicRows, method: OneRelease, classes: tuple[int | str, ...] | None
+) -> float:
+    """Of a sum of rows of length 1, before it is known which of all columns are used.
+
+    In units of a one-hot label's entry, or of half a label range.
+    """
+    unit = squared_sensitivity(UNIT * UNIT, classes=classes is not None)
+    coordinates = (rows.vectors.shape[1] + 1) * (1 if classes is None else len(classes))
+    sigma = least_sigma(unit, exact(method.epsilon), exact(method.delta), coordinates)
+    return sigma / UNIT / (STEPS if classes is None else 1)
+
+
+# Verifies a release from its file and the features, without the run that made it.
+
+_ALIKE = 1e-2
+
+
+class ReleaseCheck(NamedTuple):
+    """A claim in words, and whether it holds."""
+
+    ok: bool
+    words: str
+
+
+def checks(
+    release: Release,
+    rows: PublicRows,
+    method: OneRelease,
+    classes: tuple[int | str, ...] | None,
+    label: str,
+) -> Iterator[ReleaseCheck]:
+    """All checks of the promise of a release.
+
+    No file can prove that the sum was taken over these rows and that the noise was drawn as stated.
+    """
+    facts = release.facts
+    epsilon, delta = Fraction(facts.epsilon), Fraction(facts.delta)
+    first, *others = promise_checks(facts, method, classes, label)
+    yield from (first, *others)
+    yield ReleaseCheck(
+        facts.users == rows.users,
+        "each label is protected on its own, as in the config"
+        if rows.users is None
+        else "all labels of a user are protected together, as in the config",
+    )
+    yield ReleaseCheck(
+        facts.rows == len(rows.vectors) and facts.vectors_sha256 == rows.sha256,
+        f"the features are those of the release ({facts.rows:,} rows)",
+    )
+    if release.columns[-1] > rows.vectors.shape[1]:
+        yield ReleaseCheck(False, "the weights are for other features")
+        return
+    moving = "a replaced label moves" if rows.users is None else "all labels of a user move"
+    found = release.weights.lengths(rows)
+    yield ReleaseCheck(
+        found.sha256 == facts.rows_sha256, "the integer rows are those of the release"
+    )
+    yield ReleaseCheck(
+        found.longest <= facts.longest,
+        f"{moving} the sum by at most √{facts.squared_sensitivity:,}, measured on the integers",
+    )
+    proved = release.noise.proved_delta(epsilon)
+    yield ReleaseCheck(
+        proved <= delta,
+        f"discrete Gaussian noise of scale {facts.sigma:,} gives δ ≤ {at_most(proved, 3)} at "
+        f"ε = {float(epsilon)!r}, proved in rationals",
+    )
+    if first.ok:
+        yield ReleaseCheck(
+            _as_stated(release, rows, method),
+            f"the expected error and the gap to the best noise shape, at most "
+            f"{percent_at_most(facts.gap)}, are those of the weights",
+        )
+
+
+def promise_checks(
+    facts: Any,
+    method: OneRelease | StagedRelease,
+    classes: tuple[int | str, ...] | None,
+    label: str,
+) -> Iterator[ReleaseCheck]:
+    """Whether the facts of a release are those of the config: first ε and δ, then the labels."""
+    epsilon, delta = Fraction(facts.epsilon), Fraction(facts.delta)
+    yield ReleaseCheck(
+        (epsilon, delta) == (exact(method.epsilon), exact(method.delta)),
+        f"ε = {float(epsilon)!r} and δ = {float(delta)!r} are those of the config",
+    )
+    ends = None if method.label_range is None else tuple(method.label_range)
+    yield ReleaseCheck(
+        facts.classes == classes and (facts.label_range == ends or classes is not None),
+        "the classes or the range of the labels are those of the config",
+    )
+    yield ReleaseCheck(facts.label == label, f"the label column is that of the config, {label!r}")
+
+
+def _as_stated(release: Release, rows: PublicRows, method: OneRelease) -> bool:
+    """Floats of another processor differ in their last digits."""
+    facts = release.facts
+    try:
+        with np.errstate(all="ignore"):
+            expected, gap = expectations(release.weights, rows, method, facts.classes)
+    except ValueError:  # of linear algebra
+        return False
+    return math.isclose(expected, facts.expected_error, rel_tol=_ALIKE) and math.isclose(
+        1 + gap, 1 + facts.gap, rel_tol=_ALIKE
+    )

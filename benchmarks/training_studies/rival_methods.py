@@ -21,7 +21,7 @@ from labeldp_trainer.discrete_gaussian.sample import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, padded_batch
 from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
 from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
-from labeldp_trainer.linear.fit import fitted_labels, fitted_release
+from labeldp_trainer.linear.fit import fitted_labels
 from labeldp_trainer.methods.corrections import class_shares, corrected, debiased_numbers
 from labeldp_trainer.methods.method import rows_of_users
 from labeldp_trainer.methods.outputs import rows_by_table

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jaxtyping import AbstractArray, PyTree, jaxtyped
 from labeldp_trainer.data import FeatureShape
-from labeldp_trainer.discrete_gaussian import sample, words
+from labeldp_trainer.discrete_gaussian import sample
 from labeldp_trainer.dp_gradient import (
     generated,
     hull,
@@ -171,7 +171,7 @@ def calls():
     """(function, arguments, options) of each kind of shape that is stated."""
     whole, stream = (
         integer_sums.NoiseLattice(1.0, 2.0),
-        words.Words(np.arange(8, dtype=np.uint32), 0, 0),
+        sample.Words(np.arange(8, dtype=np.uint32), 0, 0),
     )
     clipping = {"lattice": whole, "microbatch": 2}
     free_ball = problem.LabelFree(problem.example_ball(squared, ENDS), 1.0, 1e-3)
@@ -198,9 +198,9 @@ def calls():
     yield projection.project_onto_span, (free, W), {}
     yield from simplex_calls(linear)
     yield privacy_loss.gaussian_log_delta, (np.ones(3), 1.0), {}
-    yield words.secret_key, (), {}
-    yield words.Words.draw, (stream, 3), {}
-    yield words.Words.draw32, (stream, 3), {}
+    yield sample.secret_key, (), {}
+    yield sample.Words.draw, (stream, 3), {}
+    yield sample.Words.draw32, (stream, 3), {}
     yield sample.discrete_gaussian, (stream.draw, 9, 1000), {}
     yield integer_sums.NoiseLattice.integers, (whole, W), {}
     yield integer_sums.no_longer, (jnp.ones(D, jnp.int32), 3), {}

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_trainer.discrete_gaussian.noise import delta, rounding_distance
-from labeldp_trainer.one_release import lattice, targets
+from labeldp_trainer.one_release import rows as lattice
 from labeldp_trainer.one_release.rows import (
     Weights,
     label_steps,
@@ -99,7 +99,6 @@ def neighbours(count, values, groups):
 @pytest.fixture
 def few_steps(monkeypatch):
     monkeypatch.setattr(lattice, "STEPS", 4)
-    monkeypatch.setattr(targets, "STEPS", 4)
 
 
 WEIGHTS = Weights(np.array([0, 1]), np.array([1.0, 0.6], np.float32), 1.1, 40.0)

@@ -12,7 +12,6 @@ from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
-from labeldp_trainer.linear.fit import fitted_release
 from labeldp_trainer.methods.closed_form import (
     coefficients_of,
     default_head,
@@ -30,6 +29,7 @@ from labeldp_trainer.methods.method import (
 )
 from labeldp_trainer.methods.statement import Excess, Statement, protected, written
 from labeldp_trainer.models import Params
+from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.plan import ReleaseCheck, checks, drawn, expected_share, planned
 from labeldp_trainer.one_release.release import FILE, Release, read_release
 from labeldp_trainer.one_release.rows import MOST_ROWS, PublicRows, Users

@@ -11,8 +11,8 @@ import zipfile
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from labeldp_trainer.linear.fit import fitted_release
 from labeldp_trainer.methods import one_release as method_module
+from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.release import read_release
 
 from labeldp_compile.cli import main

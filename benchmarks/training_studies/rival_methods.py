@@ -25,6 +25,7 @@ from labeldp_trainer.linear.fit import fitted_labels
 from labeldp_trainer.methods.corrections import class_shares, corrected, debiased_numbers
 from labeldp_trainer.methods.method import rows_of_users
 from labeldp_trainer.methods.outputs import rows_by_table
+from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.plan import drawn, planned
 from labeldp_trainer.one_release.rows import (
     UNIT,

@@ -59,7 +59,7 @@ def product():
     return sorted(path for package in PACKAGES for path in package.rglob("*.py"))
 
 
-def tests():
+def files_of_tests():
     """Every Python file of the tests."""
     folders = ["tests", *(f"{name}/tests" for name in ("verifier", "runtime", "learn", "trainer"))]
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
@@ -159,7 +159,7 @@ def main(arguments):
         print(f"| code lines of the product | {sum(lines.values()):,} |")
         print(f"| files of the product | {len(lines)} |")
         print(f"| files under 30 code lines | {sum(count < 30 for count in lines.values())} |")
-        print(f"| code lines of tests | {sum(map(code_lines, tests())):,} |")
+        print(f"| code lines of tests | {sum(map(code_lines, files_of_tests())):,} |")
         alone = [path for path, who in importers().items() if len(who) == 1]
         print(f"| files with one importer | {sum(p.name != '__init__.py' for p in alone)} |")
         for name, files in walks().items():

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from labeldp_trainer import DataError
+from labeldp_trainer.methods.published import clusters
 from labeldp_trainer.methods.published.clusters import k_means, principal_components
 
-from labeldp_compile.build import assembly
 from labeldp_compile.prior import discrete_laplace
 from trainer.tests.label_method_helpers import (
     kept,
@@ -44,7 +44,7 @@ def test_principal_components_are_those_of_the_svd():
 def counted(monkeypatch):
     """The counts and the ε of every histogram, and the artifacts that were compiled."""
     seen = {"counts": [], "artifacts": []}
-    noisy, assemble = discrete_laplace.noisy_histogram, assembly.assemble
+    noisy, assemble = discrete_laplace.noisy_histogram, clusters.assemble
 
     def histogram(counts, epsilon):
         seen["counts"].append((counts, epsilon))
@@ -55,7 +55,7 @@ def counted(monkeypatch):
         return seen["artifacts"][-1]
 
     monkeypatch.setattr(discrete_laplace, "noisy_histogram", histogram)
-    monkeypatch.setattr(assembly, "assemble", compiled)
+    monkeypatch.setattr(clusters, "assemble", compiled)
     return seen
 
 

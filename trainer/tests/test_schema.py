@@ -110,5 +110,5 @@ def test_the_command(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     missing = CliRunner().invoke(main, ["schema", "--training"])
     assert missing.exit_code == 2
-    assert "schema --training needs the package labeldp-trainer" in missing.stderr
+    assert "schema --training needs labeldp-trainer" in missing.stderr
     assert "labeldp spec" in CliRunner().invoke(main, ["schema"]).stdout

@@ -162,7 +162,7 @@ IMAGES = FeatureShape(0, (), (9, 8, 2))
 
 def simplex_calls(point):
     rows = np.ones((3, 2), np.float32)
-    yield simplex.project_onto_simplex, (point,), {}
+    yield projection.project_onto_simplex, (point,), {}
     yield simplex.nearest_probabilities, (rows,), {}
     yield simplex.probabilities_moved, (rows, rows), {}
 
@@ -239,7 +239,7 @@ def test_annotations_are_true():
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
-        (simplex.project_onto_simplex, (jnp.ones((2, 2)),)),
+        (projection.project_onto_simplex, (jnp.ones((2, 2)),)),
         (layers.group_norm, (jnp.ones((2, 4)), layers.norm_init(4), 2)),
         (dealt, (np.arange(3), np.arange(4), np.arange(3))),
     ],

@@ -112,9 +112,12 @@ class Dataset:
 
 
 def each_array(tree: Any, function: Callable[[Any], Any]) -> Any:
-    """Dictionaries, lists and tuples of what a function gives for each array inside."""
+    """Dictionaries, lists and tuples of what a function gives for each array inside.
+
+    It is called in the order of ``named_arrays``.
+    """
     if isinstance(tree, dict):
-        return {name: each_array(leaf, function) for name, leaf in tree.items()}
+        return {name: each_array(tree[name], function) for name in sorted(tree)}
     if isinstance(tree, list | tuple):
         return type(tree)(each_array(leaf, function) for leaf in tree)
     return function(tree)

@@ -1,6 +1,5 @@
 """``labeldp train`` with one release: what it leaves, verifies, fits again, and keeps."""
 
-import hashlib
 import io
 import json
 import os
@@ -426,11 +425,6 @@ def with_other_vectors(source, folder, factor):
     rows = np.load(vectors)
     vectors.unlink()
     np.save(vectors, rows * np.float32(factor))
-    facts = vectors.parent / "facts.json"
-    document = json.loads(facts.read_text())
-    document["files"]["train.npy"] = hashlib.sha256(vectors.read_bytes()).hexdigest()
-    facts.unlink()
-    facts.write_text(json.dumps(document))
 
 
 def test_vectors_that_lie_beside_a_release_are_not_believed(place, tmp_path):
@@ -484,17 +478,13 @@ def test_vectors_of_another_processor_are_verified_with_those_published(
 def test_a_published_map_of_other_shapes_is_not_verified(place, tmp_path, name, change, code):
     folder = tmp_path / "run"
     shutil.copytree(place / "runs" / "classes", folder)
-    learnt, facts = (folder / "representation" / file for file in ("learnt.npz", "facts.json"))
+    learnt = folder / "representation" / "learnt.npz"
     with np.load(learnt) as archive:
         arrays = {key: array for key, array in archive.items() if key != name or change is not None}
     if change is not None:
         arrays[name] = change(arrays[name])
     learnt.unlink()
     np.savez(learnt, **arrays)
-    document = json.loads(facts.read_text())
-    document["files"]["learnt.npz"] = hashlib.sha256(learnt.read_bytes()).hexdigest()
-    facts.unlink()
-    facts.write_text(json.dumps(document))
     release = place / "runs" / "classes" / "release.npz"
     options = ("--verify-release", release, "--vectors", folder)
     said = labeldp(place / "classes.yaml", *options, code=code)

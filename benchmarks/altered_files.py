@@ -100,7 +100,7 @@ JOINT = [  # every mechanism, both losses, and a real column
 class Alterations:
     """One honest file, and ways to change it; each gives bytes, or None where nothing changed."""
 
-    proved = (*PROVED, *groups.CLAIM.proved)
+    proved = (*PROVED, *groups.GroupsClaim.proved)
 
     def __init__(self, domain, artifact, generator):
         self.domain, self.artifact, self.random = domain, artifact, generator
@@ -213,7 +213,7 @@ class Alterations:
 class SetAlterations(Alterations):
     """The same of a file whose private labels are sets, or single labels."""
 
-    proved = (*PROVED, *sets.CLAIM.proved)
+    proved = (*PROVED, *sets.SetsClaim.proved)
 
     def integers(self):
         """Other probabilities, or other sets, with the claims of the honest ones."""
@@ -257,7 +257,7 @@ class SetAlterations(Alterations):
 class JointAlterations(SetAlterations):
     """The same of a file whose label has several columns."""
 
-    proved = (*PROVED, *joint.CLAIM.proved)
+    proved = (*PROVED, *joint.JointClaim.proved)
 
 
 def _counts(window):

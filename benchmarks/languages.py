@@ -22,7 +22,7 @@ from labeldp_verify.forms import GroupColumn, Groups  # noqa: E402
 
 from benchmarks import groups as by_group  # noqa: E402
 from labeldp_compile.build.pipeline import assemble  # noqa: E402
-from labeldp_compile.prior import estimate_prior  # noqa: E402
+from labeldp_compile.prior.obtain import estimate_prior  # noqa: E402
 from tests.fixtures.compiled import compile_text  # noqa: E402
 from tests.languages import harness  # noqa: E402
 

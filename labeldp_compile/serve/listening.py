@@ -8,13 +8,13 @@ import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import uvicorn
-from starlette.applications import Starlette
+from typing import TYPE_CHECKING, Any
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.private_file import read_secret
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
 
 _LEAST_TOKEN, _MOST_TOKEN = 16, 4096  # characters
 
@@ -126,8 +126,10 @@ class Listener:
         """Close the socket."""
         self._socket.close()
 
-    def run(self, application: Starlette) -> None:
+    def run(self, application: "Starlette") -> None:
         """Answer until SIGTERM or SIGINT; requests that have begun are finished."""
+        import uvicorn  # noqa: PLC0415  # --help needs no server
+
         # uvicorn's logs could quote what a caller sent.
         for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
             logger = logging.getLogger(name)

@@ -27,6 +27,7 @@ from labeldp_trainer.dp_gradient import (
 from labeldp_trainer.interactions import softmax as simplex
 from labeldp_trainer.methods import method as users
 from labeldp_trainer.models import layers, networks
+from labeldp_trainer.models.linear import Linear
 from labeldp_trainer.randomize import NoisyOneHot, RRWithRowPriors, dealt, exact
 
 pytestmark = pytest.mark.slow
@@ -214,7 +215,7 @@ def calls():
     for model in (
         networks.mnist_cnn(IMAGES, 4),
         networks.cifar_cnn(IMAGES, 4),
-        networks.Linear(IMAGES, 4),
+        Linear(IMAGES, 4),
     ):
         params = model.init(KEY)
         yield type(model).apply, (model, params, jnp.ones((2, 9, 8, 2))), {}

@@ -116,7 +116,7 @@ def test_killed_behind_the_votes(place):
     """The votes are there before anything is fitted, and are not cast or drawn again."""
     config, cut = written(place, CONFIG), place / "cut"
     held = (
-        "import time\nfrom labeldp_trainer.methods.published.pate import builder as pate\n"
+        "import time\nfrom labeldp_trainer.methods.published import pate\n"
         "trial = iter([pate.fitted_votes])\n"  # with noise alone, before labels are read
         "pate.fitted_votes = lambda *a: next(trial, lambda *_: time.sleep(10_000))(*a)\n"
         "from labeldp_trainer.cli import train_command\ntrain_command()\n"

@@ -1,9 +1,9 @@
 """What counts of outputs prove: a bound on ε, wrong probabilities, rows that are not independent.
 
 **ε.** Pr[S | y] ≥ e^ε·Pr[S | y'] for the best pair and set found. Some draws are used to search for
-events, and other, unused draws to bound them. So only the few bounds of the last step need a share
-of the error. No set has a larger ratio than its best single output, but the probability of a union
-of outputs is known more precisely.
+events, and other, unused draws to bound them. So only the few bounds of the last step share the
+error. The ratio of a set is never larger than that of its best single output. But its probability
+is known more precisely.
 
 **Probabilities.** There are two tests per label. The first is Pearson's chi-square with small cells
 pooled. Its p-value is asymptotic, so it decides only far below its share of the error. The second

@@ -1,8 +1,8 @@
 """Estimates, and the weights of estimates, as long tables: a row for each number.
 
 **Estimates** are for pandas, DuckDB and dashboards. First come the columns of the groups, under
-their own names, then those of ``COLUMNS``. A table may have no two columns of one name, so a column
-of groups must not be called like one of these.
+their own names, then those of ``COLUMNS``. Names of columns must differ, so a column of groups
+cannot have the name of one of these.
 
 **Weights** are joined with private labels elsewhere. A row says what one private label adds to one
 estimate: the mean of ``weight`` over private labels estimates the share or the mean of the true

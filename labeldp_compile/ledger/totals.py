@@ -6,13 +6,13 @@ often its run is repeated; more rows of it are a new entry, and the largest coun
 every run draws again, and every run is booked.
 
 A row's labels in a folder are drawn once, by one of its artifacts, so a row spends the largest ε of
-them. Everything else adds up. A person may have rows in all parts, so for a person every artifact
-of a folder adds up, but its parts do not: the rows of a person are counted over all of them. What
-is outside of the folder adds up, for it may have as many rows of a person again.
+them. Everything else adds up. A person may have rows in all parts, so for a person the artifacts of
+a folder add up. The parts of a folder do not, because the rows of a person are counted over all of
+them. Draws outside the folder add up, because each may have as many rows of a person again.
 
-A name alone does not say what was drawn: the digest does, which only the drawing key gives. It is
-of a part's bytes in a folder, and elsewhere of the ids, if the unit is a person. A folder has one
-history (``draw_account``). A part that is booked with two digests has two, which add up.
+A name alone does not say what was drawn. The digest does, and only the drawing key gives it: in a
+folder it is that of a part's bytes, elsewhere that of the ids, if the unit is a person. A folder
+has one history (``draw_account``). A part that is booked with two digests has two, which add up.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A non-increasing sequence is rounded with the small counts up and the largest on
 ratio of a large count to a small one never exceeds that of the ideal numbers. Privacy needs exactly
 this, so no smaller ε is needed to make room for rounding.
 
-Weights of blocks are geometric, with folded tails. From zero outwards, every block has at least 1/r
-of the weight of the one before it, and the folded tail has at least 1/(r − 1) of the last block's.
+Weights of blocks are geometric, with folded tails. From zero outwards, a block's weight is at least
+1/r times that of the block before, and the folded tail's at least 1/(r − 1) times the last block's.
 So shifting the noise by one period changes no probability, and no sum over a tail, by a factor of
 more than r (Theorem 6 in docs/privacy.md).
 """

@@ -6,9 +6,9 @@ The weight of a run may be any non-negative function that never falls when the r
 costs of RR-on-Bins have this property. They are not Monge, so the usual shortcuts would be wrong.
 
 Cutting positions are put into blocks. A run from one block to another costs at least as much as its
-part between the blocks, so shortest paths over blocks bound every cut from below. Blocks and pairs
-of blocks that no good cut can use are dropped, some of the others are halved, and so on. Between
-blocks of one position, the bound is the cost itself.
+part between the blocks, so shortest paths over blocks bound every cut from below. Each step drops
+the blocks, and the pairs of blocks, that no good cut can use, and halves some of the others.
+Between blocks of one position, the bound is the cost itself.
 """
 
 from __future__ import annotations

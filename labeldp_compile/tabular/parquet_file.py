@@ -3,8 +3,8 @@
 The layout of a written file depends on the number of rows and on the columns written alone. The
 batches and dictionaries in which rows arrive depend on how the input was cut, and so perhaps on the
 bytes of true labels. Nothing of that reaches the file: a row group is gathered row by row, and each
-of its columns is one array when it is written. ``nbytes`` of Arrow does not decide where a row
-group ends, since it also counts masks and dictionaries.
+of its columns is written as one array. Where a row group ends is not decided by Arrow's ``nbytes``,
+which also counts masks and dictionaries.
 """
 
 import base64

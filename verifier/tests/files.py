@@ -33,7 +33,7 @@ from labeldp_verify.forms import (
     Randomizer,
     sets_of,
 )
-from labeldp_verify.graph import BucketGrid, write_model
+from labeldp_verify.graph import BucketGrid, canonical_json, write_model
 
 from verifier.tests.integers import plain_counts
 
@@ -90,6 +90,14 @@ def file_of(
 def certificate_of(model: bytes) -> dict[str, Any]:
     """What the file claims."""
     return read_certificate(read_model(model)).to_json()
+
+
+def with_certificate(model: bytes, certificate: dict[str, Any]) -> bytes:
+    """The same graph with another certificate."""
+    proto = onnx.load_from_string(model)
+    (entry,) = (it for it in proto.metadata_props if it.key == "labeldp.certificate")
+    entry.value = canonical_json(certificate)
+    return proto.SerializeToString(deterministic=True)
 
 
 def parts_of(model: bytes) -> tuple[Domain, FileForm, dict[str, Any]]:

@@ -25,7 +25,10 @@ settings.load_profile("labeldp")
 
 # One JVM for these files: they share a worker of pytest-xdist, and so the session of Spark.
 SPARK = (
-    *(f"runtime/tests/engines/test_spark{name}.py" for name in ("", "_secrets", "_connect")),
+    *(
+        f"runtime/tests/engines/test_{name}.py"
+        for name in ("contract", "spark", "spark_secrets", "spark_connect")
+    ),
     "tests/sql/test_spark_sql.py",
 )
 # One site for these: it is built once.
@@ -61,7 +64,11 @@ def _needs_a_tool(item: pytest.Item) -> bool:
     if item.path.name.startswith(("test_spark", "test_postgres")):
         return True
     params = item.callspec.params if hasattr(item, "callspec") else {}
-    return "server" in item.fixturenames or params.get("store") == "postgres"
+    return (
+        "server" in item.fixturenames
+        or params.get("store") == "postgres"
+        or params.get("engine") == "spark"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

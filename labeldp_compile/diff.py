@@ -14,8 +14,7 @@ from typing import Any, Literal
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import columns_of, sets_of
 from labeldp_verify.graph import canonical_json
-from labeldp_verify.printable import clipped
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most, clipped
 from labeldp_verify.usefulness.estimates import is_unbiased
 from labeldp_verify.usefulness.figures import ROWS
 

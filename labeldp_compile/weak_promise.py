@@ -3,7 +3,7 @@
 import math
 from fractions import Fraction
 
-from labeldp_verify.rounded import at_most, percent_at_most
+from labeldp_verify.printable import at_most, percent_at_most
 
 BEFORE, AFTER = Fraction(1, 100), Fraction(99, 100)
 _ODDS = AFTER / (1 - AFTER) * (1 - BEFORE) / BEFORE

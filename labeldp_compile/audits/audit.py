@@ -22,7 +22,7 @@ import numpy as np
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.forms import JointDomain
 from labeldp_verify.opening import open_artifact
-from labeldp_verify.rounded import at_least, at_most, down_to
+from labeldp_verify.printable import at_least, at_most, down_to
 from numpy.typing import NDArray
 
 from labeldp_compile.audits.cells import (

@@ -14,8 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.claims import PrivatePriorClaims
-from labeldp_verify.printable import one_line
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most, one_line
 
 from labeldp_compile.check.policy import LeastUse, LoadedPolicy
 from labeldp_compile.check.subject import Kind, Subject, Worth

@@ -15,8 +15,7 @@ from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_art
 from labeldp_verify.budget import naming
 from labeldp_verify.claims import rational
 from labeldp_verify.errors import readable
-from labeldp_verify.printable import one_line
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most, one_line
 
 from labeldp_compile.check.policy import LoadedPolicy
 from labeldp_compile.check.rules import PolicyFinding, findings

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.draw_account import Draw, DrawAccount

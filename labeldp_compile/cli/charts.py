@@ -7,7 +7,7 @@ from typing import TextIO
 from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.claims import Prior, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain, Domain
-from labeldp_verify.rounded import at_most, probability
+from labeldp_verify.printable import at_most, probability
 
 from labeldp_compile.cli.output import can_show, clipped, padded, text_table, width
 from labeldp_compile.prior.discrete_laplace import NOISE, deviation

@@ -16,8 +16,7 @@ from labeldp_verify.claims import (
     rational,
 )
 from labeldp_verify.opening import readable
-from labeldp_verify.printable import Marked
-from labeldp_verify.rounded import at_least, at_most
+from labeldp_verify.printable import Marked, at_least, at_most
 from labeldp_verify.usefulness.estimates import is_unbiased
 from labeldp_verify.usefulness.shortcomings import ODD_GROUPS, relevant
 

@@ -20,8 +20,7 @@ from labeldp_learn.toolkit import (
 from labeldp_verify import Budget
 from labeldp_verify.claims import nulls_counted_as
 from labeldp_verify.opening import open_artifact
-from labeldp_verify.printable import Marked
-from labeldp_verify.rounded import at_most, percent_at_most
+from labeldp_verify.printable import Marked, at_most, percent_at_most
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (

@@ -10,8 +10,7 @@ from typing import Any
 import click
 from labeldp_learn.toolkit import ALL_ROWS
 from labeldp_verify import Budget
-from labeldp_verify.printable import Marked
-from labeldp_verify.rounded import at_least, at_most
+from labeldp_verify.printable import Marked, at_least, at_most
 
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most
 from labeldp_verify.strict import read_decimal
 
 from labeldp_compile import mechanisms

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 from labeldp_verify.budget import Budget
-from labeldp_verify.rounded import at_least, at_most
+from labeldp_verify.printable import at_least, at_most
 
 from labeldp_compile.cli.command import Group, example
 from labeldp_compile.cli.options import (

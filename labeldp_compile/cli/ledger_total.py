@@ -11,7 +11,7 @@ from labeldp_verify.analysis import MAX_LABELS_PER_USER
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import person_epsilon
 from labeldp_verify.opening import open_artifact
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most
 
 from labeldp_compile.cli.command import verified
 from labeldp_compile.cli.options import decimal_of

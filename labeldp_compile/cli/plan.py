@@ -13,8 +13,7 @@ import click
 from labeldp_verify.budget import DEFAULT_BUDGET
 from labeldp_verify.claims import DECLARED_BY, nulls_in_short, nulls_in_words
 from labeldp_verify.forms import CategoricalDomain, Domain, GridDomain, RealDomain, columns_of
-from labeldp_verify.printable import Marked
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import Marked, at_most
 from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.build import PLAN_SUFFIX

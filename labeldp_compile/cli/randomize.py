@@ -41,7 +41,7 @@ from labeldp_verify.forms import (
     columns_of,
 )
 from labeldp_verify.forms import Randomizer as Table
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most
 from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.cli.command import DoesNotHoldError, command, verified

@@ -23,8 +23,7 @@ from labeldp_verify.forms import (
     sets_of,
 )
 from labeldp_verify.opening import open_artifact, readable, table_of
-from labeldp_verify.printable import Marked, shows_colour
-from labeldp_verify.rounded import at_most, probability
+from labeldp_verify.printable import Marked, at_most, probability, shows_colour
 from labeldp_verify.usefulness.estimates import sample
 from labeldp_verify.usefulness.shortcomings import relevant
 

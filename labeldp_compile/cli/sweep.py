@@ -6,8 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import click
-from labeldp_verify.printable import Marked
-from labeldp_verify.rounded import at_most, percent_at_most
+from labeldp_verify.printable import Marked, at_most, percent_at_most
 from labeldp_verify.usefulness.figures import belief_in_words
 
 from labeldp_compile.cli.command import command

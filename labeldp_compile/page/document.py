@@ -9,8 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from labeldp_verify.forms import Output
-from labeldp_verify.printable import clipped, printable
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most, clipped, printable
 from markupsafe import Markup
 
 _COLOURS = {

@@ -17,8 +17,7 @@ from typing import Any, Literal
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import Certificate, PersonEpsilon, person_epsilon, rational
 from labeldp_verify.forms import CategoricalDomain, Domain
-from labeldp_verify.printable import clipped
-from labeldp_verify.rounded import at_most, percent_at_most
+from labeldp_verify.printable import at_most, clipped, percent_at_most
 
 from labeldp_compile.check import Judged
 from labeldp_compile.report.approval import Approval

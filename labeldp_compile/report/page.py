@@ -24,8 +24,7 @@ from labeldp_verify.claims import (
 )
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.opening import readable
-from labeldp_verify.printable import clipped
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most, clipped
 from labeldp_verify.usefulness.estimates import is_unbiased, sample
 from labeldp_verify.usefulness.figures import PRIORS
 from labeldp_verify.usefulness.shortcomings import relevant

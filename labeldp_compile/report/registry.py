@@ -18,8 +18,7 @@ from pathlib import Path
 
 from labeldp_verify.claims import person_epsilon, rational
 from labeldp_verify.console.report import Report
-from labeldp_verify.printable import clipped
-from labeldp_verify.rounded import up_to
+from labeldp_verify.printable import clipped, up_to
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.page.document import text_of

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.rounded import at_most, up_to
+from labeldp_verify.printable import at_most, up_to
 from labeldp_verify.strict import read_decimal
 from labeldp_verify.usefulness.figures import PRIORS, ROWS
 from labeldp_verify.usefulness.shortcomings import relevant

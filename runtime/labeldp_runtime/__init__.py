@@ -22,10 +22,10 @@ from labeldp_runtime.errors import (
     UnpreparedRowsError,
     UnsupportedFormatError,
 )
-from labeldp_runtime.keys import Key
-from labeldp_runtime.policy import Policy
 
 if TYPE_CHECKING:
+    from labeldp_runtime.keys import Key
+    from labeldp_runtime.policy import Policy
     from labeldp_runtime.randomizer import Randomizer
 
 __all__ = [
@@ -53,7 +53,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The randomizer, loaded when it is used: keys and files need no library."""
-    if name == "Randomizer":
-        return import_module("labeldp_runtime.randomizer").Randomizer
+    """The classes, each loaded when it is used: files and keys need no library."""
+    homes = {"Key": "keys", "Policy": "policy", "Randomizer": "randomizer"}
+    if name in homes:
+        return getattr(import_module(f"{__name__}.{homes[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

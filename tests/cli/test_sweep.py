@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most
 
 from labeldp_compile.build.assembly import assemble
 from labeldp_compile.cli import main

@@ -27,8 +27,7 @@ from labeldp_verify.forms import (
     missing_label,
 )
 from labeldp_verify.graph import alias_entries, column_bits
-from labeldp_verify.printable import one_line
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most, one_line
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.export.sql.dialect import (

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from labeldp_verify.printable import one_line, width
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most, one_line, width
 
 from labeldp_trainer.config import Config
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64
-from labeldp_verify.rounded import at_most, percent_at_most
+from labeldp_verify.printable import at_most, percent_at_most
 
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.config.method import StagedRelease

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp_verify.printable import Marked
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import Marked, at_most
 
 from labeldp_compile.toolkit import page, plain, text_table
 from labeldp_trainer.config import LoadedConfig

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int32
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most
 
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import Features, array_digest

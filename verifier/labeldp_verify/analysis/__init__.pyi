@@ -13,7 +13,6 @@ from labeldp_verify.analysis.composition import masses_of as masses_of
 from labeldp_verify.analysis.grid_labels import rounds_to_nearest as rounds_to_nearest
 from labeldp_verify.analysis.grid_labels import row_means as row_means
 from labeldp_verify.analysis.grid_labels import strays as strays
-from labeldp_verify.analysis.inversion import least_variance_inverse as least_variance_inverse
 from labeldp_verify.analysis.lower_bound import BiasRule as BiasRule
 from labeldp_verify.analysis.lower_bound import bound_value as bound_value
 from labeldp_verify.analysis.lower_bound import dual_is_feasible as dual_is_feasible
@@ -33,6 +32,7 @@ from labeldp_verify.analysis.probabilities import noise_quantiles as noise_quant
 from labeldp_verify.analysis.probabilities import range_sums as range_sums
 from labeldp_verify.analysis.probabilities import row as row
 from labeldp_verify.analysis.probabilities import value as value
+from labeldp_verify.analysis.share_noise import least_variance_inverse as least_variance_inverse
 from labeldp_verify.analysis.share_noise import set_weights as set_weights
 from labeldp_verify.forms.exact_numbers import exp_bounds as exp_bounds
 from labeldp_verify.forms.exact_numbers import exp_lower as exp_lower

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from labeldp_verify.forms.domain import Domain, RealDomain
 from labeldp_verify.forms.exact_numbers import ExactNumbers
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most
 
 # ---- Which row a grid label of a real domain reaches, and how often it strays to a neighbour.
 #

@@ -14,6 +14,9 @@ from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer, 
 from labeldp_verify.forms.randomizers import Segment
 
 Words = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+_LARGEST_WEIGHT = 1e6  # beyond it, no number of rows that exists brings the noise down
+_RESIDUAL = 1e-6
 
 
 def share_noise(randomizer: Randomizer) -> Fraction:
@@ -126,3 +129,20 @@ def _of_blocks(randomizer: TableRandomizer) -> tuple[list[int], int]:
     shared = rise * int(pairs)
     own = [sum(level[o] for o in np.flatnonzero(row)) + shared for row in sets.matrix]
     return own, rise * int(blocks - pairs)
+
+
+def least_variance_inverse(table: Floats) -> Floats | None:
+    """W [m, c] with P·W = I for P [c, m], of least variance under uniform classes: D⁻¹Pᵀ(PD⁻¹Pᵀ)⁻¹.
+
+    P is the table Pr[output | class], and D has the mean probabilities of the outputs on its
+    diagonal. A private label o stands for the row W[o]: its expectation under class y is the y-th
+    unit vector. None if there is no W, or only one that is too large to be useful.
+    """
+    scaled = table / np.maximum(table.mean(axis=0), np.finfo(float).tiny)
+    try:
+        weights: Floats = np.linalg.solve(scaled @ table.T, scaled).T
+    except np.linalg.LinAlgError:
+        return None
+    residual = np.abs(table @ weights - np.eye(len(table))).max()
+    useful = residual <= _RESIDUAL and np.abs(weights).max() <= _LARGEST_WEIGHT
+    return weights if useful else None

@@ -15,7 +15,7 @@ from labeldp_verify.claims.records import (
 )
 from labeldp_verify.errors import agree, demand, short
 from labeldp_verify.forms import Domain
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most
 from labeldp_verify.strict import decimal, rational
 
 # ---- What a certificate states of many labels of one user, held against the integers.

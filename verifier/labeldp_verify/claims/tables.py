@@ -31,8 +31,7 @@ from labeldp_verify.cost import charge_outputs
 from labeldp_verify.errors import CheckFailedError, agree, demand
 from labeldp_verify.forms import Integers, RealDomain
 from labeldp_verify.forms.exact_numbers import exp_bounds
-from labeldp_verify.printable import clipped
-from labeldp_verify.rounded import up_to
+from labeldp_verify.printable import clipped, up_to
 from labeldp_verify.strict import rational
 
 MAX_EPSILON = 60

@@ -23,7 +23,7 @@ from labeldp_verify.cost import charge_duals, charge_radii
 from labeldp_verify.errors import CheckFailedError, agree, demand
 from labeldp_verify.forms import Domain, Randomizer, are_numbers
 from labeldp_verify.forms.exact_numbers import ExactNumbers, exp_bounds, least_log_bound
-from labeldp_verify.rounded import at_most
+from labeldp_verify.printable import at_most
 from labeldp_verify.strict import decimal, rational
 
 # ---- Bias and loss of one table, or of all, from its integers; and the fields that say so.

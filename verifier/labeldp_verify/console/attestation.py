@@ -14,8 +14,7 @@ from labeldp_verify.claims import DECLARED_BY, Certificate
 from labeldp_verify.claims.records import FieldLists
 from labeldp_verify.console.report import Report
 from labeldp_verify.limits import Limits
-from labeldp_verify.printable import one_line
-from labeldp_verify.rounded import up_to
+from labeldp_verify.printable import one_line, up_to
 from labeldp_verify.steps import LIMITS
 
 if TYPE_CHECKING:

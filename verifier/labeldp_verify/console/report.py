@@ -21,8 +21,7 @@ from labeldp_verify.claims.utility import OVER, near_least
 from labeldp_verify.claims.whole_file import field_lists
 from labeldp_verify.errors import Check
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain, RealDomain
-from labeldp_verify.printable import Marked, clipped, one_line
-from labeldp_verify.rounded import up_to
+from labeldp_verify.printable import Marked, clipped, one_line, up_to
 from labeldp_verify.steps import LIMITS
 
 # ---- The answer of ``verify`` in a few lines: what a file is, what it spends, and what it is good

@@ -4,7 +4,7 @@ With π the certificate's prior, P [k, m] the table Pr[output | label] and n row
 
     numbers      an unbiased randomizer's outputs have the labels' mean, with the noise variance
                  V = Σ π_y·Var[output | y] a row; the outputs of others first take the weights v of
-                 least variance with P·v = y, if there are any (``analysis/inversion.py``)
+                 least variance with P·v = y, if there are any (``least_variance_inverse``)
     classes      (categories, and integers under the 0-1 loss) the share of class c is estimated by
                  weights W with P·W = I; its noise variance a row is V_c = Σ_o (πP)_o·W[o, c]² − π_c
 
@@ -22,9 +22,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis import analyse, least_variance_inverse
 from labeldp_verify.analysis.grid_labels import grid_step, rounds_to_nearest
-from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.probabilities import matrix, rows
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, are_numbers, sets_of
 from labeldp_verify.forms.exact_numbers import ExactNumbers

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from labeldp_verify.rounded import at_least, at_most, percent_at_most, probability
+from labeldp_verify.printable import at_least, at_most, percent_at_most, probability
 from labeldp_verify.usefulness.noise import Noise
 
 ROWS = 1_000  # whose mean is spoken of, besides all n

@@ -5,7 +5,7 @@ import random
 from fractions import Fraction
 
 import pytest
-from labeldp_verify.rounded import (
+from labeldp_verify.printable import (
     at_least,
     at_most,
     down_to,

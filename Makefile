@@ -11,7 +11,7 @@ ALONE := verifier runtime learn trainer
 # The tests start hundreds of processes: what one of them has compiled of Python, the next one reads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test slow test-alone lint unit tools proof docs wheels release bench schema clean
+.PHONY: install demo test slow test-alone lint unit tools proof docs wheels release bench mutants schema clean
 
 $(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml learn/pyproject.toml trainer/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -104,6 +104,12 @@ release: $(STAMP)
 
 bench: $(STAMP)
 	@for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# Do tests notice a changed operator or number in what decides about privacy? Hours; prints what survives.
+mutants: export OPENBLAS_NUM_THREADS := 1
+mutants: $(STAMP)
+	@$(BIN)/pip install -qq --disable-pip-version-check 'cosmic-ray>=8.3'
+	@$(BIN)/python benchmarks/mutants.py
 
 schema: $(STAMP)
 	@$(BIN)/labeldp schema > specs/labeldp-spec.schema.json

@@ -244,15 +244,3 @@ def refuse_options(ctx: click.Context, names: Collection[str], reason: str) -> N
         name = parameter.name or ""
         if name in names and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise InputError(f"{max(parameter.opts, key=len)} {reason}")
-
-
-def gone_option(name: str, reason: str) -> Callable[[Decorated], Decorated]:
-    """A hidden option of earlier versions: using it is a usage error that gives the ``reason``."""
-
-    def refuse(ctx: click.Context, parameter: click.Parameter, given: Any) -> None:
-        if given is not None:
-            raise click.UsageError(f"{name} {reason}", ctx)
-
-    return click.option(
-        name, hidden=True, expose_value=False, is_flag=False, flag_value="", callback=refuse
-    )

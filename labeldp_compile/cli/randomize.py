@@ -48,7 +48,6 @@ from labeldp_compile.cli.command import DoesNotHoldError, command, verified
 from labeldp_compile.cli.options import (
     PATH,
     Whole,
-    gone_option,
     group_column_option,
     overwrite_option,
     text_options,
@@ -292,7 +291,6 @@ class RandomizeRequest:
 @click.option("--data-set", metavar="NAME", help="With --ledger: whose total it adds to.")
 @click.option("--note", metavar="TEXT", help="With --ledger: who draws, and why.")
 @text_options
-@gone_option("--jobs", "is gone: run one process for each part file, or use Spark")
 @overwrite_option
 @click.option("--quiet", is_flag=True, help="Show only errors, and what a killed run left.")
 def randomize_command(**options: Any) -> None:

@@ -478,8 +478,8 @@ def _reload(
     sha256: str,
     key: Key | None,
     context: str | None,
-    construction: Construction = "aes-256",  # which earlier versions did not pickle
-    prepared: bool = False,  # likewise
+    construction: Construction,
+    prepared: bool,
 ) -> Randomizer:
     """A pickled randomizer, if its file is still the same."""
     require = Policy(sha256=sha256)

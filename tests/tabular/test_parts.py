@@ -7,11 +7,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify.forms import CategoricalDomain, GroupColumn, Groups, IntegerDomain
 
-from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
 from labeldp_compile.ledger.client_key import keyed_digest
 from labeldp_compile.prior.histogram import count_labels, count_tables
@@ -246,15 +244,6 @@ def test_ids_that_are_there_twice(folder, tmp_path, where):
     with pytest.raises(DataError, match=r"parts: 'id': rows "):
         Rewriting(opened(folder, id_column="id"), tmp_path / "out", keyed).run()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
-
-
-def test_several_processes_are_no_option_any_more(folder, tmp_path):
-    for given in (["--jobs", "2"], ["--jobs=2"], ["--jobs"]):
-        options = ["a.onnx", str(folder), "-o", str(tmp_path / "out"), *given]
-        done = CliRunner().invoke(main, ["randomize", *options])
-        assert done.exit_code == 2
-        assert "--jobs is gone: run one process for each part file, or use Spark" in done.stderr
-    assert "--jobs" not in CliRunner().invoke(main, ["randomize", "--help"]).stdout
 
 
 def test_ids_have_one_type_in_all_parts(folder):

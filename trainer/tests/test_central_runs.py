@@ -267,7 +267,6 @@ def finished(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"noise_key": np.array([5, 7], np.uint32)}, "older version, whose float32 noise"),
         ({"noise_key": np.arange(8, dtype=np.int64)}, "has no key for this method"),
         ({"noise_multiplier": np.array(0.1)}, "less noise than ε needs"),
         ({"noise_multiplier": np.array(np.nan)}, "less noise than ε needs"),

@@ -66,7 +66,7 @@ def _load_pyfunc(path: str) -> PrivateLabelModel:
             raise IdError(
                 f"this model draws with a key: set {KEY_VARIABLE} to the path of a key file"
             )
-    prepared = settings.get("prepared", False)  # which earlier versions did not write
+    prepared = settings["prepared"]
     drawer = Randomizer.load(folder / ARTIFACT, key=key, context=context, prepared=prepared)
     return PrivateLabelModel(drawer, column)
 

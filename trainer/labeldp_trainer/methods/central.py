@@ -152,11 +152,6 @@ def kept_arrays(
             "labels_hash": np.frombuffer(_hash(key, labels), np.uint8),
         }
     kinds = {name: (str(array.dtype), array.shape) for name, array in stored.items()}
-    if kinds.get("noise_key", ("", ()))[1] == (2,):
-        raise RunFolderError(
-            "it was started by an older version, whose float32 noise discloses labels; "
-            "start another run"
-        )
     if kinds != _ARRAYS:
         raise RunFolderError("kept.npz has no key for this method; start another run")
     if not stored["noise_multiplier"] >= calibrate():

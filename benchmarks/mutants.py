@@ -65,7 +65,7 @@ def mutants():
 
 
 def passes(tests, copy, patience):
-    """Whether quick tests pass in a copy of the checkout, within so many seconds."""
+    """Whether quick tests pass in a copy of the checkout, within ``patience`` seconds."""
     child = os.fork()
     if not child:
         signal.alarm(patience)

@@ -69,7 +69,7 @@ class Confidence:
 
     @property
     def largest_miss(self) -> float:
-        """The same, if the distribution of a count has no set that misses with exactly ``miss``."""
+        """The most that an interval misses if no set of counts misses with exactly ``miss``."""
         return self.miss if self.together else 1.5 * self.miss
 
     @property
@@ -131,7 +131,7 @@ class Estimates:
     high: Floats
 
     def without_intervals(self) -> Estimates:
-        """The same estimates of too few rows."""
+        """These estimates without intervals, for too few rows."""
         missing = np.full_like(self.value, np.nan)
         return Estimates(self.value, self.error, missing, missing)
 
@@ -158,7 +158,7 @@ class Variance:
     curvature: float
 
     def around(self, by: Floats) -> Variance:
-        """The same variance as a function of the distance from estimate + ``by``."""
+        """This variance as a function of the distance from estimate + ``by``."""
         at = self.at_estimate + (self.slope - self.curvature * by) * by
         return Variance(at, self.slope - 2 * self.curvature * by, self.curvature)
 
@@ -223,7 +223,7 @@ class Hits:
     def where_rare(
         self, normal: Estimates, n: int, target: Target, confidence: Confidence = ALONE
     ) -> Estimates:
-        """The same estimates, with exact intervals if the hits vary little."""
+        """The estimates ``normal``, with exact intervals where the hits vary little."""
         a, b = self.of_label, self.of_others
         hits = np.rint(n * (b + normal.value * (a - b))).astype(int)
         low, high = normal.low.copy(), normal.high.copy()

@@ -37,7 +37,7 @@ _SMALLEST_MEAN = 1e-3  # of counts, as a start
 
 
 class PrivateLoss(Protocol):
-    """What a boosting library needs of a loss: scores [n] or [n, k], and a number per row."""
+    """The loss for a boosting library: scores [n] or [n, k], and a number per row."""
 
     def value(self, scores: Floats, labels: ArrayLike) -> Floats:
         """[n] the loss of each row."""

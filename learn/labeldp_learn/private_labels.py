@@ -1,4 +1,4 @@
-"""What an artifact says of a column of private labels: numbers, weights, probabilities, sets.
+"""A column of private labels as its artifact explains it: numbers, weights, probabilities, sets.
 
 Each public group may have a table of its own, Pr[output | label]. A row uses the table of its
 group. A label of several columns is the combination of their values.

@@ -33,7 +33,7 @@ class TorchForwardLogLoss(Module):  # type: ignore[misc]
 
 
 class TorchBinaryForwardLogLoss(Module):  # type: ignore[misc]
-    """The same for two labels and scores [b], the log odds of the second label."""
+    """The loss for two labels and scores [b], the log odds of the second label."""
 
     def __init__(self, artifact: Source) -> None:
         """As ``BinaryForwardLogLoss``."""

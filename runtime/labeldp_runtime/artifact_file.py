@@ -111,7 +111,7 @@ def _checksum_holds(data: bytes, entries: list[_Entry]) -> bool:
 
 
 def row_rules(certificate: Mapping[str, object]) -> list[str]:
-    """What must be true of the rows, as plain sentences; empty for most artifacts."""
+    """Conditions on the rows, as plain sentences; empty for most artifacts."""
     found = []
     if "person" in certificate:
         person = _fields(certificate["person"])

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Rules:
-    """What a column's domain says of other values.
+    """A column's rule for values outside its domain.
 
     Attributes:
         default: the label that others become; None where numbers are clamped.

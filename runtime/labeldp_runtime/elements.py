@@ -121,7 +121,7 @@ def _nearest_integer(number: _Number) -> int | None:
 
 
 def _of_decimal(number: Decimal) -> int:
-    """The same, by no operation that heeds the caller's decimal context."""
+    """The nearest integer to a decimal, by no operation that heeds the caller's decimal context."""
     if number.is_infinite() or number.copy_abs() >= _BEYOND:  # or all its digits were written out
         return -_BEYOND if number.is_signed() else _BEYOND
     tiny = not number or number.adjusted() < -1

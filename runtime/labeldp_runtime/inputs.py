@@ -42,9 +42,9 @@ from labeldp_runtime.errors import GroupError, LabelError
 from labeldp_runtime.labels import Missing
 
 Feed = dict[str, NDArray[Any]]
-"""What a graph takes beside its words: columns [n] by the names of its inputs."""
+"""The inputs of a graph beside its words: columns [n] by their names."""
 Outputs = list[NDArray[Any] | Texts]
-"""What the graph answers, each [n]."""
+"""The outputs of the graph, each [n]."""
 PRIVATE_SET = "private_label"  # what the number of a set of combinations is called
 _TYPES = {"int64": int, "string": str, "float64": float}
 
@@ -70,7 +70,7 @@ class InputColumn:
 
 @dataclass(frozen=True)
 class Given:
-    """What a call was given.
+    """The columns and ids of one call.
 
     Attributes:
         feed: the columns as the graph takes them.
@@ -251,7 +251,7 @@ def _missing_label(domain: dict[str, Any], element_type: str) -> Missing:
 
 
 def _missing_group(stated: dict[str, Any], element_type: str) -> Missing:
-    """What is not listed; ValueError for a list that is not of the graph's type."""
+    """The value for labels that are not listed; ValueError for a list of another type."""
     wanted = _TYPES[element_type]
     listed = stated["bands"] if wanted is float else stated["values"]
     if type(listed) is not list or not listed or set(map(type, listed)) != {wanted}:

@@ -185,7 +185,7 @@ _SHA256_BLOCK = 64  # bytes of SHA-256
 
 
 def message_start(context: str, tables_digest: str, version: int, counter: int) -> bytes:
-    """What the messages of all labels begin with; ``tables_digest`` is in lower-case hex."""
+    """The beginning of the messages of all labels; ``tables_digest`` is in lower-case hex."""
     name = context.encode()
     parts = (_HMAC_TAG, b"%d" % len(name), name, tables_digest.encode(), b"%d" % version)
     return b":".join((*parts, b"%d:" % counter))

@@ -19,8 +19,8 @@ from labeldp_runtime.elements import INT64_MAX, INT64_MIN, Lookup, float64_of, i
 from labeldp_runtime.errors import LabelError
 
 Missing = str | int | float | Lookup
-"""What replaces a missing label of text, integers or numbers. With a Lookup, texts are read as its
-codes, and ``null`` is the missing one."""
+"""The replacement of a missing label of text, integers or numbers. With a Lookup, texts are read as
+its codes, and ``null`` is the missing one."""
 Declared = Literal["text", "integers", "numbers", "objects", "other"]
 
 _LAST = np.nextafter(2.0**63, 0)  # float64 inside int64

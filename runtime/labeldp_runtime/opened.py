@@ -28,7 +28,7 @@ from labeldp_runtime.errors import (
 from labeldp_runtime.inputs import Feed, InputColumn, Inputs, Outputs
 
 DAMAGED = (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError)
-"""What reading a certificate of another shape raises."""
+"""The errors of reading a certificate of another shape."""
 _WORDS = "entropy"  # the graph's input of random words
 _ELEMENT_TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}
 
@@ -111,7 +111,7 @@ def _session_of(twin: CodedGraph) -> onnxruntime.InferenceSession:
 def run_graph(
     session: onnxruntime.InferenceSession, limbs: int, feed: Feed, words: NDArray[np.uint64]
 ) -> list[NDArray[Any]]:
-    """What the graph answers to a feed [n] and words [n] or [n, w], which it takes in limbs."""
+    """The graph's outputs for a feed [n] and words [n] or [n, w], which it takes in limbs."""
     return session.run(None, {**feed, _WORDS: in_limbs(words, limbs)})
 
 
@@ -122,7 +122,7 @@ def as_texts(texts: list[NDArray[Any] | None], outputs: list[NDArray[Any]]) -> O
 
 
 def _run_coded(opened: Opened, feed: Feed, words: NDArray[np.uint64]) -> list[NDArray[Any]]:
-    """The same by the twin, from texts to texts."""
+    """The outputs of the twin graph, from texts to texts."""
     codes = {
         column.input: column.missing.codes(feed[column.input].tolist())
         if isinstance(column.missing, Lookup)
@@ -292,7 +292,7 @@ def _around_roundings(
 def _around_listed(
     domain: dict[str, Any], words: NDArray[np.uint64]
 ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
-    """The same around listed labels: at each of them, halfway and elsewhere between two."""
+    """Test numbers around listed labels: at each of them, halfway and elsewhere between two."""
     values, bounds = grid_values(domain), grid_bounds(domain)
     grid = np.unique(np.linspace(0, len(values) - 1, min(len(values), _GRID_POINTS)).astype(int))
     between = np.interp(np.concatenate([grid, grid + 0.3]), np.arange(len(values)), values)

@@ -1,4 +1,4 @@
-"""What a service demands of an artifact before it uses it."""
+"""The conditions of a service on an artifact before it uses it."""
 
 import hashlib
 import re

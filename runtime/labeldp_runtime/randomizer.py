@@ -289,12 +289,12 @@ class Randomizer:
 
     @property
     def label_types(self) -> list[str]:
-        """What each of them holds: int64, float64 or string."""
+        """The type of each of them: int64, float64 or string."""
         return [column.element_type for column in self._inputs.labels]
 
     @property
     def output_types(self) -> list[str]:
-        """What each private column holds: one a label column, or int64 for numbers of sets."""
+        """The type of each private column: one a label column, or int64 for numbers of sets."""
         return list(self._opened.output_types)
 
     @property
@@ -310,7 +310,7 @@ class Randomizer:
 
     @property
     def group_types(self) -> list[str]:
-        """What each of them holds: int64 or string for listed values, float64 for bands."""
+        """The type of each of them: int64 or string for listed values, float64 for bands."""
         return [column.element_type for column in self._inputs.groups]
 
     @property

@@ -1,4 +1,4 @@
-"""What a verified file holds, and what it is good for."""
+"""The content of a verified file, and the uses that it is good for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def assess(
     *,
     classes: bool = False,
 ) -> tuple[Usefulness, list[Shortcoming]]:
-    """What a randomizer is good for, and what is wrong with it, before it has a certificate.
+    """The uses and shortcomings of a randomizer, before it has a certificate.
 
     ``weights`` [k] are in proportion to the prior, ``declared`` is the ε of a label; ``classes`` as
     in ``usefulness``.
@@ -101,7 +101,7 @@ class Table:
 
     @cached_property
     def shortcomings(self) -> list[Shortcoming]:
-        """What keeps its labels from being useful, the worst first."""
+        """Reasons why its labels are not useful, the worst first."""
         exact = self.certificate.exact
         proved, declared = rational(exact.epsilon_label_bound), rational(exact.epsilon_label)
         use = self.usefulness
@@ -162,7 +162,7 @@ class Artifact(Integers):
 
     @cached_property
     def shortcomings(self) -> list[Shortcoming]:
-        """What keeps labels, of some groups or of all, from being useful, the worst first."""
+        """Reasons why labels of some groups, or of all, are not useful, the worst first."""
         if self.only is not None:
             return self.only.shortcomings
         return group_shortcomings(self, self.certificate)

@@ -59,7 +59,7 @@ OWN_FILES = Budget(86_400.0, 64 * 10**9)
 
 @dataclass
 class _Account:
-    """What has been charged so far, by estimates."""
+    """The sum of the estimates that have been charged so far."""
 
     budget: Budget
     began: float = field(default_factory=time.process_time)
@@ -94,7 +94,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def no_memory(budget: Budget) -> TooLargeError:
-    """What to raise where memory ran out."""
+    """The error to raise where memory ran out."""
     return TooLargeError(
         f"not checked: it takes more memory than {_size(budget.bytes)}. To allow more, use "
         "--budget SECONDS,BYTES"
@@ -102,7 +102,7 @@ def no_memory(budget: Budget) -> TooLargeError:
 
 
 def too_late(budget: Budget) -> TooLargeError:
-    """What to raise where time ran out."""
+    """The error to raise where time ran out."""
     return TooLargeError(
         f"not checked: it takes longer than {budget.seconds:,.0f} s of processor time. To allow "
         "more, use --budget SECONDS,BYTES"

@@ -184,7 +184,7 @@ def charge_labels(
 
 
 def charge_composition() -> None:
-    """What several labels of one user spend."""
+    """The composition of several labels of one user."""
     charge("what a user spends for several labels", seconds=_COMPOSITION)
 
 

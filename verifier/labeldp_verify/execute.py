@@ -155,7 +155,7 @@ def _trial(
 
 
 def _in_columns(domain: Domain, form: FileForm, outputs: NDArray[Any]) -> list[NDArray[Any]]:
-    """What each output of the graph must be: of combinations [n] one for each column [n]."""
+    """The expected outputs of the graph: of combinations [n] one for each column [n]."""
     if not answers_in_columns(domain, form.randomizer):
         return [outputs]
     places = zip(domain.column_values, domain.places_of(outputs), strict=True)

@@ -1,4 +1,4 @@
-"""What a gate requires of an artifact in addition to verifying."""
+"""The conditions of a gate on an artifact, in addition to verifying."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,7 +41,7 @@ class Limits:
         return self != Limits()
 
     def exceeded(self, certificate: Certificate, domain: Domain) -> list[str]:
-        """What of a verified file is beyond the limits, in plain words."""
+        """The conditions that a verified file does not meet, in plain words."""
         exact, found, bias = certificate.exact, [], Fraction(0)
         if exact.largest_bias is not None:
             rounding = Fraction(certificate.utility.output_rounding)

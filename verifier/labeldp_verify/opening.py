@@ -207,7 +207,7 @@ def _how(groups: Groups) -> str:
 
 
 def readable(table: Table) -> Table:
-    """The same with the combinations of a joint label by their names, as text categories."""
+    """The artifact with the combinations of a joint label by their names, as text categories."""
     domain, randomizer = table.domain, table.randomizer
     if not isinstance(domain, JointDomain):
         return table

@@ -1,4 +1,4 @@
-"""What people are shown: text from files, made safe, and bounds, rounded to the cautious side.
+"""Text for people: strings of files, made safe, and bounds, rounded to the cautious side.
 
 Labels, names, columns, paths and messages of libraries come from files that strangers can write.
 Any of it that reaches a terminal, a log or a page goes through here. ``labeldp_runtime`` imports

@@ -76,7 +76,7 @@ def statement(
 
 
 def signed_bytes(payload: bytes) -> bytes:
-    """What is signed of a payload: its DSSE v1 encoding, which binds the payload's type."""
+    """The bytes that are signed: the payload's DSSE v1 encoding, which binds its type."""
     return b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
 
 

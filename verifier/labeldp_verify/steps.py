@@ -176,7 +176,7 @@ class Verification:
         return words
 
     def found(self) -> Evidence:
-        """What claims are checked against, after the step utility."""
+        """The facts that claims are checked against, after the step utility."""
         return Evidence(self.integers, self.certificate, self.tables.ratios, self.tables.uses)
 
     def _check_claim(self, claim: Claim[Any]) -> str:  # 8, 9

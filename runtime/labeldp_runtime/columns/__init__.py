@@ -176,7 +176,7 @@ def are_one_column(one: Any, other: Any) -> bool:
 
 
 def _name(values: Any) -> str | None:
-    """What a Series of pandas or Polars is called; None without a text for a name."""
+    """The name of a Series of pandas or Polars; None without a text for a name."""
     name = None if library_of(values) is None else getattr(values, "name", None)
     return name if isinstance(name, str) and name else None
 

@@ -40,7 +40,7 @@ def like(values: Any, private: NDArray[Any] | Texts) -> Any:
 
 
 def _in_chunks(values: Any, private: NDArray[Any], kind: Any, made: Callable[[Any], Any]) -> Any:
-    """What is ``made`` of private labels [n], in chunks if ``values`` have any."""
+    """The column that ``made`` gives for private labels [n], in chunks if ``values`` have any."""
     if not isinstance(values, pa.ChunkedArray):
         return made(pa.array(private))
     starts = range(0, len(private), _CHUNK_ROWS)

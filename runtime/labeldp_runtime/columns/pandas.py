@@ -96,7 +96,7 @@ def _in_arrow(kind: Any) -> bool:
 
 
 def _arrow() -> Any:
-    """What reads columns of pyarrow, which is loaded where there are any."""
+    """The reader of columns of pyarrow, which is loaded where there are any."""
     from labeldp_runtime.columns import arrow  # noqa: PLC0415
 
     return arrow

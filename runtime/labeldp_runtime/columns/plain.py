@@ -42,7 +42,7 @@ def cells(values: Any) -> list[Cells]:
 
 
 def number_type(dtype: Any) -> Declared:
-    """What a type of numpy declares. Raises LabelError for one that is not known here."""
+    """The kind of a numpy type. Raises LabelError for one that is not known here."""
     if dtype.kind not in _DECLARED:
         raise unknown_type(dtype)
     return _DECLARED[dtype.kind]

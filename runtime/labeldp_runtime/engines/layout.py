@@ -28,7 +28,7 @@ LabelNames = str | Sequence[str] | Mapping[str, str]
 """One column of a frame; or, of a joint label, the artifact's ``label_columns``, or which column of
 the frame each of them is where it has another name."""
 PrivateNames = str | Mapping[str, str]
-"""What to call the private column; or each of those of a joint label, by the label columns."""
+"""The name of the private column, or of each of those of a joint label, by the label columns."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def label_sources(randomizer: Randomizer, given: LabelNames) -> dict[str, str]:
 def private_names(
     randomizer: Randomizer, sources: Mapping[str, str], add_as: PrivateNames | None
 ) -> list[str]:
-    """What the private columns are called: ``add_as``, or as the labels that they replace.
+    """The names of the private columns: ``add_as``, or those of the labels that they replace.
 
     The numbers of sets of combinations are none of the label columns, and called private_label.
     Raises LabelError.
@@ -215,7 +215,7 @@ class KeyedTask:
 
 @dataclass(frozen=True)
 class Shipped:
-    """What a worker needs to open a randomizer.
+    """The settings with which a worker opens a randomizer.
 
     Attributes:
         data: bytes of the artifact.

@@ -1,4 +1,4 @@
-"""What follows from the integers of an additive randomizer.
+"""The analysis of the integers of an additive randomizer.
 
 Bias and loss speak of the exact lattice values t·unit + origin; ``output_rounding`` bounds how far
 the float64 outputs lie from those. The 0-1 loss alone asks whether the float64 output is the label.
@@ -39,7 +39,7 @@ class AdditiveAnalysis(Analysis[AdditiveRandomizer]):
         )
 
     def why_not_distributions(self) -> str | None:
-        """What keeps the integers from being one distribution a row, or None."""
+        """The reason why the integers are not one distribution a row, or None."""
         r = self.randomizer
         for weights in (r.blocks, *r.shapes):
             if min(weights) < 1:

@@ -1,4 +1,4 @@
-"""What is asked of the integers of every exact form; all of it exact, or bounded from above.
+"""Questions to the integers of every exact form; answers are exact, or bounds from above.
 
 Rows are those of the labels 0 … k − 1. A label reaches its own row, but for ``strays``.
 """
@@ -53,7 +53,7 @@ class Analysis(ABC, Generic[R]):
 
     @abstractmethod
     def why_not_distributions(self) -> str | None:
-        """What keeps the integers from being one distribution a row, or None."""
+        """The reason why the integers are not one distribution a row, or None."""
 
     @abstractmethod
     def worst_ratio(self) -> Fraction:

@@ -52,7 +52,7 @@ class TableAnalysis(ListedAnalysis[TableRandomizer]):
         return len(self.randomizer.counts)
 
     def why_not_distributions(self) -> str | None:
-        """What keeps the integers from being one distribution a row, or None."""
+        """The reason why the integers are not one distribution a row, or None."""
         r = self.randomizer
         for row in r.counts:
             if min(row) < 1:
@@ -138,7 +138,7 @@ class WindowAnalysis(ListedAnalysis[WindowRandomizer]):
         return len(self.randomizer.offsets)
 
     def why_not_distributions(self) -> str | None:
-        """What keeps the integers from being one distribution a row, or None."""
+        """The reason why the integers are not one distribution a row, or None."""
         r = self.randomizer
         if min(r.base) < 1:
             return "an output has no base weight"
@@ -309,7 +309,7 @@ def column_losses(
 
 
 def _marginal(r: WindowRandomizer, part: Part, places: NDArray[np.int64]) -> WindowRandomizer:
-    """What a label's column becomes; ``places`` [m] are the column's in each output."""
+    """The outputs of one column of a label; ``places`` [m] are the column's in each output."""
     base = np.zeros(part.size, dtype=np.int64)
     np.add.at(base, places, np.array(r.base, dtype=np.int64))
     of_output = places.tolist()

@@ -1,4 +1,4 @@
-"""What many labels of one user spend together, from the integers alone (Theorem 12)."""
+"""The ε of many labels of one user together, from the integers alone (Theorem 12)."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def _table_rows(r: TableRandomizer) -> Iterator[tuple[Pairs, int]]:
 
 
 def _window_rows(r: WindowRandomizer) -> Iterator[tuple[Pairs, int]]:
-    """The same: an output's base weight is at most its count under any offset."""
+    """_table_rows of windows: an output's base weight is at most its count under any offset."""
     ends = list(accumulate((segment.length for segment in r.extra), initial=0))
     for start in dict.fromkeys(r.offsets):
         stop = start + r.window

@@ -98,7 +98,7 @@ def _of_singletons(randomizer: WindowRandomizer) -> tuple[list[int], int]:
 
 
 def _of_blocks(randomizer: TableRandomizer) -> tuple[list[int], int]:
-    """The same of membership: summed over the blocks of a class, which are its own or not.
+    """_levels of membership: sums over the blocks of a class, which are its own or not.
 
     Every output o has two levels, low_o and low_o + δ for the classes inside, every class is in r
     blocks and every pair of classes in λ: so a_c·2^B = Σ_{o ∋ c} low_o + δ·λ and s·2^B = δ·(r − λ).

@@ -1,4 +1,4 @@
-"""What a module of this folder defines for one claim: its fields, how to state and check them."""
+"""The definition of one claim: its fields, how to state and how to check them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Evidence:
-    """What claims are about.
+    """The facts that claims are checked against.
 
     Attributes:
         integers: those of the graph.
@@ -52,11 +52,11 @@ class Claim(Generic[R]):
     has_step = True
 
     def derive(self, found: Evidence) -> R | None:
-        """What the integers prove. ValueError if that cannot be claimed of them."""
+        """The values that the integers prove. ValueError if the claim does not apply to them."""
         raise NotImplementedError
 
     def state(self, found: Evidence, declared: Declaration) -> R | None:
-        """What a new certificate claims; None if it claims nothing."""
+        """The claim of a new certificate; None if it makes none."""
         return self.derive(found)
 
     def require(self, certificate: Certificate, domain: Domain) -> None:

@@ -104,7 +104,7 @@ def _stated(domain: Domain) -> NullsClaims:
 
 
 def nulls_in_words(domain: Domain) -> str:
-    """What nulls become, in one sentence that quotes labels in one line."""
+    """The rule for nulls, in one sentence that quotes labels in one line."""
     parts = columns_of(domain)
     if any(part.keeps_nulls for part in parts):
         return f"nulls stay null: {NOT_PROTECTED}"
@@ -118,7 +118,7 @@ def nulls_in_words(domain: Domain) -> str:
 
 
 def nulls_in_short(part: Domain) -> str:
-    """The same of one column, in a few words."""
+    """The rule for nulls of one column, in a few words."""
     if part.keeps_nulls:
         return "nulls stay null, which is public"
     became = f"nulls become {one_line(_shown(missing_label(part)))}"
@@ -130,7 +130,7 @@ def nulls_in_short(part: Domain) -> str:
 
 
 def nulls_counted_as(domain: Domain) -> str:
-    """What nulls were when private labels were drawn, in a few words."""
+    """The labels that nulls were replaced by before private labels were drawn, in a few words."""
     parts = columns_of(domain)
     if any(part.keeps_nulls for part in parts):
         return "rows without a label are left out"
@@ -213,7 +213,7 @@ def _with_losses(columns: Sequence[JointColumnClaims], found: Evidence) -> Joint
 
 
 def stated_losses(certificate: Certificate) -> list[ColumnLoss] | None:
-    """What is summed up of each column; None if nothing is. Raises CheckFailedError."""
+    """The losses of the columns; None if they are not summed. Raises CheckFailedError."""
     if certificate.joint is None or certificate.utility.loss != SUM:
         return None
     columns = certificate.joint.columns

@@ -1,4 +1,4 @@
-"""What one user or person spends who has several labels, the prior included."""
+"""The ε of one user or person who has several labels, the prior included."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,7 +34,7 @@ class CompositionClaim(Claim[CompositionClaims]):
     declared = ("composition.labels_per_user", "composition.epsilon_prior")
 
     def state(self, found: Evidence, declared: Declaration) -> CompositionClaims | None:
-        """What an accountant found; the check proves it."""
+        """The ε of an accountant; the check proves it."""
         return declared.composition
 
     def check(self, found: Evidence) -> str:
@@ -93,7 +93,7 @@ class PersonClaim(Claim[PersonClaims]):
     )
 
     def state(self, found: Evidence, declared: Declaration) -> PersonClaims | None:
-        """What the spec's unit of a person makes of ε of a label."""
+        """The ε of a person from that of a label, by the spec's unit."""
         if declared.person_column is None or declared.labels_per_user is None:
             return None
         return _derived(found.certificate, declared.person_column, declared.labels_per_user)
@@ -149,7 +149,7 @@ def _derived(certificate: Certificate, column: str, labels: int) -> PersonClaims
 
 @dataclass(frozen=True)
 class PersonEpsilon:
-    """What a certificate says of a person with ``labels`` labels, exactly.
+    """The exact ε of a person with ``labels`` labels, from a certificate.
 
     Attributes:
         column: of persons; None where the certificate only counts labels (``labels_per_user``).
@@ -203,7 +203,7 @@ class PersonEpsilon:
 
 
 def person_epsilon(certificate: Certificate) -> PersonEpsilon | None:
-    """What a person spends, from the certificate of a verified file; None if it does not say."""
+    """The ε of a person, from the certificate of a verified file; None if it does not say."""
     person, composition = certificate.person, certificate.composition
     if person is not None:
         column, labels = person.column, person.labels_per_person

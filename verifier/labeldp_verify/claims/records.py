@@ -20,7 +20,7 @@ from labeldp_verify.strict import plain
 
 ADJACENCY = "substitution of one label"
 Goal = Literal["training", "labels"]
-"""What ``mechanism: auto`` chose for."""
+"""The goals that ``mechanism: auto`` chooses for."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class RadiusOptimality:
 
 
 Witness = Optimality | RadiusOptimality
-"""What proves a lower bound on the loss."""
+"""The proof of a lower bound on the loss."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class ExactTableClaims:
 
 @dataclass(frozen=True)
 class ExactClaims(ExactTableClaims):
-    """The same of all tables, and the ε that are declared."""
+    """The exact numbers of all tables together, and the ε that are declared."""
 
     epsilon_label: str
     epsilon_prior: str
@@ -159,7 +159,7 @@ class GridClaims:
 
 @dataclass(frozen=True)
 class NullsClaims:
-    """What nulls of the label become, and whether the pattern of nulls is protected.
+    """The label that nulls become, and whether the pattern of nulls is protected.
 
     ``become`` has a label for each column of the label, or null where nulls stay null. ``pattern``
     is "protected" if a null is randomized like any other label; "public" says that nulls stay null,
@@ -222,7 +222,7 @@ class EpsilonAtDelta:
 
 @dataclass(frozen=True)
 class CompositionClaims:
-    """What one user with ``labels_per_user`` labels spends; ``pair`` names the dominating pair."""
+    """The ε of one user with ``labels_per_user`` labels; ``pair`` names the dominating pair."""
 
     labels_per_user: int
     epsilon_pure: str
@@ -261,7 +261,7 @@ class ExactSetsClaims:
 
 @dataclass(frozen=True)
 class SetsClaims:
-    """What private labels reveal about the classes (``analysis/share_noise.py``).
+    """The information of private labels about the classes (``analysis/share_noise.py``).
 
     ``blocks`` [m] are the classes of each output, as ``ClassSets.to_hex`` writes them; None where
     the outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate
@@ -285,7 +285,7 @@ class PortableClaims:
 
 @dataclass(frozen=True)
 class TableClaims:
-    """What is claimed of one table.
+    """The claims about one table.
 
     ``size`` is the public number of rows of its group; 1 where all rows have the only table.
     """
@@ -301,7 +301,7 @@ class TableClaims:
 
 @dataclass(frozen=True)
 class WholeFile:
-    """What is claimed of the file, and of all tables together.
+    """The claims about the file, and about all tables together.
 
     ``insecure`` says why the artifact must not be used, ``auto`` why ``mechanism: auto`` chose the
     mechanism, and ``goal`` for what; both are None where the spec names the mechanism. Where groups
@@ -341,12 +341,12 @@ class Certificate(WholeFile):
 
     @property
     def composition(self) -> CompositionClaims | None:
-        """What one user with several labels spends, if the spec asked for it."""
+        """The ε of one user with several labels, if the spec asked for it."""
         return self.parts.get("composition")
 
     @property
     def person(self) -> PersonClaims | None:
-        """What a person with several labels spends, if that is the spec's unit."""
+        """The ε of a person with several labels, if that is the spec's unit."""
         return self.parts.get("person")
 
     @property
@@ -356,7 +356,7 @@ class Certificate(WholeFile):
 
     @property
     def sets(self) -> SetsClaims | None:
-        """What private labels reveal about the classes; only for subset selection."""
+        """The information of private labels about the classes; only for subset selection."""
         return self.parts.get("sets")
 
     @property
@@ -366,7 +366,7 @@ class Certificate(WholeFile):
 
     @property
     def optimality(self) -> Witness | None:
-        """What proves the lower bound of the only table; None where groups have their own."""
+        """The proof of the lower bound of the only table; None where groups have their own."""
         return None if self.groups is not None else self.tables[0].optimality
 
     @property
@@ -407,7 +407,7 @@ class Certificate(WholeFile):
 
 @dataclass(frozen=True)
 class Declaration:
-    """What the file cannot prove about itself.
+    """Facts that the file cannot prove about itself.
 
     Attributes:
         name: of the spec.

@@ -1,4 +1,4 @@
-"""What a certificate claims of sets of classes, held against the integers."""
+"""Claims about sets of classes, checked against the integers."""
 
 from labeldp_verify.analysis.share_noise import least_share_noise, share_noise
 from labeldp_verify.claims.claim import Claim, Evidence

@@ -1,4 +1,4 @@
-"""What a certificate claims about each table and about all together, checked against the integers.
+"""Claims about each table and about all together, checked against the integers.
 
 Each table is checked as if it were a file of its own. ε is the largest of them, because a label's
 group is public and decides which of them randomizes it (privacy.md, Theorem 14); losses and their
@@ -60,7 +60,7 @@ class Tables:
         self._by_group = bool(integers.groups.columns)
 
     def tables(self) -> str:
-        """What the integers are."""
+        """A description of the integers."""
         tables, many = self.integers.tables, ""
         widest = max(range(len(tables)), key=lambda i: tables[i].outputs)
         if self._by_group:
@@ -161,7 +161,7 @@ class Tables:
         return use
 
     def optimality(self) -> str:
-        """What proves the bound of every table; the total follows from those."""
+        """The proofs of the bounds of all tables; the total follows from those."""
         self._each(self._check_bound)
         stated = self.certificate.tables
         bound, objective = total_bound(stated, self.uses)
@@ -193,7 +193,7 @@ class Tables:
         return f"group {clipped(self.integers.groups.name(table), 40)}"
 
     def _each(self, step: Callable[[int], T]) -> list[T]:
-        """What a step gives for every table; an error names the group, if there are groups."""
+        """The results of a step for every table; an error names the group, if there are groups."""
         found = []
         for table in range(len(self._stated)):
             try:

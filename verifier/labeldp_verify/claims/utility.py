@@ -30,7 +30,7 @@ from labeldp_verify.strict import decimal, rational
 
 
 Facts = dict[str, Any]
-"""What fields must state, by their names as in ``utility.loss``."""
+"""The values that fields must state, by their names as in ``utility.loss``."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def _bound_of_duals(
 
 
 def penalised(stated: Witness | None, loss: Fraction, mean_square: Fraction) -> Fraction:
-    """What a bound over the stated class is a bound of: the loss, or loss plus penalty."""
+    """The bounded quantity of the stated class: the loss, or loss plus penalty."""
     if stated is None or stated.over != "penalty":
         return loss
     return loss + rational(stated.amount) * mean_square

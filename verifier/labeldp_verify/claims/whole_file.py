@@ -1,4 +1,4 @@
-"""What every certificate claims of its file: stated, with all other claims, and checked."""
+"""Claims of every certificate about its file: stated, with all other claims, and checked."""
 
 import math
 from collections.abc import Sequence
@@ -137,7 +137,7 @@ def _only_table(whole: WholeFile, witness: Witness | None) -> TableClaims:
 
 @dataclass(frozen=True)
 class TableStatement:
-    """What is claimed about one table in addition to what its integers prove.
+    """Claims about one table that its integers do not prove alone.
 
     Attributes:
         size: the public number of rows of its group.

@@ -1,4 +1,4 @@
-"""What a verification found, as an in-toto attestation: a Simple Verification Result, version 0.1.
+"""A verification as an in-toto attestation: a Simple Verification Result, version 0.1.
 
 A Statement about one file, whose predicate names the verifier, the time, and the properties that
 were verified. A property is a text that a gate compares. Declared fields are never properties: they
@@ -79,7 +79,7 @@ def _properties(report: Report, certificate: Certificate) -> list[str]:
 def _policy(
     report: Report, certificate: Certificate, limits: Limits | None, signed: Signed | None
 ) -> dict[str, Any]:
-    """What was required of the file in addition to verifying; numbers are exact texts.
+    """The conditions on the file in addition to verifying; numbers are exact texts.
 
     It has only requirements that the report has a check for.
     """

@@ -46,7 +46,7 @@ def require_uninterrupted(error: BaseException) -> None:
 
 
 class _Handler:
-    """What ^C does depends on what there is to clean up."""
+    """The action of ^C depends on what there is to clean up."""
 
     def __init__(self, name: str) -> None:
         self._name, self.interrupted = name, False  # even if the exception was lost
@@ -67,7 +67,7 @@ class _Handler:
             raise Interrupted(EXIT_CODE)
 
     def end(self) -> None:
-        """What is left is the interpreter's own end."""
+        """Only the interpreter's own end is left."""
         self.done = True
         if hasattr(signal, "pthread_kill"):
             signal.set_wakeup_fd(-1)

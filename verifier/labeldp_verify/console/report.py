@@ -1,4 +1,4 @@
-"""What a verification found: the report, its lines for people, and its JSON."""
+"""The result of a verification: the report, its lines for people, and its JSON."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class Report:
         return self
 
     def verified(self) -> Artifact:
-        """What the file holds; raises VerificationError if a check failed."""
+        """The verified artifact; raises VerificationError if a check failed."""
         artifact = self.require().artifact
         assert artifact is not None
         return artifact
@@ -254,7 +254,7 @@ class Report:
         return Marked(f"{name}: DOES NOT VERIFY. Do not use this file.", "failed")
 
     def _details(self) -> list[str]:
-        """What is proved, what is declared, and all figures on use."""
+        """The proved fields, the declared fields, and all figures on use."""
         lists, only = self.fields, None if self.artifact is None else self.artifact.only
         use = [] if only is None else ["use of the private labels:", *only.use_in_words()]
         return [

@@ -230,7 +230,7 @@ def _window(read: kernel.Window, domain: Domain) -> WindowRandomizer:
 
 
 def _outputs_of(r: WindowRandomizer, rows: Rows, words: NDArray[np.uint64]) -> NDArray[Any]:
-    """What the integers give for row indices [n] and words [n]."""
+    """The outputs of the integers for row indices [n] and words [n]."""
     u = (words >> np.uint64(64 - r.word_bits)).astype(np.int64)
     offsets = np.array(r.offsets, dtype=np.int64)
     t = np.where(u >= r.base_total, u + offsets[rows], u)

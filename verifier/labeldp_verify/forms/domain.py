@@ -154,7 +154,7 @@ class RealDomain(_Stated):
         return np.minimum(steps, float(self.points - 1))
 
     def inside(self, labels: Floats) -> Floats:
-        """What labels [n] become by the rules for nulls and for labels outside the domain."""
+        """Labels [n] after the rules for nulls and for labels outside the domain."""
         if self.null is not None:
             labels = np.where(np.isnan(labels), self.null, labels)
         if self.default is not None:

@@ -219,7 +219,7 @@ class Groups:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What decides a row's table."""
+        """The columns that decide a row's table."""
         return {
             "columns": [column.to_json() for column in self.columns],
             "own_tables": self.own_tables,

@@ -149,7 +149,7 @@ class Integers:
 
     @cached_property
     def lookup(self) -> Randomizer | GroupedWindows:
-        """What the graph looks outputs up in: the only table, or all of them in one."""
+        """The table in which the graph looks outputs up: the only one, or all of them in one."""
         if not self.groups.columns:
             return self.tables[0]
         return GroupedWindows(self.groups, cast("tuple[WindowRandomizer, ...]", self.tables))

@@ -1,1 +1,1 @@
-"""What private labels are good for, from verified integers. It decides nothing about privacy."""
+"""The usefulness of private labels, from verified integers. It decides nothing about privacy."""

@@ -1,4 +1,4 @@
-"""What private labels are good for: post-processing of what a file proves, in floating point.
+"""Margins of error of estimates from private labels: post-processing of proved integers, in floats.
 
 With π the certificate's prior, P [k, m] the table Pr[output | label] and n rows:
 
@@ -46,7 +46,7 @@ _UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts ca
 
 
 def most_belief(ratio: float, share: float) -> float:
-    """What Bayes makes of a label's share at most, where outputs are ``ratio`` as likely."""
+    """The most that Bayes' rule makes of a label's share, where outputs are ``ratio`` as likely."""
     return ratio * share / (1 + (ratio - 1) * share)
 
 

@@ -99,7 +99,7 @@ class Usefulness:
         return None if self.noise is None else self.noise.margin(rows)
 
     def margin_under_prior(self, rows: int) -> float | None:
-        """The same for labels that are distributed as the prior says."""
+        """The margin for labels that are distributed as the prior says."""
         return None if self.noise is None else self.noise.margin_under_prior(rows)
 
     @property
@@ -191,7 +191,7 @@ def _row_counts(rows: int | None) -> list[int]:
 
 
 def belief_in_words(beliefs: Sequence[tuple[str, str]]) -> str:
-    """What an observer can believe at most, for each (before, after)."""
+    """The most that an observer can believe, for each (before, after)."""
     before, after = (f"{', '.join(side[:-1])} or {side[-1]}" for side in zip(*beliefs, strict=True))
     return f"an observer who was {before} sure of a label can become at most {after} sure"
 
@@ -223,7 +223,7 @@ def _over(counts: Sequence[int], bound: str, margins: Sequence[str]) -> str:
 
 
 def _more(more: MoreLabels, what: str) -> str:
-    """What holds for all labels first, then examples."""
+    """Figures that hold for all labels first, then examples."""
     need = f"estimating {what} needs at least {_down(more.at_least)} times as many private labels"
     examples = []
     for spread, least, most in more.examples:

@@ -37,7 +37,7 @@ _ABOVE = 1 + 1e-9  # what sums of float64 may be off
 
 @dataclass(frozen=True)
 class Noise:
-    """What is known of the noise of one row, in units of the label.
+    """The noise of one row, in units of the label, as far as it is known.
 
     Attributes:
         least, most: of its variance, over all labels in the range.
@@ -64,7 +64,7 @@ class Noise:
         return self._bound(self.least, self.most, rows)
 
     def margin_under_prior(self, rows: int) -> float:
-        """The same if the labels of the rows are distributed as the prior says."""
+        """The noise if the labels of the rows are distributed as the prior says."""
         return self._bound(self.average, self.average, rows)
 
     def _bound(self, least: float, most: float, rows: int) -> float:

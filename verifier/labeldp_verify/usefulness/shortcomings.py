@@ -85,7 +85,7 @@ def find_shortcomings(
     declared: Fraction,
     distances: tuple[float, float] | None = None,
 ) -> list[Shortcoming]:
-    """What is wrong with a verified randomizer, the worst first.
+    """The shortcomings of a verified randomizer, the worst first.
 
     Args:
         estimable: whether weights exist that make its labels right on average; None if unknown.
@@ -173,7 +173,7 @@ _ALIKE = {
 
 
 def group_shortcomings(integers: Integers, certificate: Certificate) -> list[Shortcoming]:
-    """What is odd of the groups, and what keeps labels of some from being useful, the worst first.
+    """Oddities of groups, and shortcomings of the labels of some, the worst first.
 
     The certificate was verified.
     """

@@ -14,7 +14,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from learn.tests.drawn import numbers, response
 
 CODES = response((-1, 0, 1, 2, 3))
-TEXT = response(("one", "three", "two"))
 UNKNOWN = "values are not outputs"
 
 
@@ -54,18 +53,6 @@ def failures(estimator, expected):
 def test_the_classifier_passes_the_checks():
     left_out = {"check_classifiers_classes": "labels of text, one of two artifacts"}
     assert failures(PrivateLabelClassifier(LogisticRegression(), CODES), left_out) == {}
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_classes_may_be_text():
-    names = np.array(["one", "three", "two"])
-    generator = np.random.default_rng(0)
-    place = generator.integers(0, 3, 300)
-    x = np.eye(3)[place] + generator.normal(0, 0.1, (300, 3))
-    for y in (names[place], names[place].astype(object)):
-        model = PrivateLabelClassifier(LogisticRegression(), TEXT).fit(x, y)
-        assert model.classes_.tolist() == names.tolist()
-        assert (model.predict(x) == y).all()
 
 
 @pytest.mark.filterwarnings("ignore")

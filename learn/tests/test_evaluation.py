@@ -14,7 +14,7 @@ from labeldp_learn import (
     evaluate,
     scorer,
 )
-from labeldp_learn.evaluation import METRICS, Influence, prepared
+from labeldp_learn.evaluation import METRICS
 from labeldp_learn.private_labels import tables_of
 from labeldp_verify.forms import RealDomain
 from labeldp_verify.opening import open_artifact
@@ -124,35 +124,6 @@ def test_areas_on_labels_without_noise_are_those_of_all_pairs():
     assert found.value == pytest.approx(roc_auc_score(true, scores), abs=1e-5)
 
 
-def test_intervals_of_skewed_rows_are_longer_where_large_losses_were_not_seen():
-    generator = np.random.default_rng(0)
-    rows, hits, plain = 400, np.zeros(2), np.zeros(2)
-    for _ in range(2000):
-        losses = np.exp(1.5 * generator.normal(size=rows))
-        one = Influence(float(losses.mean()), losses - losses.mean())
-        low, high, error = one.interval(1.96)
-        truth = math.exp(1.5**2 / 2)
-        hits += (truth < low, truth > high)
-        plain += abs(truth - one.value) > 1.96 * error, 0
-        assert one.value - low < high - one.value
-    assert hits.sum() / 2000 < 0.8 * plain[0] / 2000
-
-
-def test_a_difference_is_known_far_better_than_either_model():
-    artifact = open_artifact(NUMBERS)
-    places = np.random.default_rng(0).integers(0, 12, 4000)
-    private = PrivateLabels(artifact, drawn(artifact, places))
-    one, other = np.full(4000, 5.0), np.full(4000, 5.5)
-    found = evaluate(private, {"one": one, "other": other}, ["squared error"])
-    assert [m.model for m in found] == ["one", "other", "one − other"]
-    assert found[2].error < 0.3 * found[0].error
-    truth = np.mean((places - one) ** 2 - (places - other) ** 2)
-    assert found[2].low <= truth <= found[2].high
-    assert found[2].rows_to_settle(found[2].error * 10) < 4000 < found[2].rows_to_settle(1e-3)
-    with pytest.raises(PrivateLabelError, match="difference of 0"):
-        found[2].rows_to_settle(0)
-
-
 @pytest.mark.parametrize("rows", [1, 2, 5, 12, 30])
 @pytest.mark.parametrize("accuracy", [0.5, 0.8, 0.95])
 def test_intervals_of_few_rows_cover_by_enumeration(rows, accuracy):
@@ -180,20 +151,6 @@ def test_fewer_than_ten_rows_or_persons_have_no_interval():
             evaluate(private, {"m": np.zeros(90)}, ["absolute error"], persons=persons),
         ):
             assert math.isfinite(found[0].error) == (count == 10) == (found[0].low > -math.inf)
-
-
-def test_what_no_private_label_changes_is_exact(recwarn):
-    private = PrivateLabels(BINARY, [0, 1] * 100)
-    same = {"m": np.full(200, 0.5), "n": np.full(200, 0.5)}
-    for m in evaluate(private, same, ["log loss", "AUC"]):
-        assert m.low == m.value == m.high and m.error == 0
-    one = np.linspace(0.1, 0.8, 200)
-    for m in evaluate(private, {"m": one, "n": one})[2::3]:
-        assert m.low == m.value == m.high == m.error == 0
-    for rows in (1, 3):
-        few = evaluate(PrivateLabels(BINARY, [1] * rows), {"m": np.full(rows, 0.3)})
-        assert all(m.error == math.inf for m in few)
-    assert not recwarn.list
 
 
 def test_groups_have_their_own_metrics_and_persons_wider_intervals():
@@ -228,19 +185,6 @@ def test_persons_without_rows_in_a_group_are_none_of_it():
                          persons=few[group])  # fmt: skip
         own = [m for m in every if m.group == name]
         assert [(m.low, m.high) for m in own] == [(m.low, m.high) for m in alone]
-
-
-def test_rows_without_a_group_are_a_group_of_their_own():
-    """They were taken for all rows: an error of shapes, or the metric of other labels."""
-    true, one, _ = two_models(3000, 0)
-    private = PrivateLabels(BINARY, drawn(BINARY, true))
-    by = np.array(["a", None, "b"], object)[np.arange(3000) % 3]
-    found = evaluate(private, {"m": one}, by=by)
-    named = evaluate(private, {"m": one}, by=np.where(by == None, "null", by))  # noqa: E711
-    assert [(m.group, m.rows) for m in found[::3]] == [
-        *((None, 3000), ("a", 1000), ("b", 1000), ("null", 1000)),
-    ]
-    assert found == named
 
 
 @pytest.mark.parametrize(
@@ -348,14 +292,9 @@ def test_a_scorer_finds_the_groups_in_the_features():
         (BINARY, [0.5, 0.5], ["nothing"], "there is no metric"),
         (BINARY, [0.5, 0.5], ["squared error"], "is of numbers"),
         (BINARY, [0, 1], ["AUC"], "needs probabilities"),
-        (BINARY, [0, 7], None, "neither probabilities nor labels"),
-        (BINARY, np.ones((2, 3)), None, "2 labels, so probabilities have 2"),
         (BINARY, [0.5, 87.0], None, "between 0 and 1"),
-        (BINARY, [0.5, -0.1], ["AUC"], "between 0 and 1"),
         (BINARY, [0.5, math.nan], ["accuracy"], "none may be missing"),
-        (BINARY, [[0.5, 0.5], [math.nan, 1]], ["accuracy"], "none may be missing"),
         (NUMBERS, [["a"], ["b"]], None, "one column of numbers"),
-        (NUMBERS, [1.0, math.nan], ["absolute error"], "missing"),
     ],
 )
 def test_what_does_not_fit_is_refused(artifact, predicted, metrics, words):
@@ -372,16 +311,6 @@ def test_rows_that_stand_for_several_are_refused():
         evaluate(private, {"m": [0.1, 0.9]})
     with pytest.raises(PrivateLabelError, match="leave out counts"):
         calibration(private, [0.1, 0.9], bins=1)
-
-
-def test_prepared_probabilities_keep_their_bytes():
-    """A ledger recalls a release of metrics by them."""
-    for kind in (np.float32, np.float64):
-        given = np.array([0.25, 1.0], kind)
-        assert (
-            prepared([0, 1], given, numeric=False).tobytes()
-            == np.stack([1 - given, given], axis=1).tobytes()
-        )
 
 
 def test_what_an_artifact_hides_is_not_estimated():

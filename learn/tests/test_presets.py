@@ -5,7 +5,7 @@ import pytest
 from labeldp_learn import ForwardLogLoss, PrivateLabels, UnbiasedPoissonLoss, boosting_preset
 from labeldp_verify.opening import open_artifact
 
-from learn.tests.drawn import FILES, NUMBERS, SETS, drawn, response
+from learn.tests.drawn import NUMBERS, SETS, drawn, response
 
 CALM, LOUD = response((0, 1), rare=50), response((0, 1), rare=3)
 
@@ -29,19 +29,6 @@ def test_the_ratio_is_that_of_the_definition():
     kept = private.matrix().values[0, 0] - private.matrix().values[1, 0]
     assert preset.ratio == pytest.approx(0.25 / kept**2 / 0.25, rel=0.05)
     assert preset.rows_in_leaf == round(20 * preset.ratio)
-
-
-def test_more_rows_mean_more_rounds():
-    few, many = boosting_preset(of(NUMBERS, 2000)), boosting_preset(of(NUMBERS, 200_000))
-    assert few.rows_in_leaf <= 2000 / 8 and many.worth > 50 * few.worth
-    assert many.rounds * 2**many.depth > few.rounds * 2**few.depth
-
-
-def test_a_private_prior_with_noise_in_its_tail_is_no_signal():
-    artifact = open_artifact(FILES / "plain/auto-private-prior.onnx")
-    rows = 3000
-    preset = boosting_preset(PrivateLabels(artifact, drawn(artifact, np.arange(rows) % 4)))
-    assert preset.ratio <= rows and preset.rounds >= 1
 
 
 @pytest.mark.parametrize("artifact", [NUMBERS, SETS], ids=["numbers", "sets"])

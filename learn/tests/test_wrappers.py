@@ -1,12 +1,6 @@
 """The estimators on private labels: corrected probabilities, sets, groups, searches, pipelines."""
 
-import subprocess
-import sys
-from dataclasses import replace
-
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 import sklearn
 from labeldp_learn import (
@@ -185,13 +179,6 @@ def test_predictions_stay_inside_the_range_of_labels():
     assert PrivateLabelRegressor(Ridge(), NUMBERS, clip=False).fit(x, private).predict(far)[1] > 20
 
 
-def test_a_bias_that_training_cannot_average_out_is_a_warning():
-    artifact = open_artifact(FILES / "plain/rr-on-bins-squared.onnx")
-    private = drawn(artifact, np.arange(3000) % 12)
-    with pytest.warns(UserWarning, match="training cannot average this out"):
-        PrivateLabelRegressor(Ridge(), artifact).fit(np.zeros((3000, 1)), private)
-
-
 @pytest.mark.filterwarnings("ignore:.*cannot average")
 def test_weights_may_have_any_sum():
     """Weights with the sum 1 counted as one row, whose best target is the mean of all labels."""
@@ -203,47 +190,6 @@ def test_weights_may_have_any_sum():
     scaled.fit(x, private, sample_weight=np.full(20_000, 1 / 20_000))
     assert np.allclose(scaled.predict(x), model.predict(x)) and scaled.bias_ == model.bias_
     assert np.ptp(model.predict(x)) > 5
-
-
-@pytest.mark.parametrize(
-    "y", [pa.array(["a", None] * 2), pd.array(["a", None] * 2, "string"), [b"a", b"b"] * 2]
-)
-def test_labels_that_scikit_learn_cannot_name_are_the_same_error(y):
-    model = PrivateLabelClassifier(LogisticRegression(), RESPONSE)
-    with pytest.raises(PrivateLabelError, match="Unknown label type"):
-        model.fit(np.zeros((4, 1)), y)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        PrivateLabelClassifier(LogisticRegression(), BINARY),
-        PrivateLabelRegressor(Ridge(), NUMBERS),
-    ],
-)
-def test_no_rows_are_one_clear_error(model):
-    with pytest.raises(PrivateLabelError, match="no rows"):
-        model.fit(np.zeros((0, 1)), [])
-
-
-def test_a_name_in_a_warning_does_not_steer_the_terminal():
-    artifact = open_artifact(FILES / "plain/rr-on-bins-squared.onnx")
-    artifact = replace(artifact, certificate=replace(artifact.certificate, name="\x1b[2J"))
-    private = drawn(artifact, np.arange(3000) % 12)
-    with pytest.warns(UserWarning, match="cannot average") as found:
-        PrivateLabelRegressor(Ridge(), artifact).fit(np.zeros((3000, 1)), private)
-    assert str(found[0].message).isprintable()
-
-
-def test_the_score_of_a_classifier_is_the_accuracy_on_true_labels():
-    x, _, true, private = two_classes()
-    model = PrivateLabelClassifier(LogisticRegression(), BINARY).fit(x, private)
-    new, _, true, private = two_classes(seed=1)
-    assert abs(model.score(new, private) - (model.predict(new) == true).mean()) < 0.03
-    x, places, private = six_classes()
-    model = PrivateLabelClassifier(GaussianNB(), SETS).fit(x, private)
-    right = np.array(PrivateLabels(SETS, private).labels)[places] == model.predict(x)
-    assert abs(model.score(x, private) - right.mean()) < 0.1
 
 
 def test_searches_pipelines_and_cross_validation_work():
@@ -264,16 +210,6 @@ def test_searches_pipelines_and_cross_validation_work():
     )
     assert search.fit(x, private).best_params_ == {"estimator__C": 1.0}
     assert len(cross_val_predict(search.best_estimator_, x, private, cv=3)) == 3000
-
-
-def test_a_pipeline_can_be_inside():
-    x, chance, _, private = two_classes()
-    inner = make_pipeline(StandardScaler(), LogisticRegression())
-    model = PrivateLabelClassifier(inner, BINARY).fit(pd.DataFrame(x, columns=["a"]), private)
-    assert model.feature_names_in_.tolist() == ["a"]
-    assert (
-        abs(model.predict_proba(pd.DataFrame(x, columns=["a"]))[:, 1].mean() - chance.mean()) < 0.02
-    )
 
 
 class Consumer(LogisticRegression):
@@ -327,11 +263,3 @@ def test_what_does_not_fit_together_is_one_clear_error(model, words):
     values = np.array(open_artifact(RESPONSE).tables[0].values)
     with pytest.raises(PrivateLabelError, match=words):
         model.fit(np.zeros((len(values), 1)), values)
-
-
-@pytest.mark.slow
-def test_no_library_is_imported_that_was_not_asked_for():
-    code = "import labeldp_learn as l, sys; [getattr(l, n) for n in l.__all__]; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.split(".")[0] for name in done.stdout.split()}
-    assert not loaded & {"lightgbm", "xgboost", "torch", "polars"}  # scikit-learn loads the others

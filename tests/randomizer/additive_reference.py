@@ -2,11 +2,6 @@
 
 from collections import Counter
 from fractions import Fraction
-from itertools import pairwise
-
-from hypothesis import strategies as st
-from labeldp_verify.forms import AdditiveRandomizer
-from labeldp_verify.forms.randomizers import check_additive
 
 
 def weight(r, n):
@@ -53,31 +48,3 @@ def ratio_of_windows(r):
     bottom = [sum(w[n] for n in w if n <= r.low - p) for p in (D, 0)]
     pairs = [*windows, top, bottom]
     return max(Fraction(max(pair), min(pair)) for pair in pairs)
-
-
-def split(draw, parts, total):
-    """``parts`` numbers ≥ 1 with the sum ``total``."""
-    cuts = draw(st.sets(st.integers(1, total - 1), min_size=parts - 1, max_size=parts - 1))
-    ends = [0, *sorted(cuts), total]
-    return tuple(b - a for a, b in pairwise(ends))
-
-
-@st.composite
-def any_additive(draw):
-    """Any additive randomizer of 6 bits: no symmetry, no order, no privacy."""
-    labels, spacing = draw(st.integers(2, 5)), draw(st.integers(1, 3))
-    period, reach = (labels - 1) * spacing, draw(st.integers(1, 3))
-    low = draw(st.integers(period - reach * period, reach * period))
-    r = AdditiveRandomizer(
-        word_bits=6,
-        labels=labels,
-        spacing=spacing,
-        blocks=split(draw, 2 * reach + 2, 64),
-        shapes=(split(draw, period, 64), split(draw, period, 64)),
-        low=low,
-        high=draw(st.integers(low, reach * period)),
-        origin=draw(st.integers(-20, 20)) / 4,
-        unit=draw(st.integers(1, 20)) / 8,
-    )
-    check_additive(r)
-    return r

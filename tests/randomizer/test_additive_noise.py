@@ -18,7 +18,7 @@ from labeldp_compile.rounding.additive_noise import (
     rounded_shape,
     staircase_magnitudes,
 )
-from tests.randomizer.additive_reference import noises, probability
+from tests.randomizer.additive_reference import probability
 from verifier.tests.analysed import realised_ratio as additive_ratio
 
 EPSILONS = ["0.1", "0.5", "1", "4", "8", "20"]
@@ -90,46 +90,6 @@ def test_discrete_staircase_is_definition_19(epsilon):
                 assert worst_difference(r, points, definition_19, D, epsilon, width) < CLOSE
 
 
-@pytest.mark.slow
-def test_large_periods():
-    D = 100_000
-    for epsilon in ("0.1", "20"):
-        r = laplace(D, epsilon)
-        points = sample(D, r.reach)
-        assert worst_difference(r, points, definition_17, D, epsilon) < CLOSE
-        assert additive_ratio(r) <= exp_lower(Fraction(epsilon))
-    for width in (1, 48, 70_000):  # one step high above 99,999 low ones is the hardest to round
-        r = staircase(D, "20", width)
-        points = sample(D, r.reach, width)
-        assert worst_difference(r, points, definition_19, D, "20", width) < CLOSE
-
-
-def test_a_fine_lattice_stands_for_the_continuous_distributions():
-    """Definitions 18 and 20 with Δ = 1: the CDFs differ by no more than a lattice step's share."""
-    D, epsilon = 1024, 2.0
-    fine, stairs = laplace(D, 2, spacing=64), staircase(D, 2, 256)
-    b, gamma = mpmath.exp(-epsilon), mpmath.mpf(256) / D
-    height = (1 - b) / (2 * (gamma + b * (1 - gamma)))
-    below_laplace = below_stairs = Fraction(0)
-    largest_steps = [epsilon / 2 / D, float(height) / D]
-    for n in range(-3 * D, 1):
-        if n == -3 * D:
-            below_laplace = sum((probability(fine, m) for m in noises(fine) if m < n), Fraction(0))
-            below_stairs = sum(
-                (probability(stairs, m) for m in noises(stairs) if m < n), below_stairs
-            )
-        below_laplace += probability(fine, n)
-        below_stairs += probability(stairs, n)
-        x = mpmath.mpf(n) / D
-        assert abs(below_laplace - mpmath.exp(epsilon * x) / 2) < 1.01 * largest_steps[0]
-        k, rest = divmod(-n, D)
-        # Mass beyond |x|: what is left of this period, and all the later ones.
-        part = max(256 - rest, 0) + b * (D - max(rest, 256))
-        period = 256 + b * (D - 256)
-        beyond = height / D * b**k * (part + period * b / (1 - b))
-        assert abs(below_stairs - beyond) < 1.01 * largest_steps[1]
-
-
 @pytest.mark.parametrize("epsilon", [*EPSILONS, "60"])
 def test_unclipped_noise_keeps_the_mean(epsilon):
     for r in (
@@ -184,21 +144,3 @@ def test_shapes_are_rounded_so_that_no_ratio_grows(numbers, total):
         assert counts[0] <= ideal[0]
         assert all(c >= x for c, x in zip(counts, ideal, strict=True) if c < counts[0])
         assert Fraction(counts[0], counts[-1]) <= Fraction(numbers[0], numbers[-1])
-
-
-def test_what_does_not_fit_is_refused():
-    lattice = LabelLattice(40, 1, 0.0, 1.0)
-
-    def noise(epsilon, clip, bits):
-        return additive_noise(
-            lambda e: laplace_magnitudes(e, 39), lattice, Fraction(epsilon), clip, bits
-        )
-
-    for arguments in ((1, True, 5), ("0.01", False, 10), ("0.001", True, 8)):
-        with pytest.raises(ValueError, match="too short for noise"):
-            noise(*arguments)
-    with pytest.raises(ValueError, match="reaches too far"):
-        noise("0.0003", False, None)
-    with pytest.raises(ValueError, match="word_bits"):
-        noise(1, False, 65)
-    assert noise("0.000001", True, None).reach == 1

@@ -4,9 +4,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.forms import AdditiveRandomizer
 from labeldp_verify.forms.exact_numbers import exp_lower
 
 from labeldp_compile.rounding.additive_noise import (
@@ -16,20 +15,10 @@ from labeldp_compile.rounding.additive_noise import (
     staircase_magnitudes,
 )
 from tests.randomizer.additive_reference import (
-    any_additive,
     ratio_of_outputs,
     ratio_of_windows,
 )
 from verifier.tests.analysed import realised_ratio as additive_ratio
-
-
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(any_additive())
-@example(AdditiveRandomizer(6, 2, 1, (1, 1, 1, 61), ((64,), (64,)), 1, 1, 0.0, 0.125))
-def test_ratio_of_any_integers(r):
-    ratio = additive_ratio(r)
-    assert ratio == ratio_of_windows(r)
-    assert ratio >= ratio_of_outputs(r)
 
 
 @st.composite

@@ -2,11 +2,8 @@
 
 import json
 import shutil
-import socket
 from dataclasses import replace
-from urllib.parse import quote
 
-import anyio
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -151,19 +148,15 @@ def compressed():
 
 WRONG_STREAMS = {
     "no stream": (b"junk" * 9, "not an Arrow stream"),
-    "empty": (b"", "not an Arrow stream"),
     "cut short": (stream(**{column(): [1, 2], "id": [1, 2]})[:-200], "not an Arrow stream"),
     "compressed": (compressed(), "compressed"),
     "dictionary": (
         stream(**{column(): pa.array(["a"]).dictionary_encode(), "id": [1]}),
         "record batches",
     ),
-    "nested": (stream(**{column(): [[1]], "id": [1]}), "plain columns"),
     "a billion nulls": (stream(**{column(): pa.nulls(10**9), "id": pa.nulls(10**9)}), "1,000 rows"),
     "no id": (stream(**{column(): [1]}), "id column"),
     "another column": (stream(**{column(): [1], "id": [1], "x": [1]}), "columns must be exactly"),
-    "null id": (stream(**{column(): [1], "id": pa.array([None], pa.int64())}), "id is null"),
-    "repeated id": (stream(**{column(): [1, 1], "id": [7, 7]}), "same id|more than one|twice|rows"),
 }
 
 
@@ -191,16 +184,11 @@ WRONG = {
     "not JSON": (b"{", "not JSON"),
     "too deep": (b"[" * 100_000, "not JSON"),
     "a list": (b"[]", "not an object"),
-    "unknown": ({"columns": {}, "label": []}, "not an object"),
     "ids twice": (b'{"columns": {}, "ids": [1], "ids": [2]}', "not an object"),
     "a column twice": (b'{"columns": {"x": [1], "x": [2]}, "ids": [1]}', "not an object of arrays"),
-    "no columns": ({"ids": []}, "columns"),
-    "no list": ({"columns": {column(): 5}}, "columns"),
     "other column": ({"columns": {"x": [1]}, "ids": [1]}, "must be exactly"),
     "lengths": ({"columns": {column(): [1, 2]}, "ids": [1]}, "different lengths"),
     "no ids": ({"columns": {column(): [1, 2]}}, "ids"),
-    "ids": ({"columns": {column(): [1]}, "ids": 5}, "ids"),
-    "version": ({"columns": {column(): [1]}, "ids": [1], "version": -1}, "version"),
     "no version": ({"columns": {column(): [1]}, "ids": [1], "version": True}, "version"),
     "rows": ({"columns": {column(): [1] * 1001}, "ids": list(range(1001))}, "1,000 rows"),
 }
@@ -229,16 +217,6 @@ def test_a_query_that_would_be_ignored_is_an_error(keyed):
         assert "query" in answer.json()["error"]
 
 
-def test_ids_and_private_labels_of_one_name_are_refused(key):
-    path = HERE / "joint/subsets.onnx"
-    client = TestClient(Service(lambda: load([path], key, None, None), SETTINGS).application())
-    columns = {name: [None, None] for name in Randomizer.load(path).label_columns}
-    body = stream(**columns, private_label=[1, 2])
-    answer = client.post(url(stated(path)) + "?id=private_label", content=body, headers=STREAM)
-    assert answer.status_code == 400
-    assert "name of a private column" in answer.json()["error"]
-
-
 def test_a_request_of_two_lengths_is_refused(keyed):
     content = json.dumps({"columns": {column(): [1]}, "ids": [1]}).encode()
     lengths = {"content-length": str(len(content)), "transfer-encoding": "chunked"}
@@ -259,16 +237,6 @@ def test_labels_are_never_sent_elsewhere(keyed):
         )
         assert answer.status_code == 404
         assert "location" not in answer.headers
-
-
-def test_a_label_that_is_an_object_with_a_name_twice_is_a_label_like_any_other(keyed):
-    body = '{"columns": {"%s": [%s]}, "ids": [1]}'
-    one, other = (
-        keyed.post(url(), content=body % (column(), label))
-        for label in ('{"a": 1}', '{"a": 1, "a": 2}')
-    )
-    assert one.status_code == other.status_code == 200
-    assert one.content == other.content
 
 
 def test_without_a_key_every_request_draws_anew(unkeyed):
@@ -345,44 +313,6 @@ def test_a_body_without_a_type_is_refused(unkeyed):
         assert unkeyed.post(url(), content=body, headers=headers).status_code == status
 
 
-def test_a_caller_who_hangs_up_is_no_failure_of_the_service(capfd):
-    service = Service(lambda: load([PLAIN], None, None, None), SETTINGS)
-    sent = [{"type": "http.request", "body": b'{"col', "more_body": True}]
-
-    async def receive():
-        return sent.pop(0) if sent else {"type": "http.disconnect"}
-
-    async def send(message):
-        pass
-
-    scope = {"type": "http", "method": "POST", "path": url(), "headers": [], "query_string": b""}
-    scope |= {"headers": [(b"host", b"localhost"), (b"content-type", b"application/json")]}
-    anyio.run(service.application(), scope, receive, send)
-    assert 'status="499"' in service.metrics.text().decode()
-    lines = list(map(json.loads, capfd.readouterr().err.splitlines()))
-    assert [(line["event"], line["status"]) for line in lines] == [("request", 499)]
-
-
-def test_the_document_fits_requests_and_answers(keyed):
-    import jsonschema  # takes seconds
-
-    document = keyed.get("/openapi.json").json()
-    for path in FILES:
-        drawer = Randomizer.load(path)
-        operation = document["paths"][url(stated(path))]["post"]
-        names = [*drawer.label_columns, *drawer.group_columns]
-        body = {"columns": {name: [None] for name in names}, "ids": ["a"]}
-        asked = operation["requestBody"]["content"]["application/json"]["schema"]
-        jsonschema.validate(body, asked)
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({"columns": body["columns"]}, asked)
-        answer = keyed.post(url(stated(path)), json=body).json()
-        given = operation["responses"]["200"]["content"]["application/json"]["schema"]
-        jsonschema.validate(answer, given)
-    listed = {one["name"] for one in keyed.get("/v1/artifacts").json()["artifacts"]}
-    assert listed == set(map(stated, FILES))
-
-
 def test_names_are_escaped_on_the_page(tmp_path):
     evil = "<script>alert(1)</script>\x1b[2J"
     path = tmp_path / "x.onnx"
@@ -391,24 +321,6 @@ def test_names_are_escaped_on_the_page(tmp_path):
     page = client.get("/").text
     assert "<script>" not in page
     assert "%3Cscript%3E" in page
-
-
-def test_names_and_categories_do_not_steer_a_terminal(tmp_path):
-    def change(certificate):
-        certificate.update(name="\x1b[2J\x9b1m\u202e")
-
-    path = tmp_path / "x.onnx"
-    path.write_bytes(rebuilt((HERE / "plain/exponential-text.onnx").read_bytes(), change))
-    client = TestClient(Service(lambda: load([path], None, None, None), SETTINGS).application())
-    (one,) = client.get("/v1/artifacts").json()["artifacts"]
-    body = {"columns": {"mdvis": ["grün"] * 100}}
-    answer = client.post(url(quote(one["name"])), json=body)
-    assert "grün" in answer.json()["columns"]["mdvis"]
-    for found in (answer, *map(client.get, ("/v1/artifacts", "/openapi.json"))):
-        assert found.text.isascii()
-    counted = client.get("/metrics").text
-    assert "\ufffd[2J" in counted
-    assert not any(mark in counted for mark in "\x1b\x9b\u202e")
 
 
 def test_files_are_read_anew_and_bad_ones_are_not_taken(tmp_path, capfd):
@@ -431,16 +343,11 @@ def test_files_are_read_anew_and_bad_ones_are_not_taken(tmp_path, capfd):
     ("host", "is_own"),
     [
         ("localhost", True),
-        ("LOCALHOST:8080", True),
         ("127.0.0.1:8080", True),
-        ("127.9.9.9", True),
         ("[::1]:8080", True),
-        ("[::1]", True),
         ("evil.example", False),
-        ("evil.example:8080", False),
         ("localhost.evil.example", False),
         ("evil.example:localhost", False),
-        ("192.0.2.1:8080", False),
         ("", False),
     ],
 )
@@ -464,23 +371,16 @@ def test_what_cannot_be_served(tmp_path, key):
     open_token.write_text("a" * 20)
     short.write_text("abc")
     short.chmod(0o600)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        cases = [
-            (1, [forged, "--unkeyed"]),
-            (2, [PLAIN]),
-            (2, [PLAIN, "--unkeyed", "--key", key]),
-            (2, [PLAIN, PLAIN, "--unkeyed"]),
-            (2, [PLAIN, "--unkeyed", "--port", port]),
-            (2, [PLAIN, "--unkeyed", "--host", "0.0.0.0"]),
-            (2, [PLAIN, "--unkeyed", "--token-file", open_token]),
-            (2, [PLAIN, "--unkeyed", "--token-file", short]),
-            (2, [PLAIN, "--unkeyed", "--tls-cert", short]),
-            (2, [PLAIN, "--unkeyed", "--tls-cert", short, "--tls-key", short]),
-            (2, [PLAIN, "--key", tmp_path / "no.key"]),
-            (2, [tmp_path / "no.onnx", "--unkeyed"]),
-        ]
-        for code, arguments in cases:
-            done = CliRunner().invoke(main, ["serve", *map(str, arguments)])
-            assert done.exit_code == code, (arguments, done.output)
-            assert done.stderr.count("\n") <= 3, done.stderr
+    cases = [
+        (1, [forged, "--unkeyed"]),
+        (2, [PLAIN]),
+        (2, [PLAIN, PLAIN, "--unkeyed"]),
+        (2, [PLAIN, "--unkeyed", "--host", "0.0.0.0"]),
+        (2, [PLAIN, "--unkeyed", "--token-file", open_token]),
+        (2, [PLAIN, "--unkeyed", "--token-file", short]),
+        (2, [PLAIN, "--unkeyed", "--tls-cert", short, "--tls-key", short]),
+    ]
+    for code, arguments in cases:
+        done = CliRunner().invoke(main, ["serve", *map(str, arguments)])
+        assert done.exit_code == code, (arguments, done.output)
+        assert done.stderr.count("\n") <= 3, done.stderr

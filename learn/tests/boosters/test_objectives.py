@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pytest
 from labeldp_learn import (
-    BinaryForwardLogLoss,
     ForwardLogLoss,
     PrivateLabelClassifier,
     PrivateLabelRegressor,
@@ -18,10 +17,9 @@ from labeldp_learn import (
 )
 from labeldp_verify.opening import open_artifact
 
-from learn.tests.drawn import NUMBERS, SETS, drawn, response
+from learn.tests.drawn import NUMBERS, SETS, drawn
 
 ROWS = 20_000
-BINARY = response((0, 1), rare=4)
 
 
 def library(name):
@@ -89,16 +87,6 @@ def test_classes_behind_sets_are_found(fit):
     private = PrivateLabels(artifact, drawn(artifact, places))
     probabilities = loss.probabilities(fit(private, x, loss, x, classes=6))
     assert -np.log(probabilities[np.arange(ROWS), places]).mean() < 0.97 * np.log(6)
-
-
-@pytest.mark.parametrize("fit", [lightgbm, xgboost])
-def test_two_classes_need_one_score(fit):
-    places = (np.random.default_rng(0).random(ROWS) < 0.3).astype(int)
-    loss, x = BinaryForwardLogLoss(BINARY), features(places, 2)
-    private = PrivateLabels(BINARY, drawn(BINARY, places))
-    probabilities = loss.probabilities(fit(private, x, loss, x))
-    assert abs(probabilities[:, 1].mean() - 0.3) < 0.03
-    assert ((probabilities[:, 1] > 0.5) == places).mean() > 0.72
 
 
 @pytest.mark.parametrize(("name", "kind"), [("lightgbm", "LGBM"), ("xgboost", "XGB")])

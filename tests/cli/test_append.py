@@ -180,14 +180,6 @@ def test_integers_of_any_width_are_the_same_ids(made, tmp_path):
     assert result.exit_code == 2 and "all parts need the same type of ids" in result.stderr
 
 
-def test_a_night_without_new_rows_is_a_part_without_rows(made, tmp_path):
-    for kind in ("parquet", "csv"):
-        folder, table = tmp_path / kind, write(tmp_path / f"t.{kind}", range(10))
-        for name in ("one", "two", "three"):
-            assert append(made, table, folder, "--part", name).exit_code == 0
-        assert [len(rows) for rows in drawn(folder).values()] == [10, 0, 0]
-
-
 @pytest.mark.parametrize(
     ("spoil", "options", "words"),
     [
@@ -270,19 +262,3 @@ def test_an_id_twice_adds_no_part(made, tmp_path):
     result = append(made, table, tmp_path / "private")
     assert result.exit_code == 2 and "the same id" in result.stderr
     assert not (tmp_path / "private").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--append"], "needs --key and --id-column"),
-        (["--append", "--overwrite"], "remove --overwrite"),
-        (["--part", "x"], "--part needs --append"),
-        (["--append", "--key", "k.key"], "--key needs --id-column"),
-    ],
-)
-def test_options_that_need_others(made, tmp_path, options, words, monkeypatch):
-    monkeypatch.chdir(made)
-    table = write(tmp_path / "t.parquet", range(3))
-    result = labeldp("randomize", made / "a.onnx", table, "-o", tmp_path / "out", *options)
-    assert result.exit_code == 2 and words in result.stderr and not (tmp_path / "out").exists()

@@ -81,12 +81,6 @@ def test_the_mean_has_its_margin_and_models_are_compared_on_true_labels(tour):
     assert true - 0.2 < private < constant + 1.5
 
 
-def test_its_commands_can_be_repeated_by_hand(tour):
-    folder, done = tour
-    words = re.search(r"^\$ labeldp (verify .*)$", done.stdout, re.M)[1].split()
-    assert piped(folder / "labeldp-demo", *words).returncode == 0
-
-
 def test_a_folder_with_files_is_left_alone(tour):
     folder, _ = tour
     before = sorted((folder / "labeldp-demo").rglob("*"))
@@ -105,16 +99,3 @@ def test_on_a_terminal_it_starts_by_itself_and_can_be_stopped(tmp_path, words):
     code, shown = typed(tmp_path, "\n\nq\n", *words)
     assert code == 0 and "2. Describe the label" in shown and "3. Compile" not in shown
     assert (tmp_path / "labeldp-demo" / "visits.yaml").exists()
-
-
-def test_where_the_tour_was_taken_the_help_is_shown_again(tmp_path):
-    (tmp_path / "labeldp-demo").mkdir()
-    assert "Start:" in typed(tmp_path, "")[1]
-    assert "Missing argument" in typed(tmp_path, "", "init")[1]
-
-
-def test_in_a_pipe_no_arguments_show_the_help(tmp_path):
-    done = piped(tmp_path)
-    assert "Start:" in done.stdout + done.stderr
-    assert piped(tmp_path, "init").returncode == 2
-    assert list(tmp_path.iterdir()) == []

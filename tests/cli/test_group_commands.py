@@ -1,13 +1,9 @@
 """Commands that read an artifact with a table for each group, and those that cannot."""
 
-import json
-import re
-
 import pytest
 from click.testing import CliRunner
 from labeldp_verify.forms import GroupColumn, Groups
 
-from labeldp_compile import audit
 from labeldp_compile.cli import main
 from tests.artifact.test_group_maps import MAPS, randomizer_of
 from verifier.tests.files import DOMAIN, file_of
@@ -24,36 +20,6 @@ def run(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
-def test_report_lists_all_tables_and_shows_one(file):
-    shown = run("report", file)
-    assert shown.exit_code == 0, shown.output
-    assert "4 tables by age, work" in shown.stdout
-    assert "age below 18, 'private' and 4 more" in shown.stdout and "\nother " in shown.stdout
-    document = json.loads(run("report", file, "--json").stdout)
-    assert [one["rows"] for one in document["groups"]] == [1, 4, 7, 10]
-    assert document["columns"] == ["age", "work"]
-    for group in ("20,é", "1e9,é", "other", "17.999,"):
-        one = run("report", file, "--group", group)
-        assert one.exit_code == 0, (group, one.output)
-        assert "one row per label" in one.stdout
-    for group in ("20", "x,é", "20,É", "20,é,1", "", "nan,é"):
-        none = run("report", file, "--group", group)
-        assert none.exit_code == 2 and "is not listed" in none.stderr, group
-    assert run("report", file, "--label", "11").exit_code == 2
-
-
-def test_a_report_draws_one_of_the_groups(file, tmp_path):
-    page = tmp_path / "report.html"
-    assert run("report", file, "-o", page).exit_code == 0
-    text = page.read_text()
-    assert 'id="groups"' in text and re.search(r"other and age 25 to 65.* \(shown below\)", text)
-    assert "the largest ε of" in text
-    chosen = run("report", file, "-o", page, "--overwrite", "--group", "20,é")
-    assert chosen.exit_code == 0
-    assert "age below 18, &#39;private&#39; and 4 more (shown below)" in page.read_text()
-    assert run("report", file, "-o", page, "--overwrite", "--group", "no").exit_code == 2
-
-
 def test_a_name_from_a_file_is_escaped_on_the_page(tmp_path):
     hostile = "<script>alert(1)</script>\x1b[31m"
     groups = Groups.each(GroupColumn(hostile, (hostile, "b", "c")))
@@ -64,12 +30,6 @@ def test_a_name_from_a_file_is_escaped_on_the_page(tmp_path):
     for command in (("report", path), ("verify", path), ("report", path, "--group", "b")):
         done = run(*command)
         assert done.exit_code == 0 and "\x1b" not in done.stdout + done.stderr
-
-
-def test_an_audit_is_of_one_group(file):
-    report = audit(file, samples=100_000, processes=False, group="20,é")
-    assert "group age below 18" in report.audited
-    assert "group other" in run("audit", file, "--samples", 100_000, "--no-processes").stdout
 
 
 def test_columns_of_groups_under_other_names(file, tmp_path):

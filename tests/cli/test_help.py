@@ -1,9 +1,7 @@
 """What a newcomer meets first: the list of commands, at once, and an example for each."""
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -165,23 +163,3 @@ def test_completion_of_commands_options_files_and_mechanisms():
     assert complete("sweep", "s.yaml", "--mechanisms", "laplace,stair") == [
         ("plain", "laplace,staircase")
     ]
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_bash_completes(tmp_path):
-    program = tmp_path / "labeldp"
-    program.write_text(f"#!{sys.executable}\nfrom labeldp_compile.cli import main\nmain()\n")
-    program.chmod(0o755)
-    script = (
-        'eval "$(_LABELDP_COMPLETE=bash_source labeldp)"; COMP_WORDS=(labeldp rand); COMP_CWORD=1; '
-        '_labeldp_completion labeldp; echo "${COMPREPLY[@]}"'
-    )
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", script],
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.strip() == "randomize", done.stderr

@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from labeldp_compile.cli.init import scalar
 from labeldp_compile.spec import load_spec
 from tests.fixtures.blank import without_rows
 
@@ -85,16 +84,6 @@ def test_the_spec_compiles(place, case, ending):
         assert labeldp("compile", "über/K 1.yaml", "-o", "build").exit_code == 0
 
 
-def test_the_answers_are_in_the_spec(place):
-    options = ("--loss", "absolute", "--goal", "labels", "--mechanism", "rr_on_bins")
-    labeldp("init", "table.parquet", *PARQUET["real"], *options, "-o", "spec.yaml")
-    spec, _ = load_spec(place / "spec.yaml")
-    assert spec.label.column == "cost" and spec.domain.points == 11
-    assert float(spec.domain.max) == 100.5 and str(spec.privacy.epsilon) == "0.5"
-    assert (spec.loss, spec.goal, spec.prior.data) == ("absolute", "labels", "table.parquet")
-    assert spec.named_mechanism.kind == "rr_on_bins"
-
-
 def test_no_label_of_a_parquet_file_is_read(place):
     # Nothing is left of the file but its footer, and of that the statistics are absent.
     pq.write_table(TABLE, place / "table.parquet", write_statistics=False)
@@ -164,34 +153,6 @@ def test_on_a_terminal_a_wrong_answer_is_asked_for_again(place, column):
     assert str(spec.privacy.epsilon) == "2"
 
 
-REFUSED = {
-    "when nothing fits but one": (
-        ["--column", "answer", "--values", "yes,no", "--default", "no"],
-        {"squared", "absolute", "poisson", "rr_on_bins", "optimal_unbiased", "laplace"},
-        {"zero_one", "randomized_response", "rr_with_prior"},
-    ),
-    "no 0-1 loss of real labels": (
-        ["--column", "cost", "--range", "0.5..100", "--points", "5"],
-        {"zero_one"},
-        {"squared", "absolute", "poisson", "laplace"},
-    ),
-    "no Poisson loss of negative labels": (
-        ["--column", "visits", "--range", "-3..9"],
-        {"poisson"},
-        {"squared", "absolute", "zero_one", "staircase"},
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_question_offers_nothing_that_the_domain_refuses(place, case):
-    arguments, absent, offered = REFUSED[case]
-    result = labeldp("init", "table.parquet", *arguments, asked="\n" * 9)
-    assert result.exit_code == 0, result.output
-    choices = set(re.findall(r"\w+", " ".join(re.findall(r"\((.*?)\)", result.stderr))))
-    assert not absent & choices and offered <= choices
-
-
 def test_every_mechanism_that_is_offered_makes_a_spec(place):
     base = ["--column", "visits", "--range", "0..9", "--epsilon", "1", "--prior", "uniform"]
     for loss in ("squared", "absolute", "poisson", "zero_one"):
@@ -213,23 +174,3 @@ def test_any_column_name(place, column):
     assert result.exit_code == 0, result.output
     spec, _ = load_spec(place / "odd.yaml")
     assert spec.label.column == column
-
-
-def test_scalars_stay_text():
-    assert scalar("plain") == "plain" and scalar(3) == "3"
-    assert scalar("3") == '"3"' and scalar("true") == '"true"'
-
-
-def test_decimal_commas_are_warned_of_where_a_semicolon_makes_them_likely(place):
-    (place / "excel.csv").write_bytes(b"\xef\xbb\xbfid;cost;kind\r\n1;51,62;a\r\n2;7,00;b\r\n")
-    numbers = ("--column", "cost", "--range", "0..100", "--points", "11", "--prior", "uniform")
-    texts = ("--column", "kind", "--values", "a,b", "--default", "a", "--prior", "uniform")
-    warned = {}
-    for name, options in (("cost", numbers), ("kind", texts)):
-        result = labeldp("init", "excel.csv", *options, "--delimiter", ";", "--yes")
-        assert result.exit_code == 0, result.output
-        assert labeldp("compile", f"{name}.yaml", "-o", ".", "--quiet").exit_code == 0
-        words = "randomize", f"{name}.onnx", "excel.csv", "-o", f"{name}.csv", "--delimiter", ";"
-        warned[name] = [("51,62" in r.stderr) for r in (result, labeldp(*words))]
-    assert warned == {"cost": [True, True], "kind": [False, False]}
-    assert "51,62" not in labeldp("init", "table.csv", *numbers, "-o", "other.yaml").stderr

@@ -150,44 +150,6 @@ def test_while_a_process_is_started_it_says_nothing(part, number, place):
     assert set(place.rglob("*")) == before
 
 
-AUDITED = """
-import os, signal
-def plainly(labels):
-    signal.raise_signal(signal.{number})
-    return labels
-def as_an_error(labels):
-    try:
-        signal.raise_signal(signal.{number})
-    except SystemExit as error:
-        raise ImportError("initialization failed")
-def as_no_error(labels):
-    try:
-        plainly(labels)
-    except SystemExit:
-        raise SystemExit(2) from None
-if os.environ.get("WHEN") == "import":
-    as_an_error([])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("function", ["plainly", "as_an_error", "as_no_error", "import"])
-def test_while_a_function_of_others_runs(function, number, tmp_path):
-    (tmp_path / "audited.py").write_text(AUDITED.format(number=number))
-    called = f"audited:{'plainly' if function == 'import' else function}"
-    line = [sys.executable, "-m", "labeldp_compile.cli", "audit", "--callable", called]
-    line += ["--labels", "0..3", "--epsilon", "1"]
-    env = {**os.environ, "WHEN": function, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        line, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False
-    )
-    if number == "SIGINT":
-        require_interrupted(done, "audit")
-    else:
-        assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
-
-
 RUN = """
 import atexit, signal, sys, time
 from labeldp_verify.console.interrupts import run
@@ -246,36 +208,6 @@ def test_how_a_command_ends(case):
     else:
         assert done.stderr.endswith(INTERRUPTED) and done.stderr.count("labeldp") >= 1
         assert (error in done.stderr) if error else (done.stderr == INTERRUPTED)
-
-
-def test_errors_of_others_are_told_as_before():
-    script = "def command():\n    try: {}[0]\n    except KeyError: raise ValueError('second')"
-    line = [sys.executable, "-c", RUN.format(script=script)]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and done.stderr.endswith("ValueError: second\n")
-    assert "KeyError: 0" in done.stderr
-
-
-def test_code_that_clears_exceptions_does_not_keep_it_running():
-    script = """
-import os, signal, sys, time
-from labeldp_verify.console.interrupts import run
-once = iter([signal.SIGINT])
-class Stream:
-    def write(self, text): return os.write(2, text.encode())
-    def flush(self): [signal.raise_signal(number) for number in once]
-sys.stderr = Stream()
-def command():
-    input()  # flushes stderr, and clears what comes of it
-run("labeldp", lambda: command)
-"""
-    line = [sys.executable, "-c", script]
-    reading, writing = os.pipe()
-    with subprocess.Popen(line, stdin=reading, stderr=subprocess.PIPE) as process:
-        assert process.wait() == 130
-        assert process.stderr.read() == b"\nlabeldp: interrupted\n"
-    os.close(reading)
-    os.close(writing)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")

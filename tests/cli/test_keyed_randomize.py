@@ -1,11 +1,6 @@
 """``labeldp keygen`` and ``labeldp randomize --key``: repeatable, exact, and refusing misuse."""
 
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +14,6 @@ from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 N = 20_000  # more than two batches
-KILLS = int(os.environ.get("LABELDP_KILLS", "4"))
 
 
 @pytest.fixture(autouse=True)
@@ -58,18 +52,6 @@ def keyed(place, source, output, *options, id_column="number"):
 
 def private(path, name="y"):
     return pq.read_table(path)[name].to_numpy()
-
-
-def test_keygen(place):
-    result = labeldp("keygen", place / "new.key")
-    key = Key.load(place / "new.key")
-    assert result.exit_code == 0 and result.stdout == ""
-    assert key.fingerprint in result.stderr and key.secret.hex() not in result.output
-    again = labeldp("keygen", place / "new.key")
-    assert again.exit_code == 2 and "exists already" in again.stderr
-    assert Key.load(place / "new.key") == key
-    assert labeldp("keygen", place / "no" / "x.key").exit_code == 2
-    assert labeldp("keygen", place / "quiet.key", "--quiet").output == ""
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -158,54 +140,3 @@ def test_duplicates_are_found_over_the_whole_input(place, monkeypatch, rows, id_
 def test_empty_cells_of_csv_are_no_ids(place):
     (place / "gap.csv").write_text('number,y\n1,2\n"",3\n')
     refused(place, keyed(place, "gap.csv", "refused.parquet"), "an id is null")
-
-
-def test_misuse_writes_nothing(place):
-    base = ["randomize", place / "a.onnx", place / "t.parquet", "-o", place / "refused.parquet"]
-    key = ["--key", place / "k.key"]
-    (place / "open.key").write_bytes((place / "k.key").read_bytes())
-    (place / "open.key").chmod(0o644)
-    cases = [
-        (key, "--key needs --id-column"),
-        (["--id-column", "number"], "--id-column needs --key"),
-        (["--context", "y"], "--context needs --key"),
-        (["--version", "0"], "--version needs --key"),
-        ([*key, "--id-column", "number", "--context", ""], "must not be empty"),
-        (["--key", place / "no.key", "--id-column", "number"], "cannot be read"),
-        (["--key", place / "t.csv", "--id-column", "number"], "chmod 600|not a key file"),
-        (["--key", place / "open.key", "--id-column", "number"], "chmod 600"),
-    ]
-    for options, message in cases:
-        refused(place, labeldp(*base, *options), message)
-    negative = labeldp(*base, *key, "--id-column", "number", "--version", "-1")
-    assert negative.exit_code == 2 and not (place / "refused.parquet").exists()
-
-
-@pytest.mark.slow
-def test_killed_runs_leave_nothing_and_a_rerun_gives_the_identical_file(place):
-    """Set LABELDP_KILLS=50 for a longer run."""
-    large = pa.concat_tables([pq.read_table(place / "t.parquet")] * 15)
-    large = large.set_column(0, "number", pa.array(range(15 * N)))  # of several usual batches
-    pq.write_table(large, place / "large.parquet")
-    assert keyed(place, "large.parquet", "expected.parquet").exit_code == 0
-    output = place / "killed.parquet"
-    command = [sys.executable, "-c", "from labeldp_compile.cli import main; main()", "randomize"]
-    command += [place / "a.onnx", place / "large.parquet", "-o", output]
-    command += ["--key", place / "k.key", "--id-column", "number"]
-    start = time.monotonic()
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-    whole = time.monotonic() - start
-    assert output.read_bytes() == (place / "expected.parquet").read_bytes()
-    output.unlink()
-    generator = np.random.default_rng(KILLS)
-    for delay in generator.uniform(0.2, 1.1, KILLS) * whole:
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        if output.exists():  # it was faster than the signal: then it is whole
-            assert output.read_bytes() == (place / "expected.parquet").read_bytes()
-            output.unlink()
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-    assert output.read_bytes() == (place / "expected.parquet").read_bytes()
-    assert not list(place.glob(".*partial"))

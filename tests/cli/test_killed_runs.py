@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from labeldp_runtime.whole_file import partial_of, replaced_when_whole
+from labeldp_runtime.whole_file import partial_of
 
 from labeldp_compile.tabular import writer
 from tests.cli.test_cli import labeldp
@@ -114,25 +114,6 @@ def test_what_is_left_is_not_looked_at(place, output):
         (place / name).write_text("not ours")
     assert "was killed" not in randomize(place, output, "--overwrite").stderr
     assert all((place / name).exists() for name in others)
-
-
-def test_a_run_at_work_is_left_in_peace(place, output):
-    with replaced_when_whole(output) as file:
-        file.write(b"whole")
-        second = randomize(place, output)
-        assert second.exit_code == 2 and second.stderr.count("\n") == 1
-        assert "another run is writing" in second.stderr
-    assert output.read_bytes() == b"whole"
-
-
-def test_a_link_in_the_place_is_not_followed(place, output):
-    victim = place / "victim"
-    victim.write_text("kept")
-    partial_of(output).symlink_to(victim)
-    result = randomize(place, output)
-    assert result.exit_code == 2 and result.stderr.count("\n") == 1
-    assert "is in the way" in result.stderr and not output.exists()
-    assert victim.read_text() == "kept"
 
 
 @pytest.mark.parametrize(

@@ -49,32 +49,8 @@ def test_the_number_of_labels_that_a_certificate_states(files, tmp_path):
     assert "its certificate states no labels_per_user" in run(str(path), files[1]).stderr
 
 
-def test_one_label_pays_hardly_less_with_delta(files):
-    document = json.loads(run(f"{files[0]}:1", "--json").stdout)
-    assert 0.99 < document["epsilon_at_delta"] <= document["epsilon_pure"] == 1.0
-
-
 def test_a_file_that_does_not_verify(files, tmp_path):
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(Path(files[0]).read_bytes() + b"x")
     result = run(files[1], str(broken), "--labels-per-user", "2")
     assert result.exit_code == 1 and "does not verify" in result.stderr and not result.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["{file}"], "say how many labels a user has"),
-        (["{file}:0"], "a user has 1 … 10,000 labels"),
-        (["{file}:99999999999"], "a user has 1 … 10,000 labels"),
-        (["{file}:2", "--delta", "0"], "--delta"),
-        (["{file}:2", "--delta", "nan"], "--delta"),
-        (["{file}:2", "--delta", "1e-13"], "--delta"),
-        (["nosuch.onnx:2"], "cannot be read"),
-        (["{file}", "--labels-per-user", "0"], "0"),
-        ([], "Missing argument"),
-    ],
-)
-def test_input_that_makes_no_sense(files, arguments, message):
-    result = run(*(argument.format(file=files[0]) for argument in arguments))
-    assert result.exit_code == 2 and message in result.stderr

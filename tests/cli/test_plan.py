@@ -113,13 +113,6 @@ def test_what_compile_refuses_before_spending_is_refused_alike(place, case, monk
     assert not (place / "out").exists()
 
 
-def test_compile_refuses_another_number_of_rows_before_it_spends(place, monkeypatch):
-    monkeypatch.setattr(obtain, "noisy_histogram", None)
-    path = spec_in(place, prior=counted("visits.csv", rows=4999))
-    result = labeldp("compile", path, "-o", place / "out")
-    assert result.exit_code == 2 and "5,000 rows" in result.stderr
-
-
 def test_the_noise_is_what_discrete_laplace_noise_does(place):
     noise = plan_spec(spec_in(place, **GIVEN)).budget.noise
     assert noise.scale == 8.0 and noise.average_count == ROWS / SIZE
@@ -145,34 +138,3 @@ def test_estimates_hold_for_the_compile_that_follows(place, mechanism):
     assert estimated.outputs.least <= artifact.randomizer.outputs <= estimated.outputs.most
     depends = mechanism in ("rr_on_bins", "optimal_unbiased")  # on a prior that is not yet known
     assert (estimated.outputs.least < estimated.outputs.most) == depends
-
-
-@pytest.mark.parametrize("stands_out", [False, True])
-def test_the_size_of_groups_is_a_range_that_holds_what_compile_makes(place, stands_out):
-    group = np.arange(60_000) % 9
-    labels = np.random.default_rng(4).poisson(1.0 + np.where(stands_out, group, 3))
-    pq.write_table(pa.table({"visits": labels, "g": group}), place / "visits.parquet")
-    path = spec_in(place, groups={"column": "g", "values": list(range(9))})
-    estimated = plan_spec(path).forecast.size
-    artifact = compile_spec(path, test_seed=1)
-    assert len(artifact.certificate.tables) == (10 if stands_out else 1)
-    assert estimated.least / 2 <= len(artifact.model) <= estimated.most * 2
-    assert estimated.most > 4 * estimated.least
-
-
-@pytest.mark.parametrize(
-    ("privacy", "is_weak"),
-    [
-        ({"epsilon": 9.0}, False),
-        ({"epsilon": 9.3}, True),
-        ({"epsilon": 2.0, "labels_per_user": 4}, False),
-        ({"epsilon": 2.0, "labels_per_user": 5}, True),
-    ],
-)
-def test_an_epsilon_that_protects_hardly_any_label_is_warned_of(place, privacy, is_weak):
-    """From ε = 2·ln 99 on, who was 1% sure of a label can be 99% sure of it."""
-    path = spec_in(place, prior="uniform", **privacy)
-    for command in (("plan",), ("plan", "--verbose"), ("compile", "-o", place / "out")):
-        done = labeldp(command[0], path, *command[1:])
-        assert done.exit_code == 0, done.output
-        assert ("protects hardly any label" in done.output) == is_weak

@@ -14,14 +14,11 @@ from labeldp_verify.analysis.probabilities import (
     equally_likely,
     matrix,
     noise_quantiles,
-    range_sums,
     row,
     value,
 )
-from labeldp_verify.artifact import Table
 from labeldp_verify.forms import (
     AdditiveRandomizer,
-    CategoricalDomain,
     IntegerDomain,
     TableRandomizer,
     sets_of,
@@ -29,11 +26,7 @@ from labeldp_verify.forms import (
 from labeldp_verify.graph import write_model
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.cli.output import clipped, text_table, width
 from labeldp_compile.cli.report_terminal import (
-    ASCII_SHADES,
-    COLOURED,
-    shaded_lines,
     terminal_heat_map,
 )
 from labeldp_compile.report.facts import heat_map
@@ -157,18 +150,6 @@ def test_large_matrices_are_shades_that_fit_the_terminal(written):
     assert labeldp("report", path, "--matrix").exit_code == 2  # nobody could read it
 
 
-def test_categories_are_shown_by_name_and_cannot_command_the_terminal(written):
-    names = ["rot", "日本語", "a\x1b[31mred", "é" * 40]
-    _, path = written(weights=None, values=names)
-    text = shown(path, "-v")
-    assert "\x1b" not in text and "日本語" in text
-    assert "\N{REPLACEMENT CHARACTER}[31mred" in text and "unchanged" in text
-    near = labeldp("report", path, "--label", "日本")
-    assert near.exit_code == 2 and "'日本語'" in near.stderr
-    document = shown(path, "--json", "--label", "日本語")
-    assert document["matrix"]["labels"] == ["日本語"] and document["labels"][0]["mean"] is None
-
-
 def test_nothing_is_shown_of_a_file_that_does_not_verify(written, tmp_path):
     randomizer, path = written()
     certificate = {**open_artifact(path).certificate.to_json(), "labels": 11}
@@ -180,15 +161,6 @@ def test_nothing_is_shown_of_a_file_that_does_not_verify(written, tmp_path):
         result = labeldp("report", path, "--json")
         document = json.loads(result.stdout)
         assert result.exit_code == 1 and document["ok"] is False and document["failed"]
-
-
-def test_labels_are_read_by_the_domain(written):
-    _, path = written()
-    for label in ("10", "-1", "0.5", "nan", "one", ""):
-        result = labeldp("report", path, "--label", label)
-        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    _, path = written(domain="{kind: real, min: -1.0, max: 1.0, points: 10}")
-    assert [one["label"] for one in shown(path, "--json", "--label", "0.99")["labels"]] == [1.0]
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -217,21 +189,6 @@ def test_a_table_of_sets_has_a_row_for_every_label_of_every_set(tmp_path, ending
         assert result.exit_code == 2 and not list(tmp_path.glob("x.*"))
 
 
-def test_shades_add_up_neighbours_and_mark_the_largest():
-    names = tuple("abcdefghij")
-    randomizer = TableRandomizer(5, ((1,) * 10, (1,) * 9 + (11,)), names)
-    row, high = range_sums(randomizer, [0, 1], np.array([0, 3, 6, 9, 10])) * 32 / 20
-    np.testing.assert_allclose(row, [0.15, 0.15, 0.15, 0.05])
-    np.testing.assert_allclose(high, [0.15, 0.15, 0.15, 0.55])
-    decoded, ends = Table(CategoricalDomain(names[:2], "a"), randomizer, {}), ("0", "9")
-    heat = heat_map(decoded, most=5)
-    np.testing.assert_allclose(heat.shares.T * 32, [[2] * 5, [2] * 4 + [12]])
-    lines = shaded_lines(heat, ["a", "bb"], ends, columns=12, shades=ASCII_SHADES)
-    assert lines[1].endswith("#│") and "#" not in lines[0]
-    coloured = shaded_lines(heat, ["a", "bb"], ends, columns=12, shades=COLOURED)
-    assert coloured[0].endswith("\x1b[0m│")
-
-
 @pytest.mark.parametrize("columns", [20, 41, 80, 200])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_shades_are_the_cells_of_the_page_in_the_room_there_is(written, name, columns):
@@ -246,9 +203,3 @@ def test_shades_are_the_cells_of_the_page_in_the_room_there_is(written, name, co
     page = heat_map(decoded)
     assert heat.outputs == page.outputs and heat.tails == page.tails
     np.testing.assert_allclose(heat.shares.sum(axis=0), page.shares.sum(axis=0), rtol=1e-12)
-
-
-def test_tables_align_wide_characters():
-    lines = text_table(["name", "n"], [["日本語", "1"], ["ab", "22"]])
-    assert len({width(line) for line in lines}) == 1
-    assert clipped("日本語日本語", 5) == "日本…"

@@ -70,24 +70,3 @@ def test_a_key_gives_the_same_integers_in_every_format(place, name):
     added = pq.read_table("added.parquet")
     assert added.schema.field("p").type == pa.int64() and added["p"].to_pylist() == expected
     assert added["y"].to_pylist() == [str(label) for label in LABELS[name]]
-
-
-@NAMES
-def test_fresh_words_give_numbers_of_sets(place, name):
-    place(name)
-    count = Randomizer.load("sets.onnx").certificate["outputs"]
-    randomize("t.csv", "p.csv", "--add", "p")
-    assert cells("p.csv") == [str(label) for label in LABELS[name]]
-    randomize("t.parquet", "p.parquet")
-    for column in (cells("p.csv", "p"), pq.read_table("p.parquet")["y"].to_pylist()):
-        numbers = {int(number) for number in column}
-        assert len(numbers) > 5 and numbers <= set(range(count))
-
-
-@NAMES
-def test_a_private_column_is_not_randomized_again(place, name):
-    place(name)
-    randomize("t.parquet", "p.parquet", *KEYED)
-    again = labeldp("randomize", "sets.onnx", "p.parquet", "-o", "again.parquet")
-    assert again.exit_code == 2 and "'y' already holds private labels" in again.stderr
-    assert not Path("again.parquet").exists()

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from labeldp_verify.printable import at_most
 
 from labeldp_compile.build.assembly import assemble
 from labeldp_compile.cli import main
@@ -118,27 +117,6 @@ def test_every_number_is_that_of_a_certificate(tmp_path):
         assert min(unbiased, key=lambda p: p["loss"])["mechanism"] == "optimal_unbiased"
 
 
-def test_the_table_holds_the_numbers_and_marks_the_best(tmp_path):
-    path = spec_in(tmp_path)
-    document = swept(path, "--epsilon", "1", "--mechanisms", "rr_on_bins,optimal_unbiased")
-    result = labeldp("sweep", path, "--epsilon", "1", "--mechanisms", "rr_on_bins,optimal_unbiased")
-    rows = {line.split()[0]: line.split() for line in result.stdout.splitlines() if line}
-    for point in document["points"]:
-        cells = rows[point["mechanism"]]
-        error = point["margin_under_prior"]
-        assert cells[1] == ("–" if error is None else at_most(error, 4))
-        assert cells[2] == f"{point['loss']:.6g}"
-        assert cells[3] == ("0" if point["unbiased"] else at_most(point["bias_in_range"], 4))
-        assert (cells[-1] == "◄") == point["best"]
-    assert result.stderr == ""
-
-
-def test_the_default_range_holds_the_epsilon_of_the_spec(tmp_path):
-    path = spec_in(tmp_path, ("epsilon: 1", "epsilon: 3"))
-    document = swept(path, "--mechanisms", "randomized_response")
-    assert [p["epsilon"] for p in document["points"]] == [0.1, 0.5, 1, 2, 3, 4, 8]
-
-
 @pytest.fixture
 def unread(table):
     """The folder with a table of which no label can be read."""
@@ -188,18 +166,6 @@ def test_nothing_is_spent_where_no_point_could_be_compiled(unread):
     assert result.exit_code == 2 and "nothing to compare" in result.stderr
 
 
-def test_points_that_cannot_be_compiled_are_listed_with_the_reason(tmp_path):
-    path = spec_in(
-        tmp_path, ("min: 1, max: 6", "min: -1, max: 2000"), (str(WEIGHTS), str([1] * 2002))
-    )
-    document = swept(path, "--epsilon", "1", "--mechanisms", "exponential,rr_top_k:3,rr_top_k:9999")
-    assert [p["mechanism"] for p in document["points"]] == ["rr_top_k, k 3"]
-    assert "would be too large" in document["missing"][0]["reason"]
-    assert document["left_out"] == [
-        {"mechanism": "rr_top_k, k 9999", "reason": "there are only 2,002 labels"}
-    ]
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -227,29 +193,6 @@ def test_the_mechanisms_are_those_that_fit(tmp_path, changes, expected):
     assert [m.title for m in find_candidates(spec, None).chosen] == expected
 
 
-BAD = {
-    "no number": (["--epsilon", "1,x"], "expected numbers"),
-    "zero": (["--epsilon", "0"], "is outside"),
-    "large": (["--epsilon", "1,61"], "is outside"),
-    "nan": (["--epsilon", "nan"], "expected numbers"),
-    "none": (["--epsilon", ""], "--epsilon"),
-    "mechanism": (["--mechanisms", "rr_on_bin"], "did you mean 'rr_on_bins'?"),
-    "k": (["--mechanisms", "rr_top_k"], "such as rr_top_k:5"),
-    "no k": (["--mechanisms", "laplace:5"], "only rr_top_k takes a number"),
-    "suffix": (["-o", "out.png"], "ends in .html"),
-    "directory": (["-o", "no/such/out.html"], "there is no directory"),
-    "unwritable": (["-o", "/proc/self/sweep.html"], "cannot be written to"),
-}
-
-
-@pytest.mark.parametrize("case", sorted(BAD))
-def test_bad_input_is_one_message(tmp_path, case):
-    options, message = BAD[case]
-    result = labeldp("sweep", spec_in(tmp_path), *options)
-    assert result.exit_code == 2 and message in result.stderr
-    assert result.stdout == "" and result.stderr.count("\n") == 1
-
-
 FEW = ["--epsilon", "0.5,2", "--mechanisms", "randomized_response,rr_on_bins,optimal_unbiased"]
 
 
@@ -270,13 +213,6 @@ def test_the_page(tmp_path):
     refused = labeldp("sweep", spec_in(tmp_path), *FEW, "-o", page)
     assert refused.exit_code == 2 and "--overwrite" in refused.stderr
     assert page.read_bytes() == before
-
-
-def test_losses_below_zero_are_drawn(tmp_path):
-    path, page = spec_in(tmp_path, ("squared", "poisson")), tmp_path / "p.html"
-    result = labeldp("sweep", path, "--epsilon", "1", "-o", page)
-    assert result.exit_code == 0, result.output
-    assert "<svg" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -302,41 +238,3 @@ def test_the_frontier_leads_from_unbiased_to_rr_on_bins(tmp_path):
     assert "From unbiased to RR-on-Bins at ε = 2" in page.read_text(encoding="utf-8")
     refused = labeldp("sweep", spec_in(tmp_path, ("squared", "absolute")), "--bias-frontier")
     assert refused.exit_code == 2 and "loss: squared" in refused.stderr
-
-
-def test_a_test_seed_is_insecure_everywhere(table):
-    page = table / "seeded.html"
-    options = ["--spend-prior", "--insecure-test-seed", "7", "-o", page]
-    result = labeldp("sweep", spec_in(table, PRIVATE), *FEW, *options)
-    assert "INSECURE" in result.stdout and "INSECURE" in page.read_text(encoding="utf-8")
-    again = swept(spec_in(table, PRIVATE), *FEW, *options[:3])
-    assert again["insecure"].startswith("INSECURE")
-
-
-def test_categories_have_no_bias(tmp_path):
-    path = spec_in(
-        tmp_path,
-        *CATEGORIES,
-        WITH_PRIOR,
-    )
-    result = labeldp("sweep", path, "--epsilon", "1", "-o", tmp_path / "sweep.html")
-    assert result.exit_code == 0, result.output
-    assert "bias" not in result.stdout.splitlines()[3]
-    assert all(p["variance"] is None for p in swept(path, "--epsilon", "1")["points"])
-
-
-def test_many_points_are_a_table_of_the_best_unless_all_are_asked_for(tmp_path):
-    path = spec_in(tmp_path)
-    few = ("--mechanisms", "rr_on_bins,optimal_unbiased,laplace")
-    document = swept(path, *few)
-    lines = labeldp("sweep", path, *few).stdout.splitlines()
-    assert f"--verbose shows all {len(document['points'])} points" in "\n".join(lines)
-    assert len(lines) <= 20 and len(document["points"]) > 16
-    best = [p for p in document["points"] if p["best"]]
-    for line, point in zip(lines[-len(best) :], best, strict=True):
-        assert line.split()[:2] == [f"{point['epsilon']:g}", point["mechanism"]]
-    whole = labeldp("sweep", path, *few, "--verbose").stdout.splitlines()
-    assert sum(line.startswith("mechanism ") for line in whole) == len(best)
-    assert [line.split()[:2] for line in whole[-len(best) :]] == [
-        line.split()[:2] for line in lines[-len(best) :]
-    ]

@@ -2,17 +2,13 @@
 
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from labeldp_verify.analysis.probabilities import matrix
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from labeldp_compile.cli import main
-from labeldp_compile.sweeps import page
-from labeldp_compile.sweeps.sweep import sweep_spec
 from tests.fixtures.compiled import compile_text
 
 NUMBERS = """
@@ -39,7 +35,6 @@ privacy: {epsilon: 1}
 prior: {kind: public, weights: [85, 15]}
 mechanism: {kind: auto}
 """
-NUMBER = r"−?[0-9][0-9,]*(\.[0-9]+)?( × 10⁻?[⁰¹²³⁴-⁹]+)?"
 FOR_LABELS = ("goal: training", "goal: labels")
 
 
@@ -121,13 +116,6 @@ def test_one_output_is_never_the_best(tmp_path, change):
     assert "the same output for every label" in table
 
 
-def test_of_equal_mechanisms_the_first_is_the_best(tmp_path):
-    """The exponential mechanism is randomized response here, but for the rounding of integers."""
-    document, _ = points(tmp_path, RARE, "0.05,0.1,0.3,1,2,4")
-    best = [p["mechanism"] for p in document["points"] if p["best"]]
-    assert best == ["randomized_response"] * 6
-
-
 def test_where_all_are_degenerate_none_is_best(tmp_path):
     only = ("--mechanisms", "rr_with_prior", "--epsilon", "1")
     assert "◄ marks the smallest ±" in swept(tmp_path, RARE, *only)
@@ -148,39 +136,3 @@ def test_the_figure_of_categories_is_the_noise_of_their_shares(tmp_path):
     inverse = np.linalg.inv(table)
     noise = prior @ table @ inverse**2 - prior
     assert found["randomized_response"]["noise_variance"] == pytest.approx(noise.mean())
-
-
-def sweep_of(tmp_path, text, epsilons=(1, 4)):
-    (tmp_path / "spec.yaml").write_text(text, encoding="utf-8")
-    return sweep_spec(tmp_path / "spec.yaml", list(epsilons))
-
-
-@pytest.mark.parametrize(
-    ("change", "first"),
-    [(("", ""), "Noise in an estimated mean"), (FOR_LABELS, "Noisy label loss")],
-    ids=["training", "labels"],
-)
-def test_the_goal_s_figure_is_drawn_first(tmp_path, change, first):
-    sweep = sweep_of(tmp_path, NUMBERS.replace(*change))
-    with page.picture_settings():
-        figure = page.sweep_figure(sweep)
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles[0] == first and len(set(titles)) == 2
-
-
-@pytest.mark.parametrize("losses", [(0.5, 9e9), (1e-7, 1e-3), (3.1e8, 3.2e8), (-4e7, 2e7)], ids=str)
-def test_the_numbers_of_all_axes_are_read_as_numbers(tmp_path, losses):
-    sweep = sweep_of(tmp_path, NUMBERS)
-    low, high = losses
-    far = [
-        replace(p, loss=low + (high - low) * i, noise_variance=abs(low) * (1 + 1e6 * i))
-        for i, p in zip((0, 1), sweep.points[:2], strict=True)
-    ]
-    with page.picture_settings():
-        figure = page.sweep_figure(replace(sweep, points=far))
-        FigureCanvasAgg(figure).draw()
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            written = [text.get_text() for text in axis.get_ticklabels(which="both")]
-            assert any(written) and axis.get_offset_text().get_text() == ""
-            assert all(re.fullmatch(NUMBER, text) for text in written if text), written

@@ -14,7 +14,6 @@ from labeldp_verify.artifact import Table
 from labeldp_verify.forms.exact_numbers import exp_lower, exp_upper
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile import choose
 from labeldp_compile.cli import main
 from labeldp_compile.spec import load_spec
 from labeldp_compile.sweeps import targets
@@ -126,16 +125,6 @@ def test_categories_take_a_share_error_and_all_targets_hold_at_once(folder):
     assert decoded.usefulness.kept.mean >= 0.9 and decoded.usefulness.margin(10_000) <= 0.02
 
 
-def test_the_error_of_a_label_is_a_root_mean_square(folder):
-    text = NUMBERS.replace("goal: training", "goal: labels")
-    (folder / "numbers.yaml").write_text(text, encoding="utf-8")
-    found = chosen(folder / "numbers.yaml", "--target", "label-error=0.5")
-    assert found["mechanism"] == "rr_on_bins"
-    decoded = usefulness_with(folder / "numbers.yaml", found["spec"])
-    error = math.sqrt(2 * decoded.certificate.utility.noisy_label_loss)
-    assert error <= 0.5 < error * 1.01
-
-
 def test_a_belief_alone_gives_the_largest_epsilon(folder):
     found = chosen(folder / "categories.yaml", "--target", "max-belief=0.2@0.01")
     exact = math.log(0.2 * 0.99 / (0.01 * 0.8))
@@ -160,16 +149,6 @@ def test_a_belief_where_the_bound_is_an_epsilon_of_the_ladder():
                 assert belief.last_step() == expected
 
 
-def test_a_belief_as_a_limit(folder):
-    path, asked = folder / "categories.yaml", ("--target", "share-error=0.02", "--rows", "10000")
-    found = chosen(path, *asked)
-    assert chosen(path, *asked, "--target", "max-belief=0.9@0.01")["epsilon"] == found["epsilon"]
-    result = labeldp("sweep", path, *asked, "--target", "max-belief=0.011@0.01")
-    assert result.exit_code == 1 and result.stdout == "" and result.stderr.count("\n") == 1
-    assert f"needs ε ≥ {found['epsilon']:g}" in result.stderr
-    assert "allows only ε ≤ 0.09632" in result.stderr
-
-
 def test_no_label_is_read(folder):
     labels = np.random.default_rng(0).integers(1, 4, 500)
     pq.write_table(pa.table({"visits": labels}), folder / "visits.parquet")
@@ -191,118 +170,6 @@ def test_no_label_is_read(folder):
         encoding="utf-8",
     )
     assert chosen(path, *asked[:2])["epsilon"] == found["epsilon"]  # n is public
-
-
-def test_public_data_may_be_read(folder):
-    labels = np.repeat(np.arange(1, 4), [9, 8, 7])
-    pq.write_table(pa.table({"visits": labels}), folder / "visits.parquet")
-    text = NUMBERS.replace(PRIVATE[0], "{kind: public, data: visits.parquet}")
-    (folder / "public.yaml").write_text(text, encoding="utf-8")
-    asked = ("--target", "mean-error=0.05", "--rows", "10000")
-    found = [chosen(folder / name, *asked) for name in ("public.yaml", "numbers.yaml")]
-    assert found[0]["candidates"] == found[1]["candidates"]
-
-
-def test_the_table_says_what_json_says(folder):
-    text = CATEGORIES.replace("{kind: uniform}", "{kind: public, weights: [90, 9, 1]}")
-    (folder / "rare.yaml").write_text(text, encoding="utf-8")
-    asked = (folder / "rare.yaml", "--target", "share-error=0.2", "--rows", "1000")
-    found, words = chosen(*asked), labeldp("sweep", *asked, "-v").stdout
-    rows = {c["mechanism"]: c for c in found["candidates"]}
-    shown = [line for line in words.splitlines() if line.partition("  ")[0] in rows]
-    assert [line.partition("  ")[0] for line in shown] == list(rows)
-    assert shown[0].endswith("◄") and not any("◄" in line for line in shown[1:])
-    for line, row in zip(shown, rows.values(), strict=True):
-        assert f"{row['figures_at']:g}" in line and f"{row['outputs']:,}" in line
-        assert ("> " in line) == (row["epsilon"] is None)
-        value = row["figures"][0]["value"]
-        assert (" – " in line) if value is None else (f"{value:.4g}" in line)
-    assert "\n".join(f"  {line}" for line in found["spec"].splitlines()) in words
-    assert "an observer who was 1% or 10% sure of a label can become at most" in words
-    assert rows["rr_with_prior"]["outputs"] == 1 and rows["rr_with_prior"]["epsilon"] is None
-    assert "not usable: rr_with_prior: every label becomes the same output" in words
-
-
-def test_a_biased_winner_is_said_to_be_biased(folder):
-    text = NUMBERS.replace("goal: training", "goal: labels")
-    (folder / "numbers.yaml").write_text(text, encoding="utf-8")
-    assert "are biased" in labeldp("sweep", "numbers.yaml", "--target", "label-error=0.5").stdout
-    unbiased = labeldp(
-        "sweep", "numbers.yaml", "--target", "mean-error=0.1", "--rows", "9999"
-    ).stdout
-    assert "optimal_unbiased" in unbiased and "are biased" not in unbiased
-
-
-def test_the_ends_of_the_range(folder):
-    easy = chosen(folder / "numbers.yaml", "--target", "mean-error=1000", "--rows", "1000")
-    assert easy["epsilon"] == 0.01 and easy["missed_at"] is None
-    hard = labeldp("sweep", folder / "numbers.yaml", "--target", "mean-error=1e-9", "--rows", "10")
-    assert hard.exit_code == 1 and hard.stdout == "" and hard.stderr.count("\n") == 1
-    assert (
-        "no ε ≤ 20 reaches" in hard.stderr and "comes closest (± of a mean of 10: " in hard.stderr
-    )
-    most = chosen(folder / "categories.yaml", "--target", "max-belief=0.999999999@0.5")
-    assert most["epsilon"] == 20
-    least = labeldp("sweep", folder / "categories.yaml", "--target", "max-belief=0.01001@0.01")
-    assert least.exit_code == 1 and "needs ε below 0.01" in least.stderr
-
-
-BAD = {
-    "rows alone": ("numbers", ["--rows", "9"], "--rows needs --target"),
-    "no target": ("numbers", ["--target", "error=1"], "expected NAME=VALUE"),
-    "twice": ("numbers", ["--target", "label-error=1"] * 2, "more than once"),
-    "epsilon": ("numbers", ["--target", "label-error=1", "--epsilon", "1"], "without --target"),
-    "no rows": ("numbers", ["--target", "mean-error=1"], "needs --rows N"),
-    "no number": ("numbers", ["--target", "label-error=x"], "expected a number above 0, got 'x'"),
-    "zero": ("numbers", ["--target", "label-error=0"], "above 0"),
-    "nan": ("numbers", ["--target", "label-error=nan"], "above 0"),
-    "infinity": ("numbers", ["--target", "label-error=inf"], "above 0"),
-    "too small to be a float": ("numbers", ["--target", "label-error=1e-400"], "above 0"),
-    "too large to be one": ("numbers", ["--target", "label-error=1e400"], "above 0"),
-    "rows of one label": ("numbers", ["--target", "label-error=1", "--rows", "9"], "no rows"),
-    "rows below one": (
-        "numbers",
-        ["--target", "mean-error=1", "--rows", "0"],
-        "--rows: expected 1",
-    ),
-    "shares of numbers": (
-        "numbers",
-        ["--target", "share-error=1", "--rows", "9"],
-        "use mean-error",
-    ),
-    "means of names": (
-        "categories",
-        ["--target", "mean-error=1", "--rows", "9"],
-        "use share-error",
-    ),
-    "a share above one": (
-        "categories",
-        ["--target", "share-error=1", "--rows", "9"],
-        "between 0 and 1",
-    ),
-    "a probability": ("categories", ["--target", "label-error=1.5"], "between 0 and 1"),
-    "no belief": ("numbers", ["--target", "max-belief=0.5"], "expected BELIEF@SHARE"),
-    "belief below": ("numbers", ["--target", "max-belief=0.01@0.01"], "give more than 0.01"),
-    "belief of one": ("numbers", ["--target", "max-belief=1@0.01"], "between 0 and 1"),
-    "no spec": ("nothing", ["--target", "label-error=1"], "nothing.yaml"),
-}
-
-
-@pytest.mark.parametrize("case", sorted(BAD))
-def test_bad_input_is_one_message(folder, case):
-    name, options, message = BAD[case]
-    result = labeldp("sweep", folder / f"{name}.yaml", *options)
-    assert result.exit_code == 2 and message in result.stderr
-    assert result.stdout == "" and result.stderr.count("\n") == 1
-
-
-def test_the_function_takes_numbers_of_all_kinds(folder):
-    path = folder / "categories.yaml"
-    found = {
-        choose(path, max_belief=belief).epsilon
-        for belief in ("0.2@0.01", ("0.2", "0.01"), (0.2, 0.01))
-    }
-    assert len(found) == 1
 
 
 def test_every_step_of_the_ladder_is_found_again():
@@ -337,19 +204,3 @@ def test_the_root_is_the_first_step_that_will_do(seed):
         if root:
             assert targets.first_root(excess, root - 1, {}) is None
     assert targets.first_root(lambda step: -1.0, -1, {}) is None
-
-
-def test_groups_of_a_private_prior_are_left_out_with_it(folder):
-    """They need a prior from data, and every mechanism was refused."""
-    text = NUMBERS.replace(*PRIVATE)
-    (folder / "numbers.yaml").write_text(text, encoding="utf-8")
-    (folder / "grouped.yaml").write_text(
-        text + "groups: {column: town, values: [a, b]}\n", encoding="utf-8"
-    )
-    alone, grouped = (
-        labeldp("sweep", folder / f"{name}.yaml", "--target", "mean-error=0.1", "--rows", "9000")
-        for name in ("numbers", "grouped")
-    )
-    assert grouped.exit_code == 0, grouped.output
-    note = "  # leave out groups, which need a prior from data\n"
-    assert grouped.stdout.replace(note, "") == alone.stdout != grouped.stdout

@@ -92,27 +92,6 @@ def test_semicolons_and_latin_1_from_the_first_try_to_private_labels(place):
     refused("--encoding", *run, "--encoding", "utf-16")
 
 
-@pytest.mark.parametrize(
-    ("prior", "said"),
-    [
-        ('{kind: private, data: t.csv, delimiter: "ab"}', "prior.delimiter: expected one ASCII"),
-        ("{kind: private, data: t.csv, encoding: utf-7}", "prior.encoding: expected utf-8, or"),
-        ("{kind: public, weights: [1, 1, 1, 1, 1], encoding: utf-8}", "need data"),
-    ],
-)
-def test_forms_that_a_spec_may_not_state(place, prior, said):
-    (place / "s.yaml").write_text(SPEC.format(name="s", **(WHOLE | {"prior": prior})))
-    refused(said, "compile", "s.yaml", "-o", "build")
-
-
-def test_a_public_prior_of_a_folder_and_of_tsv(place):
-    (place / "t.tsv").write_text("x\ty\na\t1\nb\t2\n")
-    for data in ("parts", "t.tsv", "semi.csv, delimiter: ';', encoding: latin-1"):
-        prior = f"{{kind: public, data: {data}}}"
-        (place / "s.yaml").write_text(SPEC.format(name="s", **(WHOLE | {"prior": prior})))
-        done("compile", "s.yaml", "-o", "build", "--overwrite")
-
-
 def test_a_folder_from_init_to_estimate(place):
     kind = ["--column", "y", "--kind", "integer", "--range", "0..4", "--epsilon", "2"]
     done("init", "parts", *kind, "--yes")

@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import json
 
 import pytest
 
@@ -98,16 +97,6 @@ def test_a_key_is_made_once_and_said_once(bench):
     assert key.read_bytes() == before
 
 
-def test_a_file_that_somebody_planted_has_another_key(used, no_label_is_read):
-    """Its author knows all that is in it, and would be sent it back."""
-    no_label_is_read()
-    (used.config.parent / "ledger.key").write_text("1" * 64)
-    before = used.ledger.read_bytes()
-    result = used.compile("other", last="9")
-    assert result.exit_code == 2 and "another client key" in result.stderr
-    assert used.ledger.read_bytes() == before
-
-
 @BOTH_STORES
 @pytest.mark.parametrize("is_right", [True, False])
 def test_a_server_learns_nothing_from_a_guess_that_it_plants(used, is_right):
@@ -129,13 +118,3 @@ def test_a_ledger_of_another_format_is_refused(used):
     for command in ("show", "verify"):
         result = used.run("ledger", command, used.ledger)
         assert result.exit_code == 2 and "this labeldp reads '1.0'" in result.stderr
-
-
-@BOTH_STORES
-def test_show_says_what_is_counted_and_what_is_not(used):
-    shown = used.run("ledger", "show", used.ledger).stdout
-    assert " spent " in shown and "counted      ε₁ of the private priors" in shown
-    assert "not counted  ε per label" in shown and "training runs" in shown
-    facts = json.loads(used.run("ledger", "show", used.ledger, "--json").stdout)
-    assert "priors" in facts["counted"][0] and len(facts["not_counted"]) == 3
-    assert "ε per label" in facts["not_counted"][0] and "training" in facts["not_counted"][1]

@@ -72,19 +72,6 @@ def test_every_run_without_a_key_is_booked(shop):
     assert contents.totals("visits").row == 3 * epsilon(shop)
 
 
-def test_a_folder_of_parts_is_booked_as_one_output(shop):
-    table = shop.folder / "parts"
-    table.mkdir()
-    for part in range(2):
-        ids = np.arange(part * 10, part * 10 + 10)
-        pq.write_table(pa.table({"id": ids, "y": ids % 5}), table / f"{part}.parquet")
-    words = ["randomize", shop.folder / "a.onnx", table, "-o", shop.folder / "out"]
-    words += ["--key", shop.folder / "k.key", "--id-column", "id"]
-    assert shop.run(*words, "--ledger", shop.ledger, "--data-set", "visits").exit_code == 0
-    (entry,) = shop.entries("draw")
-    assert entry.facts["rows"] == 20 and entry.facts["part"] == "out"
-
-
 def test_a_folder_that_is_booked_stays_so(shop):
     def night(part, *options):
         return randomize(shop, "night", "--append", "--part", part, *options, ledger=False)
@@ -125,33 +112,6 @@ def test_labels_are_booked_before_they_are_visible(shop, monkeypatch):
     assert result.exit_code == 2 and "the server is away" in result.stderr
     assert seen == [(40, False)]
     assert not (shop.folder / "out.parquet").exists() and not list(shop.folder.glob(".*partial"))
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--ledger", "none.ledger", "--data-set", "visits"], "create a new ledger"),
-        (["--ledger", "budget.ledger"], "--ledger needs --data-set"),
-        (["--data-set", "visits"], "need --ledger"),
-        (["--note", "x"], "need --ledger"),
-        (["--ledger", "budget.ledger", "--data-set", "a b"], "--data-set: expected"),
-        (
-            ["--ledger", "budget.ledger", "--data-set", "a", "--note", "x" * 1001],
-            "--note: expected",
-        ),
-    ],
-)
-def test_what_cannot_be_booked_is_not_drawn(shop, options, words, monkeypatch):
-    monkeypatch.chdir(shop.folder)
-    result = randomize(shop, "out.parquet", *options, ledger=False)
-    assert result.exit_code == 2 and words in result.stderr
-    assert not (shop.folder / "out.parquet").exists() and not shop.entries("draw")
-
-
-def test_standard_output_is_not_booked(shop):
-    words = ["randomize", shop.folder / "a.onnx", shop.folder / "t.parquet", "-o", "-"]
-    result = shop.run(*words, "--ledger", shop.ledger, "--data-set", "visits")
-    assert result.exit_code == 2 and "appears when it is complete" in result.stderr
 
 
 def test_all_entries_as_a_table(shop):
@@ -255,25 +215,3 @@ def test_a_draw_that_no_labeldp_writes_is_refused(shop, change):
     assert shop.run("ledger", "show", shop.ledger).exit_code == 1
     with pytest.raises(BrokenChainError):
         read_entries(shop.ledger)
-
-
-@pytest.mark.parametrize("kind", ["ledger", "key", "artifact", "table"])
-def test_an_output_replaces_no_input(shop, kind):
-    """``-o led.csv --ledger led.csv --overwrite`` replaced the ledger that it had booked in."""
-    shop.ledger = shop.ledger.rename(shop.folder / "led.csv")
-    files = {
-        "ledger": shop.ledger,
-        "key": shop.folder / "k.key",
-        "table": shop.folder / "t.parquet",
-    }
-    link = shop.folder / "LINK.csv"
-    one = files.get(kind, shop.folder / "a.onnx")
-    if kind == "ledger":  # which may have no second name of its own
-        link.symlink_to(one)
-    else:
-        link.hardlink_to(one)
-    before = link.read_bytes()
-    for output in (link, *([shop.ledger] if kind == "ledger" else [])):
-        result = randomize(shop, output.name, "--overwrite")
-        assert result.exit_code == 2 and "write to another file" in result.stderr
-    assert link.read_bytes() == before and not shop.entries("draw")

@@ -131,19 +131,6 @@ def test_a_folder_from_a_backup_goes_on_only_with_the_same_part(shop):
     done(shop, "private", "wed", [1], key="other.key")
 
 
-def test_a_folder_under_another_name_is_the_same_folder(shop):
-    done(shop, "private", "mon", [1])
-    (shop.folder / "private").rename(shop.folder / "renamed")
-    done(shop, "renamed", "tue", [2])
-    assert totals(shop) == (2, 2, 4)
-
-
-def test_another_folder_adds_up(shop):
-    done(shop, "private", "mon", [1])
-    done(shop, "another", "mon", [1])
-    assert totals(shop) == (2, 4, 8) and checked(shop) == 1
-
-
 @BOTH_STORES
 def test_a_folder_has_one_ledger_and_one_data_set(shop):
     other = shop.folder / "other.ledger"

@@ -4,7 +4,6 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.store import ledger_name
 from labeldp_compile.ledger_url import Url, is_url
 
@@ -87,31 +86,8 @@ def test_a_url_with_a_mistake_is_not_shown(url, tmp_path):
         assert "Traceback" not in result.output and not list(tmp_path.glob("*:*"))
 
 
-@pytest.mark.parametrize("path", ["budget.ledger", "a/b.ledger", "postgresql.ledger", "/x", "C:x"])
-def test_a_path_is_none(path):
-    assert not is_url(path)
-
-
-def test_a_spec_holds_no_password(tmp_path):
-    for url in ("postgresql://me:secret@host/b", "postgresql://host/b?password=secret"):
-        (tmp_path / "one.yaml").write_text(SPEC.format(ledger=url), encoding="utf-8")
-        result = CliRunner().invoke(main, ["plan", str(tmp_path / "one.yaml")])
-        assert result.exit_code == 2 and "PGPASSWORD" in result.stderr
-        assert "secret" not in result.output
-        # Nor where something else is wrong with its line.
-        spec = SPEC.format(ledger=url).replace("epsilon: 1", "epsilon: -1")
-        (tmp_path / "one.yaml").write_text(spec, encoding="utf-8")
-        result = CliRunner().invoke(main, ["plan", str(tmp_path / "one.yaml")])
-        assert "one.yaml:7: privacy.epsilon" in result.stderr and "secret" not in result.output
-
-
 def test_without_its_driver(without):
     without("psycopg")
     result = CliRunner().invoke(main, ["ledger", "show", "postgresql://me:secret@host/b"])
     assert result.exit_code == 2 and "labeldp[postgres]" in result.stderr
     assert result.stderr.count("\n") == 1 and "secret" not in result.stderr
-
-
-def test_an_error_names_what_is_expected():
-    with pytest.raises(InputError, match="postgresql://USER@HOST:PORT/DATABASE"):
-        Url.parse("postgresql://a b")

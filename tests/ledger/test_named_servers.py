@@ -11,7 +11,7 @@ from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.postgres.store import configured
 from labeldp_compile.ledger_url import Url
-from labeldp_compile.user_config import UserConfig, user_config
+from labeldp_compile.user_config import UserConfig
 from tests.ledger.test_ledger_urls import SPEC
 
 
@@ -143,29 +143,6 @@ def test_credentials_are_refused_in_specs_and_in_the_configuration(tmp_path, con
     assert "secret" not in result.output
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[ledger", "is not valid TOML"),
-        ("[other]", "expected one table"),
-        ("ledger = 3", "expected one table"),
-        ("[ledger]\nserver = []", "servers and key"),
-        ("[ledger]\nservers = 'postgresql://a/b'", "expected a list of URLs"),
-        ("[ledger]\nservers = [3]", "expected a list of URLs"),
-        ("[ledger]\nkey = ''", "expected the name of a file"),
-        ('[ledger]\nkey = "a\\u0000"', "expected the name of a file"),
-        ("[ledger]\nservers = ['postgresql://host/b?schema=a']", "leave it out"),
-        ("[ledger]\nservers = ['mysql://host/b']", "is not the URL of a ledger"),
-        ("\udcff", "is not valid TOML"),
-    ],
-)
-def test_a_configuration_that_is_damaged(tmp_path, config, text, message):
-    config.write_text(text, errors="surrogateescape")
-    result = run("plan", write(tmp_path, "postgresql://host/b"))
-    assert result.exit_code == 2 and message in result.stderr, result.stderr
-    assert result.stderr.count("\n") == 1
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file is given away by root alone")
 def test_files_that_belong_to_somebody_else(tmp_path, config, bench):
     bench.open_budget("1")
@@ -178,28 +155,3 @@ def test_files_that_belong_to_somebody_else(tmp_path, config, bench):
         assert result.exit_code == 2 and message in result.stderr, result.output
         os.chown(path, 0, 0)
     assert bench.compile().exit_code == 0
-
-
-def test_where_the_configuration_is(tmp_path, environment):
-    environment(LABELDP_CONFIG=tmp_path / "missing.toml")
-    with pytest.raises(InputError, match="is named by LABELDP_CONFIG but does not exist"):
-        user_config()
-    environment(LABELDP_CONFIG=None)
-    environment(XDG_CONFIG_HOME=tmp_path / "xdg")
-    assert user_config().ledger_key == tmp_path / "xdg/labeldp/ledger.key"
-    assert user_config().servers == ()
-    environment(XDG_CONFIG_HOME="relative")
-    environment(HOME=tmp_path)
-    assert user_config().path == tmp_path / ".config/labeldp/config.toml"
-    folder = tmp_path / ".config/labeldp"
-    folder.mkdir(parents=True)
-    (folder / "config.toml").write_text('[ledger]\nkey = "keys/one"\n')
-    assert user_config().ledger_key == folder / "keys/one"
-
-
-def test_a_key_is_made_in_a_folder_that_is_not_there_yet(tmp_path, environment):
-    environment(LABELDP_CONFIG=None)
-    environment(XDG_CONFIG_HOME=tmp_path / "xdg")
-    assert run("ledger", "init", tmp_path / "a.ledger").exit_code == 0
-    assert (tmp_path / "xdg/labeldp").stat().st_mode & 0o777 == 0o700
-    assert (tmp_path / "xdg/labeldp/ledger.key").stat().st_mode & 0o777 == 0o600

@@ -8,7 +8,6 @@ from fractions import Fraction
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
-import pytest
 
 from labeldp_compile.ledger.totals import data_sets
 from labeldp_compile.prior import obtain
@@ -170,79 +169,11 @@ def test_the_rows_are_known_before_the_file_is_read(bench):
     assert len(bench.entries("spend")) == 1
 
 
-def test_a_data_set_without_a_budget_and_a_ledger_that_is_not_there(bench):
-    missing = bench.compile()
-    assert missing.exit_code == 2 and "labeldp ledger init" in missing.stderr
-    bench.run("ledger", "init", bench.ledger)
-    bench.set_budget("1", "others")
-    result = bench.compile()
-    assert result.exit_code == 2 and "'visits' has no budget" in result.stderr
-    assert not bench.entries("spend")
-
-
 def test_a_test_seed_is_refused(bench):
     bench.open_budget("1")
     flags = ("-o", bench.folder / "build", "--insecure-test-seed", "1")
     result = bench.run("compile", bench.spec(), *flags)
     assert result.exit_code == 2 and "test seed" in result.stderr and not bench.entries("spend")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (", data_version: 2026-01", "", "a ledger needs data_version"),
-        ("data_set: visits, ", "", "a ledger needs data_set"),
-        (
-            "  ledger: LEDGER\n",
-            "",
-            "is only for a budget ledger: add privacy.ledger, or remove this",
-        ),
-        ("data_set: visits", "data_set: a/b", "expected letters"),
-    ],
-)
-def test_specs_that_name_half_of_it(bench, old, new, message):
-    path = bench.spec()
-    path.write_text(path.read_text().replace(old.replace("LEDGER", bench.named), new))
-    result = bench.run("plan", path)
-    assert result.exit_code == 2 and message in result.stderr
-
-
-TOGETHER = """
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from labeldp_compile.ledger.totals import OverBudgetError
-from labeldp_compile.build.pipeline import compile_spec
-
-def attempt(path):
-    try:
-        compile_spec(Path(path))
-    except OverBudgetError:
-        return "refused"
-    return "paid"
-
-with ThreadPoolExecutor(10) as pool:
-    print(*pool.map(attempt, sys.argv[1:]))
-"""
-
-
-@pytest.mark.slow
-def test_twenty_compiles_at_once_never_go_over_budget(bench):
-    bench.open_budget("0.75")
-    # A mechanism that no noisy prior makes useless.
-    response = {"mechanism": "randomized_response"}
-    specs = [str(bench.spec(f"to{last}", last=str(last), **response)) for last in range(3, 23)]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", TOGETHER, *specs[i::2]], stdout=subprocess.PIPE, text=True
-        )
-        for i in range(2)
-    ]
-    outcomes = " ".join(process.communicate()[0] for process in processes).split()
-    assert sorted(outcomes) == ["paid"] * 7 + ["refused"] * 13
-    assert spent(bench) == Fraction(7, 10)
-    assert bench.run("ledger", "verify", bench.ledger).exit_code == 0
-    assert len(bench.entries("spend")) == len(bench.entries("prior")) == 7
 
 
 AT_ONCE = """

@@ -28,27 +28,6 @@ def test_a_ledger_as_it_was_written(used):
     assert [path.name for path in used.folder.glob("*ledger*")] == ["budget.ledger"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE entries SET body = replace(body, '1/10', '1/99') WHERE number = 2",
-        "UPDATE entries SET kind = 'note' WHERE number = 2",
-        "UPDATE entries SET hash = iif(hash LIKE '0%', '1', '0') || substr(hash, 2) "
-        "WHERE number = 3",
-        "UPDATE entries SET body = x'00' WHERE number = 1",
-        "DELETE FROM entries WHERE number = 2",
-        "DELETE FROM entries",
-        "UPDATE secret SET key = zeroblob(32)",
-    ],
-)
-def test_an_altered_row_is_found(used, change):
-    used.tamper(change)
-    result = verify(used)
-    assert result.exit_code == 1 and "ledger" in result.stderr
-    if "secret" not in change:  # and nothing more is paid from it
-        assert used.compile("other", last="9").exit_code == 1
-
-
 LAST = "(SELECT hash FROM entries ORDER BY number DESC LIMIT 1)"
 NEVER = [
     "UPDATE entries SET body = ''",
@@ -211,18 +190,6 @@ def test_a_journal_of_somebody_else_is_not_written_into_the_ledger(used, kind):
         assert used.ledger.read_bytes() == before
 
 
-def test_nobody_is_told_to_close_a_file_that_is_no_ledger(bench):
-    table = bench.folder / "table.parquet"
-    table.write_bytes(b"PAR1 and more")
-    table.chmod(0o644)
-    result = bench.run("ledger", "show", table)
-    assert (
-        result.exit_code == 2
-        and "is not a ledger" in result.stderr
-        and "chmod" not in result.stderr
-    )
-
-
 def test_what_is_no_ledger(bench):
     sqlite3.connect(bench.folder / "other.db").close()
     (bench.folder / "text").write_text("not a database, but long enough to be read as one\n" * 50)
@@ -246,20 +213,6 @@ def test_a_database_of_another_program_is_left_as_it_is(bench):
     result = bench.compile()
     assert result.exit_code == 2 and "is not a ledger of labeldp" in result.stderr
     assert path.read_bytes() == before
-
-
-def test_a_ledger_is_never_replaced(used):
-    before = used.ledger.read_bytes()
-    result = used.run("ledger", "init", used.ledger)
-    assert result.exit_code == 2 and "never replaced" in result.stderr
-    assert used.ledger.read_bytes() == before
-    assert not list(used.folder.glob(".*.partial"))
-
-
-@pytest.mark.parametrize("name", [".", "/", "nowhere/x"])
-def test_where_no_ledger_can_be_made(used, inside, name):
-    inside(used.folder)
-    assert used.run("ledger", "init", name).exit_code == 2
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT i AS number"
@@ -308,13 +261,6 @@ def test_a_run_that_was_killed_between_its_two_names(used):
     )
     partial_of(used.ledger).unlink()
     assert verify(used).exit_code == 0
-
-
-def test_a_name_that_no_file_can_have(bench):
-    spec = bench.spec()
-    spec.write_text(spec.read_text().replace("budget.ledger", r'"budget\0.ledger"'))
-    result = bench.run("compile", spec, "-o", bench.folder / "build")
-    assert result.exit_code == 2 and "is not a file name" in result.stderr
 
 
 def test_a_ledger_that_was_deleted_is_not_made_anew(bench, monkeypatch):

@@ -7,7 +7,6 @@ from labeldp_verify import check_file
 
 from labeldp_compile.build.assembly import Compiled
 from labeldp_compile.build.pipeline import compile_spec
-from labeldp_compile.errors import InputError
 from labeldp_compile.spec import agreement
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
@@ -31,31 +30,9 @@ def test_the_certificate_lies_in_the_file_and_beside_it(tmp_path):
     assert agreement.check_file(onnx_path, tmp_path / "example.yaml").ok
 
 
-def test_an_existing_artifact_is_not_lost(tmp_path):
-    artifact = compile_spec(write_spec(tmp_path))
-    path = artifact.write(tmp_path)
-    with pytest.raises(InputError, match="--overwrite"):
-        artifact.write(tmp_path)
-    path.write_bytes(b"old")
-    artifact.write(tmp_path, overwrite=True)
-    assert check_file(path).ok
-
-
 def test_a_failed_write_leaves_nothing(tmp_path):
     made = compile_text(INTEGER_SPEC)
     broken = Compiled("not bytes", made.artifact)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         broken.write(tmp_path / "build")
     assert not list((tmp_path / "build").iterdir())
-
-
-def test_tiny_epsilon_gives_one_output_and_costs_nothing():
-    artifact = compile_text(INTEGER_SPEC.replace("1.0", "1e-6"))
-    assert artifact.certificate.outputs <= 2
-    assert artifact.certificate.privacy.epsilon_label_bound <= 1e-6
-
-
-def test_too_many_outputs_for_a_fixed_word_is_an_input_error():
-    text = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
-    with pytest.raises(InputError, match="do not fit a word of 3 bits"):
-        compile_text(text, word_bits=3)

@@ -12,16 +12,10 @@ import pytest
 from labeldp_runtime import Randomizer
 from labeldp_verify import check_bytes
 from labeldp_verify.forms import Groups
-from labeldp_verify.forms.integers import Lines
-from labeldp_verify.graph import choose_grid
 
-from labeldp_compile.build import tables
 from labeldp_compile.build.assembly import assemble
-from labeldp_compile.build.tables import build_tables
 from labeldp_compile.errors import InputError
-from labeldp_compile.mechanisms.mechanism import Solved
 from labeldp_compile.mechanisms.optimal_unbiased import OptimalUnbiased
-from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.priors import public_priors
 
@@ -83,29 +77,6 @@ def test_the_bounds_of_groups_make_one_that_is_nearly_reached():
         assert table.utility.certified_gap < 1e-8
 
 
-def test_a_table_of_wide_segments_has_fewer_bits():
-    def build(weights, bits):
-        k = weights[0]
-        values = [float(y) for y in range(k)]
-        return Solved(randomized_response(values, [0, k - 1], Fraction(1), bits))
-
-    fine, *coarse = (one.randomizer for one in build_tables(build, [(200,), (2,), (2,), (2,)]))
-    assert {window.word_bits for window in coarse} == {coarse[0].word_bits}
-    assert 4 <= fine.word_bits - coarse[0].word_bits <= 10
-    assert coarse[0].word_bits > 40
-
-
-def test_groups_that_are_none_are_one_clear_error():
-    for groups, message in [
-        (("a", "a", "b"), "twice"),
-        (("a", "b", 3), "all text or all integers"),
-        (("a", "b"), "expected one prior for each table"),
-        (("a", "b", "c", "d"), "expected one prior for each table"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            made("kind: rr_on_bins", groups=groups)
-
-
 def test_a_prior_that_a_solver_fails_on_has_a_table_all_the_same(monkeypatch):
     kind = "kind: optimal_unbiased"
     honest = made(kind)
@@ -126,31 +97,6 @@ def test_a_prior_that_a_solver_fails_on_has_a_table_all_the_same(monkeypatch):
     monkeypatch.setattr(OptimalUnbiased, "build", lambda self, problem: 1 / 0)
     with pytest.raises(InputError, match="division"):
         made(kind)
-
-
-def test_too_many_entries_together_are_made_fewer(monkeypatch):
-    limits = []
-
-    def fitting(lines, **options):
-        limits.append(1)
-        return None if len(limits) == 1 else choose_grid(lines, **options)
-
-    many = made("kind: optimal_unbiased")
-    monkeypatch.setattr(tables, "choose_grid", fitting_lines(fitting))
-    few = made("kind: optimal_unbiased")
-    assert check_bytes(few.model).ok and len(limits) == 2
-    assert few.certificate.groups is not None and many.certificate.groups is not None
-
-
-def fitting_lines(fitting):
-    """In the place of ``choose_grid``: another answer for the lines of all tables."""
-
-    def chosen(lines, *arguments, **options):
-        if isinstance(lines, Lines):
-            return fitting(lines, **options)
-        return choose_grid(lines, *arguments, **options)
-
-    return chosen
 
 
 SCRIPT = """

@@ -135,46 +135,6 @@ def test_from_a_table_to_private_labels_and_back(place, draws):
         assert all(v in windows[t].values for v, t in zip(values, tables, strict=True))
 
 
-def test_groups_lose_less_than_one_prior(place):
-    assert place.compile().exit_code == 0
-    grouped = place.certificate()["utility"]["noisy_label_loss"]
-    text = (place.folder / "weeks.yaml").read_text().split("groups:")[0]
-    (place.folder / "weeks.yaml").write_text(text)
-    assert place.compile("--overwrite").exit_code == 0
-    assert grouped < 0.7 * place.certificate()["utility"]["noisy_label_loss"]
-
-
-def test_estimates_by_group_and_together(place):
-    place.write(groups=WORK, mechanism="kind: optimal_unbiased", goal="training")
-    assert place.compile().exit_code == 0
-    rows = place.folder / "rows.parquet"
-    private = place.folder / "private.parquet"
-    assert place.run("randomize", place.artifact, rows, "-o", private).exit_code == 0
-    done = place.run("estimate", place.artifact, private, "--json")
-    assert done.exit_code == 0, done.output
-    groups = {one["group"]: one for one in json.loads(done.stdout)["groups"]}
-    truth = table().to_pandas()
-    assert list(groups) == ["all rows", "'no'", "'private'", "'self'", "other"]
-    for name, part in [("all rows", truth), ("'no'", truth[truth["work"] == "no"])]:
-        found, mean = groups[name]["mean"], part["y"].mean()
-        half = (found["high"] - found["low"]) / 2
-        assert groups[name]["rows"] == len(part)
-        assert abs(found["estimate"] - mean) < 4 * half  # 8 standard errors
-    by = place.run("estimate", place.artifact, private, "--by", "age", "--json")
-    assert by.exit_code == 0, by.output
-    assert len(json.loads(by.stdout)["groups"]) == 91
-    renamed = pq.read_table(private).rename_columns(["years", "job", "y"])
-    pq.write_table(renamed, place.folder / "renamed.parquet")
-    missing = place.run("estimate", place.artifact, place.folder / "renamed.parquet")
-    assert missing.exit_code == 2 and "no column 'work'" in missing.stderr
-    there = place.run(
-        "estimate", place.artifact, place.folder / "renamed.parquet", "--group-column", "job"
-    )
-    assert there.exit_code == 0, there.output
-    wrong = place.run("estimate", place.artifact, rows, "--by", "age")
-    assert wrong.exit_code == 2 and "not outputs of" in wrong.stderr
-
-
 def test_counts_by_group_are_as_good_as_rows(place):
     seeded = ("--insecure-test-seed", "5", "--overwrite")
     assert place.compile(*seeded).exit_code == 0
@@ -263,24 +223,10 @@ def test_labels_for_training_say_something_in_every_group(place):
         ({"groups": "{column: job, values: [a]}"}, "has no column 'job'"),
         ({"groups": "{column: work, values: [1, 2]}"}, "'work': expected integers as groups"),
         ({"groups": "{column: work, bands: [1, 2]}"}, "'work': expected numbers as groups"),
-        ({"groups": "{column: work}"}, "one of values, bands and assign"),
-        ({"groups": "{values: [a]}"}, "expected column: NAME"),
         ({"groups": "{column: work, values: [a, a]}"}, "a group occurs twice"),
-        ({"groups": "{column: work, values: [a, 1]}"}, "all text or all integers"),
         ({"groups": "{column: age, bands: [18, 18]}"}, "must increase"),
-        ({"groups": "{column: age, bands: [65, 18]}"}, "must increase"),
-        ({"groups": "{column: age, bands: []}"}, "groups.bands"),
-        ({"groups": "{column: a, columns: [{column: b, bands: [1]}]}"}, "use columns alone"),
-        (
-            {"groups": "{columns: [{column: b, bands: [1]}, {column: b, bands: [2]}]}"},
-            "occurs twice",
-        ),
         ({"groups": "{column: work, assign: {file: no.csv, key: a, group: b}}"}, "no.csv"),
         ({"prior": "kind: uniform", "privacy": ""}, "groups need a prior from data"),
-        (
-            {"prior": "kind: public, weights: [1,1,1,1,1,1,1,1,1,1]"},
-            "groups need a prior from data",
-        ),
         ({"mechanism": "kind: laplace"}, "has one table for all rows"),
         ({"privacy": ", labels_per_user: 2, unit: person"}, "cannot both be given"),
     ],
@@ -304,24 +250,3 @@ def test_a_spec_that_says_other_groups_does_not_fit(place):
     (place.folder / "weeks.yaml").write_text(text)
     report = check_with_spec(place.artifact, place.folder / "weeks.yaml")
     assert "only the spec or only the file has them" in report.checks[-1].detail
-
-
-def test_more_groups_than_a_file_holds_are_refused_before_anything_is_spent(place, draws):
-    rows = 400_000
-    pq.write_table(
-        pa.table({"g": np.arange(rows) % 20_000, "y": np.arange(rows) % 500}),
-        place.folder / "rows.parquet",
-    )
-    listed = list(range(20_000))
-    text = SPEC.format(
-        goal="labels",
-        epsilon=2,
-        privacy="",
-        prior="kind: public, data: rows.parquet",
-        mechanism="kind: optimal_unbiased",
-        groups=f"{{column: g, values: {listed}}}",
-    ).replace("max: 9", "max: 499")
-    (place.folder / "weeks.yaml").write_text(text)
-    result = place.compile()
-    assert result.exit_code == 2 and "might not fit into one file" in result.stderr
-    assert not draws

@@ -237,11 +237,3 @@ def test_what_is_refused_or_warned_of_counts_no_values_of_a_group(attack, goal):
     assert warned
     counts = {f"{n - less:,}" for n in np.bincount(attack.labels) for less in (0, 1)}
     assert not [count for count in counts if any(count in line for line in warned)]
-
-
-def test_as_many_groups_as_rows_are_odd(attack):
-    teams = pa.table({"key": np.arange(ROWS), "team": np.arange(ROWS) % (ROWS // 2)})
-    pq.write_table(teams, attack.folder / "teams.parquet")
-    shown = attack.run("plan", "--json", file="teams.parquet", key="key", group="team")
-    listed, many = json.loads(shown.stdout)["groups"]["warnings"]
-    assert "about as many values" in listed and "about as many groups as rows" in many

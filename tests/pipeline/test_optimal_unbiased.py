@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from labeldp_verify import check_bytes
 
-from labeldp_compile.errors import InputError, SpecError
+from labeldp_compile.errors import SpecError
 from labeldp_compile.rounding.given_outputs import even_outputs
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import compile_text
@@ -85,48 +85,6 @@ def test_the_loss_falls_with_the_grid_towards_the_exact_one():
         assert loss - exact <= ((grid[1] - grid[0]) / (size - 1)) ** 2 / 8
 
 
-def test_other_losses_on_given_outputs():
-    for loss in ("squared", "absolute"):
-        found = utility(spec(loss=loss, options="outputs: {grid: 41}"))
-        assert found["largest_bias"] < 1e-9
-        assert found["certified_gap"] is None
-    values = ", ".join(str(v) for v in [-6, -3.5, -1, 0, 1, 2.5, 4, 6, 9, 11])
-    listed = compile_text(spec(options=f"outputs: {{values: [{values}]}}"))
-    assert set(listed.randomizer.values) <= {-6, -3.5, -1, 0, 1, 2.5, 4, 6, 9, 11}
-
-
-def test_outputs_that_reach_too_short_are_refused_with_two_that_would_do():
-    with pytest.raises(InputError, match=r"at or beyond -2.91 and 7.91"):
-        compile_text(spec(options="outputs: {values: [-1, 0, 1, 2, 3, 4, 5, 6]}"))
-    low, high = 0 - 5 / math.expm1(1), 5 + 5 / math.expm1(1)
-    just = f"outputs: {{values: [{low - 1e-9}, 0, 1, 2, 3, 4, 5, {high + 1e-9}]}}"
-    assert utility(spec(options=just))["largest_bias"] < 1e-9
-
-
-def test_poisson_needs_positive_outputs():
-    with pytest.raises(InputError, match="positive outputs"):
-        compile_text(spec(loss="poisson", options="outputs: {grid: 20}"))
-
-
-@pytest.mark.parametrize(
-    ("options", "loss", "message"),
-    [
-        ("", "absolute", "outputs: exact needs loss: squared"),
-        ("bias: {max: 1}, outputs: {grid: 9}", "squared", "needs outputs: exact"),
-        ("bias: {}", "squared", "one of max, penalty and sample_size"),
-        ("bias: {max: 1, penalty: 2}", "squared", "one of max, penalty and sample_size"),
-        ("bias: {mx: 1}", "squared", "did you mean 'max'"),
-        ("bias: {max: -1}", "squared", "greater than or equal to 0"),
-        ("outputs: {gird: 9}", "squared", "did you mean 'grid'"),
-        ("outputs: {values: [1, 1]}", "squared", "must differ"),
-    ],
-)
-def test_bad_options(options, loss, message):
-    with pytest.raises(SpecError) as caught:
-        parse_spec(spec(options=options, loss=loss))
-    assert message in str(caught.value)
-
-
 def test_real_labels_are_rounded_without_bias():
     domain = "{kind: real, min: 0, max: 5, points: 6}"
     text = spec().replace("{kind: integer, min: 0, max: 5}", domain)
@@ -185,15 +143,6 @@ class TestBiasBudget:
         assert found["rms_bias"] < 0.1
         assert len(found["biases"]) == len(CLAIMS)
         assert found["certified_gap"] < 1e-6
-
-    def test_all_weight_on_one_label_costs_nothing(self):
-        for weights in ([0, 0, 7, 0], [0] * 14 + [1]):
-            found = utility(spec(0.5, weights, "bias: {penalty: 3}"))
-            assert found["noisy_label_loss"] < 1e-12
-
-    def test_sample_size_is_the_penalty_of_its_average(self):
-        one = utility(spec(0.5, CLAIMS, "bias: {sample_size: 201}"))
-        assert one == utility(spec(0.5, CLAIMS, "bias: {penalty: 100}"))
 
 
 @pytest.fixture(scope="module")

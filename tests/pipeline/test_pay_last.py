@@ -20,7 +20,7 @@ from labeldp_verify.errors import Check
 
 from labeldp_compile.build import assembly, pipeline
 from labeldp_compile.cli import main
-from labeldp_compile.errors import DataError, InputError
+from labeldp_compile.errors import DataError
 from labeldp_compile.ledger import sqlite_store
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.prior import obtain
@@ -270,14 +270,6 @@ def test_an_artifact_beside_a_kept_prior_is_replaced_for_nothing(unledgered, dra
     assert unledgered.compile("--overwrite").exit_code == 0 and len(draws) == 1
 
 
-def test_a_draw_that_cannot_be_kept_is_thrown_away(unledgered, draws):
-    with unledgered.failing(os, "fsync", OSError(28, "No space left on device")):
-        result = unledgered.compile()
-    assert result.exit_code == 2 and "nothing was spent" in result.stderr
-    assert not unledgered.out.exists()
-    assert unledgered.compile().exit_code == 0
-
-
 def test_a_ledger_without_room_for_the_answer_is_not_paid_from(ledgered):
     class Full:
         free = 1000
@@ -328,27 +320,6 @@ def test_one_that_has_just_ended_is_not_paid_for_again(unledgered, draws):
     assert len(draws) == 1 and unledgered.files() == ARTIFACT
 
 
-def test_artifacts_in_memory_tell_of_the_kept_prior_what_is_true(unledgered, draws):
-    spec, out = unledgered.folder / "spec.yaml", unledgered.out
-    first = pipeline.compile_spec(spec, directory=out)
-    second = pipeline.compile_spec(spec, directory=out)  # nobody else works there now
-    assert len(draws) == 1 and first.model == second.model
-
-    def written_too_early():
-        with pytest.raises(DataError, match="another run is writing"):
-            first.write(out)
-
-    unledgered.once("assemble", written_too_early)
-    pipeline.compile_spec(spec, directory=out)
-    assert unledgered.files() == ["visits.prior.json"]
-    first.write(out)
-    assert unledgered.files() == ARTIFACT
-    with pytest.raises(InputError, match="exists already") as found:
-        second.write(out)
-    assert "is kept in" not in str(found.value)
-    assert unledgered.files() == ARTIFACT and len(draws) == 1
-
-
 def test_another_mechanism_uses_what_was_paid_for(unledgered, draws):
     unledgered.stop_before_solving()
     unledgered.write_spec("{kind: optimal_unbiased}")
@@ -370,45 +341,6 @@ def test_another_question_or_other_data_are_not_answered_by_it(unledgered, draws
     assert unledgered.compile().exit_code == 0 and len(draws) == 2
 
 
-def altered(key, value):
-    return lambda facts: {**facts, key: value}
-
-
-DAMAGE = {
-    "cut": lambda facts: json.dumps(facts)[:-20],
-    "empty": lambda facts: "",
-    "list": lambda facts: [facts],
-    "deep": lambda facts: "[" * 100_000,
-    "twice": lambda facts: json.dumps(facts)[:-1] + ', "rows": 3}',
-    "unknown key": altered("more", 1),
-    "version": altered("format_version", "2.0"),
-    "no rows": altered("rows", 0),
-    "true rows": altered("rows", True),
-    "long number": altered("rows", 10**5000 if sys.get_int_max_str_digits() == 0 else 2**63),
-    "text": altered("counts", ["1", "2", "3", "4"]),
-    "fractions": altered("counts", [1.5, 2.0, 3.0, 4.0]),
-    "too few": altered("counts", [1, 2, 3]),
-    "no counts": altered("counts", []),
-    "scale": altered("scale", -1.0),
-    "infinite": lambda facts: json.dumps({**facts, "scale": float("inf")}),
-    "epsilon": altered("epsilon", "1/0"),
-    "digest": altered("question_sha256", "\x1b[2J"),
-    "data": altered("data", {"name": "y.parquet", "size": 1}),
-}
-
-
-@pytest.mark.parametrize("case", DAMAGE)
-def test_a_damaged_file_is_refused_and_nothing_is_spent(unledgered, draws, case):
-    facts = json.loads(unledgered.stop_before_solving())
-    changed = DAMAGE[case](facts)
-    text = changed if isinstance(changed, str) else json.dumps(changed)
-    unledgered.kept.write_text(text)
-    result = unledgered.compile()
-    assert result.exit_code == 2 and result.stderr.count("\n") == 1
-    assert "expected the noisy prior" in result.stderr and "delete it" in result.stderr
-    assert unledgered.kept.read_text() == text and len(draws) == 1
-
-
 def test_a_seeded_compile_leaves_the_kept_prior_alone(unledgered):
     before = unledgered.stop_before_solving()
     assert unledgered.compile("--insecure-test-seed", "1").exit_code == 0
@@ -421,17 +353,6 @@ def test_the_file_confirms_no_guess_of_the_labels(unledgered):
     assert set(facts["data"]) == {"name", "size", "modified_ns"}
     histogram = {"question_sha256", "epsilon", "rows", "counts", "scale", "groups"}
     assert set(facts) == {"format_version", "data"} | histogram
-
-
-ODD = "{kind: real, min: 0, max: 49.000001, points: 50}"
-
-
-@pytest.mark.parametrize("kind", ["laplace", "staircase", "laplace, clip: true"])
-def test_a_domain_that_has_no_file_that_verifies_costs_nothing(ledgered, kind):
-    ledgered.write_spec(f"{{kind: {kind}}}", ODD)
-    result = ledgered.compile()
-    assert (result.exit_code, ledgered.spends()) in ((0, 1), (2, 0))
-    assert (ledgered.plan().exit_code == 0) is (result.exit_code == 0)
 
 
 MECHANISMS = [

@@ -9,13 +9,11 @@ import pytest
 from labeldp_verify import steps
 from labeldp_verify.graph import bucket_grid
 
-from labeldp_compile.build import tables
 from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import create_ledger, read_entries, set_budget
 from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
-from labeldp_compile.solve import rr_on_bins
 
 SPEC = """
 version: 1
@@ -164,14 +162,3 @@ def test_rare_outputs_are_merged_until_the_tables_fit(tmp_path, limit):
     utility, least = fitting.certificate.to_json()["utility"], best.certificate.to_json()["utility"]
     assert utility["largest_bias"] < 1e-12 and 0 < utility["certified_gap"] < 0.05
     assert utility["noisy_label_loss"] < 1.05 * least["noisy_label_loss"]
-
-
-def test_bins_and_kept_labels_are_fewer_until_they_fit(tmp_path, monkeypatch):
-    def many_bins(labels, *_):
-        return rr_on_bins.BinsSolution(np.arange(len(labels)), labels, 0.0)
-
-    monkeypatch.setattr(tables, "fits", lambda spec, rows, randomizer: randomizer.outputs <= 5)
-    monkeypatch.setattr(rr_on_bins, "solve_rr_on_bins", many_bins)
-    for loss, mechanism in (("poisson", "rr_on_bins"), ("zero_one", "rr_with_prior")):
-        randomizer = compile_spec(spec_of(tmp_path, loss, mechanism)).randomizer
-        assert randomizer.outputs == 5 and len(randomizer.offsets) == 40
